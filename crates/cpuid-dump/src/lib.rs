@@ -1,1 +1,138 @@
-//! (being written)
+//! Reads CPUID dumps as the field writes them.
+//!
+//! Two forms are understood, also mixed in one text:
+//!
+//! ```text
+//! CPUID 00000004: 1C004121-01C0003F-0000003F-00000000 [SL 00]
+//! CPUID 00000004 [SL 01]: 1C004122-01C0003F-0000003F-00000000
+//!    0x00000004 0x02: eax=0x1c004143 ebx=0x01c0003f ecx=0x000003ff edx=0x00000000
+//! ```
+//!
+//! The first is what AIDA64, the InstLatx64 collection and libcpuid write, the second is the output of `cpuid -r` on
+//! Linux. Lines of any other kind are passed over. Only the first processor of a dump is read: a second leaf 0 or a
+//! `CPU n:` header ends it, and nothing after that is looked at.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod line;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub use error::{Cause, ParseError};
+use line::Line;
+
+/// How many leaves a dump may have. A real one has fewer than three hundred.
+pub const MAX_LEAVES: usize = 4096;
+
+/// Leaves whose answer depends on ECX, so that subleaf 0 says nothing of the others.
+const WITH_SUBLEAVES: [u32; 24] = [
+    0x4,
+    0x7,
+    0xB,
+    0xD,
+    0xF,
+    0x10,
+    0x12,
+    0x14,
+    0x17,
+    0x18,
+    0x1A,
+    0x1B,
+    0x1D,
+    0x1E,
+    0x1F,
+    0x20,
+    0x23,
+    0x24,
+    0x27,
+    0x28,
+    0x8000_001D,
+    0x8000_0020,
+    0x8000_0026,
+    0x8000_0027,
+];
+
+/// The leaves of one processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dump {
+    /// By leaf and subleaf: EAX, EBX, ECX, EDX.
+    leaves: BTreeMap<(u32, u32), [u32; 4]>,
+}
+
+impl Dump {
+    /// Reads the first processor of a dump. When a leaf comes twice within it, the first counts.
+    ///
+    /// # Errors
+    /// When there is no CPUID line, when a line that is meant as one is malformed, or when there are more than
+    /// [`MAX_LEAVES`]. A line is meant as a CPUID line if it starts with `CPUID` and goes on with eight hexadecimal
+    /// digits or has four values joined by dashes after its colon, or if it starts with `0x` and contains `eax=`:
+    /// such a line is not passed over, because a leaf lost in silence would turn into a wrong answer.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let mut leaves = BTreeMap::new();
+        for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+            let error = |cause| ParseError::Line { line: index + 1, cause };
+            match line::read(text).map_err(error)? {
+                Line::Leaf { leaf: 0, subleaf: 0, .. } if leaves.contains_key(&(0, 0)) => break,
+                Line::Leaf { .. } if leaves.len() == MAX_LEAVES => return Err(error(Cause::TooMany)),
+                Line::Leaf { leaf, subleaf, registers } => {
+                    leaves.entry((leaf, subleaf)).or_insert(registers);
+                }
+                Line::Processor if !leaves.is_empty() => break,
+                Line::Processor | Line::Other => {}
+            }
+        }
+        if leaves.is_empty() { Err(ParseError::NoLeaf) } else { Ok(Self { leaves }) }
+    }
+
+    /// What the processor answers in EAX, EBX, ECX and EDX.
+    ///
+    /// A leaf without subleaves answers the same for every subleaf. A leaf that is not in the dump, or that lies above
+    /// the highest one that leaf 0 or 0x80000000 names, answers zero. AMD processors do so too; Intel ones really
+    /// answer with the highest basic leaf, but no reader may rely on that, and zero reads as "nothing there".
+    #[must_use]
+    pub fn cpuid(&self, leaf: u32, subleaf: u32) -> [u32; 4] {
+        self.answer(leaf, subleaf).unwrap_or_default()
+    }
+
+    /// All leaves of the dump in ascending order: leaf, subleaf, and EAX, EBX, ECX, EDX.
+    pub fn leaves(&self) -> impl Iterator<Item = (u32, u32, [u32; 4])> + '_ {
+        self.leaves.iter().map(|(&(leaf, subleaf), &registers)| (leaf, subleaf, registers))
+    }
+
+    fn answer(&self, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
+        if self.highest(leaf).is_some_and(|highest| leaf > highest) {
+            return None;
+        }
+        let exact = self.leaves.get(&(leaf, subleaf));
+        let answer = if self.has_subleaves(leaf) { exact } else { exact.or_else(|| self.leaves.get(&(leaf, 0))) };
+        answer.copied()
+    }
+
+    /// The highest leaf of the range that `leaf` is in, if the dump says it. The hypervisor range is left out: early
+    /// KVM answered zero there and meant 0x40000001.
+    fn highest(&self, leaf: u32) -> Option<u32> {
+        let range = leaf & 0xFFFF_0000;
+        let [highest, ..] = self.leaves.get(&(range, 0)).filter(|_| matches!(range, 0 | 0x8000_0000))?;
+        Some((*highest).max(range))
+    }
+
+    fn has_subleaves(&self, leaf: u32) -> bool {
+        WITH_SUBLEAVES.contains(&leaf) || self.leaves.range((leaf, 1)..=(leaf, u32::MAX)).next().is_some()
+    }
+}
+
+/// The first form, one leaf a line, the subleaf written where it is not 0.
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (leaf, subleaf, [eax, ebx, ecx, edx]) in self.leaves() {
+            write!(f, "CPUID {leaf:08X}: {eax:08X}-{ebx:08X}-{ecx:08X}-{edx:08X}")?;
+            if subleaf != 0 {
+                write!(f, " [SL {subleaf:02X}]")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

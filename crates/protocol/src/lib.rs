@@ -1,1 +1,44 @@
-//! (being written)
+//! What `client.exe` and `halprof.sys` say to each other: request codes, sizes, layouts, causes.
+//!
+//! Every request goes through `DeviceIoControl` with `METHOD_BUFFERED`. A request that is not in
+//! [`REQUESTS`], or whose buffers do not have the sizes told there, fails with an NTSTATUS and changes
+//! nothing. Every other request is answered: the output begins with a [`ReplyHeader`] that carries the
+//! NTSTATUS of the operation and its [`Cause`], so that a refusal travels with its reason.
+//!
+//! All integers are little-endian; every layout is a multiple of 8 bytes and has no hidden padding.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod cause;
+mod layout;
+mod request;
+pub mod status;
+
+pub use cause::{Cause, Support};
+pub use layout::{
+    CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply, IntervalRequest, NAME_LENGTH, PROCESSOR_WORDS,
+    ProcessorSet, ReplyHeader, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest, flags, modes,
+};
+pub use request::{Access, Code, REQUESTS, RequestSpec, Size, find};
+
+/// The version both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Name of the device object in the kernel's name space.
+pub const DEVICE_NAME: &str = "\\Device\\halprof";
+
+/// Symbolic link that gives the device its Win32 name.
+pub const LINK_NAME: &str = "\\DosDevices\\halprof";
+
+/// What `CreateFile` opens.
+pub const WIN32_NAME: &str = "\\\\.\\halprof";
+
+/// How many events one [`Code::Start`] request may carry.
+pub const MAX_EVENTS: usize = 64;
+
+/// In a [`StopRequest`]: every source of the session.
+pub const ALL_SOURCES: u32 = u32::MAX;
+
+/// As a session number: all detached sessions.
+pub const DETACHED: u64 = 0;

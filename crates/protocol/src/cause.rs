@@ -1,0 +1,116 @@
+//! Why a request was refused, and why a source can not be had.
+
+/// Why; the fields of [`ReplyHeader`](crate::ReplyHeader) that say more are named with each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Cause {
+    /// Nothing was refused.
+    None = 0,
+    /// `detail` = the client's version, the driver's version.
+    VersionMismatch = 1,
+    /// No source has the number in `source`.
+    UnknownSource = 2,
+    /// `source` exists; `detail[0]` says why not here, as a [`Support`].
+    UnsupportedSource = 3,
+    /// `source` found no counter on `processor`; `detail` = counters there, counters wanted. Records: holders.
+    NoFreeCounter = 4,
+    /// Memory is short; `detail[0]` = bytes wanted, if known.
+    NoMemory = 5,
+    /// `detail[0]` = the session, which does not exist or is another client's.
+    NoSuchSession = 6,
+    /// `source` does not run in the session `detail[0]`.
+    NotStarted = 7,
+    /// The set of processors has none that is active; `detail[0]` = how many are.
+    NoProcessor = 8,
+    /// `processor` is not active; `detail[0]` = how many are.
+    NoSuchProcessor = 9,
+    /// An event asks for neither user nor kernel mode, or for a mode that does not exist; `detail[0]` = the bits.
+    BadModes = 10,
+    /// `source` already runs detached; `detail[0]` = its session.
+    AlreadyStarted = 11,
+    /// Flags that do not exist were set; `detail[0]` = the bits.
+    BadFlags = 12,
+    /// Too many sessions; `detail[0]` = how many there can be.
+    TooManySessions = 13,
+}
+
+impl Cause {
+    /// Every cause, for tables and tests.
+    pub const ALL: [Self; 14] = [
+        Self::None,
+        Self::VersionMismatch,
+        Self::UnknownSource,
+        Self::UnsupportedSource,
+        Self::NoFreeCounter,
+        Self::NoMemory,
+        Self::NoSuchSession,
+        Self::NotStarted,
+        Self::NoProcessor,
+        Self::NoSuchProcessor,
+        Self::BadModes,
+        Self::AlreadyStarted,
+        Self::BadFlags,
+        Self::TooManySessions,
+    ];
+
+    /// The cause with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| *cause as u32 == number)
+    }
+}
+
+/// Whether a source can be had on this machine, and if not, why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Support {
+    /// It can.
+    Supported = 0,
+    /// The profile interface chosen for the boot processor has no such source.
+    NotInInterface = 1,
+    /// CPUID leaf 0xA says fewer events than the one this source needs (EAX\[31:24\]).
+    EventNotEnumerated = 2,
+    /// CPUID leaf 0xA says that the event is not available (its bit in EBX is set).
+    EventNotAvailable = 3,
+    /// The memory for the counters' state could not be had when the driver started.
+    NoMemory = 4,
+    /// The source is served by a timer, which this version of the driver does not have.
+    NoTimer = 5,
+}
+
+impl Support {
+    /// Every answer, for tables and tests.
+    pub const ALL: [Self; 6] = [
+        Self::Supported,
+        Self::NotInInterface,
+        Self::EventNotEnumerated,
+        Self::EventNotAvailable,
+        Self::NoMemory,
+        Self::NoTimer,
+    ];
+
+    /// The answer with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|support| *support as u32 == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_values_are_one_to_one() {
+        for (number, cause) in (0_u32..).zip(Cause::ALL) {
+            assert_eq!(cause as u32, number);
+            assert_eq!(Cause::from_number(number), Some(cause));
+        }
+        for (number, support) in (0_u32..).zip(Support::ALL) {
+            assert_eq!(support as u32, number);
+            assert_eq!(Support::from_number(number), Some(support));
+        }
+        assert_eq!(Cause::from_number(14), None);
+        assert_eq!(Support::from_number(6), None);
+    }
+}

@@ -1,0 +1,24 @@
+//! NTSTATUS values of the answers (source: ntstatus.h), as [`ReplyHeader::status`](crate::ReplyHeader) carries them.
+
+/// The operation was done.
+pub const STATUS_SUCCESS: u32 = 0;
+/// A value in the request is out of its range.
+pub const STATUS_INVALID_PARAMETER: u32 = 0xC000_000D;
+/// The code is no request of this device.
+pub const STATUS_INVALID_DEVICE_REQUEST: u32 = 0xC000_0010;
+/// The output buffer is shorter than the smallest answer.
+pub const STATUS_BUFFER_TOO_SMALL: u32 = 0xC000_0023;
+/// The two sides speak different versions.
+pub const STATUS_REVISION_MISMATCH: u32 = 0xC000_0059;
+/// The caller lacks SeSystemProfilePrivilege.
+pub const STATUS_PRIVILEGE_NOT_HELD: u32 = 0xC000_0061;
+/// No counter is free, or memory is short.
+pub const STATUS_INSUFFICIENT_RESOURCES: u32 = 0xC000_009A;
+/// The source exists but can not be had on this processor.
+pub const STATUS_NOT_SUPPORTED: u32 = 0xC000_00BB;
+/// [`Code::Hello`](crate::Code::Hello) has not come yet.
+pub const STATUS_INVALID_DEVICE_STATE: u32 = 0xC000_0184;
+/// The input buffer does not have the size of the request.
+pub const STATUS_INFO_LENGTH_MISMATCH: u32 = 0xC000_0004;
+/// No such source, session or processor.
+pub const STATUS_NOT_FOUND: u32 = 0xC000_0225;
