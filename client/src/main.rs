@@ -1,2 +1,66 @@
-//! (being written)
-fn main() {}
+//! client.exe: installs and starts halprof.sys, and asks it for hardware performance counters.
+//!
+//! Everything that needs Windows is behind [`system::System`] and [`system::Device`]; the rest is ordinary code
+//! that is tested on any system.
+
+mod cli;
+mod connection;
+mod counts;
+mod error;
+mod event;
+mod exit;
+#[cfg(test)]
+mod fake;
+mod format;
+mod holders;
+mod metric;
+mod processors;
+mod reason;
+mod refusal;
+mod reply;
+mod source;
+mod support;
+mod system;
+mod verb;
+#[cfg(windows)]
+mod windows;
+
+use std::io;
+
+use clap::Parser;
+
+use crate::error::Error;
+use crate::system::System;
+use crate::verb::Context;
+
+fn main() {
+    let cli = cli::Cli::parse();
+    let code = match run(&cli) {
+        Ok(code) => code,
+        Err(error) => {
+            // A reader that has gone away wants no complaint.
+            if !error.is_broken_pipe() {
+                eprintln!("{}", error.report());
+            }
+            error.exit().code()
+        }
+    };
+    std::process::exit(code);
+}
+
+fn run(cli: &cli::Cli) -> Result<i32, Error> {
+    let system = this_system()?;
+    let mut context = Context { system: &*system, out: &mut io::stdout().lock(), err: &mut io::stderr().lock() };
+    verb::run(&cli.verb, &mut context)
+}
+
+#[cfg(windows)]
+#[expect(clippy::unnecessary_wraps, reason = "other systems have nothing to give")]
+fn this_system() -> Result<Box<dyn System>, Error> {
+    Ok(Box::new(windows::Windows))
+}
+
+#[cfg(not(windows))]
+fn this_system() -> Result<Box<dyn System>, Error> {
+    Err(Error::NotWindows)
+}

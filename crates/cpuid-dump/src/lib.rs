@@ -8,7 +8,7 @@
 //!    0x00000004 0x02: eax=0x1c004143 ebx=0x01c0003f ecx=0x000003ff edx=0x00000000
 //! ```
 //!
-//! The first is what AIDA64, the InstLatx64 collection and libcpuid write, the second is the output of `cpuid -r` on
+//! The first is what AIDA64, the `InstLatx64` collection and libcpuid write, the second is the output of `cpuid -r` on
 //! Linux. Lines of any other kind are passed over. Only the first processor of a dump is read: a second leaf 0 or a
 //! `CPU n:` header ends it, and nothing after that is looked at.
 
@@ -25,34 +25,6 @@ use line::Line;
 
 /// How many leaves a dump may have. A real one has fewer than three hundred.
 pub const MAX_LEAVES: usize = 4096;
-
-/// Leaves whose answer depends on ECX, so that subleaf 0 says nothing of the others.
-const WITH_SUBLEAVES: [u32; 24] = [
-    0x4,
-    0x7,
-    0xB,
-    0xD,
-    0xF,
-    0x10,
-    0x12,
-    0x14,
-    0x17,
-    0x18,
-    0x1A,
-    0x1B,
-    0x1D,
-    0x1E,
-    0x1F,
-    0x20,
-    0x23,
-    0x24,
-    0x27,
-    0x28,
-    0x8000_001D,
-    0x8000_0020,
-    0x8000_0026,
-    0x8000_0027,
-];
 
 /// The leaves of one processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,8 +90,31 @@ impl Dump {
         Some((*highest).max(range))
     }
 
+    /// Whether the leaf's answer depends on ECX, so that subleaf 0 says nothing of the others.
     fn has_subleaves(&self, leaf: u32) -> bool {
-        WITH_SUBLEAVES.contains(&leaf) || self.leaves.range((leaf, 1)..=(leaf, u32::MAX)).next().is_some()
+        let known = matches!(
+            leaf,
+            0x4 | 0x7
+                | 0xB
+                | 0xD
+                | 0xF
+                | 0x10
+                | 0x12
+                | 0x14
+                | 0x17
+                | 0x18
+                | 0x1A
+                | 0x1B
+                | 0x1D
+                | 0x1F
+                | 0x20
+                | 0x23
+                | 0x24
+                | 0x8000_001D
+                | 0x8000_0020
+                | 0x8000_0026
+        );
+        known || self.leaves.range((leaf, 1)..=(leaf, u32::MAX)).next().is_some()
     }
 }
 

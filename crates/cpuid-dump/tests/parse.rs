@@ -1,5 +1,7 @@
 //! Both forms of a dump, what is passed over, and what is an error.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests, too, fail by panicking")]
+
 use cpuid_dump::{Cause, Dump, MAX_LEAVES, ParseError};
 
 fn parse(text: &str) -> Dump {

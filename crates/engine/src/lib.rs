@@ -1,1 +1,78 @@
-//! (being written)
+//! Clients, sessions and policy: requests in, [`profile`] out.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `machine` | what the engine needs of the system it runs on |
+//! | `session` | events on processors, from their start to their final counts |
+//! | `clients` | who has the device open |
+//! | `requests` | one function for each request of [`protocol`] |
+//! | `reply` | answers: header and records |
+//!
+//! An [`Engine`] belongs to one lock: its functions take it exclusively, at an IRQL at which memory can be had
+//! (DISPATCH_LEVEL at most) and all processors can be called (below IPI_LEVEL). Only what it hands to
+//! [`Machine::on_each_processor`] runs elsewhere. Nothing panics, and memory that can not be had is refused.
+
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod clients;
+mod identity;
+mod machine;
+mod reply;
+mod requests;
+mod session;
+
+use profile::{Hal, HalError};
+use protocol::status::STATUS_SUCCESS;
+
+pub use clients::ClientId;
+pub use machine::Machine;
+pub use requests::{Completion, Request};
+
+use clients::Clients;
+use identity::Identity;
+use session::Sessions;
+
+/// Version of the driver: major, minor, patch, zero.
+pub type Version = [u16; 4];
+
+/// Everything that stands between a request and the processors.
+#[derive(Debug)]
+pub struct Engine<M: Machine> {
+    machine: M,
+    version: Version,
+    hal: Hal,
+    identity: Identity,
+    clients: Clients,
+    sessions: Sessions,
+}
+
+impl<M: Machine> Engine<M> {
+    /// Chooses the profile interface of the boot processor and makes its state. PASSIVE_LEVEL.
+    ///
+    /// # Errors
+    /// [`HalError::NoMemory`].
+    pub fn new(machine: M, version: Version) -> Result<Self, HalError> {
+        let (hal, identity) = machine
+            .on_boot_processor(|cpu| Hal::new(cpu, machine.maximum_processors()).map(|hal| (hal, Identity::of(cpu))))?;
+        Ok(Self { machine, version, hal, identity, clients: Clients::default(), sessions: Sessions::default() })
+    }
+
+    /// A client opened the device. Answers an NTSTATUS.
+    pub fn open(&mut self, client: ClientId, process: u32) -> u32 {
+        self.clients.open(client, process).map_or_else(|refusal| refusal.status, |()| STATUS_SUCCESS)
+    }
+
+    /// A client's handle is gone: its sessions stop, its counters are free. Again changes nothing.
+    pub fn close(&mut self, client: ClientId) {
+        self.sessions.stop_all_of(client, &self.machine, &self.hal);
+        self.clients.close(client);
+    }
+
+    /// Stops every session, detached ones as well, before the driver goes.
+    pub fn shut_down(&mut self) {
+        self.sessions.stop_every(&self.machine, &self.hal);
+    }
+}

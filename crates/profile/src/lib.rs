@@ -1,1 +1,33 @@
-//! (being written)
+//! The HAL's profile interfaces for x86-64, as the seeds describe them.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`cpu`] | the processor as this crate sees it: CPUID, model-specific registers, RDPMC |
+//! | [`source`] | KPROFILE_SOURCE, and a row of an interface's table |
+//! | [`selection`] | the choice of a profile interface from the boot processor |
+//! | [`interface`] | Default, Emon, Amd64: their registers, tables and what they do to a processor |
+//! | [`interval`] | ranges and defaults of intervals |
+//! | [`state`] | 8 bytes of state per counter per processor |
+//! | [`hal`] | the HAL functions that stand on all this |
+//!
+//! No unsafe code, no logging, no panics: the crate runs natively in tests against a model of the hardware
+//! exactly as it runs in the driver.
+
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod cpu;
+pub mod hal;
+pub mod interface;
+pub mod interval;
+pub mod selection;
+pub mod source;
+pub mod state;
+
+pub use cpu::{Cpu, Msr};
+pub use hal::{Hal, HalError};
+pub use interface::{Interface, Kind, ProfileInterface, Support};
+pub use selection::{Reason, Selection};
+pub use source::{ProfileSource, Source};

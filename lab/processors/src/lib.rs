@@ -1,1 +1,65 @@
-//! (being written)
+//! Processor identities: the CPUID leaves of real processors and of made-up edge cases, each with the outcome that a
+//! profile interface's selection must have. One file each under `identities/`, one line each in the table.
+
+#![forbid(unsafe_code)]
+
+mod table;
+
+use cpuid_dump::Dump;
+
+/// One processor.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// The name to choose it by; the file is `identities/<name>.cpuid`.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub description: &'static str,
+    /// Whether the leaves were read from a processor; else they are made up.
+    pub real: bool,
+    /// The text of its file, which also tells where the leaves are from.
+    pub dump: &'static str,
+    /// What must come of it.
+    pub expected: Expected,
+}
+
+/// The outcome for one processor, found by reading its leaves and not by running the code that is tested with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// What the HAL of the original Windows 10 chooses: "Amd64", "Emon" or "Default".
+    pub windows10: &'static str,
+    /// What halprof uses: the same, but "Default" for Emon without counters.
+    pub interface: &'static str,
+    /// The counters of `interface` on each processor, 0 for Default.
+    pub counters: u8,
+    /// Their width in bits, 0 for Default.
+    pub width: u8,
+    /// For Emon the values of `KPROFILE_SOURCE` that EBX of leaf 0xA allows, ascending. `ProfileTime` is not among
+    /// them: every interface has it. Empty for Amd64, whose sources do not depend on the processor, and for Default.
+    pub supported: &'static [u32],
+    /// Why, in a few words.
+    pub why: &'static str,
+}
+
+impl Identity {
+    /// Its leaves.
+    ///
+    /// # Panics
+    /// Never: a test reads every file.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test reads every one")]
+    pub fn cpuid(&self) -> Dump {
+        Dump::parse(self.dump).expect("an identity is a CPUID dump")
+    }
+}
+
+/// Every identity, the real ones first.
+#[must_use]
+pub fn all() -> &'static [Identity] {
+    table::IDENTITIES
+}
+
+/// The identity of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Identity> {
+    all().iter().find(|identity| identity.name == name)
+}

@@ -1,1 +1,17 @@
-//! (being written)
+//! What tests and the lab say to each other over loopback TCP: one [`Command`] in, one [`Answer`] out, each a line of
+//! JSON.
+//!
+//! The lab writes the number of its port into the file `port` of its folder when it is ready to answer.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod client;
+mod command;
+
+pub use answer::{
+    Accesses, Answer, Counter, Descriptor, Enabled, Handler, Instruction, LedgerEntry, Pool, PoolTag, Registration,
+    Violation,
+};
+pub use client::{Client, Error};
+pub use command::{Command, Happened, Time};

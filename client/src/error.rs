@@ -1,0 +1,363 @@
+//! Everything that can go wrong, each with its exit code and with what to do about it.
+
+use std::error::Error as _;
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::exit::Exit;
+use crate::refusal::Refusal;
+use crate::reply::Malformed;
+use crate::system::{SERVICE, win32};
+
+/// Why a verb did not do what it was asked to.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// A build for another system.
+    #[cfg_attr(windows, expect(dead_code, reason = "constructed where there is no Windows"))]
+    #[error("this client was not built for Windows, and the driver runs nowhere else")]
+    NotWindows,
+    /// No service.
+    #[error("the driver is not installed")]
+    NotInstalled,
+    /// A service that does not run.
+    #[error("the driver is installed but not started")]
+    NotStarted,
+    /// A service that runs without its device.
+    #[error("the service {SERVICE} runs, but its device is not there")]
+    NoDevice,
+    /// Windows or the driver denies it; `action` as in "access ... denied".
+    #[error("access {action} was denied")]
+    Denied {
+        /// What was tried.
+        action: String,
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// The device is there and can not be opened.
+    #[error("the driver's device cannot be opened")]
+    Open {
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// A request failed before the driver could answer with a cause.
+    #[error("the driver did not answer the request {request}")]
+    Request {
+        /// Name of the request.
+        request: &'static str,
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// An answer that the protocol does not allow.
+    #[error("the driver's answer to the request {request} makes no sense")]
+    Reply {
+        /// Name of the request.
+        request: &'static str,
+        /// What is wrong with it.
+        #[source]
+        cause: Malformed,
+    },
+    /// The driver said no, and why.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// No source has that name.
+    #[error("no source is called {given}{}", did_you_mean(.near))]
+    UnknownSource {
+        /// As the user typed it.
+        given: String,
+        /// The nearest names, best first.
+        near: Vec<String>,
+    },
+    /// Named sources that do not run detached.
+    #[error("{} not running detached", verb_for(.names))]
+    NotRunning {
+        /// Their labels.
+        names: Vec<String>,
+    },
+    /// `read` with nothing to read.
+    #[error("no source runs detached")]
+    NothingRuns,
+    /// More events than a request carries.
+    #[error("{given} events are too many: a session takes at most {}", protocol::MAX_EVENTS)]
+    TooManyEvents {
+        /// How many were named.
+        given: usize,
+    },
+    /// `stat` without events on a machine that has none of the usual ones.
+    #[error("none of the sources that stat counts by default is supported here")]
+    NoDefaultEvents,
+    /// The command of `stat`.
+    #[error("the command {program} could not be run")]
+    Command {
+        /// Its first word.
+        program: String,
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// The driver's file: `action` as in "cannot ...".
+    #[error("cannot {action} {}", .path.display())]
+    DriverFile {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// Windows does not load it.
+    #[error("Windows refuses to load the driver")]
+    DriverRefused {
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// The driver does not unload.
+    #[error("the driver does not stop: a program holds its device open{}", holding(.holders))]
+    Busy {
+        /// Sessions tied to a handle, a line each.
+        holders: Vec<String>,
+    },
+    /// The service was deleted before, but not by everyone.
+    #[error("the service {SERVICE} is marked for deletion, and a program still holds it open")]
+    Lingering,
+    /// The service control manager: `action` as in "cannot ... the service".
+    #[error("cannot {action} the service {SERVICE}")]
+    Service {
+        /// What was tried.
+        action: &'static str,
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// Windows does not say where it lives.
+    #[error("cannot find the directory of Windows or of this program")]
+    Directory {
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// The file of `stat -o`.
+    #[error("cannot write {}", .path.display())]
+    OutputFile {
+        /// The file.
+        path: PathBuf,
+        /// Windows' words.
+        #[source]
+        cause: io::Error,
+    },
+    /// Standard output or standard error.
+    #[error("cannot write the output")]
+    Output(#[from] io::Error),
+    /// As above, on the way through JSON.
+    #[error("cannot write the output")]
+    Json(#[from] serde_json::Error),
+}
+
+fn did_you_mean(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; did you mean: {}?", near.join(", ")) }
+}
+
+fn verb_for(names: &[String]) -> String {
+    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
+}
+
+fn holding(holders: &[String]) -> String {
+    if holders.is_empty() { String::new() } else { format!("\n  held by: {}", holders.join("\n           ")) }
+}
+
+impl Error {
+    /// The exit code it has.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::NotWindows => Exit::NotWindows,
+            Self::NotInstalled => Exit::NotInstalled,
+            Self::NotStarted => Exit::NotStarted,
+            Self::Denied { .. } => Exit::Denied,
+            Self::Refused(refusal) => refusal.exit(),
+            Self::UnknownSource { .. } => Exit::UnknownSource,
+            Self::NotRunning { .. } | Self::NothingRuns => Exit::NotRunning,
+            Self::TooManyEvents { .. } => Exit::Usage,
+            Self::NoDefaultEvents => Exit::UnsupportedSource,
+            Self::Command { .. } => Exit::Command,
+            Self::DriverFile { .. } | Self::DriverRefused { .. } => Exit::DriverFile,
+            Self::Busy { .. } | Self::Lingering => Exit::Busy,
+            Self::NoDevice
+            | Self::Open { .. }
+            | Self::Request { .. }
+            | Self::Reply { .. }
+            | Self::Service { .. }
+            | Self::Directory { .. }
+            | Self::OutputFile { .. }
+            | Self::Output(_)
+            | Self::Json(_) => Exit::Failure,
+        }
+    }
+
+    /// What to do about it, where there is something to do.
+    pub fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::NotInstalled => "client install",
+            Self::NotStarted => "client install   (or: sc start halprof)",
+            Self::NoDevice => "sc stop halprof, then: client install",
+            Self::Denied { .. } => {
+                "run from an elevated prompt; the account needs the right\n       \
+                 \"Profile system performance\" (SeSystemProfilePrivilege)"
+            }
+            Self::Reply { .. } => "client install, with the halprof.sys that came with this client.exe",
+            Self::Refused(refusal) => return refusal.remedy(),
+            Self::UnknownSource { .. } => "client list --all",
+            Self::NotRunning { .. } => "client status   (says what runs)",
+            Self::NothingRuns => "client start SOURCE",
+            Self::NoDefaultEvents => "client list, and name events with -e",
+            Self::Command { .. } => "a command of the shell itself runs as: client stat ... -- cmd /c COMMAND",
+            Self::DriverFile { cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
+                "client install --driver PATH, with the path of halprof.sys"
+            }
+            Self::DriverFile { cause, .. } if crate::system::is_denied(cause) => "run from an elevated prompt",
+            Self::DriverRefused { cause } => return Some(refused_driver(cause).to_owned()),
+            Self::Busy { .. } => "end the program, then the same command again",
+            Self::Lingering => "close the programs that look at services (services.msc), then again",
+            Self::NotWindows
+            | Self::Open { .. }
+            | Self::Request { .. }
+            | Self::TooManyEvents { .. }
+            | Self::DriverFile { .. }
+            | Self::Service { .. }
+            | Self::Directory { .. }
+            | Self::OutputFile { .. }
+            | Self::Output(_)
+            | Self::Json(_) => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// What the user reads: what happened, why, and what to do.
+    pub fn report(&self) -> String {
+        let mut text = format!("error: {self}");
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            // Writing to a String does not fail.
+            let _ = write!(text, "\n  because: {error}");
+            cause = error.source();
+        }
+        if let Some(remedy) = self.remedy() {
+            let _ = write!(text, "\n  try: {remedy}");
+        }
+        text
+    }
+
+    /// Whether the reader of the output has gone away.
+    pub fn is_broken_pipe(&self) -> bool {
+        let kind = match self {
+            Self::Output(error) => Some(error.kind()),
+            Self::Json(error) => error.io_error_kind(),
+            _ => None,
+        };
+        kind == Some(io::ErrorKind::BrokenPipe)
+    }
+}
+
+fn refused_driver(cause: &io::Error) -> &'static str {
+    match cause.raw_os_error() {
+        Some(win32::ERROR_INVALID_IMAGE_HASH) => {
+            "sign halprof.sys with a certificate that Windows trusts; for tests:\n       \
+             bcdedit /set testsigning on   (Secure Boot off, then restart)"
+        }
+        Some(win32::ERROR_BAD_EXE_FORMAT) => "client install --driver PATH, with a halprof.sys for 64-bit Windows",
+        _ => "allow the driver in the policies of Windows (Core isolation, App Control)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows_says(code: i32) -> io::Error {
+        io::Error::from_raw_os_error(code)
+    }
+
+    /// Every error but the refusals, which have a table of their own; with its code and its last line.
+    fn table() -> Vec<(Error, Exit, &'static str)> {
+        let path = || PathBuf::from("halprof.sys");
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "gone");
+        let other = || io::Error::other("odd");
+        vec![
+            (Error::NotWindows, Exit::NotWindows, "error: this client was not built for Windows, and the driver runs nowhere else"),
+            (Error::NotInstalled, Exit::NotInstalled, "  try: client install"),
+            (Error::NotStarted, Exit::NotStarted, "  try: client install   (or: sc start halprof)"),
+            (Error::NoDevice, Exit::Failure, "  try: sc stop halprof, then: client install"),
+            (Error::Denied { action: "to the driver".into(), cause: windows_says(5) }, Exit::Denied, "       \"Profile system performance\" (SeSystemProfilePrivilege)"),
+            (Error::Open { cause: other() }, Exit::Failure, "  because: odd"),
+            (Error::Request { request: "Info", cause: other() }, Exit::Failure, "  because: odd"),
+            (Error::Reply { request: "Info", cause: Malformed::TooShort { got: 1, wanted: 48 } }, Exit::Failure, "  try: client install, with the halprof.sys that came with this client.exe"),
+            (Error::UnknownSource { given: "Brunch".into(), near: vec!["BranchInstructions".into()] }, Exit::UnknownSource, "  try: client list --all"),
+            (Error::NotRunning { names: vec!["TotalIssues".into()] }, Exit::NotRunning, "  try: client status   (says what runs)"),
+            (Error::NothingRuns, Exit::NotRunning, "  try: client start SOURCE"),
+            (Error::TooManyEvents { given: 65 }, Exit::Usage, "error: 65 events are too many: a session takes at most 64"),
+            (Error::NoDefaultEvents, Exit::UnsupportedSource, "  try: client list, and name events with -e"),
+            (Error::Command { program: "dir".into(), cause: missing() }, Exit::Command, "  try: a command of the shell itself runs as: client stat ... -- cmd /c COMMAND"),
+            (Error::DriverFile { action: "read", path: path(), cause: missing() }, Exit::DriverFile, "  try: client install --driver PATH, with the path of halprof.sys"),
+            (Error::DriverFile { action: "write", path: path(), cause: windows_says(5) }, Exit::DriverFile, "  try: run from an elevated prompt"),
+            (Error::DriverFile { action: "write", path: path(), cause: other() }, Exit::DriverFile, "  because: odd"),
+            (Error::DriverRefused { cause: windows_says(577) }, Exit::DriverFile, "       bcdedit /set testsigning on   (Secure Boot off, then restart)"),
+            (Error::DriverRefused { cause: windows_says(193) }, Exit::DriverFile, "  try: client install --driver PATH, with a halprof.sys for 64-bit Windows"),
+            (Error::DriverRefused { cause: windows_says(1275) }, Exit::DriverFile, "  try: allow the driver in the policies of Windows (Core isolation, App Control)"),
+            (Error::Busy { holders: vec!["session 3 (process 12): TotalIssues".into()] }, Exit::Busy, "  try: end the program, then the same command again"),
+            (Error::Lingering, Exit::Busy, "  try: close the programs that look at services (services.msc), then again"),
+            (Error::Service { action: "start", cause: other() }, Exit::Failure, "  because: odd"),
+            (Error::Directory { cause: other() }, Exit::Failure, "  because: odd"),
+            (Error::OutputFile { path: path(), cause: other() }, Exit::Failure, "  because: odd"),
+            (Error::Output(other()), Exit::Failure, "  because: odd"),
+            (Error::Json(serde_json::Error::io(other())), Exit::Failure, "  because: odd"),
+        ]
+    }
+
+    #[test]
+    fn every_error_has_its_code_and_ends_with_what_to_do_or_why() {
+        for (error, exit, last) in table() {
+            assert_eq!(error.exit(), exit, "{error:?}");
+            let report = error.report();
+            assert_eq!(report.lines().last(), Some(last), "{report}");
+            assert!(report.starts_with("error: "), "{report}");
+            assert!(report.lines().all(|line| line.len() <= 80), "{report}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_comes_back_with_its_neighbours() {
+        let near = vec!["BranchInstructions".to_owned(), "BranchMispredictions".to_owned()];
+        let error = Error::UnknownSource { given: "branch".into(), near };
+        assert_eq!(
+            error.report(),
+            "error: no source is called branch; did you mean: BranchInstructions, BranchMispredictions?\n  \
+             try: client list --all"
+        );
+    }
+
+    #[test]
+    fn a_driver_that_does_not_stop_comes_with_who_holds_it() {
+        let holders = vec!["session 3 (process 12): TotalIssues".into(), "session 4 (process 13): CacheMisses".into()];
+        assert_eq!(
+            Error::Busy { holders }.report(),
+            "error: the driver does not stop: a program holds its device open\n  \
+             held by: session 3 (process 12): TotalIssues\n           \
+             session 4 (process 13): CacheMisses\n  \
+             try: end the program, then the same command again"
+        );
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_told_from_a_full_disk() {
+        assert!(Error::Output(io::ErrorKind::BrokenPipe.into()).is_broken_pipe());
+        assert!(Error::Json(serde_json::Error::io(io::ErrorKind::BrokenPipe.into())).is_broken_pipe());
+        assert!(!Error::Output(io::ErrorKind::StorageFull.into()).is_broken_pipe());
+        assert!(!Error::NothingRuns.is_broken_pipe());
+    }
+}

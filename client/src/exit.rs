@@ -1,0 +1,98 @@
+//! What the exit code says.
+
+use std::fmt::Write;
+
+macro_rules! exits {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $meaning:literal;)*) => {
+        /// An exit code of the client itself.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Exit { $($(#[$doc])* $name = $code,)* }
+
+        impl Exit {
+            /// Every one, in ascending order.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// What it means, for `--help`.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $meaning,)* }
+            }
+        }
+    };
+}
+
+exits! {
+    /// All is well.
+    Done = 0, "done";
+    /// What none of the others says.
+    Failure = 1, "Windows or the driver failed in a way that has no code of its own";
+    /// clap's own code for it.
+    Usage = 2, "the command line is wrong";
+    /// No service.
+    NotInstalled = 3, "the driver is not installed";
+    /// A service that does not run.
+    NotStarted = 4, "the driver is installed but not started";
+    /// Windows or the driver denies access.
+    Denied = 5, "access denied: not elevated, or without SeSystemProfilePrivilege";
+    /// No source has that name or number.
+    UnknownSource = 6, "no source has this name or number";
+    /// The source exists, but not here.
+    UnsupportedSource = 7, "the source is not supported on this machine";
+    /// All counters are taken.
+    NoFreeCounter = 8, "no counter is free; the message says who holds them";
+    /// Client and driver differ.
+    VersionMismatch = 9, "client and driver speak different protocol versions";
+    /// Nothing to read or to stop.
+    NotRunning = 10, "the source or the session does not run";
+    /// `stat` could not run its command.
+    Command = 11, "stat: the command could not be run";
+    /// Detached already.
+    AlreadyRunning = 12, "the source runs detached already";
+    /// No such processor.
+    NoProcessor = 13, "no such processor is active";
+    /// Handles keep the driver loaded.
+    Busy = 14, "the driver does not stop: a program holds its device open";
+    /// The file of the driver, or Windows' opinion of it.
+    DriverFile = 15, "the driver's file is missing, or Windows refuses to load it";
+    /// Memory or sessions.
+    NoResources = 16, "the driver is short of memory or of sessions";
+    /// Built for another system.
+    NotWindows = 17, "this client was not built for Windows";
+}
+
+impl Exit {
+    /// As the process exits with it.
+    pub fn code(self) -> i32 {
+        i32::from(self as u8)
+    }
+}
+
+/// The section of `--help`.
+pub fn help() -> String {
+    let mut text = String::from("EXIT CODES\n");
+    for exit in Exit::ALL {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "  {:>2}  {}", exit.code(), exit.meaning());
+    }
+    text.push_str("  `stat` exits with the code of its COMMAND once that has run; where the client itself\n");
+    text.push_str("  fails, the last lines on standard error begin with \"error:\".");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_consecutive_and_each_has_its_own_meaning() {
+        for (wanted, exit) in (0..).zip(Exit::ALL) {
+            assert_eq!(exit.code(), wanted);
+            assert_eq!(Exit::ALL.iter().filter(|other| other.meaning() == exit.meaning()).count(), 1);
+        }
+    }
+
+    #[test]
+    fn the_section_of_the_help_fits_a_console() {
+        assert!(help().lines().all(|line| line.len() <= 80), "{}", help());
+    }
+}

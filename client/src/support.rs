@@ -1,0 +1,51 @@
+//! Words for [`Support`].
+
+use protocol::Support;
+
+/// Why a source can not be had, for a column of a table; `yes` when it can.
+pub fn word(number: u32) -> &'static str {
+    match Support::from_number(number) {
+        Some(Support::Supported) => "yes",
+        Some(Support::NotInInterface) => "no: interface",
+        Some(Support::EventNotEnumerated) => "no: not enumerated",
+        Some(Support::EventNotAvailable) => "no: not available",
+        Some(Support::NoMemory) => "no: memory",
+        Some(Support::NoTimer) => "no: timer",
+        None => "no: unknown",
+    }
+}
+
+/// The same in a sentence.
+pub fn sentence(number: u32) -> String {
+    match Support::from_number(number) {
+        Some(Support::Supported) => "the source can be had",
+        Some(Support::NotInInterface) => "the profile interface of this machine has no such source",
+        Some(Support::EventNotEnumerated) => "CPUID leaf 0xA enumerates too few events (EAX[31:24])",
+        Some(Support::EventNotAvailable) => "CPUID leaf 0xA says that the event is not available (EBX)",
+        Some(Support::NoMemory) => "the driver had no memory for the counters' state when it started",
+        Some(Support::NoTimer) => "a timer serves it, which this version of the driver does not have",
+        None => return format!("for the reason {number}, which this client does not know"),
+    }
+    .to_owned()
+}
+
+/// Whether the source can be had.
+pub fn is_supported(number: u32) -> bool {
+    Support::from_number(number) == Some(Support::Supported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_answer_has_a_word_and_a_sentence_of_its_own() {
+        let numbers = (0..).take(Support::ALL.len() + 1);
+        for number in numbers.clone() {
+            let twins = |other: &u32| word(*other) == word(number) || sentence(*other) == sentence(number);
+            assert_eq!(numbers.clone().filter(twins).count(), 1, "{number}");
+            assert_eq!(word(number) == "yes", is_supported(number));
+            assert_eq!(is_supported(number), number == 0);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the client wants of Windows, and what Windows' refusals mean.
+
+use std::io;
+use std::path::PathBuf;
+
+use protocol::Code;
+
+use crate::error::Error;
+
+/// Name of the service, and of the driver's file without `.sys`.
+pub const SERVICE: &str = "halprof";
+
+/// An open handle to the driver's device.
+pub trait Device {
+    /// Sends one request; answers how many bytes of `output` were written.
+    fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize>;
+}
+
+/// The state of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceState {
+    /// The driver is not loaded.
+    Stopped,
+    /// The driver is loaded.
+    Running,
+    /// Windows was asked to unload it and waits for the last handle.
+    Stopping,
+    /// On its way up.
+    Starting,
+}
+
+impl ServiceState {
+    /// For people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Starting => "starting",
+        }
+    }
+}
+
+/// The machine the client runs on. Errors carry Win32 codes.
+pub trait System {
+    /// Opens the driver's device, with the profiling privilege enabled where the account has it.
+    fn open(&self) -> io::Result<Box<dyn Device>>;
+    /// The state of the service; `None` when there is none.
+    fn service(&self) -> io::Result<Option<ServiceState>>;
+    /// Creates the service, or brings the settings of an existing one in order; says whether it is new.
+    fn register(&self) -> io::Result<bool>;
+    /// Starts the service.
+    fn start(&self) -> io::Result<()>;
+    /// Asks the service to stop, and returns at once.
+    fn stop(&self) -> io::Result<()>;
+    /// Deletes the service.
+    fn delete(&self) -> io::Result<()>;
+    /// Where the service has its driver.
+    fn driver_path(&self) -> io::Result<PathBuf>;
+    /// Lets time pass while a service changes its state.
+    fn pause(&self);
+    /// From now on Ctrl-C ends the command that runs and not the client.
+    fn ignore_interrupts(&self) -> io::Result<()>;
+}
+
+/// Win32 error codes (source: winerror.h).
+pub mod win32 {
+    /// Here: no device has the name.
+    pub const ERROR_FILE_NOT_FOUND: i32 = 2;
+    /// Not elevated, as a rule.
+    pub const ERROR_ACCESS_DENIED: i32 = 5;
+    /// The file is no driver for this machine.
+    pub const ERROR_BAD_EXE_FORMAT: i32 = 193;
+    /// The signature is not one that Windows trusts.
+    pub const ERROR_INVALID_IMAGE_HASH: i32 = 577;
+    /// The service runs already.
+    pub const ERROR_SERVICE_ALREADY_RUNNING: i32 = 1056;
+    /// The service is on its way down and takes no further order.
+    pub const ERROR_SERVICE_CANNOT_ACCEPT_CTRL: i32 = 1061;
+    /// The service does not run.
+    pub const ERROR_SERVICE_NOT_ACTIVE: i32 = 1062;
+    /// A program still holds the deleted service open.
+    pub const ERROR_SERVICE_MARKED_FOR_DELETE: i32 = 1072;
+    /// Windows has the driver on its list of vulnerable ones.
+    pub const ERROR_DRIVER_BLOCKED: i32 = 1275;
+    /// The token has no such privilege.
+    pub const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
+}
+
+/// Whether Windows said that the caller may not.
+pub fn is_denied(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(win32::ERROR_ACCESS_DENIED | win32::ERROR_PRIVILEGE_NOT_HELD))
+}
+
+/// What a failure of the service control manager means; `action` as in "cannot ... the service".
+pub fn service_error(action: &'static str, error: io::Error) -> Error {
+    match error.raw_os_error() {
+        _ if is_denied(&error) => Error::Denied { action: format!("to {action} the service {SERVICE}"), cause: error },
+        Some(win32::ERROR_SERVICE_MARKED_FOR_DELETE) => Error::Lingering,
+        Some(win32::ERROR_BAD_EXE_FORMAT | win32::ERROR_INVALID_IMAGE_HASH | win32::ERROR_DRIVER_BLOCKED) => {
+            Error::DriverRefused { cause: error }
+        }
+        _ => Error::Service { action, cause: error },
+    }
+}
+
+/// What a failure to open the device means.
+pub fn open_error(system: &dyn System, error: io::Error) -> Error {
+    if is_denied(&error) {
+        return Error::Denied { action: "to the driver".to_owned(), cause: error };
+    }
+    if error.raw_os_error() != Some(win32::ERROR_FILE_NOT_FOUND) {
+        return Error::Open { cause: error };
+    }
+    match system.service() {
+        Ok(None) => Error::NotInstalled,
+        Ok(Some(ServiceState::Running)) => Error::NoDevice,
+        Ok(Some(_)) => Error::NotStarted,
+        Err(error) => service_error("query", error),
+    }
+}

@@ -1,0 +1,43 @@
+//! Who has the device open.
+
+use alloc::vec::Vec;
+
+use protocol::Cause;
+use protocol::status::STATUS_INSUFFICIENT_RESOURCES;
+
+use crate::reply::Refusal;
+
+/// An open handle, by a number that no other open handle has at the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientId(pub usize);
+
+/// An open handle.
+#[derive(Debug, Clone, Copy)]
+pub struct Client {
+    id: ClientId,
+    /// The process that opened it.
+    pub process: u32,
+    /// Whether the versions agreed.
+    pub greeted: bool,
+}
+
+/// All open handles.
+#[derive(Debug, Default)]
+pub struct Clients(Vec<Client>);
+
+impl Clients {
+    pub fn open(&mut self, id: ClientId, process: u32) -> Result<(), Refusal> {
+        self.0.try_reserve(1).map_err(|_| Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory))?;
+        self.close(id);
+        self.0.push(Client { id, process, greeted: false });
+        Ok(())
+    }
+
+    pub fn close(&mut self, id: ClientId) {
+        self.0.retain(|client| client.id != id);
+    }
+
+    pub fn get_mut(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.0.iter_mut().find(|client| client.id == id)
+    }
+}

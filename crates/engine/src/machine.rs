@@ -1,0 +1,25 @@
+//! The system on which the engine runs: the kernel in the driver, a model in tests.
+
+use profile::Cpu;
+
+/// Processors, and how to reach them.
+pub trait Machine {
+    /// A processor, for the code that runs on it.
+    type Cpu: Cpu;
+
+    /// How many processors are active; they are numbered from 0. It may grow, never shrink.
+    fn processors(&self) -> u32;
+
+    /// How many there can ever be.
+    fn maximum_processors(&self) -> u32;
+
+    /// Runs `work` on the boot processor, at any IRQL.
+    fn on_boot_processor<T>(&self, work: impl FnOnce(&Self::Cpu) -> T) -> T;
+
+    /// Runs `work` on every active processor at PROFILE_LEVEL, on all at the same time, with the processor's
+    /// number; comes back when all are done.
+    fn on_each_processor(&self, work: &(impl Fn(u32, &Self::Cpu) + Sync));
+
+    /// Time since some moment in the past, in units of 100 ns.
+    fn now(&self) -> u64;
+}

@@ -1,0 +1,119 @@
+//! Answers: a header, then as many whole records as the client's buffer has room for.
+
+use profile::{HalError, Support};
+use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
+use protocol::{Cause, ReplyHeader};
+use zerocopy::{FromZeros, Immutable, IntoBytes};
+
+/// Why a request was refused, as it goes into the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// NTSTATUS.
+    pub status: u32,
+    cause: Cause,
+    source: u32,
+    processor: u32,
+    detail: [u64; 2],
+}
+
+impl Refusal {
+    pub const fn new(status: u32, cause: Cause) -> Self {
+        Self { status, cause, source: 0, processor: 0, detail: [0; 2] }
+    }
+
+    pub const fn source(self, source: u32) -> Self {
+        Self { source, ..self }
+    }
+
+    pub const fn processor(self, processor: u32) -> Self {
+        Self { processor, ..self }
+    }
+
+    pub const fn detail(self, first: u64, second: u64) -> Self {
+        Self { detail: [first, second], ..self }
+    }
+
+    pub fn header(self) -> ReplyHeader {
+        let Self { status, cause, source, processor, detail } = self;
+        ReplyHeader { status, cause: cause as u32, source, processor, detail, ..ReplyHeader::new_zeroed() }
+    }
+}
+
+impl From<HalError> for Refusal {
+    fn from(error: HalError) -> Self {
+        match error {
+            HalError::UnknownSource(source) => Self::new(STATUS_NOT_FOUND, Cause::UnknownSource).source(source.0),
+            HalError::Unsupported(source, support) => Self::new(STATUS_NOT_SUPPORTED, Cause::UnsupportedSource)
+                .source(source.0)
+                .detail(u64::from(support_number(support)), 0),
+            HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory),
+        }
+    }
+}
+
+/// The number by which the client knows an answer.
+pub const fn support_number(support: Support) -> u32 {
+    use protocol::Support as Number;
+    (match support {
+        Support::Supported => Number::Supported,
+        Support::NotInInterface => Number::NotInInterface,
+        Support::EventNotEnumerated => Number::EventNotEnumerated,
+        Support::EventNotAvailable => Number::EventNotAvailable,
+        Support::NoMemory => Number::NoMemory,
+        Support::NoTimer => Number::NoTimer,
+    }) as u32
+}
+
+/// An answer in the making: records first, the header last.
+#[derive(Debug)]
+pub struct Reply<'a> {
+    output: &'a mut [u8],
+    used: usize,
+    count: u32,
+    total: u32,
+    detail: [u64; 2],
+}
+
+impl<'a> Reply<'a> {
+    /// Over the output buffer, which has room for a header.
+    pub fn over(output: &'a mut [u8]) -> Self {
+        Self { output, used: size_of::<ReplyHeader>(), count: 0, total: 0, detail: [0; 2] }
+    }
+
+    /// One record more; it is counted even where there is no room for it.
+    pub fn push(&mut self, record: &(impl IntoBytes + Immutable)) {
+        self.total += 1;
+        let bytes = record.as_bytes();
+        let end = self.used + bytes.len();
+        // Records are told in order and without gaps: after the first that has no room, none is written.
+        if self.count + 1 == self.total
+            && let Some(room) = self.output.get_mut(self.used..end)
+        {
+            room.copy_from_slice(bytes);
+            self.used = end;
+            self.count += 1;
+        }
+    }
+
+    pub const fn set_detail(&mut self, first: u64, second: u64) {
+        self.detail = [first, second];
+    }
+
+    /// Writes the header; answers the bytes in use.
+    pub fn finish(&mut self, outcome: Result<(), Refusal>) -> usize {
+        let header = match outcome {
+            Ok(()) => ReplyHeader { status: STATUS_SUCCESS, detail: self.detail, ..ReplyHeader::new_zeroed() },
+            Err(refusal) => refusal.header(),
+        };
+        let header = ReplyHeader { count: self.count, total: self.total, ..header };
+        write(self.output, &header, self.used)
+    }
+}
+
+/// Writes an answer of fixed layout; answers its bytes, or 0 where there is no room.
+pub fn write(output: &mut [u8], answer: &(impl IntoBytes + Immutable), used: usize) -> usize {
+    match answer.write_to_prefix(output) {
+        Ok(()) => used,
+        Err(_) => 0,
+    }
+}

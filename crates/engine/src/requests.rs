@@ -1,0 +1,236 @@
+//! Requests: the table of [`protocol`] is checked first, then one function serves each.
+
+use alloc::vec::Vec;
+
+use profile::hal::SourceInformation;
+use profile::{ProfileInterface, Source};
+use protocol::status::{
+    STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
+    STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
+};
+use protocol::{
+    Cause, Code, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, NAME_LENGTH, PROTOCOL_VERSION,
+    ReplyHeader, RequestSpec, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+};
+use zerocopy::{FromBytes, FromZeros};
+
+use crate::Engine;
+use crate::clients::ClientId;
+use crate::machine::Machine;
+use crate::reply::{Refusal, Reply, support_number, write};
+use crate::session::Applicant;
+
+/// A request as the I/O manager hands it over, METHOD_BUFFERED: one buffer for input and output.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The handle it came through.
+    pub client: ClientId,
+    /// I/O control code.
+    pub code: u32,
+    /// The system buffer: as long as the longer of input and output.
+    pub buffer: &'a mut [u8],
+    /// Bytes of input.
+    pub input: usize,
+    /// Bytes of output.
+    pub output: usize,
+}
+
+/// What goes into the IRP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// NTSTATUS.
+    pub status: u32,
+    /// Bytes of the buffer that go back.
+    pub information: usize,
+}
+
+impl Completion {
+    const fn failed(status: u32) -> Self {
+        Self { status, information: 0 }
+    }
+}
+
+/// The input, copied out of the buffer before the answer overwrites it.
+#[expect(clippy::large_enum_variant, reason = "288 bytes of stack for one request; a box is memory that can be short")]
+enum Input {
+    Hello(Hello),
+    Info,
+    ListSources,
+    QuerySource(SourceRequest),
+    SetInterval(IntervalRequest),
+    Start(StartHeader, Vec<EventRequest>),
+    Stop(StopRequest),
+    Read(SessionRequest),
+    Holders,
+}
+
+impl Input {
+    /// `None` where the bytes are not what the table promised, or memory is short.
+    fn read(spec: &RequestSpec, bytes: &[u8]) -> Option<Self> {
+        Some(match spec.code {
+            Code::Hello => Self::Hello(Hello::read_from_bytes(bytes).ok()?),
+            Code::Info => Self::Info,
+            Code::ListSources => Self::ListSources,
+            Code::QuerySource => Self::QuerySource(SourceRequest::read_from_bytes(bytes).ok()?),
+            Code::SetInterval => Self::SetInterval(IntervalRequest::read_from_bytes(bytes).ok()?),
+            Code::Start => {
+                let (header, rest) = StartHeader::read_from_prefix(bytes).ok()?;
+                let entries = rest.chunks_exact(size_of::<EventRequest>());
+                let mut events = Vec::new();
+                events.try_reserve_exact(entries.len()).ok()?;
+                events.extend(entries.filter_map(|entry| EventRequest::read_from_bytes(entry).ok()));
+                Self::Start(header, events)
+            }
+            Code::Stop => Self::Stop(StopRequest::read_from_bytes(bytes).ok()?),
+            Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
+            Code::Holders => Self::Holders,
+        })
+    }
+}
+
+impl<M: Machine> Engine<M> {
+    /// Serves a request. What the table does not admit fails with an NTSTATUS and changes nothing; all else
+    /// is answered in the buffer, refusals with their cause.
+    pub fn serve(&mut self, request: Request<'_>) -> Completion {
+        let Request { client, code, buffer, input, output } = request;
+        let Some(spec) = protocol::find(code) else {
+            return Completion::failed(STATUS_INVALID_DEVICE_REQUEST);
+        };
+        let greeted = self.clients.get_mut(client).is_some_and(|client| client.greeted);
+        if !greeted && !spec.before_hello {
+            return Completion::failed(STATUS_INVALID_DEVICE_STATE);
+        }
+        if !spec.input.admits(input) {
+            return Completion::failed(STATUS_INFO_LENGTH_MISMATCH);
+        }
+        if !spec.output.admits(output) {
+            return Completion::failed(STATUS_BUFFER_TOO_SMALL);
+        }
+        let Some(input) = buffer.get(..input).and_then(|bytes| Input::read(spec, bytes)) else {
+            return Completion::failed(STATUS_INFO_LENGTH_MISMATCH);
+        };
+        let Some(output) = buffer.get_mut(..output) else {
+            return Completion::failed(STATUS_BUFFER_TOO_SMALL);
+        };
+        // What the answer leaves untouched must not go back as the client's own input, or as old memory.
+        output.fill(0);
+        Completion { status: STATUS_SUCCESS, information: self.answer(client, input, output) }
+    }
+
+    fn answer(&mut self, client: ClientId, input: Input, output: &mut [u8]) -> usize {
+        let reply = &mut Reply::over(output);
+        let outcome = match input {
+            Input::Hello(hello) => return self.hello(client, hello, output),
+            Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
+            Input::ListSources => {
+                self.hal.source_list().for_each(|source| reply.push(&self.record(&source, source.interval)));
+                Ok(())
+            }
+            Input::QuerySource(wanted) => self.query_source(wanted, reply),
+            Input::SetInterval(wanted) => self.set_interval(wanted, reply),
+            Input::Start(header, events) => self.start(client, &header, &events, reply),
+            Input::Stop(wanted) => {
+                self.sessions.stop(wanted.session, wanted.source, client, (&self.machine, &self.hal), reply)
+            }
+            Input::Read(wanted) => self.sessions.read(wanted.session, client, (&self.machine, &self.hal), reply),
+            Input::Holders => {
+                self.sessions.tell_holders(reply);
+                Ok(())
+            }
+        };
+        reply.finish(outcome)
+    }
+
+    fn hello(&mut self, client: ClientId, hello: Hello, output: &mut [u8]) -> usize {
+        let agreed = hello.version == PROTOCOL_VERSION;
+        if let Some(client) = self.clients.get_mut(client) {
+            client.greeted = agreed;
+        }
+        let mut header = ReplyHeader::new_zeroed();
+        if !agreed {
+            header = Refusal::new(STATUS_REVISION_MISMATCH, Cause::VersionMismatch)
+                .detail(u64::from(hello.version), u64::from(PROTOCOL_VERSION))
+                .header();
+        }
+        let reply = HelloReply { header, protocol: PROTOCOL_VERSION, driver: self.version, ..HelloReply::new_zeroed() };
+        write(output, &reply, size_of::<HelloReply>())
+    }
+
+    fn info(&self) -> InfoReply {
+        let interface = self.hal.interface();
+        let selection = self.hal.selection();
+        let processors = self.machine.processors();
+        let in_use = |processor| self.hal.row(processor).counters(|state| !state.is_free()).iter().count();
+        InfoReply {
+            header: ReplyHeader::new_zeroed(),
+            driver: self.version,
+            protocol: PROTOCOL_VERSION,
+            interface: selection.interface as u32,
+            windows10: selection.windows10 as u32,
+            reason: selection.reason as u32,
+            counters: u32::from(interface.counters()),
+            width: u32::from(interface.width()),
+            pmu_version: u32::from(interface.pmu_version()),
+            processors,
+            maximum_processors: self.machine.maximum_processors(),
+            counters_in_use: number((0..processors).map(in_use).max().unwrap_or_default()),
+            sessions: number(self.sessions.len()),
+            signature: self.identity.signature,
+            vendor: self.identity.vendor,
+            brand: self.identity.brand,
+            state_bytes: self.hal.state_bytes() as u64,
+        }
+    }
+
+    fn record(&self, source: &SourceInformation, previous_interval: u32) -> SourceRecord {
+        let mut record = SourceRecord {
+            source: source.source.source.0,
+            support: support_number(source.support),
+            interval: source.interval,
+            minimum: source.range.minimum,
+            maximum: source.range.maximum,
+            previous_interval,
+            select: u64::from(source.source.select),
+            running: number(self.sessions.processors_running(source.source.source.0)),
+            ..SourceRecord::new_zeroed()
+        };
+        let name = source.source.name.as_bytes();
+        for (to, from) in record.name.iter_mut().zip(name) {
+            *to = *from;
+        }
+        record.name_length = number(name.len().min(NAME_LENGTH));
+        record
+    }
+
+    fn query_source(&self, wanted: SourceRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+        let source = self.hal.source_information(Source(wanted.source))?;
+        reply.push(&self.record(&source, source.interval));
+        Ok(())
+    }
+
+    fn set_interval(&self, wanted: IntervalRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+        let source = Source(wanted.source);
+        let (previous, _) = self.hal.set_interval(source, wanted.interval)?;
+        reply.push(&self.record(&self.hal.source_information(source)?, previous));
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        client: ClientId,
+        header: &StartHeader,
+        events: &[EventRequest],
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
+        let process = self.clients.get_mut(client).map_or(0, |client| client.process);
+        let applicant = Applicant { client, process, flags: header.flags };
+        let with = (&self.machine, &self.hal);
+        let number = self.sessions.start(applicant, &header.processors, events, with, reply)?;
+        reply.set_detail(number, 0);
+        Ok(())
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

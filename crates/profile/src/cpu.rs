@@ -1,0 +1,39 @@
+//! The processor as profile interfaces see it.
+
+use raw_cpuid::CpuIdResult;
+
+/// Address of a model-specific register that a profile interface owns.
+///
+/// Only this crate makes one, and only for registers that CPUID has declared: what implements [`Cpu`] may
+/// rely on it, and no number of a client's ever becomes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Msr(u32);
+
+impl Msr {
+    pub(crate) const fn new(address: u32) -> Self {
+        Self(address)
+    }
+
+    /// The `index`th register of a bank that begins at `self`.
+    pub(crate) const fn at(self, index: u8) -> Self {
+        Self(self.0 + index as u32)
+    }
+
+    /// What goes into ECX.
+    #[must_use]
+    pub const fn address(self) -> u32 {
+        self.0
+    }
+}
+
+/// The processor on which the caller runs, at any IRQL; who calls must see to it that it stays the same.
+pub trait Cpu {
+    /// CPUID with `leaf` in EAX and `subleaf` in ECX.
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult;
+    /// RDMSR.
+    fn rdmsr(&self, msr: Msr) -> u64;
+    /// WRMSR.
+    fn wrmsr(&self, msr: Msr, value: u64);
+    /// RDPMC of a counter that the interface in use has.
+    fn rdpmc(&self, counter: u8) -> u64;
+}

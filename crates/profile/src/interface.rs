@@ -1,0 +1,180 @@
+//! Profile interfaces: the HAL's private table that hides the differences of the hardware (seed 003, 3.2).
+
+pub mod amd64;
+pub mod default;
+pub mod emon;
+
+use crate::cpu::Cpu;
+use crate::source::{ProfileSource, Source};
+use crate::state::{CounterSet, Row};
+
+/// Which interface. The numbers travel to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Kind {
+    /// No counters; ProfileTime alone.
+    Default = 0,
+    /// Intel's architectural performance monitoring.
+    Emon = 1,
+    /// AMD's performance counters.
+    Amd64 = 2,
+}
+
+impl Kind {
+    /// Every interface, in the order of its number.
+    pub const ALL: [Self; 3] = [Self::Default, Self::Emon, Self::Amd64];
+
+    /// As the symbol files of the HAL have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "Default",
+            Self::Emon => "Emon",
+            Self::Amd64 => "Amd64",
+        }
+    }
+
+    /// The interface's table of sources.
+    #[must_use]
+    pub const fn sources(self) -> &'static [ProfileSource] {
+        match self {
+            Self::Default => &default::SOURCES,
+            Self::Emon => &emon::SOURCES,
+            Self::Amd64 => &amd64::SOURCES,
+        }
+    }
+}
+
+/// Whether a source can be had, and if not, why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// It can.
+    Supported,
+    /// The interface's table has it not.
+    NotInInterface,
+    /// Leaf 0xA EAX\[31:24\] says that the event's EBX bit is not meaningful.
+    EventNotEnumerated,
+    /// The event's bit in leaf 0xA EBX is set.
+    EventNotAvailable,
+    /// The memory for the counters' state could not be had.
+    NoMemory,
+    /// It is served by a timer, which is not there.
+    NoTimer,
+}
+
+/// What every interface does, each in its own registers.
+///
+/// The functions that take a [`Cpu`] act on the processor on which they run, at PROFILE_LEVEL, with its own
+/// row of state; none of them can fail, allocate or wait.
+pub trait ProfileInterface {
+    /// Counters of each processor, at most [`CounterSet::MOST`].
+    fn counters(&self) -> u8;
+
+    /// Bits of a counter.
+    fn width(&self) -> u8;
+
+    /// Whether the processor offers the event of a row of the interface's table.
+    fn support(&self, source: &ProfileSource) -> Support;
+
+    /// InitializeProfiling: brings the registers to the state from which [`enable`](Self::enable) starts,
+    /// all counters off. What has to be given back is answered, for [`release`](Self::release).
+    fn initialize(&self, cpu: &impl Cpu) -> u64;
+
+    /// EnableMonitoring: sets up `counters` as their states in `row` say, from zero, and starts them.
+    /// Those that are active in `row` already go on undisturbed.
+    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet);
+
+    /// DisableMonitoring: stops `counters`; the other active ones of `row` go on.
+    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet);
+
+    /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
+    fn release(&self, cpu: &impl Cpu, found: u64);
+}
+
+/// The interface in use.
+#[derive(Debug, Clone, Copy)]
+pub enum Interface {
+    /// See [`default`].
+    Default(default::Default),
+    /// See [`emon`].
+    Emon(emon::Emon),
+    /// See [`amd64`].
+    Amd64(amd64::Amd64),
+}
+
+impl Interface {
+    /// The interface of this kind, with what CPUID says of the processor on which it runs. Any IRQL.
+    #[must_use]
+    pub fn new(kind: Kind, cpu: &impl Cpu) -> Self {
+        match kind {
+            Kind::Default => Self::Default(default::Default),
+            Kind::Emon => Self::Emon(emon::Emon::new(cpu)),
+            Kind::Amd64 => Self::Amd64(amd64::Amd64),
+        }
+    }
+
+    /// Which it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Default(_) => Kind::Default,
+            Self::Emon(_) => Kind::Emon,
+            Self::Amd64(_) => Kind::Amd64,
+        }
+    }
+
+    /// Version of architectural performance monitoring, or 0.
+    #[must_use]
+    pub const fn pmu_version(&self) -> u8 {
+        match self {
+            Self::Emon(emon) => emon.version(),
+            Self::Default(_) | Self::Amd64(_) => 0,
+        }
+    }
+
+    /// The row of a source in the interface's table, and its index.
+    #[must_use]
+    pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
+        (0..).zip(self.kind().sources()).find(|(_, row)| row.source == source)
+    }
+}
+
+macro_rules! each {
+    ($self:ident, $interface:ident => $call:expr) => {
+        match $self {
+            Interface::Default($interface) => $call,
+            Interface::Emon($interface) => $call,
+            Interface::Amd64($interface) => $call,
+        }
+    };
+}
+
+impl ProfileInterface for Interface {
+    fn counters(&self) -> u8 {
+        each!(self, interface => interface.counters())
+    }
+
+    fn width(&self) -> u8 {
+        each!(self, interface => interface.width())
+    }
+
+    fn support(&self, source: &ProfileSource) -> Support {
+        each!(self, interface => interface.support(source))
+    }
+
+    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+        each!(self, interface => interface.initialize(cpu))
+    }
+
+    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        each!(self, interface => interface.enable(cpu, row, counters));
+    }
+
+    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        each!(self, interface => interface.disable(cpu, row, counters));
+    }
+
+    fn release(&self, cpu: &impl Cpu, found: u64) {
+        each!(self, interface => interface.release(cpu, found));
+    }
+}

@@ -1,0 +1,38 @@
+//! The Default interface: no counters at all.
+
+use super::{ProfileInterface, Support};
+use crate::cpu::Cpu;
+use crate::source::{ProfileSource, Source};
+use crate::state::{CounterSet, Row};
+
+/// ProfileTime alone (seed 001).
+pub const SOURCES: [ProfileSource; 1] =
+    [ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None }];
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Default;
+
+impl ProfileInterface for Default {
+    fn counters(&self) -> u8 {
+        0
+    }
+
+    fn width(&self) -> u8 {
+        0
+    }
+
+    fn support(&self, _source: &ProfileSource) -> Support {
+        Support::NoTimer
+    }
+
+    fn initialize(&self, _cpu: &impl Cpu) -> u64 {
+        0
+    }
+
+    fn enable(&self, _cpu: &impl Cpu, _row: Row<'_>, _counters: CounterSet) {}
+
+    fn disable(&self, _cpu: &impl Cpu, _row: Row<'_>, _counters: CounterSet) {}
+
+    fn release(&self, _cpu: &impl Cpu, _found: u64) {}
+}

@@ -1,0 +1,198 @@
+//! The Emon interface: Intel's architectural performance monitoring (seed 002; SDM Vol. 3B, 21.2).
+//!
+//! Version 1 has nothing but select registers and counters. From version 2 on a counter counts only while
+//! its bit in IA32_PERF_GLOBAL_CTRL is set as well: one write stops any number of counters.
+
+mod sources;
+
+use bitfield_struct::bitfield;
+
+use super::{ProfileInterface, Support};
+use crate::cpu::{Cpu, Msr};
+use crate::source::ProfileSource;
+use crate::state::{CounterSet, CounterState, Row};
+
+pub use sources::SOURCES;
+
+/// IA32_PERFEVTSEL0 and those that follow (SDM Vol. 3B, 21.2.1.1).
+pub const IA32_PERFEVTSEL0: Msr = Msr::new(0x186);
+
+/// IA32_PMC0 and those that follow (SDM Vol. 3B, 21.2.1.1).
+pub const IA32_PMC0: Msr = Msr::new(0xC1);
+
+/// IA32_PERF_GLOBAL_CTRL (SDM Vol. 3B, 21.2.2).
+pub const IA32_PERF_GLOBAL_CTRL: Msr = Msr::new(0x38F);
+
+/// The most counters that the two banks above have room for: IA32_PMC7 is followed by other registers
+/// (SDM Vol. 4, Table 2-2).
+pub const MOST_COUNTERS: u8 = 8;
+
+/// CPUID leaf 0xA, EAX (SDM Vol. 2A, CPUID; Vol. 3B, 21.2.1).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEax {
+    /// Version of architectural performance monitoring.
+    pub version: u8,
+    /// Counters of a logical processor.
+    pub counters: u8,
+    /// Bits of a counter.
+    pub width: u8,
+    /// How many bits of EBX mean something.
+    pub ebx_length: u8,
+}
+
+/// CPUID leaf 0xA, EBX: a set bit says that an event is not available (SDM Vol. 3B, 21.2.3, Table 21-1).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEbx {
+    /// Core cycles.
+    pub no_core_cycles: bool,
+    /// The other events; [`Emon::support`] takes them by number, as seed 002 does.
+    #[bits(31)]
+    pub others: u32,
+}
+
+impl LeafAEax {
+    /// Of the current processor, whose highest leaf has to be at least 0xA.
+    pub fn of(cpu: &impl Cpu) -> Self {
+        Self::from_bits(cpu.cpuid(0xA, 0).eax)
+    }
+}
+
+impl LeafAEbx {
+    /// Of the current processor, whose highest leaf has to be at least 0xA.
+    pub fn of(cpu: &impl Cpu) -> Self {
+        Self::from_bits(cpu.cpuid(0xA, 0).ebx)
+    }
+}
+
+/// IA32_PERFEVTSELx (SDM Vol. 3B, 21.2.1.1, Figure 21-1).
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct PerfEvtSel {
+    /// Event select.
+    pub event_select: u8,
+    /// Unit mask.
+    pub umask: u8,
+    /// USR: count at privilege levels 1 to 3.
+    pub usr: bool,
+    /// OS: count at privilege level 0.
+    pub os: bool,
+    /// E: edge detect.
+    pub edge: bool,
+    /// PC: pin control.
+    pub pin_control: bool,
+    /// INT: APIC interrupt enable.
+    pub int: bool,
+    /// ANY: any thread of the core; version 3, reserved in others.
+    pub any_thread: bool,
+    /// EN: enable.
+    pub en: bool,
+    /// INV: invert the counter mask.
+    pub inv: bool,
+    /// CMASK: counter mask.
+    pub cmask: u8,
+    /// Reserved in architectural versions 1 to 5 without further features.
+    #[bits(32)]
+    __: u32,
+}
+
+impl PerfEvtSel {
+    /// What starts a counter as its state says.
+    fn of(state: CounterState) -> Self {
+        let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
+        Self::from_bits(u64::from(select)).with_usr(state.user()).with_os(state.kernel()).with_en(true)
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Emon {
+    eax: LeafAEax,
+    ebx: LeafAEbx,
+}
+
+impl Emon {
+    /// With what leaf 0xA says on the current processor. Any IRQL.
+    #[must_use]
+    pub fn new(cpu: &impl Cpu) -> Self {
+        Self { eax: LeafAEax::of(cpu), ebx: LeafAEbx::of(cpu) }
+    }
+
+    /// Version of architectural performance monitoring.
+    #[must_use]
+    pub const fn version(&self) -> u8 {
+        self.eax.version()
+    }
+
+    const fn has_global_control(self) -> bool {
+        self.eax.version() >= 2
+    }
+
+    fn clear_selects(self, cpu: &impl Cpu) {
+        for counter in 0..self.counters() {
+            cpu.wrmsr(IA32_PERFEVTSEL0.at(counter), 0);
+        }
+    }
+}
+
+impl ProfileInterface for Emon {
+    fn counters(&self) -> u8 {
+        self.eax.counters().min(MOST_COUNTERS)
+    }
+
+    fn width(&self) -> u8 {
+        self.eax.width()
+    }
+
+    fn support(&self, source: &ProfileSource) -> Support {
+        match source.ebx_bit {
+            None => Support::NoTimer,
+            Some(bit) if bit >= self.eax.ebx_length() => Support::EventNotEnumerated,
+            Some(bit) if self.ebx.into_bits() >> bit & 1 == 1 => Support::EventNotAvailable,
+            Some(_) => Support::Supported,
+        }
+    }
+
+    /// N writes for N counters; from version 2 on one read and one write more. Answers
+    /// IA32_PERF_GLOBAL_CTRL as it was.
+    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+        self.clear_selects(cpu);
+        if !self.has_global_control() {
+            return 0;
+        }
+        let found = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, 0);
+        found
+    }
+
+    /// 2N writes; from version 2 on one more. Nothing is read: `row` says what else counts.
+    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        for counter in counters.iter() {
+            cpu.wrmsr(IA32_PMC0.at(counter), 0);
+            cpu.wrmsr(IA32_PERFEVTSEL0.at(counter), PerfEvtSel::of(row.get(counter)).into_bits());
+        }
+        if self.has_global_control() {
+            let active = counters.iter().fold(row.active(), CounterSet::with);
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(active.bits()));
+        }
+    }
+
+    /// One write; in version 1 one for each counter.
+    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        if self.has_global_control() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().without(counters).bits()));
+        } else {
+            for counter in counters.iter() {
+                cpu.wrmsr(IA32_PERFEVTSEL0.at(counter), 0);
+            }
+        }
+    }
+
+    fn release(&self, cpu: &impl Cpu, found: u64) {
+        self.clear_selects(cpu);
+        if self.has_global_control() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! State of the counters: 8 bytes per counter per processor, for the maximum number of processors, in one
+//! allocation (seeds 000 and 002, "For the sake of completeness").
+//!
+//! A processor's row is written by who holds the engine's lock, or by that processor itself at
+//! PROFILE_LEVEL; each cell is one atomic word, so a reader never sees half a state.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use bitfield_struct::bitfield;
+
+/// What a counter is set to do. All zero: free.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct CounterState {
+    /// Index of the event in the interface's table.
+    #[bits(12)]
+    pub event: u16,
+    /// Who has it: a tag of the caller's, never zero.
+    #[bits(12)]
+    pub owner: u16,
+    /// Count in user mode.
+    pub user: bool,
+    /// Count in kernel mode.
+    pub kernel: bool,
+    /// It counts now.
+    pub active: bool,
+    #[bits(37)]
+    __: u64,
+}
+
+const _: () = assert!(size_of::<CounterState>() == 8);
+
+impl CounterState {
+    /// Nobody has the counter.
+    pub const FREE: Self = Self::new();
+
+    /// Whether nobody has the counter.
+    #[must_use]
+    pub const fn is_free(self) -> bool {
+        self.owner() == 0
+    }
+}
+
+/// The cell of one counter of one processor.
+#[derive(Debug, Default)]
+pub struct CounterCell(AtomicU64);
+
+const _: () = assert!(size_of::<CounterCell>() == 8);
+
+impl CounterCell {
+    /// What it holds.
+    #[must_use]
+    pub fn load(&self) -> CounterState {
+        CounterState::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Puts a state in.
+    pub fn store(&self, state: CounterState) {
+        self.0.store(state.into_bits(), Ordering::Relaxed);
+    }
+}
+
+/// Cells for `counters` of each of `processors`, all free; `None` when memory is short.
+#[must_use]
+pub fn allocate(processors: u32, counters: u8) -> Option<Box<[CounterCell]>> {
+    let cells = (processors as usize).checked_mul(usize::from(counters))?;
+    let mut states = Vec::new();
+    states.try_reserve_exact(cells).ok()?;
+    states.extend((0..cells).map(|_| CounterCell::default()));
+    Some(states.into_boxed_slice())
+}
+
+/// Some counters of one processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CounterSet(u32);
+
+impl CounterSet {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// The most counters that a processor can have.
+    pub const MOST: u8 = 32;
+
+    /// With `counter` as well.
+    #[must_use]
+    pub const fn with(self, counter: u8) -> Self {
+        Self(self.0 | 1 << (counter % Self::MOST))
+    }
+
+    /// Without those in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Bit n is counter n.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// In ascending order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        let mut left = self.0;
+        core::iter::from_fn(move || {
+            let counter = u8::try_from(left.trailing_zeros()).ok().filter(|counter| *counter < Self::MOST)?;
+            left &= left - 1;
+            Some(counter)
+        })
+    }
+}
+
+impl FromIterator<u8> for CounterSet {
+    fn from_iter<T: IntoIterator<Item = u8>>(counters: T) -> Self {
+        counters.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+/// The cells of one processor.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a>(pub &'a [CounterCell]);
+
+impl Row<'_> {
+    /// The state of a counter; a counter that does not exist is free.
+    #[must_use]
+    pub fn get(self, counter: u8) -> CounterState {
+        self.0.get(usize::from(counter)).map_or(CounterState::FREE, CounterCell::load)
+    }
+
+    /// Puts a state in; nothing happens where there is no such counter.
+    pub fn set(self, counter: u8, state: CounterState) {
+        if let Some(cell) = self.0.get(usize::from(counter)) {
+            cell.store(state);
+        }
+    }
+
+    /// The counters whose state is as `wanted` says.
+    pub fn counters(self, wanted: impl Fn(CounterState) -> bool) -> CounterSet {
+        (0_u8..).zip(self.0).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
+    }
+
+    /// The counters that count now.
+    #[must_use]
+    pub fn active(self) -> CounterSet {
+        self.counters(|state| state.active())
+    }
+}

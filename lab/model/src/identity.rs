@@ -1,0 +1,72 @@
+//! Which PMU the processor has, from CPUID.
+
+use crate::{
+    bits::{bit, byte},
+    pmu::{Absent, Amd, AmdV2, Intel, IntelLeaf, Pmu},
+};
+
+type Cpuid<'a> = &'a dyn Fn(u32, u32) -> [u32; 4];
+
+/// The PMU of the processor, in its reset state.
+pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
+    if hidden_by_hypervisor(cpuid) {
+        return Box::new(Absent);
+    }
+    if is_amd(cpuid) {
+        return amd(cpuid);
+    }
+    match IntelLeaf::read(cpuid, perf_capabilities) {
+        Some(leaf) => Box::new(Intel::new(leaf)),
+        None => Box::new(Absent),
+    }
+}
+
+/// Is event `index` of the architectural ones reported (SDM Vol. 2, CPUID leaf 0AH): within the length of the vector
+/// in EAX[31:24], and its bit in EBX clear?
+pub(crate) fn reports_architectural_event(cpuid: Cpuid<'_>, index: u8) -> bool {
+    if is_amd(cpuid) || hidden_by_hypervisor(cpuid) || IntelLeaf::read(cpuid, 0).is_none() {
+        return false;
+    }
+    let [eax, ebx, ..] = cpuid(0xA, 0);
+    index < byte(eax, 31, 24) && !bit(u64::from(ebx), u32::from(index))
+}
+
+/// Leaf 0: EBX, EDX, ECX spell the vendor. Hygon's processors are AMD's design.
+fn is_amd(cpuid: Cpuid<'_>) -> bool {
+    let [_, ebx, ecx, edx] = cpuid(0, 0);
+    let vendor = [ebx, edx, ecx].map(u32::to_le_bytes).concat();
+    vendor == b"AuthenticAMD" || vendor == b"HygonGenuine"
+}
+
+/// A hypervisor with Microsoft's interface says in leaf 40000003H, EDX bit 2, whether this partition has a PMU
+/// (Hypervisor Top Level Functional Specification, "Hypervisor Feature Identification").
+fn hidden_by_hypervisor(cpuid: Cpuid<'_>) -> bool {
+    const INTERFACE: u32 = u32::from_le_bytes(*b"Hv#1");
+    let [_, _, features, _] = cpuid(1, 0);
+    if !bit(u64::from(features), 31) {
+        return false;
+    }
+    let [interface, ..] = cpuid(0x4000_0001, 0);
+    let [.., misc] = cpuid(0x4000_0003, 0);
+    interface == INTERFACE && !bit(u64::from(misc), 2)
+}
+
+/// APM Vol. 2, 13.2.2, "Detecting Hardware Support for Performance Counters".
+fn amd(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
+    let [last_extended, ..] = cpuid(0x8000_0000, 0);
+    if last_extended >= 0x8000_0022 {
+        // ExtPerfMonAndDbg: EAX[0] PerfMonV2, EAX[2] LbrAndPmcFreeze, EBX[3:0] NumPerfCtrCore.
+        let [eax, ebx, ..] = cpuid(0x8000_0022, 0);
+        if bit(u64::from(eax), 0) {
+            return Box::new(AmdV2::new(byte(ebx, 3, 0), bit(u64::from(eax), 2)));
+        }
+    }
+    if last_extended >= 0x8000_0001 {
+        let [_, _, features, _] = cpuid(0x8000_0001, 0);
+        if bit(u64::from(features), 23) {
+            // PerfCtrExtCore
+            return Box::new(Amd::extended(6));
+        }
+    }
+    Box::new(Amd::legacy())
+}

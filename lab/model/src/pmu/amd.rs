@@ -1,0 +1,132 @@
+//! AMD's core counters: the four of every processor, or six and more with the core performance counter extension.
+//! There is no global register: a counter counts when its select register says so, and an overflow shows only in the
+//! counter itself.
+
+use super::{Pmu, Running, position};
+use crate::{
+    counter::{Counter, CounterId},
+    fault::{GeneralProtection, refuse_reserved},
+    select::Select,
+};
+
+/// `PerfEvtSel0` to 3 (APM Vol. 2, 13.2.1, "Performance-Event Select Registers"; K7 and later).
+const LEGACY_SELECT: u32 = 0xC001_0000;
+/// `PerfCtr0` to 3 (APM Vol. 2, 13.2.1, "Performance Counters").
+const LEGACY_COUNTER: u32 = 0xC001_0004;
+const LEGACY_COUNT: usize = 4;
+
+/// With `PerfCtrExtCore`, select and counter alternate, and the first four are the legacy ones by another name
+/// (APM Vol. 2, 13.2.1, "Core Performance Event-Select Registers").
+const EXTENDED_SELECT: u32 = 0xC001_0200;
+const EXTENDED_COUNTER: u32 = 0xC001_0201;
+const EXTENDED_STRIDE: u32 = 2;
+
+/// APM Vol. 2, 13.2.1, "Performance Counters": bits 47:0 count, the others read as zero. Nothing says that writing
+/// them faults, so they are dropped.
+const WIDTH: u32 = 48;
+
+/// Bits 19, 21, 39:36 and 63:42 (APM Vol. 2, 13.2.1, figure of `PerfEvtSeln`). Bits 41:40, host and guest only, exist;
+/// they do nothing in this model, which never enables SVM.
+const SELECT_RESERVED: u64 = 1 << 19 | 1 << 21 | 0xF << 36 | !0 << 42;
+
+enum Register {
+    Select(usize),
+    Counter(usize),
+}
+
+pub(crate) struct Amd {
+    selects: Vec<Select>,
+    counters: Vec<Counter>,
+    extended: bool,
+}
+
+impl Amd {
+    pub(crate) fn legacy() -> Self {
+        Self::new(LEGACY_COUNT, false)
+    }
+
+    pub(crate) fn extended(count: u8) -> Self {
+        Self::new(usize::from(count), true)
+    }
+
+    fn new(count: usize, extended: bool) -> Self {
+        Self { selects: vec![Select::default(); count], counters: vec![Counter::new(WIDTH); count], extended }
+    }
+
+    fn register(&self, msr: u32) -> Option<Register> {
+        let count = self.counters.len();
+        let legacy = count.min(LEGACY_COUNT);
+        let extended = if self.extended { count } else { 0 };
+        position(msr, LEGACY_SELECT, 1, legacy)
+            .or_else(|| position(msr, EXTENDED_SELECT, EXTENDED_STRIDE, extended))
+            .map(Register::Select)
+            .or_else(|| {
+                position(msr, LEGACY_COUNTER, 1, legacy)
+                    .or_else(|| position(msr, EXTENDED_COUNTER, EXTENDED_STRIDE, extended))
+                    .map(Register::Counter)
+            })
+    }
+}
+
+impl Pmu for Amd {
+    fn rdmsr(&self, msr: u32) -> Option<u64> {
+        match self.register(msr)? {
+            Register::Select(number) => self.selects.get(number).map(|select| select.0),
+            Register::Counter(number) => self.counters.get(number).map(Counter::read),
+        }
+    }
+
+    fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
+        match self.register(msr)? {
+            Register::Select(number) => {
+                let select = self.selects.get_mut(number)?;
+                Some(refuse_reserved(value, SELECT_RESERVED).map(|()| *select = Select(value)))
+            }
+            Register::Counter(number) => {
+                self.counters.get_mut(number)?.write(value);
+                Some(Ok(()))
+            }
+        }
+    }
+
+    /// APM Vol. 3, RDPMC: ECX is the number of the core counter. (The numbers after those are of counters outside the
+    /// core, which are not in the model.)
+    fn rdpmc(&self, index: u32) -> Option<u64> {
+        self.counters.get(usize::try_from(index).ok()?).map(Counter::read)
+    }
+
+    fn running(&self) -> Vec<Running> {
+        (0..)
+            .zip(&self.selects)
+            .filter(|(_, select)| select.enabled() && (select.user() || select.kernel()))
+            .map(|(number, select)| Running {
+                id: CounterId::General(number),
+                selected: select.selected_amd(),
+                user: select.user(),
+                kernel: select.kernel(),
+                interrupt: select.interrupt(),
+            })
+            .collect()
+    }
+
+    fn counter(&self, id: CounterId) -> Option<&Counter> {
+        match id {
+            CounterId::General(number) => self.counters.get(usize::from(number)),
+            CounterId::Fixed(_) => None,
+        }
+    }
+
+    fn count(&mut self, id: CounterId, events: u64) -> u64 {
+        match id {
+            CounterId::General(number) => {
+                self.counters.get_mut(usize::from(number)).map_or(0, |counter| counter.add(events))
+            }
+            CounterId::Fixed(_) => 0,
+        }
+    }
+
+    /// Unlike Intel's, AMD's APIC leaves the entry as it is (Linux 49ff3b4aec51 says so of hardware).
+    fn masks_lvt_on_delivery(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,105 @@
+//! AMD's `PerfMonV2` (Zen 4 and later): the extended counters, and global registers over them.
+
+use super::{Amd, Pmu, Running};
+use crate::{
+    bits::{bit, ones},
+    counter::{Counter, CounterId},
+    fault::{GeneralProtection, refuse_reserved},
+};
+
+/// `PerfCntrGlobalStatus`: bit n is set when counter n overflows (PPR, MSRC000_0300). Read-only.
+const GLOBAL_STATUS: u32 = 0xC000_0300;
+/// `PerfCntrGlobalCtl`: counter n counts only while bit n is set (PPR, MSRC000_0301).
+const GLOBAL_CTL: u32 = 0xC000_0301;
+/// `PerfCntrGlobalStatusClr`: writing one clears the status bit (PPR, MSRC000_0302).
+const GLOBAL_STATUS_CLR: u32 = 0xC000_0302;
+/// `PerfCntrGlobalStatusSet`: writing one sets the status bit (PPR, MSRC000_0303). It raises no interrupt.
+const GLOBAL_STATUS_SET: u32 = 0xC000_0303;
+
+/// Status bit 58, LBRs frozen; it exists with `LbrAndPmcFreeze`.
+const LBR_FREEZE: u64 = 1 << 58;
+/// Status bit 59, counters frozen: none counts while it is set; it exists with `LbrAndPmcFreeze`.
+const PMC_FREEZE: u32 = 59;
+
+pub(crate) struct AmdV2 {
+    core: Amd,
+    control: u64,
+    control_bits: u64,
+    status: u64,
+    status_bits: u64,
+}
+
+impl AmdV2 {
+    /// The PPR (MSRC000_0301, `PerfCntrEn`) resets the control register to all counters enabled, so that software which
+    /// knows only the select registers still works; the APM does not say.
+    pub(crate) fn new(count: u8, freeze: bool) -> Self {
+        let control_bits = ones(u32::from(count));
+        let freeze_bits = if freeze { LBR_FREEZE | 1 << PMC_FREEZE } else { 0 };
+        Self {
+            core: Amd::extended(count),
+            control: control_bits,
+            control_bits,
+            status: 0,
+            status_bits: control_bits | freeze_bits,
+        }
+    }
+}
+
+impl Pmu for AmdV2 {
+    fn rdmsr(&self, msr: u32) -> Option<u64> {
+        match msr {
+            GLOBAL_STATUS => Some(self.status),
+            GLOBAL_CTL => Some(self.control),
+            GLOBAL_STATUS_CLR | GLOBAL_STATUS_SET => Some(0),
+            _ => self.core.rdmsr(msr),
+        }
+    }
+
+    fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
+        let written = match msr {
+            GLOBAL_STATUS => Err(GeneralProtection),
+            GLOBAL_CTL => refuse_reserved(value, !self.control_bits).map(|()| self.control = value),
+            GLOBAL_STATUS_CLR => refuse_reserved(value, !self.status_bits).map(|()| self.status &= !value),
+            GLOBAL_STATUS_SET => refuse_reserved(value, !self.status_bits).map(|()| self.status |= value),
+            _ => return self.core.wrmsr(msr, value),
+        };
+        Some(written)
+    }
+
+    fn rdpmc(&self, index: u32) -> Option<u64> {
+        self.core.rdpmc(index)
+    }
+
+    fn running(&self) -> Vec<Running> {
+        if bit(self.status, PMC_FREEZE) {
+            return Vec::new();
+        }
+        let mut running = self.core.running();
+        running.retain(|counter| self.control & status_bit(counter.id) != 0);
+        running
+    }
+
+    fn counter(&self, id: CounterId) -> Option<&Counter> {
+        self.core.counter(id)
+    }
+
+    fn count(&mut self, id: CounterId, events: u64) -> u64 {
+        let overflows = self.core.count(id, events);
+        if overflows > 0 {
+            self.status |= status_bit(id);
+        }
+        overflows
+    }
+
+    fn masks_lvt_on_delivery(&self) -> bool {
+        self.core.masks_lvt_on_delivery()
+    }
+}
+
+/// The bit of a counter in the global registers.
+fn status_bit(id: CounterId) -> u64 {
+    match id {
+        CounterId::General(number) => 1 << number,
+        CounterId::Fixed(_) => 0,
+    }
+}

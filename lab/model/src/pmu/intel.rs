@@ -1,0 +1,301 @@
+//! Intel's architectural PMU, versions 1 to 5.
+
+use super::{IntelLeaf, Pmu, Running, position};
+use crate::{
+    architectural,
+    bits::{bit, ones},
+    counter::{Counter, CounterId},
+    fault::{GeneralProtection, refuse_reserved},
+    select::{ANY, Select},
+};
+
+/// `IA32_PERFEVTSEL0` (SDM, "Architectural Performance Monitoring Version 1 Facilities").
+const PERFEVTSEL0: u32 = 0x186;
+/// `IA32_PMC0`. A write gives the low 32 bits and extends the sign (SDM, "Full-Width Writes to Performance Counter
+/// Registers").
+const PMC0: u32 = 0xC1;
+/// `IA32_A_PMC0`: the same counter, written whole (same section).
+const A_PMC0: u32 = 0x4C1;
+/// `IA32_PERF_CAPABILITIES`, with CPUID.1:ECX[15]. Read-only (SDM Vol. 4, "Architectural MSRs").
+const PERF_CAPABILITIES: u32 = 0x345;
+
+/// `IA32_FIXED_CTR0` (SDM, "Architectural Performance Monitoring Version 2 Facilities", like the next four).
+const FIXED_CTR0: u32 = 0x309;
+/// `IA32_FIXED_CTR_CTRL`: four bits for each fixed counter.
+const FIXED_CTR_CTRL: u32 = 0x38D;
+/// `IA32_PERF_GLOBAL_STATUS`: which counters overflowed. Read-only.
+const GLOBAL_STATUS: u32 = 0x38E;
+/// `IA32_PERF_GLOBAL_CTRL`: which counters may count.
+const GLOBAL_CTRL: u32 = 0x38F;
+/// `IA32_PERF_GLOBAL_OVF_CTRL`, from version 4 `_STATUS_RESET`: writing one clears the status bit.
+const GLOBAL_STATUS_RESET: u32 = 0x390;
+/// `IA32_PERF_GLOBAL_STATUS_SET`: writing one sets the status bit, and raises no interrupt (SDM, "Architectural
+/// Performance Monitoring Version 4", like the next).
+const GLOBAL_STATUS_SET: u32 = 0x391;
+/// `IA32_PERF_GLOBAL_INUSE`: what is programmed. Read-only.
+const GLOBAL_INUSE: u32 = 0x392;
+
+/// In the global registers, fixed counter i has bit 32 + i.
+const FIXED_IN_GLOBAL: u32 = 32;
+/// Status bit 59: no counter counts while it is set (SDM, "Architectural Performance Monitoring Version 4").
+const CTR_FRZ: u32 = 59;
+/// Status bit 63 cannot be set by software (SDM Vol. 4, `IA32_PERF_GLOBAL_STATUS_SET`).
+const COND_CHGD: u64 = 1 << 63;
+/// `GLOBAL_INUSE` bit 63. (The SDM's text says 32 in places; its figure says 63.)
+const PMI_INUSE: u64 = 1 << 63;
+
+/// The bits of a fixed counter in `FIXED_CTR_CTRL`.
+const FIXED_FIELD: u32 = 4;
+const FIXED_OS: u64 = 1;
+const FIXED_USR: u64 = 2;
+const FIXED_ANY: u64 = 4;
+const FIXED_PMI: u64 = 8;
+
+/// Bits 63:32 of a select register. (`IN_TX` and the like are model-specific.) Bit 19, pin control, does nothing but
+/// can be written.
+const SELECT_RESERVED: u64 = !0 << 32;
+
+/// RDPMC: ECX bit 30 names the fixed counters (SDM Vol. 2, RDPMC).
+const RDPMC_FIXED: u32 = 1 << 30;
+
+enum Register {
+    Select(usize),
+    Counter(usize),
+    WholeCounter(usize),
+    Fixed(usize),
+    FixedControl,
+    Status,
+    Control,
+    StatusReset,
+    StatusSet,
+    InUse,
+    Capabilities(u64),
+}
+
+pub(crate) struct Intel {
+    leaf: IntelLeaf,
+    selects: Vec<Select>,
+    general: Vec<Counter>,
+    /// By number; None where there is a gap.
+    fixed: Vec<Option<Counter>>,
+    fixed_control: u64,
+    control: u64,
+    status: u64,
+}
+
+impl Intel {
+    /// `GLOBAL_CTRL` resets to the general counters enabled and the fixed ones not (SDM Vol. 3A, "Processor States
+    /// Following Power-up, Reset, or INIT").
+    pub(crate) fn new(leaf: IntelLeaf) -> Self {
+        let exists = |number| bit(leaf.fixed, number);
+        let fixed =
+            (0..u64::BITS - leaf.fixed.leading_zeros()).map(|i| exists(i).then(|| Counter::new(leaf.fixed_width)));
+        Self {
+            selects: vec![Select::default(); leaf.general],
+            general: vec![Counter::new(leaf.general_width); leaf.general],
+            fixed: fixed.collect(),
+            fixed_control: 0,
+            control: general_bits(&leaf),
+            status: 0,
+            leaf,
+        }
+    }
+
+    fn register(&self, msr: u32) -> Option<Register> {
+        let version = self.leaf.version;
+        match msr {
+            PERF_CAPABILITIES => self.leaf.perf_capabilities.map(Register::Capabilities),
+            FIXED_CTR_CTRL if version >= 2 => Some(Register::FixedControl),
+            GLOBAL_STATUS if version >= 2 => Some(Register::Status),
+            GLOBAL_CTRL if version >= 2 => Some(Register::Control),
+            GLOBAL_STATUS_RESET if version >= 2 => Some(Register::StatusReset),
+            GLOBAL_STATUS_SET if version >= 4 => Some(Register::StatusSet),
+            GLOBAL_INUSE if version >= 4 => Some(Register::InUse),
+            _ => self.counter_register(msr),
+        }
+    }
+
+    fn counter_register(&self, msr: u32) -> Option<Register> {
+        let general = self.general.len();
+        let whole = if self.leaf.full_width_writes() { general } else { 0 };
+        position(msr, PERFEVTSEL0, 1, general)
+            .map(Register::Select)
+            .or_else(|| position(msr, PMC0, 1, general).map(Register::Counter))
+            .or_else(|| position(msr, A_PMC0, 1, whole).map(Register::WholeCounter))
+            .or_else(|| {
+                let number = position(msr, FIXED_CTR0, 1, self.fixed.len())?;
+                self.fixed.get(number)?.as_ref().map(|_| Register::Fixed(number))
+            })
+    }
+
+    /// The bits of all counters in the global registers.
+    fn counter_bits(&self) -> u64 {
+        general_bits(&self.leaf) | self.leaf.fixed << FIXED_IN_GLOBAL
+    }
+
+    fn fixed_field(&self, number: u32) -> u64 {
+        self.fixed_control >> (FIXED_FIELD * number) & ones(FIXED_FIELD)
+    }
+
+    fn fixed_control_reserved(&self) -> u64 {
+        let any = if self.leaf.any_thread { FIXED_ANY } else { 0 };
+        let field = FIXED_OS | FIXED_USR | FIXED_PMI | any;
+        let fields = (0..16).filter(|&i| bit(self.leaf.fixed, i)).map(|i| field << (FIXED_FIELD * i));
+        !fields.sum::<u64>()
+    }
+
+    /// SDM, "Architectural Performance Monitoring Version 4", `IA32_PERF_GLOBAL_INUSE`.
+    fn in_use(&self) -> u64 {
+        let mut in_use = 0;
+        for (number, select) in (0..).zip(&self.selects) {
+            let event = select.selected().event;
+            in_use |= if event != 0 { general_bit(number) } else { 0 };
+            in_use |= if select.interrupt() { PMI_INUSE } else { 0 };
+        }
+        for number in (0..16).filter(|&i| bit(self.leaf.fixed, i)) {
+            let field = self.fixed_field(number);
+            in_use |= if field & (FIXED_OS | FIXED_USR) != 0 { fixed_bit(number) } else { 0 };
+            in_use |= if field & FIXED_PMI != 0 { PMI_INUSE } else { 0 };
+        }
+        in_use
+    }
+
+    /// The global registers let a counter count. Version 1 has none.
+    fn globally_enabled(&self, control_bit: u64) -> bool {
+        self.leaf.version < 2 || self.control & control_bit != 0 && !bit(self.status, CTR_FRZ)
+    }
+
+    fn counter_mut(&mut self, id: CounterId) -> Option<&mut Counter> {
+        match id {
+            CounterId::General(number) => self.general.get_mut(usize::from(number)),
+            CounterId::Fixed(number) => self.fixed.get_mut(usize::from(number))?.as_mut(),
+        }
+    }
+
+    fn write(&mut self, register: &Register, value: u64) -> Option<Result<(), GeneralProtection>> {
+        let counters = self.counter_bits();
+        let status_bits = counters | self.leaf.other_status;
+        let written = match *register {
+            Register::Select(number) => {
+                let any = if self.leaf.any_thread { 0 } else { 1 << ANY };
+                let select = self.selects.get_mut(number)?;
+                refuse_reserved(value, SELECT_RESERVED | any).map(|()| *select = Select(value))
+            }
+            Register::Counter(number) => {
+                self.general.get_mut(number)?.write(extend_sign_of_bit_31(value));
+                Ok(())
+            }
+            Register::WholeCounter(number) => write_whole(self.general.get_mut(number)?, value),
+            Register::Fixed(number) => write_whole(self.fixed.get_mut(number)?.as_mut()?, value),
+            Register::FixedControl => {
+                refuse_reserved(value, self.fixed_control_reserved()).map(|()| self.fixed_control = value)
+            }
+            Register::Control => refuse_reserved(value, !counters).map(|()| self.control = value),
+            Register::StatusReset => refuse_reserved(value, !status_bits).map(|()| self.status &= !value),
+            Register::StatusSet => refuse_reserved(value, !(status_bits & !COND_CHGD)).map(|()| self.status |= value),
+            Register::Status | Register::InUse | Register::Capabilities(_) => Err(GeneralProtection),
+        };
+        Some(written)
+    }
+}
+
+impl Pmu for Intel {
+    fn rdmsr(&self, msr: u32) -> Option<u64> {
+        match self.register(msr)? {
+            Register::Select(number) => self.selects.get(number).map(|select| select.0),
+            Register::Counter(number) | Register::WholeCounter(number) => self.general.get(number).map(Counter::read),
+            Register::Fixed(number) => self.fixed.get(number)?.as_ref().map(Counter::read),
+            Register::FixedControl => Some(self.fixed_control),
+            Register::Status => Some(self.status),
+            Register::Control => Some(self.control),
+            Register::StatusReset | Register::StatusSet => Some(0),
+            Register::InUse => Some(self.in_use()),
+            Register::Capabilities(value) => Some(value),
+        }
+    }
+
+    fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
+        let register = self.register(msr)?;
+        self.write(&register, value)
+    }
+
+    fn rdpmc(&self, index: u32) -> Option<u64> {
+        let number = usize::try_from(index & !RDPMC_FIXED).ok()?;
+        let counter =
+            if index & RDPMC_FIXED == 0 { self.general.get(number) } else { self.fixed.get(number)?.as_ref() };
+        counter.map(Counter::read)
+    }
+
+    fn running(&self) -> Vec<Running> {
+        let general = (0..).zip(&self.selects).filter(|(number, select)| {
+            select.enabled() && (select.user() || select.kernel()) && self.globally_enabled(general_bit(*number))
+        });
+        let general = general.map(|(number, select)| Running {
+            id: CounterId::General(number),
+            selected: select.selected(),
+            user: select.user(),
+            kernel: select.kernel(),
+            interrupt: select.interrupt(),
+        });
+        let fixed = (0..16).filter(|&i| bit(self.leaf.fixed, u32::from(i))).filter_map(|number| {
+            let field = self.fixed_field(u32::from(number));
+            let enabled = field & (FIXED_OS | FIXED_USR) != 0 && self.globally_enabled(fixed_bit(u32::from(number)));
+            enabled.then(|| Running {
+                id: CounterId::Fixed(number),
+                selected: architectural::fixed(number),
+                user: field & FIXED_USR != 0,
+                kernel: field & FIXED_OS != 0,
+                interrupt: field & FIXED_PMI != 0,
+            })
+        });
+        general.chain(fixed).collect()
+    }
+
+    fn counter(&self, id: CounterId) -> Option<&Counter> {
+        match id {
+            CounterId::General(number) => self.general.get(usize::from(number)),
+            CounterId::Fixed(number) => self.fixed.get(usize::from(number))?.as_ref(),
+        }
+    }
+
+    fn count(&mut self, id: CounterId, events: u64) -> u64 {
+        let overflows = self.counter_mut(id).map_or(0, |counter| counter.add(events));
+        if overflows > 0 && self.leaf.version >= 2 {
+            self.status |= match id {
+                CounterId::General(number) => general_bit(number),
+                CounterId::Fixed(number) => fixed_bit(u32::from(number)),
+            };
+        }
+        overflows
+    }
+
+    /// SDM Vol. 3A, "Local Vector Table": the mask is set when a performance monitoring interrupt is handled.
+    fn masks_lvt_on_delivery(&self) -> bool {
+        true
+    }
+}
+
+fn general_bit(number: u8) -> u64 {
+    1 << number
+}
+
+fn fixed_bit(number: u32) -> u64 {
+    1 << (FIXED_IN_GLOBAL + number)
+}
+
+fn general_bits(leaf: &IntelLeaf) -> u64 {
+    u32::try_from(leaf.general).map_or(0, ones)
+}
+
+/// The bits above the width are reserved (SDM, "Architectural Performance Monitoring Version 2 Facilities" of the fixed
+/// counters; "Full-Width Writes to Performance Counter Registers" of the others).
+fn write_whole(counter: &mut Counter, value: u64) -> Result<(), GeneralProtection> {
+    refuse_reserved(value, counter.reserved())?;
+    counter.write(value);
+    Ok(())
+}
+
+/// What a write to `IA32_PMCx` loads: EDX is ignored.
+fn extend_sign_of_bit_31(value: u64) -> u64 {
+    if bit(value, 31) { value | !ones(32) } else { value & ones(32) }
+}

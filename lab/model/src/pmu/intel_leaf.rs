@@ -1,0 +1,86 @@
+//! What an Intel processor says of its PMU: CPUID leaf 0AH, and the leaves that add bits to its registers
+//! (SDM Vol. 2, CPUID; SDM, "Architectural Performance Monitoring").
+
+use crate::bits::{bit, byte, ones};
+
+/// The highest version this model knows. A higher one includes it.
+const KNOWN_VERSION: u8 = 5;
+/// `IA32_PMC0` to 9 are all that have addresses.
+const MOST_GENERAL: usize = 10;
+/// `IA32_FIXED_CTR_CTRL` has room for 16.
+const MOST_FIXED: u32 = 16;
+/// `IA32_PERF_CAPABILITIES.FW_WRITE` (SDM, "Full-Width Writes to Performance Counter Registers").
+const FULL_WIDTH_WRITES: u32 = 13;
+
+#[derive(Debug, Clone)]
+pub(crate) struct IntelLeaf {
+    /// 1 to 5.
+    pub(crate) version: u8,
+    pub(crate) general: usize,
+    pub(crate) general_width: u32,
+    /// Bit i: fixed counter i exists.
+    pub(crate) fixed: u64,
+    pub(crate) fixed_width: u32,
+    /// The `AnyThread` bits of the control registers exist.
+    pub(crate) any_thread: bool,
+    /// `IA32_PERF_CAPABILITIES`, where there is one.
+    pub(crate) perf_capabilities: Option<u64>,
+    /// The bits of the global status that are not of counters.
+    pub(crate) other_status: u64,
+}
+
+impl IntelLeaf {
+    /// None: the processor reports no architectural PMU.
+    pub(crate) fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64) -> Option<Self> {
+        let [last, ..] = cpuid(0, 0);
+        if last < 0xA {
+            return None;
+        }
+        let [eax, _, ecx, edx] = cpuid(0xA, 0);
+        let version = byte(eax, 7, 0).min(KNOWN_VERSION);
+        if version == 0 {
+            return None;
+        }
+        let [_, _, features, _] = cpuid(1, 0);
+        let pdcm = bit(u64::from(features), 15);
+        let general_width = u32::from(byte(eax, 23, 16)).min(u64::BITS);
+        let fixed_width = u32::from(byte(edx, 12, 5)).min(u64::BITS);
+        // EDX is valid from version 2, ECX from version 5; a counter exists if either says so (CPUID leaf 0AH, ECX).
+        let counted = ones(u32::from(byte(edx, 4, 0)));
+        let fixed = match version {
+            _ if fixed_width == 0 => 0,
+            1 => 0,
+            2..=4 => counted,
+            _ => counted | u64::from(ecx),
+        };
+        Some(Self {
+            version,
+            general: if general_width == 0 { 0 } else { usize::from(byte(eax, 15, 8)).min(MOST_GENERAL) },
+            general_width,
+            fixed: fixed & ones(MOST_FIXED),
+            fixed_width,
+            any_thread: version >= 3 && !bit(u64::from(edx), 15),
+            perf_capabilities: pdcm.then_some(perf_capabilities),
+            other_status: other_status(version, if last >= 7 { cpuid(7, 0) } else { [0; 4] }),
+        })
+    }
+
+    /// The counters can be written whole by their other names.
+    pub(crate) fn full_width_writes(&self) -> bool {
+        self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, FULL_WIDTH_WRITES))
+    }
+}
+
+/// SDM Vol. 4, "Architectural MSRs", `IA32_PERF_GLOBAL_STATUS`: which bits exist, and since when.
+fn other_status(version: u8, [_, features, ..]: [u32; 4]) -> u64 {
+    let exists = [
+        (55, bit(u64::from(features), 25)), // Trace_ToPA_PMI, with Processor Trace
+        (58, version >= 4),                 // LBR_Frz
+        (59, version >= 4),                 // CTR_Frz
+        (60, version >= 4 && bit(u64::from(features), 2)), // ASCI, with SGX
+        (61, version >= 3),                 // Ovf_Uncore
+        (62, true),                         // OvfBuf
+        (63, true),                         // CondChgd
+    ];
+    exists.iter().filter(|(_, exists)| *exists).map(|(number, _)| 1u64 << number).sum()
+}

@@ -1,0 +1,59 @@
+//! The kinds of PMU, one file each, behind one trait.
+
+mod absent;
+mod amd;
+mod amd_v2;
+mod intel;
+mod intel_leaf;
+
+pub(crate) use absent::Absent;
+pub(crate) use amd::Amd;
+pub(crate) use amd_v2::AmdV2;
+pub(crate) use intel::Intel;
+pub(crate) use intel_leaf::IntelLeaf;
+
+use crate::{
+    counter::{Counter, CounterId},
+    fault::GeneralProtection,
+    select::Selected,
+};
+
+/// A performance monitoring unit, as the processor around it sees it.
+pub(crate) trait Pmu: Send {
+    /// None: there is no such register.
+    fn rdmsr(&self, msr: u32) -> Option<u64>;
+
+    /// None: there is no such register.
+    fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>>;
+
+    /// None: there is no such counter.
+    fn rdpmc(&self, index: u32) -> Option<u64>;
+
+    /// The counters that are enabled in any mode, general ones first.
+    fn running(&self) -> Vec<Running>;
+
+    fn counter(&self, id: CounterId) -> Option<&Counter>;
+
+    /// Adds to a counter, notes its overflow where there is a status register, and returns how often it overflowed.
+    fn count(&mut self, id: CounterId, events: u64) -> u64;
+
+    /// Does delivery of the interrupt set the mask bit of the LVT entry?
+    fn masks_lvt_on_delivery(&self) -> bool;
+}
+
+/// A counter that is enabled, and how it is set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Running {
+    pub(crate) id: CounterId,
+    pub(crate) selected: Selected,
+    pub(crate) user: bool,
+    pub(crate) kernel: bool,
+    pub(crate) interrupt: bool,
+}
+
+/// The position of `msr` in the `count` registers that begin at `base`, `stride` apart.
+fn position(msr: u32, base: u32, stride: u32, count: usize) -> Option<usize> {
+    let offset = usize::try_from(msr.checked_sub(base)?).ok()?;
+    let stride = usize::try_from(stride).ok()?;
+    (offset % stride == 0 && offset / stride < count).then_some(offset / stride)
+}

@@ -1,0 +1,232 @@
+//! One logical processor: its PMU, its APIC, and what passes between them.
+
+use crate::{
+    CpuidFunction,
+    apic::Apic,
+    architectural,
+    counter::{Counter, CounterId},
+    fault::GeneralProtection,
+    identity,
+    ledger::{Ledger, LedgerEntry},
+    pmu::Pmu,
+    select::Selected,
+};
+
+/// The privilege of what executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// CPL 3.
+    User,
+    /// CPL 0.
+    Kernel,
+}
+
+/// How often each instruction was executed, faults included. Writes by [`Processor::set_lvt`] are to memory and are
+/// not here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Accesses {
+    /// RDMSR.
+    pub rdmsr: u64,
+    /// WRMSR.
+    pub wrmsr: u64,
+    /// RDPMC.
+    pub rdpmc: u64,
+    /// How many of the three together faulted.
+    pub faulted: u64,
+}
+
+/// One logical processor, as far as its performance monitoring goes.
+///
+/// An MSR that is not of performance monitoring or of the APIC entry that serves it is absent here, whatever real
+/// hardware has: the code under test has no business there.
+pub struct Processor {
+    cpuid: CpuidFunction,
+    pmu: Box<dyn Pmu>,
+    apic: Apic,
+    /// At most one interrupt waits: the APIC has one entry for all counters.
+    pending: bool,
+    ignores_absent_msrs: bool,
+    ledger: Ledger,
+    accesses: Accesses,
+}
+
+impl Processor {
+    /// The processor that CPUID describes, after reset; of the APIC, as Windows' HAL leaves it, in xAPIC mode.
+    #[must_use]
+    pub fn new(cpuid: CpuidFunction) -> Self {
+        Self {
+            pmu: identity::pmu(&cpuid, 0),
+            apic: Apic::new(&cpuid),
+            cpuid,
+            pending: false,
+            ignores_absent_msrs: false,
+            ledger: Ledger::default(),
+            accesses: Accesses::default(),
+        }
+    }
+
+    /// With this in `IA32_PERF_CAPABILITIES`, where CPUID says there is one; 0 otherwise. The PMU is as after reset.
+    #[must_use]
+    pub fn with_perf_capabilities(mut self, value: u64) -> Self {
+        self.pmu = identity::pmu(&self.cpuid, value);
+        self
+    }
+
+    /// With its APIC in x2APIC mode: the LVT entry is MSR 834H.
+    #[must_use]
+    pub fn with_x2apic(mut self) -> Self {
+        self.apic.enter_x2apic();
+        self
+    }
+
+    /// Under a hypervisor that hides accesses to absent MSRs instead of injecting #GP: they read as zero, and writes
+    /// are dropped (KVM with `ignore_msrs`).
+    #[must_use]
+    pub fn with_absent_msrs_ignored(mut self) -> Self {
+        self.ignores_absent_msrs = true;
+        self
+    }
+
+    /// CPUID: \[eax, ebx, ecx, edx\].
+    #[must_use]
+    pub fn cpuid(&self, leaf: u32, subleaf: u32) -> [u32; 4] {
+        (self.cpuid)(leaf, subleaf)
+    }
+
+    /// The select of Intel's architectural event `index` (its bit in leaf 0AH, EBX). None when the processor does not
+    /// report it; selecting it all the same does not fault, and counts whatever [`run`](Self::run) is told.
+    #[must_use]
+    pub fn architectural_event(&self, index: u8) -> Option<Selected> {
+        architectural::event(index).filter(|_| identity::reports_architectural_event(&self.cpuid, index))
+    }
+
+    /// RDMSR at CPL 0.
+    ///
+    /// # Errors
+    /// There is no such register.
+    pub fn rdmsr(&mut self, msr: u32) -> Result<u64, GeneralProtection> {
+        self.accesses.rdmsr += 1;
+        let value = self.apic.rdmsr(msr).or_else(|| self.pmu.rdmsr(msr));
+        let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
+        self.note(value.map_or(absent, Ok))
+    }
+
+    /// WRMSR at CPL 0.
+    ///
+    /// # Errors
+    /// There is no such register, it is read-only, or `value` has a reserved bit.
+    pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
+        self.accesses.wrmsr += 1;
+        let written = self.apic.wrmsr(msr, value).or_else(|| self.pmu.wrmsr(msr, value));
+        let absent = if self.ignores_absent_msrs { Ok(()) } else { Err(GeneralProtection) };
+        self.note(written.unwrap_or(absent))
+    }
+
+    /// RDPMC at CPL 0.
+    ///
+    /// # Errors
+    /// There is no such counter.
+    pub fn rdpmc(&mut self, index: u32) -> Result<u64, GeneralProtection> {
+        self.accesses.rdpmc += 1;
+        let value = self.pmu.rdpmc(index).ok_or(GeneralProtection);
+        self.note(value)
+    }
+
+    /// The processor executes something in `mode`. `events` is asked, for each counter that counts in that mode, how
+    /// many of what it selects happened.
+    ///
+    /// A counter that overflows with its interrupt enabled makes an interrupt pending, if none is; how overflows merge
+    /// is told at [`LedgerEntry::interrupts`].
+    pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
+        for counter in self.pmu.running() {
+            let counts = match mode {
+                Mode::User => counter.user,
+                Mode::Kernel => counter.kernel,
+            };
+            let counted = if counts { events(counter.selected) } else { 0 };
+            if counted == 0 {
+                continue;
+            }
+            let overflows = self.pmu.count(counter.id, counted);
+            let raised = overflows > 0 && counter.interrupt && !self.pending;
+            self.pending |= raised;
+            self.ledger.add(LedgerEntry {
+                counter: counter.id,
+                selected: counter.selected,
+                user: counter.user,
+                kernel: counter.kernel,
+                counted,
+                overflows,
+                interrupts: u64::from(raised),
+            });
+        }
+    }
+
+    /// How many more events of `id` until it overflows. None when it does not count in any mode.
+    #[must_use]
+    pub fn until_overflow(&self, id: CounterId) -> Option<u64> {
+        self.pmu.running().iter().find(|counter| counter.id == id)?;
+        self.pmu.counter(id).map(Counter::until_overflow)
+    }
+
+    /// The counters that count now, in any mode: general ones first, in the order of their numbers.
+    #[must_use]
+    pub fn enabled_counters(&self) -> Vec<(CounterId, Selected)> {
+        self.pmu.running().iter().map(|counter| (counter.id, counter.selected)).collect()
+    }
+
+    /// Delivers the pending performance interrupt, if there is one and the APIC lets it through. Intel then masks the
+    /// LVT entry, AMD does not.
+    ///
+    /// A pending interrupt outlives what raised it: stopping the counter or clearing its status does not recall it, and
+    /// behind a masked entry it waits.
+    pub fn take_interrupt(&mut self) -> bool {
+        let taken = self.pending && self.apic.delivers();
+        if taken {
+            self.pending = false;
+            if self.pmu.masks_lvt_on_delivery() {
+                self.apic.mask_lvt();
+            }
+        }
+        taken
+    }
+
+    /// A performance interrupt was raised and not yet delivered.
+    #[must_use]
+    pub fn interrupt_pending(&self) -> bool {
+        self.pending
+    }
+
+    /// What the counters were given since the processor was made or [`clear_ledger`](Self::clear_ledger).
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Begins a new account.
+    pub fn clear_ledger(&mut self) {
+        self.ledger = Ledger::default();
+    }
+
+    /// How often the registers were accessed since the processor was made.
+    #[must_use]
+    pub fn accesses(&self) -> Accesses {
+        self.accesses
+    }
+
+    /// The LVT performance entry, as software reads it in memory.
+    #[must_use]
+    pub fn lvt(&self) -> u32 {
+        self.apic.lvt()
+    }
+
+    /// Writes the LVT performance entry, as software does in memory: reserved and read-only bits are dropped.
+    pub fn set_lvt(&mut self, value: u32) {
+        self.apic.set_lvt(value);
+    }
+
+    fn note<T>(&mut self, result: Result<T, GeneralProtection>) -> Result<T, GeneralProtection> {
+        self.accesses.faulted += u64::from(result.is_err());
+        result
+    }
+}

@@ -1,0 +1,79 @@
+//! The event select register: one layout, bits 0 to 31, for Intel (SDM, "Architectural Performance Monitoring Version
+//! 1 Facilities", figure of `IA32_PERFEVTSELx`) and AMD (APM Vol. 2, 13.2.1, "Performance-Event Select Registers").
+
+use crate::bits::{bit, field};
+
+/// User mode: CPL above 0.
+const USR: u32 = 16;
+/// Operating-system mode: CPL 0.
+const OS: u32 = 17;
+/// Edge detect.
+const EDGE: u32 = 18;
+/// Interrupt on overflow.
+const INT: u32 = 20;
+/// Any thread of the core (Intel, version 3; SDM, "AnyThread Counting and Software Evolution").
+pub(crate) const ANY: u32 = 21;
+/// Counter enable.
+const EN: u32 = 22;
+/// Invert the counter mask.
+const INV: u32 = 23;
+
+/// What a counter is set to count, decoded from its select register; of a fixed counter, the architectural event that
+/// the SDM pairs it with.
+///
+/// The fields are as written: that `invert` does nothing without `cmask` is for whoever says how many events happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Selected {
+    /// Event select: 8 bits on Intel, 12 on AMD.
+    pub event: u16,
+    /// Unit mask.
+    pub umask: u8,
+    /// Counter mask: when not zero, count cycles in which at least this many events happened.
+    pub cmask: u8,
+    /// Count the cycles with fewer events than `cmask` instead.
+    pub invert: bool,
+    /// Count only the cycles in which the condition begins.
+    pub edge: bool,
+}
+
+impl Selected {
+    /// An event and its unit mask, with nothing else asked.
+    pub(crate) fn event(event: u16, umask: u8) -> Self {
+        Self { event, umask, cmask: 0, invert: false, edge: false }
+    }
+}
+
+/// The value of a select register.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Select(pub(crate) u64);
+
+impl Select {
+    pub(crate) fn enabled(self) -> bool {
+        bit(self.0, EN)
+    }
+
+    pub(crate) fn user(self) -> bool {
+        bit(self.0, USR)
+    }
+
+    pub(crate) fn kernel(self) -> bool {
+        bit(self.0, OS)
+    }
+
+    pub(crate) fn interrupt(self) -> bool {
+        bit(self.0, INT)
+    }
+
+    /// What is selected by the bits that both vendors have.
+    pub(crate) fn selected(self) -> Selected {
+        let [event, umask, _, cmask, ..] = self.0.to_le_bytes();
+        Selected { event: u16::from(event), umask, cmask, invert: bit(self.0, INV), edge: bit(self.0, EDGE) }
+    }
+
+    /// The same with AMD's event bits 11:8, in 35:32.
+    pub(crate) fn selected_amd(self) -> Selected {
+        let high = u16::from(field(self.0, 35, 32).to_le_bytes()[0]);
+        let low = self.selected();
+        Selected { event: low.event | high << 8, ..low }
+    }
+}

@@ -1,0 +1,110 @@
+//! Every identity is whole, and its expected outcome does not contradict its leaves.
+
+use std::collections::BTreeSet;
+
+use processors::{Expected, Identity, all, find};
+
+const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
+const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
+
+fn vendor(identity: &Identity) -> [u32; 3] {
+    let [_, ebx, ecx, edx] = identity.cpuid().cpuid(0, 0);
+    [ebx, ecx, edx]
+}
+
+#[test]
+fn every_file_parses_and_has_leaves_0_and_1() {
+    for identity in all() {
+        let dump = identity.cpuid();
+        for leaf in [0, 1] {
+            assert_ne!(dump.cpuid(leaf, 0), [0; 4], "{} has no leaf {leaf}", identity.name);
+        }
+    }
+}
+
+#[test]
+fn every_file_is_in_the_table_once() {
+    let names: BTreeSet<_> = all().iter().map(|identity| format!("{}.cpuid", identity.name)).collect();
+    assert_eq!(names.len(), all().len(), "a name comes twice");
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/identities")).unwrap();
+    let files: BTreeSet<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(files, names);
+}
+
+#[test]
+fn every_file_says_whether_it_is_real_and_where_it_is_from() {
+    for identity in all() {
+        let first = identity.dump.lines().next().unwrap();
+        assert!(first.starts_with("# "), "{}", identity.name);
+        assert_eq!(first.contains("Made up"), !identity.real, "{}", identity.name);
+        assert_eq!(identity.dump.contains("# Origin: "), identity.real, "{}", identity.name);
+    }
+}
+
+#[test]
+fn an_interface_is_for_its_vendor() {
+    for identity in all() {
+        match identity.expected.windows10 {
+            "Amd64" => assert_eq!(vendor(identity), AMD, "{}", identity.name),
+            "Emon" => assert_eq!(vendor(identity), INTEL, "{}", identity.name),
+            other => assert_eq!(other, "Default", "{}", identity.name),
+        }
+        if ![AMD, INTEL].contains(&vendor(identity)) {
+            assert_eq!(identity.expected.windows10, "Default", "{}", identity.name);
+        }
+    }
+}
+
+#[test]
+fn the_outcome_is_consistent() {
+    for Identity { name, expected, .. } in all() {
+        let Expected { windows10, interface, counters, width, supported, why } = *expected;
+        assert!(!why.is_empty(), "{name}");
+        match interface {
+            "Amd64" => assert_eq!((windows10, counters, width, supported), ("Amd64", 4, 48, [].as_slice()), "{name}"),
+            "Emon" => assert!(windows10 == "Emon" && counters > 0 && width > 31, "{name}"),
+            other => assert_eq!((other, counters, width, supported), ("Default", 0, 0, [].as_slice()), "{name}"),
+        }
+        assert!(interface != "Emon" || supported.contains(&25), "{name}: Emon always has core cycles");
+        assert!(supported.is_sorted() && !supported.contains(&0), "{name}");
+    }
+}
+
+/// The sources of Emon and their EBX bits, after seed 002.
+const EMON: [(u32, u32); 12] =
+    [(2, 1), (6, 5), (10, 4), (11, 6), (19, 0), (25, 0), (26, 1), (27, 2), (28, 3), (29, 4), (30, 5), (31, 6)];
+
+#[test]
+fn the_outcome_of_emon_agrees_with_leaf_a() {
+    for identity in all().iter().filter(|identity| identity.expected.interface == "Emon") {
+        let [eax, ebx, ..] = identity.cpuid().cpuid(0xA, 0);
+        let [version, counters, width, length] = eax.to_le_bytes();
+        let available = |bit: u32| bit < length.into() && ebx >> bit & 1 == 0;
+        let supported: Vec<u32> = EMON.iter().filter(|(_, bit)| available(*bit)).map(|(source, _)| *source).collect();
+        assert!(version >= 1, "{}", identity.name);
+        assert_eq!((counters, width), (identity.expected.counters, identity.expected.width), "{}", identity.name);
+        assert_eq!(supported, identity.expected.supported, "{}", identity.name);
+    }
+}
+
+#[test]
+fn a_real_processor_names_itself_in_text() {
+    for identity in all().iter().filter(|identity| identity.real) {
+        let dump = identity.cpuid();
+        let words = (0x8000_0002..=0x8000_0004).flat_map(|leaf| dump.cpuid(leaf, 0));
+        let brand: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+        let text = brand.iter().all(|&byte| byte == 0 || byte == b' ' || byte.is_ascii_graphic());
+        assert!(text && brand.iter().any(u8::is_ascii_alphabetic), "{}: {brand:x?}", identity.name);
+    }
+}
+
+#[test]
+fn there_are_real_processors_enough() {
+    assert!(all().iter().filter(|identity| identity.real).count() >= 24);
+}
+
+#[test]
+fn find_takes_the_exact_name() {
+    assert_eq!(find("intel-v2").map(|identity| identity.name), Some("intel-v2"));
+    assert!(find("intel-v").is_none());
+}

@@ -1,0 +1,306 @@
+//! The test's end.
+
+use crate::{Accesses, Answer, Command, Descriptor, Enabled, Handler, Happened, LedgerEntry, Pool, Time, Violation};
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+use thiserror::Error;
+
+/// How long the lab may take over one answer; longer than the lab itself waits for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often to look whether the lab is there.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The connection failed.
+    #[error("the lab can not be reached: {0}")]
+    Io(#[from] io::Error),
+    /// A line that is no JSON of ours.
+    #[error("a line that can not be read: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The lab will not.
+    #[error("the lab refuses: {0}")]
+    Refused(String),
+    /// An answer to another question.
+    #[error("not an answer to this: {0:?}")]
+    Unexpected(Box<Answer>),
+}
+
+/// A connection to the lab.
+#[derive(Debug)]
+pub struct Client {
+    lab: BufReader<TcpStream>,
+}
+
+macro_rules! ask {
+    ($self:ident, $command:expr, $answer:pat => $result:expr) => {
+        match $self.ask(&$command)? {
+            $answer => Ok($result),
+            other => Err(Error::Unexpected(Box::new(other))),
+        }
+    };
+}
+
+impl Client {
+    /// Connects to a port of this machine.
+    ///
+    /// # Errors
+    /// Nobody listens there.
+    pub fn connect(port: u16) -> Result<Self, Error> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { lab: BufReader::new(stream) })
+    }
+
+    /// Connects to the lab that writes its port into this file; waits for it for at most `patience`.
+    ///
+    /// # Errors
+    /// No lab answers in that time.
+    pub fn find(port_file: &Path, patience: Duration) -> Result<Self, Error> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let port = std::fs::read_to_string(port_file)
+                .and_then(|text| text.trim().parse().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e)));
+            match port.map_err(Error::Io).and_then(Self::connect) {
+                Err(_) if Instant::now() < deadline => thread::sleep(POLL),
+                result => return result,
+            }
+        }
+    }
+
+    /// Sends any command and gives the answer, except a refusal, which is an error.
+    ///
+    /// # Errors
+    /// The lab refuses, is gone, or says what can not be read.
+    pub fn ask(&mut self, command: &Command) -> Result<Answer, Error> {
+        let mut line = serde_json::to_string(command)?;
+        line.push('\n');
+        self.lab.get_mut().write_all(line.as_bytes())?;
+        line.clear();
+        if self.lab.read_line(&mut line)? == 0 {
+            return Err(Error::Io(io::ErrorKind::UnexpectedEof.into()));
+        }
+        match serde_json::from_str(&line)? {
+            Answer::Refused(why) => Err(Error::Refused(why)),
+            answer => Ok(answer),
+        }
+    }
+
+    /// [`Command::Identities`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask); so for all below.
+    pub fn identities(&mut self) -> Result<Vec<String>, Error> {
+        ask!(self, Command::Identities, Answer::Names(names) => names)
+    }
+
+    /// [`Command::SetIdentity`].
+    ///
+    /// # Errors
+    /// Also when a driver is loaded, or there is no such identity.
+    pub fn set_identity(&mut self, name: &str) -> Result<(), Error> {
+        ask!(self, Command::SetIdentity(name.to_owned()), Answer::Done => ())
+    }
+
+    /// [`Command::SetTime`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn set_time(&mut self, time: Time) -> Result<(), Error> {
+        ask!(self, Command::SetTime(time), Answer::Done => ())
+    }
+
+    /// [`Command::Run`].
+    ///
+    /// # Errors
+    /// Also when the time is live, there is no such processor, or it stays at HIGH_LEVEL.
+    pub fn run(&mut self, processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), Error> {
+        ask!(self, Command::Run { processor, user: user.to_vec(), kernel: kernel.to_vec() }, Answer::Done => ())
+    }
+
+    /// [`Command::Ledger`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ledger(&mut self) -> Result<Vec<Vec<LedgerEntry>>, Error> {
+        ask!(self, Command::Ledger, Answer::Ledger(ledger) => ledger)
+    }
+
+    /// [`Command::ClearLedger`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn clear_ledger(&mut self) -> Result<(), Error> {
+        ask!(self, Command::ClearLedger, Answer::Done => ())
+    }
+
+    /// [`Command::Enabled`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn enabled(&mut self) -> Result<Vec<Vec<Enabled>>, Error> {
+        ask!(self, Command::Enabled, Answer::Enabled(enabled) => enabled)
+    }
+
+    /// [`Command::Accesses`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn accesses(&mut self) -> Result<Vec<Accesses>, Error> {
+        ask!(self, Command::Accesses, Answer::Accesses(accesses) => accesses)
+    }
+
+    /// [`Command::Violations`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn violations(&mut self) -> Result<Vec<Violation>, Error> {
+        ask!(self, Command::Violations, Answer::Violations(violations) => violations)
+    }
+
+    /// [`Command::Pool`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn pool(&mut self) -> Result<Pool, Error> {
+        ask!(self, Command::Pool, Answer::Pool(pool) => pool)
+    }
+
+    /// [`Command::DenyPrivilege`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn deny_privilege(&mut self, deny: bool) -> Result<(), Error> {
+        ask!(self, Command::DenyPrivilege(deny), Answer::Done => ())
+    }
+
+    /// [`Command::FailAllocation`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn fail_allocation(&mut self, nth: Option<u64>) -> Result<(), Error> {
+        ask!(self, Command::FailAllocation(nth), Answer::Done => ())
+    }
+
+    /// [`Command::RefuseCounters`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn refuse_counters(&mut self, refuse: bool) -> Result<(), Error> {
+        ask!(self, Command::RefuseCounters(refuse), Answer::Done => ())
+    }
+
+    /// [`Command::Handler`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn handler(&mut self) -> Result<Handler, Error> {
+        ask!(self, Command::Handler, Answer::Handler(handler) => handler)
+    }
+
+    /// [`Command::Descriptor`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn descriptor(&mut self) -> Result<Option<Descriptor>, Error> {
+        ask!(self, Command::Descriptor, Answer::Descriptor(descriptor) => descriptor)
+    }
+
+    /// [`Command::Images`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn images(&mut self) -> Result<Vec<String>, Error> {
+        ask!(self, Command::Images, Answer::Names(names) => names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Counter, Instruction};
+    use std::net::TcpListener;
+
+    /// Answers every line with the answers given, then hangs up; gives back the commands.
+    fn lab(answers: Vec<Answer>) -> (u16, thread::JoinHandle<Vec<Command>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let served = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let mut commands = Vec::new();
+            for answer in answers {
+                commands.push(serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap());
+                writeln!(stream, "{}", serde_json::to_string(&answer).unwrap()).unwrap();
+            }
+            commands
+        });
+        (port, served)
+    }
+
+    #[test]
+    fn commands_and_answers_arrive_as_they_were_sent() {
+        let entry = LedgerEntry {
+            counter: Counter::Fixed(2),
+            event: 0xFFF,
+            umask: 0xFF,
+            user: true,
+            kernel: false,
+            counted: u64::MAX,
+            overflows: 1,
+            interrupts: 0,
+        };
+        let violation = Violation::GeneralProtection {
+            processor: 1,
+            instruction: Instruction::Wrmsr,
+            register: 0xC001_0200,
+            value: Some(u64::MAX),
+        };
+        let (port, served) = lab(vec![
+            Answer::Done,
+            Answer::Ledger(vec![vec![], vec![entry]]),
+            Answer::Violations(vec![violation.clone()]),
+            Answer::Refused("busy".to_owned()),
+            Answer::Done,
+        ]);
+        let mut client = Client::connect(port).unwrap();
+        client.run(1, &[(0xC0, 0, 7)], &[]).unwrap();
+        assert_eq!(client.ledger().unwrap(), [vec![], vec![entry]]);
+        assert_eq!(client.violations().unwrap(), [violation]);
+        assert!(matches!(client.set_identity("x"), Err(Error::Refused(why)) if why == "busy"));
+        assert!(matches!(client.pool(), Err(Error::Unexpected(answer)) if *answer == Answer::Done));
+        assert!(matches!(client.pool(), Err(Error::Io(_))));
+        let run = Command::Run { processor: 1, user: vec![(0xC0, 0, 7)], kernel: vec![] };
+        let asked = [run, Command::Ledger, Command::Violations, Command::SetIdentity("x".to_owned()), Command::Pool];
+        assert_eq!(served.join().unwrap(), asked);
+    }
+
+    #[test]
+    fn a_violation_is_told_in_words() {
+        let read = Violation::GeneralProtection {
+            processor: 0,
+            instruction: Instruction::Rdmsr,
+            register: 0x38F,
+            value: None,
+        };
+        assert_eq!(read.to_string(), "Rdmsr of 0x38f on processor 0 faults");
+        let level = Violation::Level { function: "ZwClose".to_owned(), level: 2, allowed: 0 };
+        assert_eq!(level.to_string(), "ZwClose called at IRQL 2, allowed up to 0");
+    }
+
+    #[test]
+    fn a_lab_that_does_not_come_is_an_error_in_time() {
+        let nowhere = std::env::temp_dir().join("no such folder").join("port");
+        assert!(matches!(Client::find(&nowhere, Duration::from_millis(50)), Err(Error::Io(_))));
+    }
+}

@@ -1,0 +1,92 @@
+//! The files that run on Windows, built and gathered in one folder.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    kit::Kit,
+    prerequisites::{GNU, MSVC},
+    run,
+    workspace::{Workspace, copy_if_different},
+};
+
+/// The random numbers that std asks Windows for, which Wine 8 lacks.
+pub const RANDOM: &str = "bcryptprimitives.dll";
+
+/// Packages that are built together: one call of cargo, one target, one profile.
+pub struct Group {
+    /// Cargo's name of the target.
+    target: &'static str,
+    /// Cargo's name of the profile, which is also the name of its folder.
+    profile: &'static str,
+    /// Package, the file that cargo makes, the file's name in the artifacts.
+    files: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether it takes the Windows Driver Kit.
+    kit: bool,
+    /// The name of the stage that checks its lints.
+    pub lints: &'static str,
+}
+
+const DRIVER: (&str, &str, &str) = ("halprof", "halprof.dll", "halprof.sys");
+const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
+
+/// What runs under Wine: the driver, the client, and the bench around them.
+const ON_LINUX: &[Group] = &[
+    Group {
+        target: MSVC,
+        profile: "driver",
+        files: &[DRIVER, ("shim", "shim.dll", "shim.sys"), ("bcryptprimitives", RANDOM, RANDOM)],
+        kit: true,
+        lints: "lints, driver",
+    },
+    Group {
+        target: GNU,
+        profile: "release",
+        files: &[CLIENT, ("lab", "lab.dll", "lab.dll"), ("probe", "probe.exe", "probe.exe")],
+        kit: false,
+        lints: "lints, programs",
+    },
+];
+
+/// What runs on the machine itself.
+const ON_WINDOWS: &[Group] = &[
+    Group { target: MSVC, profile: "driver", files: &[DRIVER], kit: true, lints: "lints, driver" },
+    Group { target: MSVC, profile: "release", files: &[CLIENT], kit: false, lints: "lints, client" },
+];
+
+/// The groups of this system.
+pub fn groups() -> &'static [Group] {
+    if cfg!(windows) { ON_WINDOWS } else { ON_LINUX }
+}
+
+impl Group {
+    /// `cargo SUBCOMMAND` for the packages of the group.
+    pub fn cargo(&self, workspace: &Workspace, subcommand: &str) -> Result<Command> {
+        let mut command = workspace.cargo(subcommand);
+        if self.kit && cfg!(not(windows)) {
+            Kit::ensure(workspace)?.apply(&mut command);
+        }
+        command.args(["--locked", "--profile", self.profile, "--target", self.target]);
+        for (package, ..) in self.files {
+            command.args(["--package", package]);
+        }
+        // These would take the place of the flags in .cargo/config.toml, which a driver can not do without.
+        command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        Ok(command)
+    }
+}
+
+/// Builds everything and returns the folder with the files.
+pub fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.artifacts();
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for group in groups() {
+        run::shown(&mut group.cargo(workspace, "build")?)?;
+        let built = workspace.target().join(group.target).join(group.profile);
+        for (_, made, name) in group.files {
+            copy_if_different(&built.join(made), &folder.join(name))?;
+        }
+    }
+    Ok(folder)
+}

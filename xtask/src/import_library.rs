@@ -1,0 +1,128 @@
+//! Import libraries in Microsoft's form, made from the names that mingw-w64's import libraries know.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run;
+
+/// Where Debian's mingw-w64 keeps its import libraries.
+const MINGW_LIBRARIES: &str = "/usr/x86_64-w64-mingw32/lib";
+
+/// One import library of the kit.
+pub struct ImportLibrary {
+    /// Its name without ending, the same in mingw-w64 and in the WDK.
+    pub name: &'static str,
+    /// The module that the imports name.
+    pub module: &'static str,
+    /// Functions of the module that mingw-w64 does not know.
+    pub additional: &'static [&'static str],
+    /// Names that another library of the kit answers for.
+    pub elsewhere: &'static [&'static str],
+}
+
+/// The libraries that wdk-build links a WDM driver with. A name stands in one of them only.
+///
+/// Windows exports `KeQueryPerformanceCounter` from both, Wine from hal.dll only: so hal.dll it is.
+pub const IMPORT_LIBRARIES: &[ImportLibrary] = &[
+    ImportLibrary {
+        name: "ntoskrnl",
+        module: "ntoskrnl.exe",
+        additional: &["ExAllocatePool2", "__C_specific_handler", "__chkstk", "memcmp", "memcpy", "memmove", "memset"],
+        elsewhere: &["KeQueryPerformanceCounter"],
+    },
+    ImportLibrary { name: "hal", module: "hal.dll", additional: &["KeQueryPerformanceCounter"], elsewhere: &[] },
+    ImportLibrary { name: "wmilib", module: "wmilib.sys", additional: &[], elsewhere: &[] },
+];
+
+impl ImportLibrary {
+    /// mingw-w64's library of this name.
+    pub fn source(&self) -> PathBuf {
+        Path::new(MINGW_LIBRARIES).join(format!("lib{}.a", self.name))
+    }
+
+    /// Makes NAME.lib, and beside it the NAME.def that it was made from, in `folder`.
+    pub fn make(&self, folder: &Path) -> Result<()> {
+        let symbols = run::text(Command::new("llvm-nm").arg("--quiet").arg(self.source()))?;
+        let exports = self.exports(&symbols);
+        ensure!(exports.len() > self.additional.len(), "{} names no imports", self.source().display());
+
+        let definition = folder.join(self.name).with_extension("def");
+        fs::write(&definition, self.definition(&exports))
+            .with_context(|| format!("cannot write {}", definition.display()))?;
+        run::text(
+            Command::new("llvm-dlltool")
+                .args(["-m", "i386:x86-64", "-d"])
+                .arg(&definition)
+                .arg("-l")
+                .arg(definition.with_extension("lib")),
+        )?;
+        Ok(())
+    }
+
+    /// The exported names in what `llvm-nm` printed, each with whether it is code.
+    ///
+    /// An import is a symbol `__imp_NAME`; a function has a thunk NAME besides, data has none.
+    fn exports<'a>(&self, symbols: &'a str) -> BTreeMap<&'a str, bool> {
+        let mut imports = BTreeSet::new();
+        let mut thunks = BTreeSet::new();
+        for line in symbols.lines() {
+            let [_, kind, name] = line.split_whitespace().collect::<Vec<_>>()[..] else { continue };
+            match name.strip_prefix("__imp_") {
+                Some(name) => imports.insert(name),
+                None => kind == "T" && thunks.insert(name),
+            };
+        }
+        let found = imports.into_iter().filter(|name| !self.elsewhere.contains(name));
+        let mut exports: BTreeMap<_, _> = found.map(|name| (name, thunks.contains(name))).collect();
+        exports.extend(self.additional.iter().map(|name| (*name, true)));
+        exports
+    }
+
+    fn definition(&self, exports: &BTreeMap<&str, bool>) -> String {
+        let lines =
+            exports.iter().map(|(name, code)| if *code { format!("{name}\n") } else { format!("{name} CONSTANT\n") });
+        format!("LIBRARY {}\nEXPORTS\n{}", self.module, lines.collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYMBOLS: &str = "
+a.o:
+00000000 I __imp_KeQueryPerformanceCounter
+00000000 T KeQueryPerformanceCounter
+
+b.o:
+00000000 b .bss
+         U _head_lib
+00000000 I __imp_IoCreateDevice
+00000000 T IoCreateDevice
+
+c.o:
+00000000 I __imp_SeExports
+";
+
+    #[test]
+    fn an_import_without_a_thunk_is_data() {
+        let library = ImportLibrary { name: "n", module: "n.exe", additional: &["memset"], elsewhere: &[] };
+        assert_eq!(
+            library.definition(&library.exports(SYMBOLS)),
+            "LIBRARY n.exe\nEXPORTS\nIoCreateDevice\nKeQueryPerformanceCounter\nSeExports CONSTANT\nmemset\n"
+        );
+    }
+
+    #[test]
+    fn a_name_that_lives_elsewhere_is_left_out() {
+        let [kernel, hal, ..] = IMPORT_LIBRARIES else { panic!("two libraries at least") };
+        assert!(!kernel.exports(SYMBOLS).contains_key("KeQueryPerformanceCounter"));
+        assert!(hal.exports("").contains_key("KeQueryPerformanceCounter"));
+    }
+}

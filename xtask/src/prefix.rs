@@ -1,0 +1,95 @@
+//! The Wine prefix: the disk and registry of the Windows that the driver runs in.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    artifacts::RANDOM,
+    run,
+    workspace::{Workspace, copy_if_different},
+};
+
+const WINE: &str = "/usr/lib/wine/wine64";
+const SERVER: &str = "/usr/lib/wine/wineserver64";
+
+/// Counted up when a prefix made before would not do any more.
+const PREFIX_VERSION: u32 = 1;
+
+/// It takes 2 to 5 seconds on a quiet machine.
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// Whether Wine is where Debian installs it.
+pub fn wine_is_installed() -> bool {
+    Path::new(WINE).is_file() && Path::new(SERVER).is_file()
+}
+
+/// The prefix in target/lab, made when there is none, with the DLL that Wine lacks.
+pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
+    let prefix = workspace.prefix();
+    let stamp = prefix.join("halprof-stamp");
+    let wanted = format!("{PREFIX_VERSION} {}", run::text(wine(&prefix, WINE).arg("--version"))?);
+    if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        remove(&prefix)?;
+        fs::create_dir_all(&prefix).with_context(|| format!("cannot make {}", prefix.display()))?;
+        let mut boot = wine(&prefix, WINE);
+        run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), LIMIT)?;
+        // A service made while the first server still winds up would vanish.
+        stop_server(&prefix)?;
+        fs::write(stamp, wanted)?;
+    }
+    let system = prefix.join("drive_c/windows/system32");
+    copy_if_different(&workspace.artifacts().join(RANDOM), &system.join(RANDOM))?;
+    Ok(prefix)
+}
+
+/// Stops the prefix's Wine and removes target/lab.
+pub fn clean_lab(workspace: &Workspace) -> Result<()> {
+    let lab = workspace.lab();
+    if !lab.exists() {
+        println!("There is no {}", lab.display());
+        return Ok(());
+    }
+    remove(&workspace.prefix())?;
+    fs::remove_dir_all(&lab).with_context(|| format!("cannot remove {}", lab.display()))?;
+    println!("Removed {}", lab.display());
+    Ok(())
+}
+
+fn remove(prefix: &Path) -> Result<()> {
+    if !prefix.exists() {
+        return Ok(());
+    }
+    if wine_is_installed() {
+        stop_server(prefix)?;
+    }
+    fs::remove_dir_all(prefix).with_context(|| format!("cannot remove {}", prefix.display()))
+}
+
+/// Ends every process of the prefix and waits until the last is gone.
+fn stop_server(prefix: &Path) -> Result<()> {
+    for option in ["-k", "-w"] {
+        // Fails when no server runs, which is as good.
+        let mut command = wine(prefix, SERVER);
+        command.arg(option).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().context("cannot start wineserver")?;
+    }
+    Ok(())
+}
+
+/// A program of Wine in this prefix: quiet, without the questions about Mono and Gecko, without a display.
+fn wine(prefix: &Path, program: &str) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("WINEPREFIX", prefix)
+        .env("WINEDEBUG", "-all")
+        .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY");
+    command
+}

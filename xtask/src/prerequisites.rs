@@ -1,0 +1,175 @@
+//! What the commands need from the system, and how it gets there.
+//!
+//! On Debian and its like everything missing is installed: packages by apt-get, targets and components by rustup. When
+//! all is there this takes a few milliseconds: it looks for files and asks no package manager.
+//! On Windows the WDK is found, or missed with an explanation, by wdk-build; only rustup's parts are looked after.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{import_library::IMPORT_LIBRARIES, kit::Clang, prefix, run, workspace::Workspace};
+
+/// Downloads take long on slow lines.
+const INSTALL_LIMIT: Duration = Duration::from_mins(45);
+
+/// The target of the driver and of what else runs in Wine's kernel process without std.
+pub const MSVC: &str = "x86_64-pc-windows-msvc";
+/// The target of the programs that run under Wine: mingw-w64 links them.
+pub const GNU: &str = "x86_64-pc-windows-gnu";
+
+/// A package of Debian.
+struct Package {
+    name: &'static str,
+    reason: &'static str,
+    present: fn() -> bool,
+}
+
+const PACKAGES: &[Package] = &[
+    Package { name: "wine64", reason: "runs the driver and the client", present: prefix::wine_is_installed },
+    Package {
+        name: "libclang-dev",
+        reason: "bindgen reads the kernel's headers with it",
+        present: || Clang::find().is_some(),
+    },
+    Package {
+        name: "llvm",
+        reason: "llvm-nm and llvm-dlltool make import libraries",
+        present: || on_path("llvm-nm") && on_path("llvm-dlltool"),
+    },
+    Package {
+        name: "mingw-w64-x86-64-dev",
+        reason: "the kernel's headers and the names that it exports",
+        present: || IMPORT_LIBRARIES.iter().all(|library| library.source().is_file()),
+    },
+    Package {
+        name: "gcc-mingw-w64-x86-64-win32",
+        reason: "links the programs that run under Wine",
+        present: || on_path("x86_64-w64-mingw32-gcc"),
+    },
+];
+
+/// A part of the Rust toolchain, with the file below its root that shows it.
+struct Part {
+    kind: &'static str,
+    name: &'static str,
+    reason: &'static str,
+    file: &'static str,
+}
+
+const DRIVER_TARGET: Part =
+    Part { kind: "target", name: MSVC, reason: "the driver", file: "lib/rustlib/x86_64-pc-windows-msvc/lib" };
+
+const PROGRAM_TARGET: Part = Part {
+    kind: "target",
+    name: GNU,
+    reason: "the client and the test bench",
+    file: "lib/rustlib/x86_64-pc-windows-gnu/lib",
+};
+
+const CLIPPY: Part = Part { kind: "component", name: "clippy", reason: "the lints", file: "bin/cargo-clippy" };
+const RUSTFMT: Part = Part { kind: "component", name: "rustfmt", reason: "the format check", file: "bin/cargo-fmt" };
+
+/// Sees to what `build` and `demo` need.
+pub fn for_building(workspace: &Workspace) -> Result<()> {
+    system_packages(workspace)?;
+    toolchain_parts(if cfg!(windows) { &[DRIVER_TARGET] } else { &[DRIVER_TARGET, PROGRAM_TARGET] })
+}
+
+/// Sees to what `test` needs.
+pub fn for_testing(workspace: &Workspace) -> Result<()> {
+    for_building(workspace)?;
+    toolchain_parts(&[CLIPPY, RUSTFMT])
+}
+
+fn system_packages(workspace: &Workspace) -> Result<()> {
+    if cfg!(windows) {
+        return Ok(());
+    }
+    let missing: Vec<&Package> = PACKAGES.iter().filter(|package| !(package.present)()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("Missing on this system:");
+    for package in &missing {
+        println!("  {:28} {}", package.name, package.reason);
+    }
+    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
+    ensure!(
+        on_path("apt-get"),
+        "this system has no apt-get, so install the packages named above (these are Debian's names and places), \
+         then run the command again"
+    );
+    if run::text(Command::new("id").arg("-u"))?.trim() != "0" {
+        bail!("only root may install them. Run this line, then the command again:\n\n    {}\n", apt_line(&names));
+    }
+    install(workspace, &names)?;
+    match missing.iter().find(|package| !(package.present)()) {
+        None => Ok(()),
+        Some(package) => bail!("{} was installed, but its files are not where Debian 12 has them", package.name),
+    }
+}
+
+fn install(workspace: &Workspace, names: &[&str]) -> Result<()> {
+    println!("Installing them with apt-get:");
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        // Another apt-get may be at work, as on a machine that has just started.
+        command.args(["-o", "DPkg::Lock::Timeout=300"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    run::logged("package lists", &mut apt(&["update"]), &workspace.log("apt-update"), INSTALL_LIMIT)?;
+    let mut command = apt(&["install", "-y", "--no-install-recommends"]);
+    run::logged("packages", command.args(names), &workspace.log("apt-install"), INSTALL_LIMIT)
+}
+
+/// What somebody who is not root has to type.
+fn apt_line(names: &[&str]) -> String {
+    format!("sudo apt-get update && sudo apt-get install -y --no-install-recommends {}", names.join(" "))
+}
+
+fn toolchain_parts(parts: &[Part]) -> Result<()> {
+    let root =
+        run::text(Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).args(["--print", "sysroot"]))?;
+    let root = PathBuf::from(root.trim());
+    for part in parts.iter().filter(|part| !exists(&root, part)) {
+        println!("The Rust {} {} is missing ({}); rustup adds it:", part.kind, part.name, part.reason);
+        run::shown(Command::new("rustup").args([part.kind, "add", part.name])).with_context(|| {
+            format!("this Rust toolchain needs the {} {}; with rustup that is one command", part.kind, part.name)
+        })?;
+        ensure!(exists(&root, part), "rustup added {}, but not to the toolchain in {}", part.name, root.display());
+    }
+    Ok(())
+}
+
+fn exists(root: &Path, part: &Part) -> bool {
+    let path = root.join(part.file);
+    path.exists() || path.with_extension(env::consts::EXE_EXTENSION).exists()
+}
+
+fn on_path(program: &str) -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_root_gets_one_line_with_everything() {
+        assert_eq!(
+            apt_line(&["wine64", "llvm"]),
+            "sudo apt-get update && sudo apt-get install -y --no-install-recommends wine64 llvm"
+        );
+    }
+
+    #[test]
+    fn a_program_is_looked_for_on_the_path() {
+        assert!(!on_path("no-program-has-this-name"));
+    }
+}

@@ -1,0 +1,133 @@
+//! Running other programs: what runs is said, how long it takes, and why it failed.
+
+use std::{
+    fs::{self, File},
+    io::{self, IsTerminal, Write},
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Lines of a log shown when its command failed.
+const TAIL: usize = 25;
+
+/// Runs a command whose own output is what people want to see.
+pub fn shown(command: &mut Command) -> Result<()> {
+    println!("$ {}", line(command));
+    let status = command.status().with_context(|| cannot_start(command))?;
+    ensure!(status.success(), "`{}` failed ({status})", line(command));
+    Ok(())
+}
+
+/// Runs a talkative command: shows `what` and the time it takes, keeps the output in `log`, shows the end of it on failure.
+/// Stops the command when it takes longer than `limit`.
+pub fn logged(what: &str, command: &mut Command, log: &Path, limit: Duration) -> Result<()> {
+    if let Some(folder) = log.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let output = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+
+    let result = timed(what, command, limit);
+    if result.is_err() {
+        let text = fs::read(log).unwrap_or_default();
+        eprintln!("{}", tail(&String::from_utf8_lossy(&text)));
+    }
+    result.with_context(|| format!("the whole output is in {}", log.display()))
+}
+
+fn timed(what: &str, command: &mut Command, limit: Duration) -> Result<()> {
+    let live = io::stdout().is_terminal();
+    let started = Instant::now();
+    let mut child = command.spawn().with_context(|| cannot_start(command))?;
+    let status: ExitStatus = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if started.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            bail!("`{}` was stopped: it took longer than {}", line(command), duration(limit));
+        }
+        if live {
+            print!("\r  {what} ... {} s ", started.elapsed().as_secs());
+            io::stdout().flush()?;
+        }
+        thread::sleep(Duration::from_millis(100));
+    };
+    let start = if live { "\r" } else { "" };
+    println!("{start}  {what}: {}    ", duration(started.elapsed()));
+    ensure!(status.success(), "`{}` failed ({status})", line(command));
+    Ok(())
+}
+
+/// The standard output of a command; its errors go where this program's go.
+pub fn text(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_start(command))?;
+    ensure!(output.status.success(), "`{}` failed ({})", line(command), output.status);
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` did not write text", line(command)))
+}
+
+/// A time as people say it.
+pub fn duration(time: Duration) -> String {
+    match time.as_secs() {
+        0..60 => format!("{:.1} s", time.as_secs_f64()),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// The command as one would type it.
+fn line(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let quoted = |word: &std::ffi::OsStr| {
+        let word = word.to_string_lossy();
+        if word.contains('\'') {
+            format!("\"{word}\"")
+        } else if word.is_empty() || word.contains([' ', '"']) {
+            format!("'{word}'")
+        } else {
+            word.into_owned()
+        }
+    };
+    let words: Vec<String> = std::iter::once(program).chain(command.get_args()).map(quoted).collect();
+    words.join(" ")
+}
+
+fn cannot_start(command: &Command) -> String {
+    format!("cannot start {}", command.get_program().display())
+}
+
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines.get(lines.len().saturating_sub(TAIL)..).unwrap_or_default().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_reads_as_one_would_type_it() {
+        let mut command = Command::new("/opt/bin/cargo");
+        command.args(["build", "--config", "paths=['a']", "a b"]);
+        assert_eq!(line(&command), "cargo build --config \"paths=['a']\" 'a b'");
+    }
+
+    #[test]
+    fn a_duration_has_minutes_from_one_minute_on() {
+        assert_eq!(duration(Duration::from_millis(1250)), "1.2 s");
+        assert_eq!(duration(Duration::from_secs(59)), "59.0 s");
+        assert_eq!(duration(Duration::from_secs(61)), "1 min 1 s");
+    }
+
+    #[test]
+    fn the_tail_is_the_end() {
+        let text = (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
+        let tail = tail(&text);
+        assert_eq!(tail.lines().count(), TAIL);
+        assert!(tail.ends_with("99"));
+    }
+}
