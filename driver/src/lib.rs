@@ -1,5 +1,75 @@
-//! (being written)
+//! halprof.sys: the HAL's hardware performance counter profiling as a WDM driver.
+//!
+//! This crate is the thin shell around [`engine`]: it makes the device, hands requests over, and lends the
+//! processors. What is unsafe about the kernel is here and nowhere else, one file for each facility of
+//! Windows under `nt`, and every instruction that takes assembler in `cpu.rs`.
+
 #![no_std]
+
 extern crate wdk_panic;
+
+mod cpu;
+mod device;
+mod kernel;
+mod nt;
+
+use wdk_alloc::WdkAllocator;
+use wdk_sys::{
+    DRIVER_OBJECT, NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS,
+};
+
+use device::{Device, ENGINE};
+use engine::Engine;
+use kernel::Kernel;
+
 #[global_allocator]
-static GLOBAL: wdk_alloc::WdkAllocator = wdk_alloc::WdkAllocator;
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// Version of the driver: major, minor, patch, zero.
+const VERSION: engine::Version = [
+    decimal(env!("CARGO_PKG_VERSION_MAJOR")),
+    decimal(env!("CARGO_PKG_VERSION_MINOR")),
+    decimal(env!("CARGO_PKG_VERSION_PATCH")),
+    0,
+];
+
+const fn decimal(text: &str) -> u16 {
+    match u16::from_str_radix(text, 10) {
+        Ok(number) => number,
+        Err(_) => u16::MAX,
+    }
+}
+
+/// The I/O manager's first call, at PASSIVE_LEVEL in the System process: the engine, then the device. No
+/// register is touched before a client starts something.
+///
+/// # Errors
+/// The NTSTATUS of what failed; everything made before it is given back, and the driver is not loaded.
+#[expect(unsafe_code, reason = "the I/O manager finds the entry point by its name, which no other symbol has")]
+#[unsafe(export_name = "DriverEntry")]
+extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUNICODE_STRING) -> NTSTATUS {
+    ENGINE.initialize();
+    match Engine::new(Kernel, VERSION) {
+        Ok(engine) => *ENGINE.lock() = Some(engine),
+        Err(_) => return STATUS_INSUFFICIENT_RESOURCES,
+    }
+    match Device::create(driver) {
+        Ok(()) => {
+            driver.DriverUnload = Some(unload);
+            STATUS_SUCCESS
+        }
+        Err(status) => {
+            *ENGINE.lock() = None;
+            status
+        }
+    }
+}
+
+/// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then every session
+/// stops, then the memory goes.
+extern "C" fn unload(driver: PDRIVER_OBJECT) {
+    Device::delete(driver);
+    if let Some(mut engine) = ENGINE.lock().take() {
+        engine.shut_down();
+    }
+}

@@ -1,1 +1,61 @@
-//! (being written)
+//! lab.dll: a processor with a PMU, and the kernel functions that Wine lacks, for a driver that knows nothing of it.
+//!
+//! shim.sys loads this library into the process in which Wine runs drivers. When the loader maps a driver, its imports
+//! and its cpuid instructions are taken over before its first instruction runs; the file on disk stays as it is.
+//!
+//! | To find | look in |
+//! |---|---|
+//! | what is done to a driver that is loaded | `image.rs`, and `pe.rs` and `code.rs` for what it reads |
+//! | which kernel functions are served | `served.rs` |
+//! | cpuid, rdmsr, wrmsr, rdpmc | `trap.rs` |
+//! | the processors, and what makes their events happen | `processor.rs`, `clock.rs` |
+//! | IRQL | `level.rs`; who runs while interrupts are masked: `gate.rs` |
+//! | the profile interrupt | `interrupt.rs`; who registered it: `hal.rs` |
+//! | what a test can ask | crate `wire`; its answers: `server.rs`, `answer.rs` |
+//!
+//! What has no Windows in it is built, and tested, on every system.
+
+pub mod clock;
+pub mod code;
+pub mod gate;
+pub mod pe;
+
+#[cfg(windows)]
+mod answer;
+#[cfg(windows)]
+mod entry;
+#[cfg(windows)]
+mod guarded;
+#[cfg(windows)]
+mod hal;
+#[cfg(windows)]
+mod image;
+#[cfg(windows)]
+mod interrupt;
+#[cfg(windows)]
+mod ipi;
+#[cfg(windows)]
+mod level;
+#[cfg(windows)]
+mod nt;
+#[cfg(windows)]
+mod pool;
+#[cfg(windows)]
+mod processor;
+#[cfg(windows)]
+mod security;
+#[cfg(windows)]
+mod served;
+#[cfg(windows)]
+mod server;
+#[cfg(windows)]
+mod trap;
+#[cfg(windows)]
+mod violation;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, also after a panic: what the lab keeps is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

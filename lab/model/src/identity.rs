@@ -22,7 +22,7 @@ pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
 }
 
 /// Is event `index` of the architectural ones reported (SDM Vol. 2, CPUID leaf 0AH): within the length of the vector
-/// in EAX[31:24], and its bit in EBX clear?
+/// in `EAX[31:24]`, and its bit in EBX clear?
 pub(crate) fn reports_architectural_event(cpuid: Cpuid<'_>, index: u8) -> bool {
     if is_amd(cpuid) || hidden_by_hypervisor(cpuid) || IntelLeaf::read(cpuid, 0).is_none() {
         return false;

@@ -1,1 +1,114 @@
-//! (being written)
+//! shim.sys: what Wine starts as a service, so that lab.dll comes into the process in which the driver will run.
+//!
+//! Services of one load-order group share a process. The shim loads `C:\lab\lab.dll`, calls its `lab_start`, and at
+//! unload its `lab_stop`. Everything else is in the library, which is ordinary Rust.
+
+#![cfg(windows)]
+#![no_std]
+#![expect(unsafe_code, reason = "a driver calls the loader, and a library by its address")]
+
+use core::{
+    ffi::{CStr, c_void},
+    mem,
+    panic::PanicInfo,
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+type Pointer = *mut c_void;
+type NtStatus = i32;
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+/// UNICODE_STRING and ANSI_STRING: lengths in bytes.
+#[repr(C)]
+struct Text {
+    length: u16,
+    maximum: u16,
+    buffer: *const c_void,
+}
+
+#[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn LdrLoadDll(path: *const u16, flags: u32, name: *const Text, base: *mut Pointer) -> NtStatus;
+    fn LdrGetProcedureAddress(base: Pointer, name: *const Text, ordinal: u32, address: *mut Pointer) -> NtStatus;
+    fn LdrUnloadDll(base: Pointer) -> NtStatus;
+}
+
+/// Bytes of the path, without the NUL that Wine wants after it all the same.
+const PATH_LENGTH: u16 = 2 * 14;
+static PATH: [u16; 15] = wide(b"C:\\lab\\lab.dll\0");
+
+/// `DRIVER_OBJECT.DriverUnload` (wdm.h, x64).
+const DRIVER_UNLOAD: usize = 0x68;
+
+/// lab.dll.
+static LAB: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+#[expect(clippy::indexing_slicing, reason = "evaluated when compiled, where an index out of bounds is an error")]
+const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
+    let mut wide = [0; N];
+    let mut at = 0;
+    while at < N {
+        wide[at] = text[at] as u16;
+        at += 1;
+    }
+    wide
+}
+
+/// Calls a function of lab.dll that takes nothing and returns an NTSTATUS.
+fn call(name: &CStr) -> NtStatus {
+    let length = u16::try_from(name.count_bytes()).unwrap_or_default();
+    let text = Text { length, maximum: length, buffer: name.as_ptr().cast() };
+    let mut address = ptr::null_mut();
+    // SAFETY: LAB is loaded, the name is a counted string, and the address may be written.
+    let status = unsafe { LdrGetProcedureAddress(LAB.load(Ordering::Acquire), &raw const text, 0, &raw mut address) };
+    if status < 0 {
+        return status;
+    }
+    // SAFETY: both functions that are asked for have this type.
+    let function = unsafe { mem::transmute::<Pointer, extern "system" fn() -> NtStatus>(address) };
+    function()
+}
+
+extern "system" fn unload(_driver: Pointer) {
+    call(c"lab_stop");
+    // SAFETY: loaded by DriverEntry; lab_stop has ended its threads and taken back its callbacks.
+    unsafe { LdrUnloadDll(LAB.load(Ordering::Acquire)) };
+}
+
+/// Loads the lab and starts it.
+///
+/// # Safety
+/// Called by Wine with a DRIVER_OBJECT and the path of the service's key; or as `DllMain`, because the image imports
+/// ntdll, and then with a small number where the path would be.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn DriverEntry(driver: Pointer, registry_path: Pointer) -> NtStatus {
+    if registry_path.addr() < 4 {
+        return 1;
+    }
+    let path = Text { length: PATH_LENGTH, maximum: PATH_LENGTH, buffer: PATH.as_ptr().cast() };
+    let mut base = ptr::null_mut();
+    // SAFETY: the path is a counted string, and the base may be written.
+    let status = unsafe { LdrLoadDll(ptr::null(), 0, &raw const path, &raw mut base) };
+    if status < 0 {
+        return status;
+    }
+    LAB.store(base, Ordering::Release);
+    let status = call(c"lab_start");
+    if status < 0 {
+        // SAFETY: loaded above; a start that failed leaves nothing of the lab running.
+        unsafe { LdrUnloadDll(base) };
+        return status;
+    }
+    // SAFETY: inside the DRIVER_OBJECT.
+    let slot = unsafe { driver.byte_add(DRIVER_UNLOAD) };
+    // SAFETY: the slot holds the address of a function of this type.
+    unsafe { slot.cast::<extern "system" fn(Pointer)>().write(unload) };
+    status
+}

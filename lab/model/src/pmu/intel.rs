@@ -16,7 +16,7 @@ const PERFEVTSEL0: u32 = 0x186;
 const PMC0: u32 = 0xC1;
 /// `IA32_A_PMC0`: the same counter, written whole (same section).
 const A_PMC0: u32 = 0x4C1;
-/// `IA32_PERF_CAPABILITIES`, with CPUID.1:ECX[15]. Read-only (SDM Vol. 4, "Architectural MSRs").
+/// `IA32_PERF_CAPABILITIES`, with `CPUID.1:ECX[15]`. Read-only (SDM Vol. 4, "Architectural MSRs").
 const PERF_CAPABILITIES: u32 = 0x345;
 
 /// `IA32_FIXED_CTR0` (SDM, "Architectural Performance Monitoring Version 2 Facilities", like the next four).

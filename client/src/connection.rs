@@ -1,0 +1,207 @@
+//! The driver as the verbs see it: one method per request, answers checked.
+
+use std::cell::OnceCell;
+
+use protocol::{
+    ALL_SOURCES, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply, IntervalRequest,
+    MAX_EVENTS, PROTOCOL_VERSION, PROCESSOR_WORDS, ProcessorSet, ReplyHeader, SessionRequest, SourceRecord,
+    SourceRequest, StartHeader, StopRequest,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::error::Error;
+use crate::holders::{self, Session};
+use crate::refusal::Refusal;
+use crate::reply::{Malformed, Reply};
+use crate::source::Sources;
+use crate::system::{Device, System, is_denied, open_error};
+
+/// Records that the first buffer of a request has room for.
+const FIRST_ROOM: usize = 256;
+
+/// More than this no driver has: every event of sixteen sessions on every processor.
+const MOST_RECORDS: usize = 16 * MAX_EVENTS * PROCESSOR_WORDS * 64;
+
+/// How often a list is asked for again because it had grown.
+const ATTEMPTS: usize = 4;
+
+/// An open handle to a driver that speaks our version.
+pub struct Connection {
+    device: Box<dyn Device>,
+    hello: HelloReply,
+    sources: OnceCell<Sources>,
+}
+
+impl Connection {
+    /// Opens the driver and agrees on the version.
+    pub fn open(system: &dyn System) -> Result<Self, Error> {
+        let device = system.open().map_err(|error| open_error(system, error))?;
+        let hello = HelloReply::read_from_bytes(&[0; size_of::<HelloReply>()]);
+        let hello = hello.map_err(|_| malformed(Code::Hello, Malformed::Growing))?;
+        let mut connection = Self { device, hello, sources: OnceCell::new() };
+        let ours = Hello { version: PROTOCOL_VERSION, reserved: 0 };
+        connection.hello = connection.layout(Code::Hello, ours.as_bytes())?;
+        let theirs = connection.hello.protocol;
+        if theirs != PROTOCOL_VERSION {
+            let cause = Cause::VersionMismatch as u32;
+            let detail = [PROTOCOL_VERSION.into(), theirs.into()];
+            return Err(connection.refused(Code::Hello, ReplyHeader { cause, detail, ..connection.hello.header }, &[]));
+        }
+        Ok(connection)
+    }
+
+    /// The driver's version: `1.2.3`.
+    pub fn driver_version(&self) -> String {
+        version(self.hello.driver)
+    }
+
+    /// The profile interface and what it offers.
+    pub fn info(&self) -> Result<InfoReply, Error> {
+        self.layout(Code::Info, &[])
+    }
+
+    /// Every source the driver knows; asked for once.
+    pub fn sources(&self) -> Result<&Sources, Error> {
+        if let Some(sources) = self.sources.get() {
+            return Ok(sources);
+        }
+        let records = self.list::<SourceRecord>(Code::ListSources, &[])?;
+        Ok(self.sources.get_or_init(|| Sources::new(&records)))
+    }
+
+    /// One source, afresh.
+    pub fn source(&self, source: u32) -> Result<SourceRecord, Error> {
+        let request = SourceRequest { source, reserved: 0 };
+        self.one_source(Code::QuerySource, request.as_bytes(), source)
+    }
+
+    /// Sets the interval of a source; the answer tells the one in force and the one before.
+    pub fn set_interval(&self, source: u32, interval: u32) -> Result<SourceRecord, Error> {
+        let request = IntervalRequest { source, interval };
+        self.one_source(Code::SetInterval, request.as_bytes(), source)
+    }
+
+    /// Starts a session and answers its number.
+    pub fn start(&self, flags: u32, processors: ProcessorSet, events: &[EventRequest]) -> Result<u64, Error> {
+        if events.len() > MAX_EVENTS {
+            return Err(Error::TooManyEvents { given: events.len() });
+        }
+        let header = StartHeader { flags, reserved: 0, processors };
+        let input = [header.as_bytes(), events.as_bytes()].concat();
+        let reply = self.succeed::<Holder>(Code::Start, &input, FIRST_ROOM)?;
+        let [session, _] = reply.header.detail;
+        Ok(session)
+    }
+
+    /// Stops a source of a session and answers its last counts.
+    pub fn stop(&self, session: u64, source: u32) -> Result<Vec<CountRecord>, Error> {
+        // The last counts come once: what runs now tells how much room they need.
+        let running = self.ask::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
+        let room = self.room(Code::Read, running)?;
+        let request = StopRequest { session, source, reserved: 0 };
+        let reply = self.succeed::<CountRecord>(Code::Stop, request.as_bytes(), room + FIRST_ROOM)?;
+        reply.records().map_err(|cause| malformed(Code::Stop, cause))
+    }
+
+    /// Stops a session whole.
+    pub fn stop_all(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
+        self.stop(session, ALL_SOURCES)
+    }
+
+    /// The counts of a session, or of all detached ones.
+    pub fn read(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
+        self.list(Code::Read, SessionRequest { session }.as_bytes())
+    }
+
+    /// Who holds which counters.
+    pub fn sessions(&self) -> Result<Vec<Session>, Error> {
+        let holders = self.list::<Holder>(Code::Holders, &[])?;
+        Ok(holders::sessions(&holders, self.sources()?))
+    }
+
+    fn one_source(&self, code: Code, input: &[u8], source: u32) -> Result<SourceRecord, Error> {
+        let reply = self.succeed::<SourceRecord>(code, input, 1)?;
+        let records = reply.records::<SourceRecord>().map_err(|cause| malformed(code, cause))?;
+        match records.first() {
+            Some(record) if record.source == source => Ok(*record),
+            Some(record) => Err(malformed(code, Malformed::OtherSource { wanted: source, got: record.source })),
+            None => Err(malformed(code, Malformed::MissingRecords { announced: 1, got: 0 })),
+        }
+    }
+
+    /// A request whose answer is one layout.
+    fn layout<T: FromBytes>(&self, code: Code, input: &[u8]) -> Result<T, Error> {
+        // The records of a refusal need no more room than this.
+        let reply = self.succeed::<Holder>(code, input, size_of::<T>().div_ceil(size_of::<Holder>()))?;
+        reply.layout().map_err(|cause| malformed(code, cause))
+    }
+
+    /// A request whose answer is a list, asked for again with more room until all of it came.
+    fn list<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8]) -> Result<Vec<T>, Error> {
+        let mut room = FIRST_ROOM;
+        for _ in 0..ATTEMPTS {
+            let reply = self.succeed::<T>(code, input, room)?;
+            let records = reply.records().map_err(|cause| malformed(code, cause))?;
+            if reply.header.total == reply.header.count {
+                return Ok(records);
+            }
+            room = self.room(code, reply.header.total)? + FIRST_ROOM;
+        }
+        Err(malformed(code, Malformed::Growing))
+    }
+
+    fn room(&self, code: Code, total: u32) -> Result<usize, Error> {
+        let room = total as usize;
+        if room <= MOST_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
+    }
+
+    /// A request that is refused with its cause or done.
+    fn succeed<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
+        let reply = self.ask::<T>(code, input, room)?;
+        if reply.is_success() {
+            return Ok(reply);
+        }
+        let holders = match Cause::from_number(reply.header.cause) {
+            Some(Cause::NoFreeCounter) => reply.records::<Holder>().map_err(|cause| malformed(code, cause))?,
+            _ => Vec::new(),
+        };
+        Err(self.refused(code, reply.header, &holders))
+    }
+
+    fn ask<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
+        let mut buffer = vec![0; size_of::<ReplyHeader>() + room * size_of::<T>()];
+        let length = self.device.request(code, input, &mut buffer).map_err(|cause| {
+            if is_denied(&cause) {
+                return Error::Denied { action: format!("to the request {}", name(code)), cause };
+            }
+            Error::Request { request: name(code), cause }
+        })?;
+        Reply::new(buffer, length).map_err(|cause| malformed(code, cause))
+    }
+
+    fn refused(&self, code: Code, header: ReplyHeader, holders: &[Holder]) -> Error {
+        // The names matter less than the refusal. What is refused here must not be asked for once more.
+        let unnamed = Sources::default();
+        let askable = !matches!(code, Code::Hello | Code::ListSources);
+        let sources = if askable { self.sources().unwrap_or(&unnamed) } else { &unnamed };
+        Error::Refused(Box::new(Refusal {
+            request: name(code),
+            source: sources.name(header.source),
+            holders: holders::sessions(holders, sources),
+            header,
+        }))
+    }
+}
+
+fn malformed(code: Code, cause: Malformed) -> Error {
+    Error::Reply { request: name(code), cause }
+}
+
+fn name(code: Code) -> &'static str {
+    protocol::find(code as u32).map_or("unknown", |spec| spec.name)
+}
+
+/// A version of four parts, of which the last is zero.
+pub fn version([major, minor, patch, _]: [u16; 4]) -> String {
+    format!("{major}.{minor}.{patch}")
+}

@@ -1,0 +1,179 @@
+//! Counts by event: on each processor and in total.
+
+use protocol::CountRecord;
+use serde::Serialize;
+
+use crate::event;
+use crate::format::{grouped, per_second, seconds, table, whole};
+use crate::processors::ranges;
+use crate::source::Sources;
+
+/// The count of an event on one processor.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OnProcessor {
+    /// Which.
+    pub processor: u32,
+    /// The counter on it.
+    pub counter: u32,
+    /// Events.
+    pub count: u64,
+    /// For how long it counted.
+    pub enabled_seconds: f64,
+    /// Events a second.
+    pub per_second: Option<f64>,
+    /// For how long it counted, in units of 100 ns.
+    #[serde(skip)]
+    pub ticks: u64,
+}
+
+/// An event of a session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EventCount {
+    /// Session.
+    pub session: u64,
+    /// KPROFILE_SOURCE.
+    pub id: u32,
+    /// Name of the source.
+    pub name: String,
+    /// `u`, `k` or `uk`.
+    pub modes: &'static str,
+    /// Events on all processors.
+    pub count: u64,
+    /// The longest time for which a processor counted.
+    pub enabled_seconds: f64,
+    /// Events on all processors a second.
+    pub per_second: Option<f64>,
+    /// By processor, ascending.
+    pub processors: Vec<OnProcessor>,
+    /// [`protocol::modes`].
+    #[serde(skip)]
+    pub mode_bits: u32,
+    /// The longest time for which a processor counted, in units of 100 ns.
+    #[serde(skip)]
+    pub ticks: u64,
+}
+
+impl EventCount {
+    /// The source and its modes: `BranchInstructions:u`.
+    pub fn label(&self) -> String {
+        format!("{}{}", self.name, event::suffix(self.mode_bits))
+    }
+
+    /// The processors it was counted on: `0-1`.
+    pub fn where_counted(&self) -> String {
+        ranges(self.processors.iter().map(|one| one.processor))
+    }
+}
+
+/// The counts of records, by event, in the order in which the events first appear.
+pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
+    let mut events: Vec<EventCount> = Vec::new();
+    for record in records {
+        let key = (record.session, record.source, record.modes);
+        let known = events.iter_mut().find(|event| (event.session, event.id, event.mode_bits) == key);
+        match known {
+            Some(event) => event.processors.push(on_processor(record)),
+            None => events.push(EventCount {
+                session: record.session,
+                id: record.source,
+                name: sources.name(record.source),
+                modes: event::letters(record.modes),
+                count: 0,
+                enabled_seconds: 0.0,
+                per_second: None,
+                processors: vec![on_processor(record)],
+                mode_bits: record.modes,
+                ticks: 0,
+            }),
+        }
+    }
+    for event in &mut events {
+        event.processors.sort_by_key(|one| one.processor);
+        event.count = event.processors.iter().fold(0, |sum, one| sum.saturating_add(one.count));
+        event.ticks = event.processors.iter().map(|one| one.ticks).max().unwrap_or_default();
+        event.enabled_seconds = seconds(event.ticks);
+        event.per_second = per_second(event.count, event.ticks);
+    }
+    events
+}
+
+fn on_processor(record: &CountRecord) -> OnProcessor {
+    OnProcessor {
+        processor: record.processor,
+        counter: record.counter,
+        count: record.count,
+        enabled_seconds: seconds(record.enabled),
+        per_second: per_second(record.count, record.enabled),
+        ticks: record.enabled,
+    }
+}
+
+/// The table of `read` and `stop`; with `per_cpu` a row for each processor before the one for all.
+pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
+    let mut rows = Vec::new();
+    for event in events {
+        let row = |cpu: String, count: u64, rate: Option<f64>, seconds: f64| {
+            vec![event.label(), cpu, grouped(count), whole(rate), format!("{seconds:.3}")]
+        };
+        if per_cpu {
+            for one in &event.processors {
+                rows.push(row(one.processor.to_string(), one.count, one.per_second, one.enabled_seconds));
+            }
+        }
+        let cpu = if per_cpu { "all".to_owned() } else { event.where_counted() };
+        rows.push(row(cpu, event.count, event.per_second, event.enabled_seconds));
+    }
+    let numbers = ["CPU", "Count", "Per second", "Seconds"];
+    table(&["Source", "CPU", "Count", "Per second", "Seconds"], &numbers, &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{count, sources};
+
+    #[test]
+    fn a_total_is_the_sum_of_its_processors_and_its_time_the_longest() {
+        let records = [count(2, 1, 30, 10), count(6, 0, 7, 20), count(2, 0, 12, 20)];
+        let events = by_event(&records, &Sources::new(&sources()));
+        let totals: Vec<_> = events.iter().map(|event| (event.label(), event.count, event.ticks)).collect();
+        assert_eq!(totals, [("TotalIssues".to_owned(), 42, 20), ("BranchInstructions".to_owned(), 7, 20)]);
+        assert_eq!(events[0].where_counted(), "0-1");
+        assert_eq!(events[0].processors.iter().map(|one| one.count).collect::<Vec<_>>(), [12, 30]);
+    }
+
+    #[test]
+    fn one_source_in_two_modes_or_two_sessions_is_counted_apart() {
+        let one = count(2, 0, 1, 10);
+        let user = CountRecord { modes: 1, ..one };
+        let other = CountRecord { session: 99, ..one };
+        let events = by_event(&[one, user, other], &Sources::new(&sources()));
+        assert_eq!(events.iter().map(EventCount::label).collect::<Vec<_>>(), ["TotalIssues", "TotalIssues:u", "TotalIssues"]);
+    }
+
+    #[test]
+    fn sums_do_not_wrap() {
+        let events = by_event(&[count(2, 0, u64::MAX, 1), count(2, 1, 2, 1)], &Sources::default());
+        assert_eq!(events[0].count, u64::MAX);
+    }
+
+    #[test]
+    fn the_table_has_processors_only_where_they_are_asked_for() {
+        let records = [count(2, 0, 1_000_000, 10_000_000), count(2, 1, 500_000, 10_000_000)];
+        let events = by_event(&records, &Sources::new(&sources()));
+        assert_eq!(
+            counts_table(&events, false),
+            "Source       CPU      Count  Per second  Seconds\n\
+             -----------  ---  ---------  ----------  -------\n\
+             TotalIssues  0-1  1,500,000   1,500,000    1.000"
+        );
+        assert_eq!(
+            counts_table(&events, true),
+            "Source       CPU      Count  Per second  Seconds\n\
+             -----------  ---  ---------  ----------  -------\n\
+             TotalIssues    0  1,000,000   1,000,000    1.000\n\
+             TotalIssues    1    500,000     500,000    1.000\n\
+             TotalIssues  all  1,500,000   1,500,000    1.000"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! What users type for a source and for an event.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use protocol::modes;
+
+/// A source by number or by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceName {
+    /// Decimal, or hexadecimal after `0x`.
+    Number(u32),
+    /// With or without `Profile`, any case.
+    Name(String),
+}
+
+impl FromStr for SourceName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        // Names can begin with a digit (Profile2Issue), so that what is no number is a name.
+        let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
+        let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match u32::from_str_radix(digits, radix) {
+            Ok(number) if plain => Ok(Self::Number(number)),
+            _ => Ok(Self::Name(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for SourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number} ({number:#04x})"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A source and the modes it is to be counted in: `BranchInstructions:u`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventName {
+    /// Which.
+    pub source: SourceName,
+    /// [`modes`].
+    pub modes: u32,
+}
+
+impl FromStr for EventName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (source, letters) = match text.split_once(':') {
+            Some((source, letters)) => (source, Some(letters)),
+            None => (text, None),
+        };
+        if source.is_empty() {
+            return Err("the name of a source is empty".to_owned());
+        }
+        let modes = match letters {
+            None | Some("uk" | "ku") => modes::BOTH,
+            Some("u") => modes::USER,
+            Some("k") => modes::KERNEL,
+            Some(letters) => {
+                return Err(format!("\":{letters}\" is no mode; :u is user mode, :k kernel mode, nothing is both"));
+            }
+        };
+        let Ok(source) = source.parse();
+        Ok(Self { source, modes })
+    }
+}
+
+/// What follows the name of a source in an event.
+pub fn suffix(bits: u32) -> &'static str {
+    match bits {
+        modes::BOTH => "",
+        modes::USER => ":u",
+        modes::KERNEL => ":k",
+        _ => ":?",
+    }
+}
+
+/// The modes for programs.
+pub fn letters(bits: u32) -> &'static str {
+    match bits {
+        modes::BOTH => "uk",
+        modes::USER => "u",
+        modes::KERNEL => "k",
+        _ => "?",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_a_number_exactly_when_all_of_it_is_one() {
+        for (text, number) in
+            [("0", Some(0)), ("25", Some(25)), ("0x19", Some(25)), ("0X1a", Some(26)), ("4294967295", Some(u32::MAX))]
+                .into_iter()
+                .chain(["2Issue", "0xg", "0x", "+1", "0x+1", "-1", "4294967296", "TotalIssues"].map(|name| (name, None)))
+        {
+            let wanted = number.map_or_else(|| SourceName::Name(text.to_owned()), SourceName::Number);
+            assert_eq!(text.parse(), Ok(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_event_counts_in_both_modes_unless_told_otherwise() {
+        for (text, bits) in [("A", 3), ("A:u", 1), ("A:k", 2), ("A:uk", 3), ("A:ku", 3)] {
+            let event: EventName = text.parse().unwrap();
+            assert_eq!((event.source, event.modes), (SourceName::Name("A".to_owned()), bits), "{text}");
+        }
+        for text in ["", ":u", "A:", "A:x", "A:uu", "A:u:k"] {
+            assert!(text.parse::<EventName>().is_err(), "{text:?}");
+        }
+    }
+}

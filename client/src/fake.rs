@@ -1,0 +1,271 @@
+//! A driver and a Windows for tests.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use protocol::{
+    Cause, Code, CountRecord, HelloReply, Holder, InfoReply, NAME_LENGTH, PROTOCOL_VERSION, ReplyHeader, SourceRecord,
+    StartHeader, StopRequest, modes, status,
+};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
+
+use crate::system::{Device, ServiceState, System, win32};
+
+/// A source as the driver lists it.
+pub fn record(source: u32, name: &str, support: u32) -> SourceRecord {
+    let mut bytes = [0; NAME_LENGTH];
+    bytes[..name.len()].copy_from_slice(name.as_bytes());
+    SourceRecord {
+        source,
+        support,
+        interval: 65536,
+        minimum: 4096,
+        maximum: i32::MAX as u32,
+        select: 0x300C0,
+        name_length: u32::try_from(name.len()).unwrap(),
+        name: bytes,
+        ..SourceRecord::new_zeroed()
+    }
+}
+
+/// A handful of sources, some of which can not be had.
+pub fn sources() -> Vec<SourceRecord> {
+    vec![
+        record(0, "Time", 5),
+        record(2, "TotalIssues", 0),
+        record(6, "BranchInstructions", 0),
+        record(8, "DcacheMisses", 1),
+        record(10, "CacheMisses", 3),
+        record(11, "BranchMispredictions", 0),
+        record(0x13, "TotalCycles", 0),
+    ]
+}
+
+/// A count of session 7 in both modes.
+pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountRecord {
+    CountRecord { session: 7, source, modes: modes::BOTH, processor, counter: 0, count, enabled, reserved: 0 }
+}
+
+/// A driver whose answers are given; it notes what it was asked.
+pub struct FakeDriver {
+    /// What ListSources answers.
+    pub sources: Vec<SourceRecord>,
+    /// What Read and Stop answer.
+    pub counts: RefCell<Vec<CountRecord>>,
+    /// What Holders answers.
+    pub holders: Vec<Holder>,
+    /// The version it speaks.
+    pub protocol: u32,
+    /// Cause and detail with which it refuses a request.
+    pub refuse: Option<(Code, Cause, [u64; 2])>,
+    /// Raw bytes with which it answers everything, and the length it claims.
+    pub raw: Option<(Vec<u8>, usize)>,
+    /// The requests that came, with their inputs.
+    pub asked: RefCell<Vec<(Code, Vec<u8>)>>,
+}
+
+impl Default for FakeDriver {
+    fn default() -> Self {
+        Self {
+            sources: sources(),
+            counts: RefCell::default(),
+            holders: Vec::new(),
+            protocol: PROTOCOL_VERSION,
+            refuse: None,
+            raw: None,
+            asked: RefCell::default(),
+        }
+    }
+}
+
+fn fill(output: &mut [u8], bytes: &[u8]) -> usize {
+    let length = bytes.len().min(output.len());
+    output[..length].copy_from_slice(&bytes[..length]);
+    length
+}
+
+/// As many records as there is room for.
+fn list<T: IntoBytes + Immutable>(output: &mut [u8], header: ReplyHeader, records: &[T]) -> usize {
+    let room = (output.len() - size_of::<ReplyHeader>()) / size_of::<T>();
+    let fitting = &records[..records.len().min(room)];
+    let number = |length| u32::try_from(length).unwrap();
+    let header = ReplyHeader { count: number(fitting.len()), total: number(records.len()), ..header };
+    fill(output, &[header.as_bytes(), fitting.as_bytes()].concat())
+}
+
+impl FakeDriver {
+    /// The inputs of the requests with this code.
+    pub fn inputs(&self, code: Code) -> Vec<Vec<u8>> {
+        self.asked.borrow().iter().filter(|(asked, _)| *asked == code).map(|(_, input)| input.clone()).collect()
+    }
+
+    fn one_source(&self, output: &mut [u8], header: ReplyHeader, input: &[u8]) -> usize {
+        let (source, rest) = u32::read_from_prefix(input).unwrap();
+        let (interval, _) = u32::read_from_prefix(rest).unwrap();
+        let mut record = *self.sources.iter().find(|record| record.source == source).unwrap();
+        record.previous_interval = record.interval;
+        if interval > 0 {
+            record.interval = interval.clamp(record.minimum, record.maximum);
+        }
+        list(output, header, &[record])
+    }
+
+    fn stop(&self, output: &mut [u8], header: ReplyHeader, input: &[u8]) -> usize {
+        let wanted = StopRequest::read_from_bytes(input).unwrap().source;
+        let all = self.counts.take();
+        let (stopped, left): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|record| wanted == protocol::ALL_SOURCES || record.source == wanted);
+        self.counts.replace(left);
+        list(output, header, &stopped)
+    }
+}
+
+impl Device for Rc<FakeDriver> {
+    fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
+        let spec = protocol::find(code as u32).unwrap();
+        assert!(spec.input.admits(input.len()) && spec.output.admits(output.len()), "{}", spec.name);
+        self.asked.borrow_mut().push((code, input.to_vec()));
+        if let Some((bytes, length)) = &self.raw {
+            fill(output, bytes);
+            return Ok(*length);
+        }
+        let mut header = ReplyHeader::new_zeroed();
+        if let Some((_, cause, detail)) = self.refuse.filter(|(refused, _, _)| *refused == code) {
+            header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause: cause as u32, source: 6, detail, ..header };
+            return Ok(list(output, header, &self.holders));
+        }
+        Ok(match code {
+            Code::Hello => {
+                let hello = HelloReply { protocol: self.protocol, driver: [1, 2, 3, 0], ..HelloReply::new_zeroed() };
+                fill(output, hello.as_bytes())
+            }
+            Code::Info => fill(output, info().as_bytes()),
+            Code::ListSources => list(output, header, &self.sources),
+            Code::QuerySource | Code::SetInterval => self.one_source(output, header, input),
+            Code::Start => {
+                assert!(input.len() > size_of::<StartHeader>());
+                list::<Holder>(output, ReplyHeader { detail: [7, 0], ..header }, &[])
+            }
+            Code::Stop => self.stop(output, header, input),
+            Code::Read => list(output, header, &self.counts.borrow()),
+            Code::Holders => list(output, header, &self.holders),
+        })
+    }
+}
+
+/// A desktop Core 2.
+fn info() -> InfoReply {
+    let mut info = InfoReply {
+        driver: [1, 2, 3, 0],
+        protocol: PROTOCOL_VERSION,
+        interface: 1,
+        windows10: 1,
+        reason: 1,
+        counters: 2,
+        width: 40,
+        pmu_version: 2,
+        processors: 2,
+        maximum_processors: 4,
+        counters_in_use: 1,
+        sessions: 1,
+        signature: 0x0001_06CA,
+        state_bytes: 64,
+        ..InfoReply::new_zeroed()
+    };
+    info.vendor[..12].copy_from_slice(b"GenuineIntel");
+    info.brand[..11].copy_from_slice(b"  Some  CPU");
+    info
+}
+
+/// A Windows with one service.
+pub struct FakeSystem {
+    /// The driver that answers while the service runs.
+    pub driver: Rc<FakeDriver>,
+    /// The service.
+    pub service: Cell<Option<ServiceState>>,
+    /// Where its driver is.
+    pub path: PathBuf,
+    /// The Win32 code with which everything fails.
+    pub failure: Option<i32>,
+    /// Whether a stop never ends.
+    pub busy: bool,
+    /// What was done to the service.
+    pub done: RefCell<Vec<&'static str>>,
+}
+
+impl FakeSystem {
+    /// A running driver.
+    pub fn running(driver: FakeDriver) -> Self {
+        Self {
+            driver: Rc::new(driver),
+            service: Cell::new(Some(ServiceState::Running)),
+            path: PathBuf::new(),
+            failure: None,
+            busy: false,
+            done: RefCell::default(),
+        }
+    }
+
+    fn attempt(&self, what: &'static str) -> io::Result<()> {
+        match self.failure {
+            Some(code) => Err(io::Error::from_raw_os_error(code)),
+            None => {
+                self.done.borrow_mut().push(what);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl System for FakeSystem {
+    fn open(&self) -> io::Result<Box<dyn Device>> {
+        match (self.failure, self.service.get()) {
+            (Some(code), _) => Err(io::Error::from_raw_os_error(code)),
+            (None, Some(ServiceState::Running)) => Ok(Box::new(Rc::clone(&self.driver))),
+            (None, _) => Err(io::Error::from_raw_os_error(win32::ERROR_FILE_NOT_FOUND)),
+        }
+    }
+
+    fn service(&self) -> io::Result<Option<ServiceState>> {
+        Ok(self.service.get())
+    }
+
+    fn register(&self) -> io::Result<bool> {
+        self.attempt("register")?;
+        let new = self.service.get().is_none();
+        if new {
+            self.service.set(Some(ServiceState::Stopped));
+        }
+        Ok(new)
+    }
+
+    fn start(&self) -> io::Result<()> {
+        self.attempt("start")?;
+        self.service.set(Some(ServiceState::Running));
+        Ok(())
+    }
+
+    fn stop(&self) -> io::Result<()> {
+        self.attempt("stop")?;
+        self.service.set(Some(if self.busy { ServiceState::Stopping } else { ServiceState::Stopped }));
+        Ok(())
+    }
+
+    fn delete(&self) -> io::Result<()> {
+        self.attempt("delete")?;
+        self.service.set(None);
+        Ok(())
+    }
+
+    fn driver_path(&self) -> io::Result<PathBuf> {
+        Ok(self.path.clone())
+    }
+
+    fn pause(&self) {}
+
+    fn ignore_interrupts(&self) -> io::Result<()> {
+        self.attempt("ignore interrupts")
+    }
+}

@@ -1,0 +1,142 @@
+//! Numbers and tables for people. ASCII alone: a Windows console may have any code page.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+/// Units of 100 ns in a second.
+const TICKS_PER_SECOND: f64 = 1e7;
+
+/// A count as a real number; the eighteenth digit does not matter for a rate.
+#[expect(clippy::cast_precision_loss, reason = "rates and shares are shown with four digits")]
+pub fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// Units of 100 ns as seconds.
+pub fn seconds(ticks: u64) -> f64 {
+    real(ticks) / TICKS_PER_SECOND
+}
+
+/// What happens in a second, when there was time for anything to happen.
+pub fn per_second(count: u64, ticks: u64) -> Option<f64> {
+    (ticks > 0).then(|| real(count) / seconds(ticks))
+}
+
+/// With a comma before every third digit.
+pub fn grouped(number: u64) -> String {
+    group(&number.to_string())
+}
+
+/// A rate without its fraction, grouped; `-` when there is none.
+pub fn whole(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), |rate| group(&format!("{rate:.0}")))
+}
+
+fn group(digits: &str) -> String {
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number scaled by thousands, with the letter of the scale.
+pub fn scaled(number: f64) -> (f64, &'static str) {
+    for (limit, letter) in [(1e9, "G"), (1e6, "M"), (1e3, "K")] {
+        if number >= limit {
+            return (number / limit, letter);
+        }
+    }
+    (number, "")
+}
+
+/// A bit pattern.
+pub fn hexadecimal(number: u64) -> String {
+    format!("0x{number:08X}")
+}
+
+/// A table without lines; the columns whose heading is in `numbers` are aligned to the right.
+pub fn table(headings: &[&str], numbers: &[&str], rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let rules = headings.iter().enumerate().map(|(index, heading)| {
+        let widest = rows.iter().filter_map(|row| row.get(index)).map(String::len).max().unwrap_or_default();
+        "-".repeat(widest.max(heading.len()))
+    });
+    table.set_header(headings.iter().copied());
+    table.add_row(rules);
+    table.add_rows(rows.iter().cloned());
+    for (column, heading) in table.column_iter_mut().zip(headings) {
+        column.set_padding((0, 2));
+        if numbers.contains(heading) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// Lines of a name and a value, the values in one column.
+pub fn properties(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let lines: Vec<String> = rows.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
+    lines.join("\n")
+}
+
+/// The text that fills a field of fixed length, without what a terminal would take for a command.
+pub fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let used = bytes.iter().take(end);
+    let text: String = used.map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_stands_before_every_third_digit_and_nowhere_else() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (123_456, "123,456"),
+            (1_234_567, "1,234,567"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn no_time_gives_no_rate() {
+        assert_eq!(per_second(5, 0), None);
+        assert_eq!(per_second(5, 20_000_000), Some(2.5));
+        assert_eq!(whole(per_second(5_000_000, 10_000_000)), "5,000,000");
+        assert_eq!(whole(None), "-");
+    }
+
+    #[test]
+    fn a_scaled_number_has_one_to_three_digits_before_the_point() {
+        for (number, scale) in [(0.0, (0.0, "")), (999.0, (999.0, "")), (1e3, (1.0, "K")), (5e6, (5.0, "M")), (7e11, (700.0, "G"))] {
+            assert_eq!(scaled(number), scale);
+        }
+    }
+
+    #[test]
+    fn numbers_are_right_aligned_and_no_line_ends_in_blanks() {
+        let rows = [vec!["7".to_owned(), "a".to_owned()], vec!["123".to_owned(), "long".to_owned()]];
+        assert_eq!(table(&["Id", "Name"], &["Id"], &rows), " Id  Name\n---  ----\n  7  a\n123  long");
+    }
+
+    #[test]
+    fn a_field_of_bytes_ends_at_its_zero_and_holds_no_control_characters() {
+        assert_eq!(text(b"GenuineIntel\0\0\0\0"), "GenuineIntel");
+        assert_eq!(text(b"  Intel(R)  CPU \x1b[2J \0x"), "Intel(R) CPU [2J");
+        assert_eq!(text(b"\0\0"), "");
+        assert_eq!(text(b"AuthenticAMD"), "AuthenticAMD");
+    }
+}

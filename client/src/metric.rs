@@ -1,0 +1,151 @@
+//! What `stat` says beside a count: a share of another count, a frequency, or a rate.
+
+use serde::Serialize;
+
+use crate::counts::EventCount;
+use crate::format::{real, scaled, seconds};
+
+/// A number that a count leads to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metric {
+    /// The number.
+    pub value: f64,
+    /// What it counts.
+    pub unit: String,
+}
+
+/// What an event is good for in a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Cycles of a running processor.
+    Cycles,
+    /// Instructions retired.
+    Instructions,
+    /// Branches retired.
+    Branches,
+    /// Branches mispredicted.
+    BranchMisses,
+    /// References to the last level cache.
+    LastLevelReferences,
+    /// Misses of the last level cache.
+    LastLevelMisses,
+    /// Accesses to the data cache.
+    DataAccesses,
+    /// Misses of the data cache.
+    DataMisses,
+    /// Fetches from the instruction cache.
+    CodeFetches,
+    /// Misses of the instruction cache.
+    CodeMisses,
+}
+
+/// The role of a source, by its HAL name: numbers from 0x19 mean different things on different processors.
+pub fn role(name: &str) -> Option<Role> {
+    Some(match name {
+        "TotalCycles" | "UnhaltedCoreCycles" => Role::Cycles,
+        "TotalIssues" | "InstructionRetired" | "FRRetiredx86Instructions" => Role::Instructions,
+        "BranchInstructions" | "BranchInstructionRetired" | "FRRetiredBranches" => Role::Branches,
+        "BranchMispredictions" | "BranchMispredictsRetired" | "FRRetiredBranchesMispredicted" => Role::BranchMisses,
+        "LLCReference" => Role::LastLevelReferences,
+        "LLCMisses" | "CacheMisses" => Role::LastLevelMisses,
+        "DcacheAccesses" | "DCAccess" => Role::DataAccesses,
+        "DcacheMisses" | "DCMiss" => Role::DataMisses,
+        "IcacheIssues" | "ICFetch" => Role::CodeFetches,
+        "IcacheMisses" | "ICMiss" => Role::CodeMisses,
+        _ => return None,
+    })
+}
+
+/// What an event of this role is divided by, in which unit, and whether the share is in percent.
+fn share(role: Role) -> Option<(Role, &'static str, bool)> {
+    match role {
+        Role::Instructions => Some((Role::Cycles, "insn per cycle", false)),
+        Role::BranchMisses => Some((Role::Branches, "% of all branches", true)),
+        Role::LastLevelMisses => Some((Role::LastLevelReferences, "% of all LLC references", true)),
+        Role::DataMisses => Some((Role::DataAccesses, "% of all dcache accesses", true)),
+        Role::CodeMisses => Some((Role::CodeFetches, "% of all icache fetches", true)),
+        Role::Cycles | Role::Branches | Role::LastLevelReferences | Role::DataAccesses | Role::CodeFetches => None,
+    }
+}
+
+/// The metric of an event among those counted with it.
+pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
+    let role = role(&event.name);
+    role.and_then(|role| share_of(event, role, all))
+        .or_else(|| role.filter(|role| *role == Role::Cycles).and_then(|_| frequency(event)))
+        .or_else(|| rate(event))
+}
+
+fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric> {
+    let (whole, unit, percent) = share(role)?;
+    // Only what was counted in the same modes can be compared.
+    let whole = all.iter().find(|other| self::role(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
+    let factor = if percent { 100.0 } else { 1.0 };
+    (whole.count > 0).then(|| Metric { value: factor * real(event.count) / real(whole.count), unit: unit.to_owned() })
+}
+
+/// Cycles a second of a processor, averaged over the processors.
+fn frequency(event: &EventCount) -> Option<Metric> {
+    let enabled: f64 = event.processors.iter().map(|one| seconds(one.ticks)).sum();
+    (enabled > 0.0).then(|| Metric { value: real(event.count) / enabled / 1e9, unit: "GHz per processor".to_owned() })
+}
+
+fn rate(event: &EventCount) -> Option<Metric> {
+    let (value, letter) = scaled(event.per_second?);
+    Some(Metric { value, unit: format!("{letter}/sec") })
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::CountRecord;
+
+    use super::*;
+    use crate::counts::by_event;
+    use crate::fake::{count, sources};
+    use crate::source::Sources;
+
+    const SECOND: u64 = 10_000_000;
+
+    fn metrics(records: &[CountRecord]) -> Vec<(String, String)> {
+        let events = by_event(records, &Sources::new(&sources()));
+        let metric = |event| of(event, &events).map_or_else(String::new, |metric| format!("{:.3} {}", metric.value, metric.unit));
+        events.iter().map(|event| (event.name.clone(), metric(event))).collect()
+    }
+
+    #[test]
+    fn instructions_are_divided_by_cycles_and_mispredictions_by_branches() {
+        let records = [
+            count(2, 0, 1_400_000, SECOND),
+            count(0x13, 0, 1_000_000, SECOND),
+            count(6, 0, 5_000_000, SECOND),
+            count(11, 0, 50_000, SECOND),
+        ];
+        let texts: Vec<String> = metrics(&records).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["1.400 insn per cycle", "0.001 GHz per processor", "5.000 M/sec", "1.000 % of all branches"]);
+    }
+
+    #[test]
+    fn without_the_whole_or_with_an_empty_one_a_share_gives_way_to_a_rate() {
+        assert_eq!(metrics(&[count(2, 0, 2500, SECOND)])[0].1, "2.500 K/sec");
+        assert_eq!(metrics(&[count(2, 0, 2500, SECOND), count(0x13, 0, 0, SECOND)])[0].1, "2.500 K/sec");
+    }
+
+    #[test]
+    fn counts_in_different_modes_are_not_compared() {
+        let user = CountRecord { modes: 1, ..count(2, 0, 100, SECOND) };
+        assert_eq!(metrics(&[user, count(0x13, 0, 50, SECOND)])[0].1, "100.000 /sec");
+        let cycles = CountRecord { modes: 1, ..count(0x13, 0, 50, SECOND) };
+        assert_eq!(metrics(&[user, cycles])[0].1, "2.000 insn per cycle");
+    }
+
+    #[test]
+    fn the_frequency_is_the_average_over_the_processors() {
+        let records = [count(0x13, 0, 3_000_000_000, SECOND), count(0x13, 1, 1_000_000_000, SECOND)];
+        assert_eq!(metrics(&records)[0].1, "2.000 GHz per processor");
+    }
+
+    #[test]
+    fn no_time_gives_no_metric_of_time() {
+        assert_eq!(metrics(&[count(0x13, 0, 5, 0), count(6, 0, 5, 0)]).iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["", ""]);
+    }
+}

@@ -1,0 +1,232 @@
+//! What the driver's refusals mean in words: every [`Cause`], with why and what to do.
+
+use std::fmt;
+
+use protocol::{Cause, PROTOCOL_VERSION, ReplyHeader};
+
+use crate::exit::Exit;
+use crate::format::grouped;
+use crate::holders::Session;
+use crate::support;
+
+/// A refusal of the driver.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Name of the request.
+    pub request: &'static str,
+    /// What the driver answered.
+    pub header: ReplyHeader,
+    /// Name of the source that it is about.
+    pub source: String,
+    /// Who holds the counters, where they are short.
+    pub holders: Vec<Session>,
+}
+
+impl Refusal {
+    fn cause(&self) -> Option<Cause> {
+        Cause::from_number(self.header.cause)
+    }
+
+    /// The exit code it has.
+    pub fn exit(&self) -> Exit {
+        match self.cause() {
+            Some(Cause::VersionMismatch) => Exit::VersionMismatch,
+            Some(Cause::UnknownSource) => Exit::UnknownSource,
+            Some(Cause::UnsupportedSource) => Exit::UnsupportedSource,
+            Some(Cause::NoFreeCounter) => Exit::NoFreeCounter,
+            Some(Cause::NoMemory | Cause::TooManySessions) => Exit::NoResources,
+            Some(Cause::NoSuchSession | Cause::NotStarted) => Exit::NotRunning,
+            Some(Cause::NoProcessor | Cause::NoSuchProcessor) => Exit::NoProcessor,
+            Some(Cause::AlreadyStarted) => Exit::AlreadyRunning,
+            Some(Cause::None | Cause::BadModes | Cause::BadFlags) | None => Exit::Failure,
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<String> {
+        let source = &self.source;
+        let text = match self.cause() {
+            Some(Cause::VersionMismatch) => {
+                "client install, with the halprof.sys that came with this client.exe".to_owned()
+            }
+            Some(Cause::UnknownSource) => "client list --all".to_owned(),
+            Some(Cause::UnsupportedSource) => "client list   (says what is supported)".to_owned(),
+            Some(Cause::NoFreeCounter) => self.free_a_counter(),
+            Some(Cause::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
+            Some(Cause::NoSuchSession | Cause::NotStarted) => "client status   (says what runs)".to_owned(),
+            Some(Cause::NoProcessor | Cause::NoSuchProcessor) => {
+                "-C with processors that are active; client info says how many are".to_owned()
+            }
+            Some(Cause::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
+            Some(Cause::TooManySessions) => "client status, then: client stop SOURCE".to_owned(),
+            Some(Cause::None | Cause::BadModes | Cause::BadFlags) | None => return None,
+        };
+        Some(text)
+    }
+
+    fn free_a_counter(&self) -> String {
+        let [there, wanted] = self.header.detail;
+        if wanted > there {
+            return format!("at most {there} sources at once on a processor");
+        }
+        match self.holders.iter().find(|session| session.detached) {
+            Some(session) => {
+                let names: Vec<&str> = session.events.iter().map(|event| event.name.as_str()).collect();
+                format!("client stop {}", names.join(" "))
+            }
+            None => match self.holders.first() {
+                Some(session) => format!("wait for process {} to end, or end it", session.process),
+                None => "end the other profilers on this machine (wpr -cancel, VTune, uProf)".to_owned(),
+            },
+        }
+    }
+
+    fn why_no_counter(&self) -> String {
+        let [there, wanted] = self.header.detail;
+        match (there, wanted) {
+            _ if wanted > there => format!("{wanted} are wanted and there are {there}"),
+            (1, _) => "the only one is in use".to_owned(),
+            (_, 0 | 1) => format!("all {there} are in use"),
+            _ => format!("{wanted} are wanted, and fewer of its {there} are free"),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { request, source, .. } = self;
+        let ReplyHeader { status, cause, processor, detail: [first, second], .. } = self.header;
+        match self.cause() {
+            Some(Cause::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
+            Some(Cause::VersionMismatch) => write!(
+                f,
+                "this client speaks version {first} of the protocol and the driver version {second}"
+            ),
+            Some(Cause::UnknownSource) => write!(f, "the driver knows no source {source}"),
+            Some(Cause::UnsupportedSource) => {
+                let why = support::sentence(u32::try_from(first).unwrap_or(u32::MAX));
+                write!(f, "{source} is not supported on this machine\n  because: {why}")
+            }
+            Some(Cause::NoFreeCounter) => {
+                write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
+                for (index, session) in self.holders.iter().enumerate() {
+                    let lead = if index == 0 { "held by:" } else { "        " };
+                    write!(f, "\n  {lead} {session}")?;
+                }
+                Ok(())
+            }
+            Some(Cause::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
+            Some(Cause::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
+            Some(Cause::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
+            Some(Cause::NoSuchSession) => write!(f, "session {first} does not exist, or is another client's"),
+            Some(Cause::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
+            Some(Cause::NotStarted) => write!(f, "{source} does not run in session {first}"),
+            Some(Cause::NoProcessor) => {
+                write!(f, "none of the processors asked for is active; {} active", are(first))
+            }
+            Some(Cause::NoSuchProcessor) => write!(f, "processor {processor} is not active; {} active", are(first)),
+            Some(Cause::BadModes) => write!(f, "the driver does not count {source} in the modes {first:#x}"),
+            Some(Cause::AlreadyStarted) => write!(f, "{source} runs detached already, in session {first}"),
+            Some(Cause::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
+            Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
+            None => write!(
+                f,
+                "the driver failed the request {request} for the reason {cause}, which this client\n  \
+                 (protocol version {PROTOCOL_VERSION}) does not know: NTSTATUS 0x{status:08X}"
+            ),
+        }
+    }
+}
+
+fn are(number: u64) -> String {
+    if number == 1 { "1 is".to_owned() } else { format!("{number} are") }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::{Holder, Support, modes, status};
+    use zerocopy::FromZeros;
+
+    use super::*;
+    use crate::error::Error;
+    use crate::fake::sources;
+    use crate::holders;
+    use crate::source::Sources;
+
+    fn refusal(cause: u32, detail: [u64; 2], holders: &[Holder]) -> Error {
+        let sources = Sources::new(&sources());
+        Error::Refused(Box::new(Refusal {
+            request: "Start",
+            header: ReplyHeader {
+                status: status::STATUS_NOT_FOUND,
+                cause,
+                source: 6,
+                processor: 1,
+                detail,
+                ..ReplyHeader::new_zeroed()
+            },
+            source: sources.name(6),
+            holders: holders::sessions(holders, &sources),
+        }))
+    }
+
+    fn holder(session: u64, source: u32, flags: u32) -> Holder {
+        Holder { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
+    }
+
+    #[test]
+    fn every_cause_has_its_code_its_words_and_its_remedy() {
+        let table: [(u32, [u64; 2], Exit, &str); 19] = [
+            (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
+            (1, [1, 2], Exit::VersionMismatch, "error: this client speaks version 1 of the protocol and the driver version 2\n  try: client install, with the halprof.sys that came with this client.exe"),
+            (2, [0, 0], Exit::UnknownSource, "error: the driver knows no source BranchInstructions\n  try: client list --all"),
+            (3, [3, 0], Exit::UnsupportedSource, "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: client list   (says what is supported)"),
+            (4, [4, 1], Exit::NoFreeCounter, "error: no free counter for BranchInstructions on processor 1: all 4 are in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)"),
+            (4, [1, 1], Exit::NoFreeCounter, "error: no free counter for BranchInstructions on processor 1: the only one is in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)"),
+            (4, [4, 6], Exit::NoFreeCounter, "error: no free counter for BranchInstructions on processor 1: 6 are wanted and there are 4\n  try: at most 4 sources at once on a processor"),
+            (4, [4, 2], Exit::NoFreeCounter, "error: no free counter for BranchInstructions on processor 1: 2 are wanted, and fewer of its 4 are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)"),
+            (5, [4096, 0], Exit::NoResources, "error: the driver could not get 4,096 bytes of memory\n  try: fewer sources or fewer processors (-C) at once"),
+            (6, [3, 0], Exit::NotRunning, "error: session 3 does not exist, or is another client's\n  try: client status   (says what runs)"),
+            (6, [0, 0], Exit::NotRunning, "error: no detached session runs\n  try: client status   (says what runs)"),
+            (7, [0, 0], Exit::NotRunning, "error: BranchInstructions does not run detached\n  try: client status   (says what runs)"),
+            (8, [2, 0], Exit::NoProcessor, "error: none of the processors asked for is active; 2 are active\n  try: -C with processors that are active; client info says how many are"),
+            (9, [1, 0], Exit::NoProcessor, "error: processor 1 is not active; 1 is active\n  try: -C with processors that are active; client info says how many are"),
+            (10, [8, 0], Exit::Failure, "error: the driver does not count BranchInstructions in the modes 0x8"),
+            (11, [5, 0], Exit::AlreadyRunning, "error: BranchInstructions runs detached already, in session 5\n  try: client read BranchInstructions, or: client stop BranchInstructions"),
+            (12, [6, 0], Exit::Failure, "error: the driver does not know the flags 0x6"),
+            (13, [64, 0], Exit::NoResources, "error: there are 64 sessions, and there can be no more\n  try: client status, then: client stop SOURCE"),
+            (99, [0, 0], Exit::Failure, "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 1) does not know: NTSTATUS 0xC0000225"),
+        ];
+        for cause in Cause::ALL {
+            assert!(table.iter().any(|row| row.0 == cause as u32), "{cause:?} is missing from the table");
+        }
+        for (cause, detail, exit, report) in table {
+            let error = refusal(cause, detail, &[]);
+            assert_eq!((error.exit(), error.report().as_str()), (exit, report), "{cause}");
+        }
+    }
+
+    #[test]
+    fn the_support_of_a_refused_source_is_told_whatever_it_is() {
+        for number in [0, 1, 2, 3, 4, 5, 6, u64::MAX] {
+            let report = refusal(3, [number, 0], &[]).report();
+            let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
+            assert!(report.contains(&why), "{report}");
+        }
+        assert_eq!(Support::ALL.len(), 6);
+    }
+
+    #[test]
+    fn who_holds_the_counters_is_told_with_the_command_that_frees_one() {
+        let detached = [holder(3, 2, 1), holder(3, 11, 1), holder(4, 0x13, 0)];
+        assert_eq!(
+            refusal(4, [4, 1], &detached).report(),
+            "error: no free counter for BranchInstructions on processor 1: all 4 are in use\n  \
+             held by: session 3 (process 1234, detached): TotalIssues, BranchMispredictions\n           \
+             session 4 (process 1234): TotalCycles\n  \
+             try: client stop TotalIssues BranchMispredictions"
+        );
+        let report = refusal(4, [4, 1], &[holder(4, 0x13, 0)]).report();
+        assert_eq!(report.lines().last(), Some("  try: wait for process 1234 to end, or end it"));
+    }
+}

@@ -1,0 +1,157 @@
+//! Answers of the driver, checked before use.
+
+use protocol::{Cause, ReplyHeader};
+use thiserror::Error;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// What is wrong with an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// Fewer bytes than the layout has.
+    #[error("it has {got} bytes and needs {wanted}")]
+    TooShort {
+        /// Bytes that came.
+        got: usize,
+        /// Bytes wanted.
+        wanted: usize,
+    },
+    /// More bytes than there was room for.
+    #[error("it claims {claimed} bytes where there was room for {room}")]
+    TooLong {
+        /// Bytes the driver says it wrote.
+        claimed: usize,
+        /// Bytes of the buffer.
+        room: usize,
+    },
+    /// The header announces records that did not come.
+    #[error("it announces {announced} records and has {got} bytes of them")]
+    MissingRecords {
+        /// Records announced.
+        announced: u32,
+        /// Bytes that follow the header.
+        got: usize,
+    },
+    /// More records than there are.
+    #[error("it carries {count} of {total} records")]
+    MoreThanAll {
+        /// Records that came.
+        count: u32,
+        /// Records there are.
+        total: u32,
+    },
+    /// More records than any request can have.
+    #[error("it announces {total} records, more than any driver has")]
+    Absurd {
+        /// Records there are.
+        total: u32,
+    },
+    /// The record of something else.
+    #[error("it is about the source {got:#04x} and not about {wanted:#04x}")]
+    OtherSource {
+        /// The source asked for.
+        wanted: u32,
+        /// The source that came.
+        got: u32,
+    },
+    /// The list was longer each time it was asked for.
+    #[error("its list grows faster than it can be read")]
+    Growing,
+}
+
+/// An answer whose header is whole.
+#[derive(Debug)]
+pub struct Reply {
+    /// Its beginning.
+    pub header: ReplyHeader,
+    bytes: Vec<u8>,
+}
+
+impl Reply {
+    /// Takes the buffer of a request, of which the driver says that it wrote `length` bytes.
+    pub fn new(mut buffer: Vec<u8>, length: usize) -> Result<Self, Malformed> {
+        if length > buffer.len() {
+            return Err(Malformed::TooLong { claimed: length, room: buffer.len() });
+        }
+        buffer.truncate(length);
+        let header = prefix::<ReplyHeader>(&buffer)?;
+        Ok(Self { header, bytes: buffer })
+    }
+
+    /// Whether the operation was done.
+    pub fn is_success(&self) -> bool {
+        // NT_SUCCESS: the two severities below warning.
+        self.header.status >> 31 == 0 && self.header.cause == Cause::None as u32
+    }
+
+    /// The whole answer as a layout that begins with a header.
+    pub fn layout<T: FromBytes>(&self) -> Result<T, Malformed> {
+        prefix(&self.bytes)
+    }
+
+    /// The records that follow the header.
+    pub fn records<T: FromBytes + IntoBytes>(&self) -> Result<Vec<T>, Malformed> {
+        let ReplyHeader { count, total, .. } = self.header;
+        if count > total {
+            return Err(Malformed::MoreThanAll { count, total });
+        }
+        let body = self.bytes.get(size_of::<ReplyHeader>()..).unwrap_or_default();
+        let missing = Malformed::MissingRecords { announced: count, got: body.len() };
+        let wanted = (count as usize).checked_mul(size_of::<T>()).ok_or_else(|| missing.clone())?;
+        let records = body.get(..wanted).ok_or(missing)?;
+        Ok(records.chunks_exact(size_of::<T>()).filter_map(|chunk| T::read_from_bytes(chunk).ok()).collect())
+    }
+}
+
+fn prefix<T: FromBytes>(bytes: &[u8]) -> Result<T, Malformed> {
+    T::read_from_prefix(bytes)
+        .map(|(layout, _)| layout)
+        .map_err(|_| Malformed::TooShort { got: bytes.len(), wanted: size_of::<T>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::{CountRecord, Holder, InfoReply, SourceRecord};
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    fn bytes(count: u32, total: u32, body: usize) -> Vec<u8> {
+        let header = ReplyHeader { count, total, ..ReplyHeader::new_zeroed() };
+        [header.as_bytes(), &vec![0; body]].concat()
+    }
+
+    #[test]
+    fn records_are_taken_only_when_all_that_are_announced_came() {
+        let size = size_of::<Holder>();
+        let cases = [(0, 0, 0, Some(0)), (2, 2, 2 * size, Some(2)), (1, 5, 2 * size, Some(1)), (2, 2, 2 * size - 1, None)];
+        for (count, total, body, wanted) in cases {
+            let bytes = bytes(count, total, body);
+            let length = bytes.len();
+            let records = Reply::new(bytes, length).unwrap().records::<Holder>();
+            assert_eq!(records.ok().map(|records| records.len()), wanted, "{count} {total} {body}");
+        }
+    }
+
+    #[test]
+    fn lengths_and_counts_that_cannot_be_are_refused() {
+        assert_eq!(Reply::new(vec![0; 47], 47).unwrap_err(), Malformed::TooShort { got: 47, wanted: 48 });
+        assert_eq!(Reply::new(vec![0; 48], 49).unwrap_err(), Malformed::TooLong { claimed: 49, room: 48 });
+        let reply = Reply::new(bytes(2, 1, 96), 144).unwrap();
+        assert_eq!(reply.records::<CountRecord>().unwrap_err(), Malformed::MoreThanAll { count: 2, total: 1 });
+        let reply = Reply::new(bytes(u32::MAX, u32::MAX, 128), 176).unwrap();
+        let missing = Malformed::MissingRecords { announced: u32::MAX, got: 128 };
+        assert_eq!(reply.records::<SourceRecord>().unwrap_err(), missing);
+        assert_eq!(reply.layout::<InfoReply>().map(|info| info.header.count), Ok(u32::MAX));
+    }
+
+    #[test]
+    fn success_needs_a_status_and_no_cause() {
+        for (status, cause, success) in
+            [(0, 0, true), (0x4000_0000, 0, true), (0x8000_0005, 0, false), (0xC000_009A, 4, false), (0, 4, false)]
+        {
+            let header = ReplyHeader { status, cause, ..ReplyHeader::new_zeroed() };
+            let reply = Reply::new(header.as_bytes().to_vec(), 48).unwrap();
+            assert_eq!(reply.is_success(), success, "{status:#X} {cause}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The sources that the driver lists, and how to find one among them.
+
+use protocol::SourceRecord;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::event::SourceName;
+use crate::support;
+
+/// How many names are suggested for one that nobody has.
+const SUGGESTIONS: usize = 3;
+
+/// A source, as `--json` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// KPROFILE_SOURCE.
+    pub id: u32,
+    /// The HAL's name without `Profile`; ProfileTime is `Timer`, as in wpr and tracelog.
+    pub name: String,
+    /// Whether it can be had on this machine.
+    pub supported: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// The interval in force.
+    pub interval: u32,
+    /// The smallest interval.
+    pub minimum: u32,
+    /// The largest interval.
+    pub maximum: u32,
+    /// What goes into the event select register, without enable and interrupt bits.
+    pub select: u64,
+    /// Processors on which it runs now.
+    pub running: u32,
+    /// A [`protocol::Support`].
+    #[serde(skip)]
+    pub support: u32,
+}
+
+impl From<&SourceRecord> for Source {
+    fn from(record: &SourceRecord) -> Self {
+        let supported = support::is_supported(record.support);
+        Self {
+            id: record.source,
+            name: name(record),
+            supported,
+            reason: (!supported).then(|| support::sentence(record.support)),
+            interval: record.interval,
+            minimum: record.minimum,
+            maximum: record.maximum,
+            select: record.select,
+            running: record.running,
+            support: record.support,
+        }
+    }
+}
+
+fn name(record: &SourceRecord) -> String {
+    let name = record.name();
+    if record.source == 0 && name == "Time" {
+        return "Timer".to_owned();
+    }
+    // Anything else would spoil a table, a terminal or a line of CSV.
+    let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if plain { name.to_owned() } else { number_as_name(record.source) }
+}
+
+fn number_as_name(source: u32) -> String {
+    format!("{source:#04x}")
+}
+
+/// Every source the driver knows.
+#[derive(Debug, Clone, Default)]
+pub struct Sources(Vec<Source>);
+
+impl Sources {
+    /// From the answer of the driver.
+    pub fn new(records: &[SourceRecord]) -> Self {
+        Self(records.iter().map(Source::from).collect())
+    }
+
+    /// All of them, as the driver lists them.
+    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.0.iter()
+    }
+
+    /// The source that the user means.
+    pub fn find(&self, wanted: &SourceName) -> Result<&Source, Error> {
+        let matches = |source: &&Source| match wanted {
+            SourceName::Number(number) => source.id == *number,
+            SourceName::Name(name) => canonical(&source.name) == canonical(name),
+        };
+        // Two interfaces can use one number: the one that can be had here is meant.
+        let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
+        found.ok_or_else(|| Error::UnknownSource { given: wanted.to_string(), near: self.nearest(wanted) })
+    }
+
+    /// The name of a source, or its number when the driver lists none.
+    pub fn name(&self, source: u32) -> String {
+        let found = self.find(&SourceName::Number(source));
+        found.map_or_else(|_| number_as_name(source), |source| source.name.clone())
+    }
+
+    fn nearest(&self, wanted: &SourceName) -> Vec<String> {
+        let SourceName::Name(wanted) = wanted else { return Vec::new() };
+        let wanted = canonical(wanted);
+        let mut near: Vec<(f64, &Source)> = self
+            .0
+            .iter()
+            .map(|source| (likeness(&wanted, &canonical(&source.name)), source))
+            .filter(|(likeness, _)| *likeness >= 0.8)
+            .collect();
+        near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        near.iter().take(SUGGESTIONS).map(|(_, source)| source.name.clone()).collect()
+    }
+}
+
+/// How near two names are, from 0 to 1; a part of a name is nearer than a misspelling.
+fn likeness(wanted: &str, name: &str) -> f64 {
+    if wanted.len() >= 3 && name.contains(wanted) {
+        return 1.0 + 1.0 / (2.0 + f64::from(u16::try_from(name.len()).unwrap_or(u16::MAX)));
+    }
+    strsim::jaro_winkler(wanted, name)
+}
+
+/// The name without its case and without `Profile`; ProfileTime goes by two names.
+fn canonical(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_prefix("profile").filter(|rest| !rest.is_empty()).unwrap_or(&name);
+    if name == "time" { "timer".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{record, sources};
+
+    fn find(text: &str) -> Option<u32> {
+        let Ok(wanted) = text.parse();
+        Sources::new(&sources()).find(&wanted).ok().map(|source| source.id)
+    }
+
+    #[test]
+    fn a_source_goes_by_its_hal_name_in_any_case_with_or_without_prefix_and_by_its_number() {
+        for name in ["TotalIssues", "totalissues", "ProfileTotalIssues", "PROFILETOTALISSUES", "2", "0x2", "0x02"] {
+            assert_eq!(find(name), Some(2), "{name}");
+        }
+        for name in ["", "Profile", "Total", "TotalIssues ", "0x99", "ProfileProfileTotalIssues"] {
+            assert_eq!(find(name), None, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn profile_time_goes_by_both_of_its_names_and_is_shown_as_timer() {
+        for name in ["Time", "Timer", "ProfileTime", "ProfileTimer", "0"] {
+            assert_eq!(find(name), Some(0), "{name}");
+        }
+        assert_eq!(Sources::new(&sources()).name(0), "Timer");
+    }
+
+    #[test]
+    fn a_number_that_two_interfaces_use_means_the_source_that_can_be_had() {
+        let both = [record(25, "FPDispatchedFPUOps", 1), record(25, "UnhaltedCoreCycles", 0)];
+        assert_eq!(Sources::new(&both).name(25), "UnhaltedCoreCycles");
+        let swapped = [both[1], both[0]];
+        assert_eq!(Sources::new(&swapped).name(25), "UnhaltedCoreCycles");
+    }
+
+    #[test]
+    fn an_unknown_name_brings_the_nearest_ones_and_an_unknown_number_none() {
+        let near = |text: &str| {
+            let Ok(wanted) = text.parse();
+            Sources::new(&sources()).nearest(&wanted)
+        };
+        assert_eq!(near("BranchInstruction"), ["BranchInstructions"]);
+        assert_eq!(near("branch"), ["BranchInstructions", "BranchMispredictions"]);
+        assert_eq!(near("ProfileTotalIsues").first().map(String::as_str), Some("TotalIssues"));
+        assert!(near("xyzzy").is_empty() && near("77").is_empty());
+    }
+
+    #[test]
+    fn a_name_that_could_spoil_the_output_gives_way_to_the_number() {
+        for name in ["", "a,b", "a b", "\x1b[31m", "a\"b"] {
+            assert_eq!(Sources::new(&[record(9, name, 0)]).name(9), "0x09", "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Every instruction that needs assembler.
+
+#![expect(unsafe_code, reason = "rdmsr, wrmsr and rdpmc have no safe form")]
+
+use core::arch::asm;
+use core::marker::PhantomData;
+
+use profile::{Cpu, Msr};
+use raw_cpuid::CpuIdResult;
+
+/// The processor on which the code runs. Not `Send`: who has one stays where it is.
+#[derive(Debug)]
+pub struct Processor(PhantomData<*const ()>);
+
+impl Processor {
+    /// The current one. Who calls has seen to it that the thread does not move.
+    pub const fn current() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl Cpu for Processor {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf)
+    }
+
+    fn rdmsr(&self, msr: Msr) -> u64 {
+        let (low, high): (u32, u32);
+        // SAFETY: an `Msr` names a register that CPUID declared, and reading those has no effect on memory
+        unsafe {
+            asm!("rdmsr", in("ecx") msr.address(), out("eax") low, out("edx") high,
+                 options(nomem, nostack, preserves_flags));
+        }
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    fn wrmsr(&self, msr: Msr, value: u64) {
+        let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
+        // SAFETY: an `Msr` names a performance monitoring register that CPUID declared; the profile interface
+        // that made it leaves reserved bits clear, and no such register refers to memory
+        unsafe {
+            asm!("wrmsr", in("ecx") msr.address(), in("eax") low, in("edx") high,
+                 options(nostack, preserves_flags));
+        }
+    }
+
+    fn rdpmc(&self, counter: u8) -> u64 {
+        let (low, high): (u32, u32);
+        // SAFETY: `profile` asks only for counters that CPUID declared, and the driver runs at CPL 0
+        unsafe {
+            asm!("rdpmc", in("ecx") u32::from(counter), out("eax") low, out("edx") high,
+                 options(nomem, nostack, preserves_flags));
+        }
+        u64::from(high) << 32 | u64::from(low)
+    }
+}

@@ -1,0 +1,73 @@
+//! The device: who may open it, and how requests reach the engine.
+
+#![expect(unsafe_code, reason = "dispatch routines get raw pointers from the I/O manager")]
+
+use engine::{ClientId, Engine};
+use wdk_sys::{
+    DRIVER_OBJECT, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, NTSTATUS, PDEVICE_OBJECT,
+    PDRIVER_OBJECT, PIRP, STATUS_DELETE_PENDING, STATUS_INVALID_DEVICE_REQUEST, STATUS_PRIVILEGE_NOT_HELD,
+    STATUS_SUCCESS,
+};
+
+use crate::kernel::Kernel;
+use crate::nt::fast_mutex::FastMutex;
+use crate::nt::irp::{Major, Request, current_process};
+use crate::nt::{device_object, privilege};
+
+/// The engine, from DriverEntry to unload.
+pub static ENGINE: FastMutex<Option<Engine<Kernel>>> = FastMutex::new(None);
+
+/// The one device of the driver.
+pub struct Device;
+
+impl Device {
+    /// Makes it and takes its requests. PASSIVE_LEVEL.
+    ///
+    /// # Errors
+    /// The NTSTATUS of what failed; nothing is left behind.
+    pub fn create(driver: &mut DRIVER_OBJECT) -> Result<(), NTSTATUS> {
+        for major in [IRP_MJ_CREATE, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_DEVICE_CONTROL] {
+            if let Some(routine) = driver.MajorFunction.get_mut(major as usize) {
+                *routine = Some(dispatch);
+            }
+        }
+        device_object::create(driver)
+    }
+
+    /// Takes it away. PASSIVE_LEVEL.
+    pub fn delete(driver: PDRIVER_OBJECT) {
+        device_object::delete(driver);
+    }
+}
+
+/// The dispatch routine of all requests, called by the I/O manager at PASSIVE_LEVEL in the caller's process.
+unsafe extern "C" fn dispatch(_device: PDEVICE_OBJECT, irp: PIRP) -> NTSTATUS {
+    // SAFETY: straight from the I/O manager
+    let mut request = unsafe { Request::new(irp) };
+    let (status, information) = serve(&mut request);
+    request.complete(status, information)
+}
+
+fn serve(request: &mut Request<'_>) -> (NTSTATUS, usize) {
+    let client = ClientId(request.file());
+    if matches!(request.major(), Major::Create) && !privilege::may_profile(request.requestor_mode()) {
+        return (STATUS_PRIVILEGE_NOT_HELD, 0);
+    }
+    let mut engine = ENGINE.lock();
+    let Some(engine) = engine.as_mut() else {
+        return (STATUS_DELETE_PENDING, 0);
+    };
+    match request.major() {
+        Major::Create => (engine.open(client, current_process()).cast_signed(), 0),
+        Major::Release => {
+            engine.close(client);
+            (STATUS_SUCCESS, 0)
+        }
+        Major::DeviceControl => {
+            let (code, buffer, input, output) = request.control();
+            let done = engine.serve(engine::Request { client, code, buffer, input, output });
+            (done.status.cast_signed(), done.information)
+        }
+        Major::Other => (STATUS_INVALID_DEVICE_REQUEST, 0),
+    }
+}

@@ -1,0 +1,79 @@
+//! Processors, and how to run on them.
+
+use core::marker::PhantomData;
+
+use wdk_sys::ntddk::{
+    KeGetCurrentProcessorNumberEx, KeIpiGenericCall, KeLowerIrql, KeQueryActiveProcessorCountEx,
+    KeQueryMaximumProcessorCountEx, KeRevertToUserGroupAffinityThread, KeSetSystemGroupAffinityThread, KfRaiseIrql,
+};
+use wdk_sys::{GROUP_AFFINITY, KIRQL, ULONG_PTR, USHORT};
+
+/// ALL_PROCESSOR_GROUPS (wdm.h).
+const ALL_GROUPS: USHORT = 0xFFFF;
+
+/// HIGH_LEVEL on x64 (wdm.h), which is also PROFILE_LEVEL: no performance interrupt comes through.
+const HIGH_LEVEL: KIRQL = 15;
+
+/// How many are active. Any IRQL. It may grow, never shrink.
+pub fn active() -> u32 {
+    // SAFETY: no requirement
+    unsafe { KeQueryActiveProcessorCountEx(ALL_GROUPS) }
+}
+
+/// How many there can ever be. Any IRQL.
+pub fn maximum() -> u32 {
+    // SAFETY: no requirement
+    unsafe { KeQueryMaximumProcessorCountEx(ALL_GROUPS) }
+}
+
+/// Index of the current processor over all groups. Any IRQL; means something at DISPATCH_LEVEL and above.
+pub fn current() -> u32 {
+    // SAFETY: the pointer is optional
+    unsafe { KeGetCurrentProcessorNumberEx(core::ptr::null_mut()) }
+}
+
+/// Runs `work` on every active processor at the same time, at HIGH_LEVEL, and comes back when all are done.
+/// Below IPI_LEVEL.
+pub fn broadcast<W: Fn() + Sync>(work: &W) {
+    /// Runs on each processor at IPI_LEVEL.
+    unsafe extern "C" fn worker<W: Fn() + Sync>(context: ULONG_PTR) -> ULONG_PTR {
+        #[expect(clippy::cast_possible_truncation, reason = "ULONG_PTR is as wide as a pointer")]
+        let work = core::ptr::with_exposed_provenance::<W>(context as usize);
+        // SAFETY: `broadcast` lent it, and does not return before every worker has
+        let work = unsafe { &*work };
+        // SAFETY: raises, from IPI_LEVEL
+        let before = unsafe { KfRaiseIrql(HIGH_LEVEL) };
+        work();
+        // SAFETY: back to the level before
+        unsafe { KeLowerIrql(before) };
+        0
+    }
+    let context = core::ptr::from_ref(work).expose_provenance() as ULONG_PTR;
+    // SAFETY: `worker::<W>` takes just such a context, and every caller of the engine is below IPI_LEVEL
+    unsafe { KeIpiGenericCall(Some(worker::<W>), context) };
+}
+
+/// While it lives, the thread runs on the boot processor.
+pub struct BootProcessor {
+    before: GROUP_AFFINITY,
+    /// It belongs to the thread that made it.
+    thread: PhantomData<*const ()>,
+}
+
+impl BootProcessor {
+    /// Moves the thread. Below DISPATCH_LEVEL.
+    pub fn enter() -> Self {
+        let mut boot = GROUP_AFFINITY { Mask: 1, Group: 0, Reserved: [0; 3] };
+        let mut before = GROUP_AFFINITY { Mask: 0, Group: 0, Reserved: [0; 3] };
+        // SAFETY: the first is read, the second written; processor 0 of group 0 exists on every system
+        unsafe { KeSetSystemGroupAffinityThread(&raw mut boot, &raw mut before) };
+        Self { before, thread: PhantomData }
+    }
+}
+
+impl Drop for BootProcessor {
+    fn drop(&mut self) {
+        // SAFETY: the affinity that `enter` got, on the same thread
+        unsafe { KeRevertToUserGroupAffinityThread(&raw mut self.before) };
+    }
+}

@@ -1,0 +1,200 @@
+//! What the lab needs of a PE image, read from the bytes that the loader has mapped. Offsets are from the PE
+//! specification, for PE32+.
+
+/// IMAGE_SUBSYSTEM_NATIVE.
+const NATIVE: u16 = 1;
+/// IMAGE_SCN_MEM_EXECUTE.
+const EXECUTE: u32 = 0x2000_0000;
+/// What Wine writes behind the DOS header of its own files.
+const WINE: &[u8] = b"Wine builtin DLL";
+
+/// Bytes of an IMAGE_IMPORT_DESCRIPTOR, of an IMAGE_SECTION_HEADER, and of a RUNTIME_FUNCTION.
+const DESCRIPTOR: usize = 20;
+const SECTION: usize = 40;
+const FUNCTION: usize = 12;
+
+/// A function that the image imports by name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Import {
+    /// From which module.
+    pub module: String,
+    /// Its name.
+    pub name: String,
+    /// Where in the image the loader has put its address.
+    pub slot: usize,
+}
+
+/// A mapped image.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    bytes: &'a [u8],
+    /// Offset of the NT headers.
+    headers: usize,
+}
+
+impl<'a> Image<'a> {
+    /// None: no PE image of 64 bits.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Option<Self> {
+        let mut image = Self { bytes, headers: 0 };
+        image.headers = image.number(0x3C)?;
+        let signed = bytes.get(image.headers..)?.starts_with(b"PE\0\0");
+        (signed && image.short(image.headers + 0x18)? == 0x20B).then_some(image)
+    }
+
+    /// Whether it is a driver, and not one of Wine's own.
+    #[must_use]
+    pub fn is_foreign_driver(&self) -> bool {
+        let wine = self.bytes.get(0x40..).is_some_and(|bytes| bytes.starts_with(WINE));
+        self.short(self.headers + 0x5C) == Some(NATIVE) && !wine
+    }
+
+    /// Offset and length of each section that holds code.
+    #[must_use]
+    pub fn code(&self) -> Vec<(usize, usize)> {
+        let count = usize::from(self.short(self.headers + 6).unwrap_or_default());
+        let first = self.headers + 0x18 + usize::from(self.short(self.headers + 0x14).unwrap_or_default());
+        (0..count)
+            .filter_map(|index| {
+                let header = first + index * SECTION;
+                let executable = self.long(header + 36)? & EXECUTE != 0;
+                let (length, start) = (self.number(header + 8)?, self.number(header + 12)?);
+                executable.then_some((start, length))
+            })
+            .collect()
+    }
+
+    /// Where functions begin and end, from the table for unwinding; functions that call no other are not in it.
+    #[must_use]
+    pub fn function_bounds(&self) -> Vec<usize> {
+        let Some((table, length)) = self.directory(3) else { return Vec::new() };
+        (0..length / FUNCTION)
+            .flat_map(|index| [table + index * FUNCTION, table + index * FUNCTION + 4])
+            .filter_map(|at| self.number(at))
+            .collect()
+    }
+
+    /// The bytes from `start` on.
+    #[must_use]
+    pub fn bytes(&self, start: usize, length: usize) -> Option<&'a [u8]> {
+        self.bytes.get(start..start.checked_add(length)?)
+    }
+
+    /// Everything that is imported by name.
+    #[must_use]
+    pub fn imports(&self) -> Vec<Import> {
+        let mut imports = Vec::new();
+        let first = self.directory(1).map_or(0, |(table, _)| table);
+        let descriptors = (0..).map_while(|index| {
+            let at = first + index * DESCRIPTOR;
+            let (names, module, slots) = (self.number(at)?, self.number(at + 12)?, self.number(at + 16)?);
+            (first != 0 && module != 0).then_some((names, module, slots))
+        });
+        for (names, module, slots) in descriptors {
+            let module = self.text(module).unwrap_or_default();
+            let entries = (0..).map_while(|index| {
+                let name = self.bytes(names + index * 8, 8)?.try_into().map(u64::from_le_bytes).ok()?;
+                (names != 0 && name != 0).then_some((name, slots + index * 8))
+            });
+            // The highest bit tells an import by number.
+            for (name, slot) in entries.filter(|(name, _)| name >> 63 == 0) {
+                let name = usize::try_from(name).ok().and_then(|at| self.text(at + 2));
+                imports.extend(name.map(|name| Import { module: module.clone(), name, slot }));
+            }
+        }
+        imports
+    }
+
+    /// Offset and length of a data directory; None when it is empty.
+    fn directory(&self, index: usize) -> Option<(usize, usize)> {
+        let at = self.headers + 0x88 + index * 8;
+        let (table, length) = (self.number(at)?, self.number(at + 4)?);
+        (table != 0).then_some((table, length))
+    }
+
+    fn short(&self, at: usize) -> Option<u16> {
+        self.bytes(at, 2)?.try_into().map(u16::from_le_bytes).ok()
+    }
+
+    fn long(&self, at: usize) -> Option<u32> {
+        self.bytes(at, 4)?.try_into().map(u32::from_le_bytes).ok()
+    }
+
+    fn number(&self, at: usize) -> Option<usize> {
+        usize::try_from(self.long(at)?).ok()
+    }
+
+    fn text(&self, at: usize) -> Option<String> {
+        let text = self.bytes.get(at..)?.split(|byte| *byte == 0).next()?;
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+        bytes[at..at + value.len()].copy_from_slice(value);
+    }
+
+    /// A driver with one executable section and one of data, one function, and two imports of which one is by number.
+    fn driver() -> Vec<u8> {
+        let mut bytes = vec![0; 0x1000];
+        put(&mut bytes, 0x3C, &0x80_u32.to_le_bytes());
+        put(&mut bytes, 0x80, b"PE\0\0");
+        put(&mut bytes, 0x86, &2_u16.to_le_bytes());
+        put(&mut bytes, 0x94, &0xF0_u16.to_le_bytes());
+        put(&mut bytes, 0x98, &0x20B_u16.to_le_bytes());
+        put(&mut bytes, 0xDC, &1_u16.to_le_bytes());
+        put(&mut bytes, 0x110, &0x400_u32.to_le_bytes()); // imports
+        put(&mut bytes, 0x120, &0x600_u32.to_le_bytes()); // functions
+        put(&mut bytes, 0x124, &12_u32.to_le_bytes());
+        for (header, start, flags) in [(0x188, 0x200_u32, EXECUTE), (0x1B0, 0x300, 0)] {
+            put(&mut bytes, header + 8, &0x80_u32.to_le_bytes());
+            put(&mut bytes, header + 12, &start.to_le_bytes());
+            put(&mut bytes, header + 36, &flags.to_le_bytes());
+        }
+        put(&mut bytes, 0x400, &0x440_u32.to_le_bytes());
+        put(&mut bytes, 0x40C, &0x480_u32.to_le_bytes());
+        put(&mut bytes, 0x410, &0x4C0_u32.to_le_bytes());
+        put(&mut bytes, 0x440, &(1_u64 << 63 | 7).to_le_bytes());
+        put(&mut bytes, 0x448, &0x500_u64.to_le_bytes());
+        put(&mut bytes, 0x480, b"ntoskrnl.exe\0");
+        put(&mut bytes, 0x502, b"ExFreePool\0");
+        put(&mut bytes, 0x600, &0x210_u32.to_le_bytes());
+        put(&mut bytes, 0x604, &0x230_u32.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn reads_a_driver() {
+        let bytes = driver();
+        let image = Image::new(&bytes).unwrap();
+        assert!(image.is_foreign_driver());
+        assert_eq!(image.code(), [(0x200, 0x80)]);
+        assert_eq!(image.function_bounds(), [0x210, 0x230]);
+        let import = Import { module: "ntoskrnl.exe".to_owned(), name: "ExFreePool".to_owned(), slot: 0x4C8 };
+        assert_eq!(image.imports(), [import]);
+    }
+
+    #[test]
+    fn a_program_and_what_is_wines_own_are_no_foreign_drivers() {
+        let mut bytes = driver();
+        put(&mut bytes, 0x40, WINE);
+        assert!(!Image::new(&bytes).unwrap().is_foreign_driver());
+        let mut bytes = driver();
+        put(&mut bytes, 0xDC, &3_u16.to_le_bytes());
+        assert!(!Image::new(&bytes).unwrap().is_foreign_driver());
+    }
+
+    #[test]
+    fn an_image_that_ends_anywhere_is_read_as_far_as_it_goes() {
+        let bytes = driver();
+        for length in 0..bytes.len() {
+            if let Some(image) = Image::new(&bytes[..length]) {
+                let _ = (image.code(), image.function_bounds(), image.imports());
+            }
+        }
+    }
+}
