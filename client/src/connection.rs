@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 
 use protocol::{
     ALL_SOURCES, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply, IntervalRequest,
-    MAX_EVENTS, PROTOCOL_VERSION, PROCESSOR_WORDS, ProcessorSet, ReplyHeader, SessionRequest, SourceRecord,
+    MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, SessionRequest, SourceRecord,
     SourceRequest, StartHeader, StopRequest,
 };
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::error::Error;
 use crate::holders::{self, Session};
@@ -19,8 +19,8 @@ use crate::system::{Device, System, is_denied, open_error};
 /// Records that the first buffer of a request has room for.
 const FIRST_ROOM: usize = 256;
 
-/// More than this no driver has: every event of sixteen sessions on every processor.
-const MOST_RECORDS: usize = 16 * MAX_EVENTS * PROCESSOR_WORDS * 64;
+/// More than this no driver has: every event of the largest session on every processor.
+const MOST_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
 
 /// How often a list is asked for again because it had grown.
 const ATTEMPTS: usize = 4;
@@ -36,9 +36,7 @@ impl Connection {
     /// Opens the driver and agrees on the version.
     pub fn open(system: &dyn System) -> Result<Self, Error> {
         let device = system.open().map_err(|error| open_error(system, error))?;
-        let hello = HelloReply::read_from_bytes(&[0; size_of::<HelloReply>()]);
-        let hello = hello.map_err(|_| malformed(Code::Hello, Malformed::Growing))?;
-        let mut connection = Self { device, hello, sources: OnceCell::new() };
+        let mut connection = Self { device, hello: HelloReply::new_zeroed(), sources: OnceCell::new() };
         let ours = Hello { version: PROTOCOL_VERSION, reserved: 0 };
         connection.hello = connection.layout(Code::Hello, ours.as_bytes())?;
         let theirs = connection.hello.protocol;
@@ -97,7 +95,7 @@ impl Connection {
     pub fn stop(&self, session: u64, source: u32) -> Result<Vec<CountRecord>, Error> {
         // The last counts come once: what runs now tells how much room they need.
         let running = self.ask::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
-        let room = self.room(Code::Read, running)?;
+        let room = room_for(Code::Read, running)?;
         let request = StopRequest { session, source, reserved: 0 };
         let reply = self.succeed::<CountRecord>(Code::Stop, request.as_bytes(), room + FIRST_ROOM)?;
         reply.records().map_err(|cause| malformed(Code::Stop, cause))
@@ -145,14 +143,9 @@ impl Connection {
             if reply.header.total == reply.header.count {
                 return Ok(records);
             }
-            room = self.room(code, reply.header.total)? + FIRST_ROOM;
+            room = room_for(code, reply.header.total)? + FIRST_ROOM;
         }
         Err(malformed(code, Malformed::Growing))
-    }
-
-    fn room(&self, code: Code, total: u32) -> Result<usize, Error> {
-        let room = total as usize;
-        if room <= MOST_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
     }
 
     /// A request that is refused with its cause or done.
@@ -191,6 +184,12 @@ impl Connection {
             header,
         }))
     }
+}
+
+/// How many records to have room for, when the driver says that there are `total`.
+fn room_for(code: Code, total: u32) -> Result<usize, Error> {
+    let room = total as usize;
+    if room <= MOST_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
 }
 
 fn malformed(code: Code, cause: Malformed) -> Error {

@@ -148,7 +148,10 @@ mod tests {
         let user = CountRecord { modes: 1, ..one };
         let other = CountRecord { session: 99, ..one };
         let events = by_event(&[one, user, other], &Sources::new(&sources()));
-        assert_eq!(events.iter().map(EventCount::label).collect::<Vec<_>>(), ["TotalIssues", "TotalIssues:u", "TotalIssues"]);
+        assert_eq!(
+            events.iter().map(EventCount::label).collect::<Vec<_>>(),
+            ["TotalIssues", "TotalIssues:u", "TotalIssues"]
+        );
     }
 
     #[test]

@@ -101,7 +101,9 @@ mod tests {
         for (text, number) in
             [("0", Some(0)), ("25", Some(25)), ("0x19", Some(25)), ("0X1a", Some(26)), ("4294967295", Some(u32::MAX))]
                 .into_iter()
-                .chain(["2Issue", "0xg", "0x", "+1", "0x+1", "-1", "4294967296", "TotalIssues"].map(|name| (name, None)))
+                .chain(
+                    ["2Issue", "0xg", "0x", "+1", "0x+1", "-1", "4294967296", "TotalIssues"].map(|name| (name, None)),
+                )
         {
             let wanted = number.map_or_else(|| SourceName::Name(text.to_owned()), SourceName::Number);
             assert_eq!(text.parse(), Ok(wanted), "{text}");

@@ -209,13 +209,11 @@ impl FakeSystem {
     }
 
     fn attempt(&self, what: &'static str) -> io::Result<()> {
-        match self.failure {
-            Some(code) => Err(io::Error::from_raw_os_error(code)),
-            None => {
-                self.done.borrow_mut().push(what);
-                Ok(())
-            }
+        if let Some(code) = self.failure {
+            return Err(io::Error::from_raw_os_error(code));
         }
+        self.done.borrow_mut().push(what);
+        Ok(())
     }
 }
 

@@ -121,7 +121,9 @@ mod tests {
 
     #[test]
     fn a_scaled_number_has_one_to_three_digits_before_the_point() {
-        for (number, scale) in [(0.0, (0.0, "")), (999.0, (999.0, "")), (1e3, (1.0, "K")), (5e6, (5.0, "M")), (7e11, (700.0, "G"))] {
+        for (number, scale) in
+            [(0.0, (0.0, "")), (999.0, (999.0, "")), (1e3, (1.0, "K")), (5e6, (5.0, "M")), (7e11, (700.0, "G"))]
+        {
             assert_eq!(scaled(number), scale);
         }
     }

@@ -29,7 +29,8 @@ pub struct HeldEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Session {
     /// Its number.
-    pub session: u64,
+    #[serde(rename = "session")]
+    pub number: u64,
     /// The process that started it.
     pub process: u32,
     /// Whether it outlives that process.
@@ -51,10 +52,10 @@ pub fn sessions(holders: &[Holder], sources: &Sources) -> Vec<Session> {
             processors: holder.processors,
             first_processor: holder.first_processor,
         };
-        match sessions.iter_mut().find(|session| session.session == holder.session) {
+        match sessions.iter_mut().find(|session| session.number == holder.session) {
             Some(session) => session.events.push(event),
             None => sessions.push(Session {
-                session: holder.session,
+                number: holder.session,
                 process: holder.process,
                 detached: holder.flags & flags::DETACHED != 0,
                 events: vec![event],
@@ -66,9 +67,9 @@ pub fn sessions(holders: &[Holder], sources: &Sources) -> Vec<Session> {
 
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { session, process, .. } = self;
+        let Self { number, process, .. } = self;
         let detached = if self.detached { ", detached" } else { "" };
         let labels: Vec<&str> = self.events.iter().map(|event| event.label.as_str()).collect();
-        write!(f, "session {session} (process {process}{detached}): {}", labels.join(", "))
+        write!(f, "session {number} (process {process}{detached}): {}", labels.join(", "))
     }
 }

@@ -79,7 +79,8 @@ pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
 fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric> {
     let (whole, unit, percent) = share(role)?;
     // Only what was counted in the same modes can be compared.
-    let whole = all.iter().find(|other| self::role(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
+    let whole =
+        all.iter().find(|other| self::role(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
     let factor = if percent { 100.0 } else { 1.0 };
     (whole.count > 0).then(|| Metric { value: factor * real(event.count) / real(whole.count), unit: unit.to_owned() })
 }
@@ -108,7 +109,9 @@ mod tests {
 
     fn metrics(records: &[CountRecord]) -> Vec<(String, String)> {
         let events = by_event(records, &Sources::new(&sources()));
-        let metric = |event| of(event, &events).map_or_else(String::new, |metric| format!("{:.3} {}", metric.value, metric.unit));
+        let metric = |event| {
+            of(event, &events).map_or_else(String::new, |metric| format!("{:.3} {}", metric.value, metric.unit))
+        };
         events.iter().map(|event| (event.name.clone(), metric(event))).collect()
     }
 
@@ -121,7 +124,10 @@ mod tests {
             count(11, 0, 50_000, SECOND),
         ];
         let texts: Vec<String> = metrics(&records).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(texts, ["1.400 insn per cycle", "0.001 GHz per processor", "5.000 M/sec", "1.000 % of all branches"]);
+        assert_eq!(
+            texts,
+            ["1.400 insn per cycle", "0.001 GHz per processor", "5.000 M/sec", "1.000 % of all branches"]
+        );
     }
 
     #[test]
@@ -146,6 +152,12 @@ mod tests {
 
     #[test]
     fn no_time_gives_no_metric_of_time() {
-        assert_eq!(metrics(&[count(0x13, 0, 5, 0), count(6, 0, 5, 0)]).iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["", ""]);
+        assert_eq!(
+            metrics(&[count(0x13, 0, 5, 0), count(6, 0, 5, 0)])
+                .iter()
+                .map(|(_, text)| text.as_str())
+                .collect::<Vec<_>>(),
+            ["", ""]
+        );
     }
 }

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use protocol::{PROCESSOR_WORDS, ProcessorSet};
 
 /// The highest processor number of the protocol.
-const LAST: u32 = PROCESSOR_WORDS as u32 * 64 - 1;
+const LAST: u32 = 2047;
+const _: () = assert!(LAST as usize + 1 == PROCESSOR_WORDS * 64);
 
 /// What `-C` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +90,9 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_refused() {
-        for text in ["", ",", "0,", "a", "-1", "1-", "3-1", "2048", "0-2048", "+1", " 1", "1--2", "1-2-3", "99999999999"] {
+        for text in
+            ["", ",", "0,", "a", "-1", "1-", "3-1", "2048", "0-2048", "+1", " 1", "1--2", "1-2-3", "99999999999"]
+        {
             assert!(text.parse::<ProcessorList>().is_err(), "{text:?}");
         }
     }

@@ -98,10 +98,9 @@ impl fmt::Display for Refusal {
         let ReplyHeader { status, cause, processor, detail: [first, second], .. } = self.header;
         match self.cause() {
             Some(Cause::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
-            Some(Cause::VersionMismatch) => write!(
-                f,
-                "this client speaks version {first} of the protocol and the driver version {second}"
-            ),
+            Some(Cause::VersionMismatch) => {
+                write!(f, "this client speaks version {first} of the protocol and the driver version {second}")
+            }
             Some(Cause::UnknownSource) => write!(f, "the driver knows no source {source}"),
             Some(Cause::UnsupportedSource) => {
                 let why = support::sentence(u32::try_from(first).unwrap_or(u32::MAX));
@@ -174,29 +173,109 @@ mod tests {
         Holder { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
     }
 
+    /// Number and detail of a cause, and what comes of them.
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 19] {
+        [
+            (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
+            (
+                1,
+                [1, 2],
+                Exit::VersionMismatch,
+                "error: this client speaks version 1 of the protocol and the driver version 2\n  try: client install, with the halprof.sys that came with this client.exe",
+            ),
+            (
+                2,
+                [0, 0],
+                Exit::UnknownSource,
+                "error: the driver knows no source BranchInstructions\n  try: client list --all",
+            ),
+            (
+                3,
+                [3, 0],
+                Exit::UnsupportedSource,
+                "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: client list   (says what is supported)",
+            ),
+            (
+                4,
+                [4, 1],
+                Exit::NoFreeCounter,
+                "error: no free counter for BranchInstructions on processor 1: all 4 are in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+            ),
+            (
+                4,
+                [1, 1],
+                Exit::NoFreeCounter,
+                "error: no free counter for BranchInstructions on processor 1: the only one is in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+            ),
+            (
+                4,
+                [4, 6],
+                Exit::NoFreeCounter,
+                "error: no free counter for BranchInstructions on processor 1: 6 are wanted and there are 4\n  try: at most 4 sources at once on a processor",
+            ),
+            (
+                4,
+                [4, 2],
+                Exit::NoFreeCounter,
+                "error: no free counter for BranchInstructions on processor 1: 2 are wanted, and fewer of its 4 are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+            ),
+            (
+                5,
+                [4096, 0],
+                Exit::NoResources,
+                "error: the driver could not get 4,096 bytes of memory\n  try: fewer sources or fewer processors (-C) at once",
+            ),
+            (
+                6,
+                [3, 0],
+                Exit::NotRunning,
+                "error: session 3 does not exist, or is another client's\n  try: client status   (says what runs)",
+            ),
+            (6, [0, 0], Exit::NotRunning, "error: no detached session runs\n  try: client status   (says what runs)"),
+            (
+                7,
+                [0, 0],
+                Exit::NotRunning,
+                "error: BranchInstructions does not run detached\n  try: client status   (says what runs)",
+            ),
+            (
+                8,
+                [2, 0],
+                Exit::NoProcessor,
+                "error: none of the processors asked for is active; 2 are active\n  try: -C with processors that are active; client info says how many are",
+            ),
+            (
+                9,
+                [1, 0],
+                Exit::NoProcessor,
+                "error: processor 1 is not active; 1 is active\n  try: -C with processors that are active; client info says how many are",
+            ),
+            (10, [8, 0], Exit::Failure, "error: the driver does not count BranchInstructions in the modes 0x8"),
+            (
+                11,
+                [5, 0],
+                Exit::AlreadyRunning,
+                "error: BranchInstructions runs detached already, in session 5\n  try: client read BranchInstructions, or: client stop BranchInstructions",
+            ),
+            (12, [6, 0], Exit::Failure, "error: the driver does not know the flags 0x6"),
+            (
+                13,
+                [64, 0],
+                Exit::NoResources,
+                "error: there are 64 sessions, and there can be no more\n  try: client status, then: client stop SOURCE",
+            ),
+            (
+                99,
+                [0, 0],
+                Exit::Failure,
+                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 1) does not know: NTSTATUS 0xC0000225",
+            ),
+        ]
+    }
+
     #[test]
     fn every_cause_has_its_code_its_words_and_its_remedy() {
-        let table: [(u32, [u64; 2], Exit, &str); 19] = [
-            (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
-            (1, [1, 2], Exit::VersionMismatch, "error: this client speaks version 1 of the protocol and the driver version 2\n  try: client install, with the halprof.sys that came with this client.exe"),
-            (2, [0, 0], Exit::UnknownSource, "error: the driver knows no source BranchInstructions\n  try: client list --all"),
-            (3, [3, 0], Exit::UnsupportedSource, "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: client list   (says what is supported)"),
-            (4, [4, 1], Exit::NoFreeCounter, "error: no free counter for BranchInstructions on processor 1: all 4 are in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)"),
-            (4, [1, 1], Exit::NoFreeCounter, "error: no free counter for BranchInstructions on processor 1: the only one is in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)"),
-            (4, [4, 6], Exit::NoFreeCounter, "error: no free counter for BranchInstructions on processor 1: 6 are wanted and there are 4\n  try: at most 4 sources at once on a processor"),
-            (4, [4, 2], Exit::NoFreeCounter, "error: no free counter for BranchInstructions on processor 1: 2 are wanted, and fewer of its 4 are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)"),
-            (5, [4096, 0], Exit::NoResources, "error: the driver could not get 4,096 bytes of memory\n  try: fewer sources or fewer processors (-C) at once"),
-            (6, [3, 0], Exit::NotRunning, "error: session 3 does not exist, or is another client's\n  try: client status   (says what runs)"),
-            (6, [0, 0], Exit::NotRunning, "error: no detached session runs\n  try: client status   (says what runs)"),
-            (7, [0, 0], Exit::NotRunning, "error: BranchInstructions does not run detached\n  try: client status   (says what runs)"),
-            (8, [2, 0], Exit::NoProcessor, "error: none of the processors asked for is active; 2 are active\n  try: -C with processors that are active; client info says how many are"),
-            (9, [1, 0], Exit::NoProcessor, "error: processor 1 is not active; 1 is active\n  try: -C with processors that are active; client info says how many are"),
-            (10, [8, 0], Exit::Failure, "error: the driver does not count BranchInstructions in the modes 0x8"),
-            (11, [5, 0], Exit::AlreadyRunning, "error: BranchInstructions runs detached already, in session 5\n  try: client read BranchInstructions, or: client stop BranchInstructions"),
-            (12, [6, 0], Exit::Failure, "error: the driver does not know the flags 0x6"),
-            (13, [64, 0], Exit::NoResources, "error: there are 64 sessions, and there can be no more\n  try: client status, then: client stop SOURCE"),
-            (99, [0, 0], Exit::Failure, "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 1) does not know: NTSTATUS 0xC0000225"),
-        ];
+        let table = table();
         for cause in Cause::ALL {
             assert!(table.iter().any(|row| row.0 == cause as u32), "{cause:?} is missing from the table");
         }

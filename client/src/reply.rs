@@ -123,7 +123,8 @@ mod tests {
     #[test]
     fn records_are_taken_only_when_all_that_are_announced_came() {
         let size = size_of::<Holder>();
-        let cases = [(0, 0, 0, Some(0)), (2, 2, 2 * size, Some(2)), (1, 5, 2 * size, Some(1)), (2, 2, 2 * size - 1, None)];
+        let cases =
+            [(0, 0, 0, Some(0)), (2, 2, 2 * size, Some(2)), (1, 5, 2 * size, Some(1)), (2, 2, 2 * size - 1, None)];
         for (count, total, body, wanted) in cases {
             let bytes = bytes(count, total, body);
             let length = bytes.len();

@@ -17,6 +17,7 @@ pub trait Device {
 }
 
 /// The state of the service.
+#[cfg_attr(not(any(windows, test)), expect(dead_code, reason = "no other system has services"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceState {
     /// The driver is not loaded.

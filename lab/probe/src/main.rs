@@ -1,2 +1,31 @@
-//! (being written)
-fn main() {}
+//! Opens the device and sends any request, as a test tells it, a line for each:
+//!
+//! | in | out |
+//! |---|---|
+//! | `open [ro] [NAME]` | `handle N` |
+//! | `ioctl N CODE INPUT OUTPUT` | `ok BYTES HEX` |
+//! | `close N` | `ok` |
+//! | `pid` | `pid N` |
+//! | `exit CODE` | |
+//! | `hang` | `hanging`, and nothing any more: the process is to be killed |
+//!
+//! What Windows refuses is `error N` with its error code; a line that makes no sense is `bad` with the reason. `CODE`
+//! is a number, with `0x` or without. `INPUT` is hexadecimal digits, `-` for a buffer of no bytes, `null` for none, or
+//! `null:LENGTH` for none with a length all the same. `OUTPUT` is a length, `null` or `null:LENGTH`. In `HEX`, `-` is
+//! no bytes.
+
+#[cfg(windows)]
+mod device;
+#[cfg(windows)]
+mod session;
+
+#[cfg(windows)]
+fn main() -> std::io::Result<std::process::ExitCode> {
+    session::run()
+}
+
+#[cfg(not(windows))]
+fn main() {
+    eprintln!("probe needs Windows' DeviceIoControl");
+    std::process::exit(2);
+}

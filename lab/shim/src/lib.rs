@@ -77,9 +77,10 @@ fn call(name: &CStr) -> NtStatus {
 }
 
 extern "system" fn unload(_driver: Pointer) {
-    call(c"lab_stop");
-    // SAFETY: loaded by DriverEntry; lab_stop has ended its threads and taken back its callbacks.
-    unsafe { LdrUnloadDll(LAB.load(Ordering::Acquire)) };
+    if call(c"lab_stop") >= 0 {
+        // SAFETY: loaded by DriverEntry; lab_stop has ended its threads and taken back its callbacks.
+        unsafe { LdrUnloadDll(LAB.load(Ordering::Acquire)) };
+    }
 }
 
 /// Loads the lab and starts it.

@@ -23,9 +23,9 @@ pub const IA32_PMC0: Msr = Msr::new(0xC1);
 /// IA32_PERF_GLOBAL_CTRL (SDM Vol. 3B, 21.2.2).
 pub const IA32_PERF_GLOBAL_CTRL: Msr = Msr::new(0x38F);
 
-/// The most counters that the two banks above have room for: IA32_PMC7 is followed by other registers
-/// (SDM Vol. 4, Table 2-2).
-pub const MOST_COUNTERS: u8 = 8;
+/// The most counters that the two banks above have: IA32_PERFEVTSEL9 and IA32_PMC9 are the last (SDM Vol. 4,
+/// "Architectural MSRs").
+pub const MOST_COUNTERS: u8 = 10;
 
 /// CPUID leaf 0xA, EAX (SDM Vol. 2A, CPUID; Vol. 3B, 21.2.1).
 #[bitfield(u32)]

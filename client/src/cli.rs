@@ -1,0 +1,284 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::event::{EventName, SourceName};
+use crate::exit;
+use crate::processors::ProcessorList;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  client install                            install and start the driver
+  client list                               what can be counted here
+  client stat -- cmd /c dir                 count while a command runs
+  client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
+  client start BranchInstructions           count until `client stop`
+  client read --per-cpu                     what has been counted so far
+  client stop --all                         stop, with the final counts
+  client uninstall                          stop and remove the driver
+
+SOURCES
+  A source goes by its name in the HAL, with or without \"Profile\", in any
+  case (BranchInstructions, profilebranchinstructions), or by its number (6,
+  0x06). As an event it can end in :u (user mode alone) or :k (kernel mode).
+";
+
+/// Hardware performance counters of Windows' HAL, at the command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "client",
+    version,
+    max_term_width = 80,
+    after_help = format!("{EXAMPLES}\n{}", exit::help()),
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What the client can do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Install the driver and start it; needs an elevated prompt
+    #[command(after_help = "EXAMPLES\n  client install\n  client install --driver D:\\build\\halprof.sys")]
+    Install(InstallArgs),
+    /// Stop the driver and remove it; needs an elevated prompt
+    Uninstall,
+    /// Say whether the driver runs, and who counts what
+    Status(Json),
+    /// Show the profile interface, why it was chosen, and the processors
+    Info(Json),
+    /// List the profile sources that can be counted here
+    #[command(after_help = "EXAMPLES\n  client list\n  client list --all --json")]
+    List(ListArgs),
+    /// Show one source
+    #[command(after_help = "EXAMPLES\n  client query TotalIssues\n  client query 0x19 --json")]
+    Query(QueryArgs),
+    /// Set the interval of a source: events between two interrupts
+    #[command(after_help = "EXAMPLES\n  client interval BranchInstructions 100000")]
+    Interval(IntervalArgs),
+    /// Start counting, until `stop`, whatever becomes of this prompt
+    #[command(
+        after_help = "EXAMPLES\n  client start TotalIssues BranchInstructions:u\n  client start TotalCycles -C 0,2-3"
+    )]
+    Start(StartArgs),
+    /// Stop what `start` started, and show its final counts
+    #[command(after_help = "EXAMPLES\n  client stop TotalIssues\n  client stop --all --per-cpu")]
+    Stop(StopArgs),
+    /// Show the counts of what `start` started
+    #[command(after_help = "EXAMPLES\n  client read\n  client read TotalIssues --per-cpu\n  client read --json")]
+    Read(ReadArgs),
+    /// Count while a command runs, as `perf stat -a` does
+    #[command(after_help = STAT_HELP)]
+    Stat(StatArgs),
+}
+
+const STAT_HELP: &str = "\
+The counters count everything that runs on the chosen processors while COMMAND
+runs, not COMMAND alone. As with perf, standard output is left to COMMAND: the
+counts go to standard error, or where -o says. Ctrl-C ends COMMAND; the counts
+are printed all the same.
+
+EVENTS
+  Without -e: cycles, instructions, branches and mispredicted branches, as far
+  as this machine has them and counters for them.
+
+CSV
+  [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
+  One line per event, after the manner of `perf stat -x,`; CPUn with --per-cpu.
+  The unit is empty and the percentage 100.00: nothing is multiplexed.
+
+EXIT CODE
+  That of COMMAND. When the client itself fails: its own (client --help).
+
+EXAMPLES
+  client stat -- cmd /c dir
+  client stat -e TotalIssues:u,TotalIssues:k -- app.exe --option
+  client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
+";
+
+/// A verb without anything but its format.
+#[derive(Debug, Args)]
+pub struct Json {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `install`.
+#[derive(Debug, Args)]
+pub struct InstallArgs {
+    /// The driver's file [default: halprof.sys beside client.exe]
+    #[arg(long, value_name = "PATH")]
+    pub driver: Option<PathBuf>,
+    /// Install without starting
+    #[arg(long)]
+    pub no_start: bool,
+}
+
+/// Arguments of `list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Also those that this machine does not support, and why
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// Arguments of `query`.
+#[derive(Debug, Args)]
+pub struct QueryArgs {
+    /// Name or number
+    pub source: SourceName,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// Arguments of `interval`.
+#[derive(Debug, Args)]
+pub struct IntervalArgs {
+    /// Name or number
+    pub source: SourceName,
+    /// The interval; moved into the range that the source has
+    pub interval: u32,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// Arguments of `start`.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// Sources, each with :u or :k if it is to be counted in one mode alone
+    #[arg(required = true, value_delimiter = ',', value_name = "SOURCE")]
+    pub events: Vec<EventName>,
+    /// Processors, such as 0,2-3 [default: every active one]
+    #[arg(short = 'C', long = "cpu", value_name = "LIST")]
+    pub processors: Option<ProcessorList>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// Arguments of `stop`.
+#[derive(Debug, Args)]
+pub struct StopArgs {
+    /// What to stop
+    #[arg(required_unless_present = "all", value_delimiter = ',', value_name = "SOURCE")]
+    pub sources: Vec<SourceName>,
+    /// Stop everything that `start` started
+    #[arg(long, conflicts_with = "sources")]
+    pub all: bool,
+    /// A row for each processor as well
+    #[arg(short = 'A', long)]
+    pub per_cpu: bool,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// Arguments of `read`.
+#[derive(Debug, Args)]
+pub struct ReadArgs {
+    /// What to read [default: everything that `start` started]
+    #[arg(value_delimiter = ',', value_name = "SOURCE")]
+    pub sources: Vec<SourceName>,
+    /// A row for each processor as well
+    #[arg(short = 'A', long)]
+    pub per_cpu: bool,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// Arguments of `stat`.
+#[derive(Debug, Args)]
+pub struct StatArgs {
+    /// Sources to count, with commas; each can end in :u or :k
+    #[arg(short, long = "event", value_delimiter = ',', value_name = "A,B,...")]
+    pub events: Vec<EventName>,
+    /// Processors, such as 0,2-3 [default: every active one]
+    #[arg(short = 'C', long = "cpu", value_name = "LIST")]
+    pub processors: Option<ProcessorList>,
+    /// A row for each processor in place of the total
+    #[arg(short = 'A', long)]
+    pub per_cpu: bool,
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print a line per event, its fields separated by commas
+    #[arg(long)]
+    pub csv: bool,
+    /// Write the counts to FILE; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Verb, clap::Error> {
+        Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).map(|cli| cli.verb)
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_line_of_every_help_fits_a_console() {
+        let mut command = Cli::command();
+        command.build();
+        for command in [&command].into_iter().chain(command.get_subcommands()) {
+            let help = command.clone().render_long_help().to_string();
+            assert!(help.lines().all(|line| line.len() <= 80), "{help}");
+        }
+    }
+
+    #[test]
+    fn options_after_the_command_are_the_commands_own() {
+        for line in ["stat -e 2,6:u -C 0 -- app --json -e x", "stat -e 2 -e 6:u -C 0 app --json -e x"] {
+            let Ok(Verb::Stat(args)) = parse(line) else { panic!("{line}") };
+            assert_eq!(args.command, ["app", "--json", "-e", "x"], "{line}");
+            assert_eq!((args.events.len(), args.json), (2, false), "{line}");
+        }
+    }
+
+    #[test]
+    fn sources_may_be_separated_by_blanks_or_by_commas() {
+        for line in ["start TotalIssues 6:u", "start TotalIssues,6:u"] {
+            let Ok(Verb::Start(args)) = parse(line) else { panic!("{line}") };
+            assert_eq!(args.events.iter().map(|event| event.modes).collect::<Vec<_>>(), [3, 1]);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+        for line in [
+            "",
+            "frobnicate",
+            "start",
+            "stop",
+            "stop --all 2",
+            "stat -e 2",
+            "stat --json --csv -e 2 -- app",
+            "stat -e 2:x -- app",
+            "start 2 -C 3-1",
+            "interval 2",
+            "interval 2 -5",
+            "interval 2 4294967296",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), exit::Exit::Usage.code(), "{line}");
+        }
+    }
+}

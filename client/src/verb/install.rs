@@ -1,0 +1,57 @@
+//! `install`: the driver's file, its service, its start; again and again with the same outcome.
+
+use std::fs;
+use std::io::{Error as IoError, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::{Context, service};
+use crate::cli::InstallArgs;
+use crate::error::Error;
+use crate::system::{SERVICE, ServiceState, service_error};
+
+pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
+    let system = context.system;
+    let from = args.driver.clone().map_or_else(beside_client, Ok)?;
+    let to = system.driver_path().map_err(|cause| Error::Directory { cause })?;
+    let file = fs::read(&from).map_err(|cause| Error::DriverFile { action: "read", path: from.clone(), cause })?;
+    let before = service::state(system)?;
+    let same = read_if_there(&to)?.as_ref() == Some(&file);
+
+    if !same {
+        if service::stop(system)? {
+            context.say(&format!("service {SERVICE} stopped, to replace its driver"))?;
+        }
+        fs::write(&to, &file).map_err(|cause| Error::DriverFile { action: "write", path: to.clone(), cause })?;
+        context.say(&format!("copied {} to {}", from.display(), to.display()))?;
+    }
+    if system.register().map_err(|error| service_error("create", error))? {
+        context.say(&format!("service {SERVICE} created"))?;
+    }
+    let was_running = before == Some(ServiceState::Running);
+    match (same && was_running, args.no_start) {
+        (true, _) => context.say("already installed, with the same file, and running"),
+        (false, true) if same && before.is_some() => context.say("already installed, with the same file"),
+        (false, true) => context.say("installed; to start it: client install"),
+        (false, false) => {
+            service::start(system)?;
+            context.say(&format!("service {SERVICE} started"))
+        }
+    }
+}
+
+fn beside_client() -> Result<PathBuf, Error> {
+    let client = std::env::current_exe().map_err(|cause| Error::Directory { cause })?;
+    Ok(client.with_file_name(format!("{SERVICE}.sys")))
+}
+
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(cause) => Err(Error::DriverFile { action: "read", path: path.to_owned(), cause }),
+    }
+}
+
+fn is_missing(error: &IoError) -> bool {
+    error.kind() == ErrorKind::NotFound
+}

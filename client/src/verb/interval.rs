@@ -1,0 +1,46 @@
+//! `interval`: sets the interval of a source.
+
+use serde::Serialize;
+
+use super::Context;
+use crate::cli::IntervalArgs;
+use crate::connection::Connection;
+use crate::error::Error;
+
+#[derive(Serialize)]
+struct Answer {
+    id: u32,
+    name: String,
+    requested: u32,
+    interval: u32,
+    previous_interval: u32,
+    clamped: bool,
+    minimum: u32,
+    maximum: u32,
+}
+
+pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {
+    let connection = Connection::open(context.system)?;
+    let sources = connection.sources()?;
+    let id = sources.find(&args.source)?.id;
+    let record = connection.set_interval(id, args.interval)?;
+    let answer = Answer {
+        id,
+        name: sources.name(id),
+        requested: args.interval,
+        interval: record.interval,
+        previous_interval: record.previous_interval,
+        clamped: record.interval != args.interval,
+        minimum: record.minimum,
+        maximum: record.maximum,
+    };
+    if args.format.json {
+        return context.json(&answer);
+    }
+    let Answer { name, requested, interval, previous_interval, minimum, maximum, .. } = &answer;
+    context.say(&format!("{name}: interval {interval}, before {previous_interval}"))?;
+    if answer.clamped {
+        context.say(&format!("{requested} is out of the range from {minimum} to {maximum}; {interval} is used"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! `list`: the profile sources, as `wpr -profilesources` shows them.
+
+use serde::Serialize;
+
+use super::Context;
+use crate::cli::ListArgs;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::format::table;
+use crate::source::Source;
+use crate::support;
+
+#[derive(Serialize)]
+struct List<'a> {
+    sources: Vec<&'a Source>,
+}
+
+pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
+    let connection = Connection::open(context.system)?;
+    let sources = connection.sources()?;
+    let listed: Vec<&Source> = sources.iter().filter(|source| args.all || source.supported).collect();
+    if args.format.json {
+        return context.json(&List { sources: listed });
+    }
+    let rows: Vec<Vec<String>> = listed.iter().map(|source| row(source)).collect();
+    context.say(&table(
+        &["Id", "Name", "Interval", "Min", "Max", "Supported"],
+        &["Id", "Interval", "Min", "Max"],
+        &rows,
+    ))?;
+    let hidden = sources.iter().count() - listed.len();
+    if hidden > 0 {
+        context.say(&format!("\n{hidden} more are not supported on this machine: client list --all"))?;
+    }
+    footnotes(&listed, context)
+}
+
+fn row(source: &Source) -> Vec<String> {
+    vec![
+        source.id.to_string(),
+        source.name.clone(),
+        source.interval.to_string(),
+        source.minimum.to_string(),
+        source.maximum.to_string(),
+        support::word(source.support).to_owned(),
+    ]
+}
+
+/// What the words in the last column mean, each once.
+fn footnotes(listed: &[&Source], context: &mut Context) -> Result<(), Error> {
+    let mut reasons: Vec<u32> = listed.iter().filter(|source| !source.supported).map(|source| source.support).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for (index, reason) in reasons.into_iter().enumerate() {
+        let gap = if index == 0 { "\n" } else { "" };
+        context.say(&format!("{gap}{}: {}", support::word(reason), support::sentence(reason)))?;
+    }
+    Ok(())
+}

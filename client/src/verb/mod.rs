@@ -1,0 +1,126 @@
+//! One file per verb.
+
+mod info;
+mod install;
+mod interval;
+mod list;
+mod query;
+mod read;
+mod service;
+mod start;
+mod stat;
+mod status;
+mod stop;
+mod uninstall;
+
+use std::io::Write;
+
+use protocol::{CountRecord, EventRequest};
+use serde::Serialize;
+
+use crate::cli::Verb;
+use crate::connection::Connection;
+use crate::counts::{EventCount, by_event};
+use crate::error::Error;
+use crate::event::{self, EventName, SourceName};
+use crate::exit::Exit;
+use crate::source::Sources;
+use crate::system::System;
+
+/// What a verb works with.
+pub struct Context<'a> {
+    /// The machine.
+    pub system: &'a dyn System,
+    /// Standard output.
+    pub out: &'a mut dyn Write,
+    /// Standard error.
+    pub err: &'a mut dyn Write,
+}
+
+impl Context<'_> {
+    fn say(&mut self, text: &str) -> Result<(), Error> {
+        Ok(writeln!(self.out, "{text}")?)
+    }
+
+    fn json(&mut self, value: &impl Serialize) -> Result<(), Error> {
+        write_json(self.out, value)
+    }
+}
+
+/// Does what the command line says; the answer is the exit code.
+pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
+    match verb {
+        Verb::Stat(args) => return stat::run(args, context),
+        Verb::Status(args) => return status::run(args, context).map(Exit::code),
+        Verb::Install(args) => install::run(args, context),
+        Verb::Uninstall => uninstall::run(context),
+        Verb::Info(args) => info::run(args, context),
+        Verb::List(args) => list::run(args, context),
+        Verb::Query(args) => query::run(args, context),
+        Verb::Interval(args) => interval::run(args, context),
+        Verb::Start(args) => start::run(args, context),
+        Verb::Stop(args) => stop::run(args, context),
+        Verb::Read(args) => read::run(args, context),
+    }?;
+    Ok(Exit::Done.code())
+}
+
+fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    Ok(writeln!(out)?)
+}
+
+/// The counts of events, as `--json` shows them.
+#[derive(Serialize)]
+struct Counts {
+    events: Vec<EventCount>,
+}
+
+/// An event of a request, as `--json` shows it.
+#[derive(Debug, Serialize)]
+struct StartedEvent {
+    id: u32,
+    name: String,
+    modes: &'static str,
+}
+
+/// The events that the user named, each once.
+fn events(names: &[EventName], sources: &Sources) -> Result<Vec<EventRequest>, Error> {
+    let mut events: Vec<EventRequest> = Vec::new();
+    for name in names {
+        let source = sources.find(&name.source)?.id;
+        let event = EventRequest { source, modes: name.modes, reserved: 0 };
+        if !events.contains(&event) {
+            events.push(event);
+        }
+    }
+    Ok(events)
+}
+
+fn label(event: &EventRequest, sources: &Sources) -> String {
+    format!("{}{}", sources.name(event.source), event::suffix(event.modes))
+}
+
+/// What runs detached of the sources named, or all of it when none is.
+fn detached(connection: &Connection, names: &[SourceName]) -> Result<Vec<CountRecord>, Error> {
+    let sources = connection.sources()?;
+    let wanted = names.iter().map(|name| Ok(sources.find(name)?.id)).collect::<Result<Vec<u32>, Error>>()?;
+    let running = match connection.read(protocol::DETACHED) {
+        Err(Error::Refused(refusal)) if refusal.exit() == Exit::NotRunning => Vec::new(),
+        answer => answer?,
+    };
+    let idle: Vec<u32> =
+        wanted.iter().copied().filter(|source| running.iter().all(|record| record.source != *source)).collect();
+    if idle.is_empty() {
+        return Ok(running.into_iter().filter(|record| wanted.is_empty() || wanted.contains(&record.source)).collect());
+    }
+    Err(Error::NotRunning { names: idle.iter().map(|source| sources.name(*source)).collect() })
+}
+
+/// The counts of records, ready to be shown.
+fn counts(records: &[CountRecord], connection: &Connection) -> Result<Counts, Error> {
+    Ok(Counts { events: by_event(records, connection.sources()?) })
+}
+
+#[cfg(test)]
+mod tests;

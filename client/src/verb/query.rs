@@ -1,0 +1,32 @@
+//! `query`: one source.
+
+use super::Context;
+use crate::cli::QueryArgs;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::format::{hexadecimal, properties};
+use crate::source::Source;
+
+pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
+    let connection = Connection::open(context.system)?;
+    let id = connection.sources()?.find(&args.source)?.id;
+    let source = Source::from(&connection.source(id)?);
+    if args.format.json {
+        return context.json(&source);
+    }
+    let running = match source.running {
+        0 => "no".to_owned(),
+        1 => "on 1 processor".to_owned(),
+        number => format!("on {number} processors"),
+    };
+    context.say(&properties(&[
+        ("Id", format!("{} ({:#04x})", source.id, source.id)),
+        ("Name", source.name),
+        ("Supported", source.reason.map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"))),
+        ("Interval", source.interval.to_string()),
+        ("Min", source.minimum.to_string()),
+        ("Max", source.maximum.to_string()),
+        ("Select", hexadecimal(source.select)),
+        ("Running", running),
+    ]))
+}

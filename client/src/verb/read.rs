@@ -1,0 +1,17 @@
+//! `read`: the counts of detached sessions.
+
+use super::{Context, counts, detached};
+use crate::cli::ReadArgs;
+use crate::connection::Connection;
+use crate::counts::counts_table;
+use crate::error::Error;
+
+pub fn run(args: &ReadArgs, context: &mut Context) -> Result<(), Error> {
+    let connection = Connection::open(context.system)?;
+    let records = detached(&connection, &args.sources)?;
+    if records.is_empty() {
+        return Err(Error::NothingRuns);
+    }
+    let counts = counts(&records, &connection)?;
+    if args.format.json { context.json(&counts) } else { context.say(&counts_table(&counts.events, args.per_cpu)) }
+}

@@ -1,0 +1,42 @@
+//! `start`: a detached session.
+
+use protocol::{ProcessorSet, flags};
+use serde::Serialize;
+
+use super::{Context, StartedEvent, events, label};
+use crate::cli::StartArgs;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::event::letters;
+use crate::processors::named;
+
+#[derive(Serialize)]
+struct Started {
+    session: u64,
+    events: Vec<StartedEvent>,
+    /// Absent: every active one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processors: Option<Vec<u32>>,
+}
+
+pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
+    let connection = Connection::open(context.system)?;
+    let sources = connection.sources()?;
+    let events = events(&args.events, sources)?;
+    let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
+    let session = connection.start(flags::DETACHED, set, &events)?;
+    if args.format.json {
+        let started = |event: &protocol::EventRequest| StartedEvent {
+            id: event.source,
+            name: sources.name(event.source),
+            modes: letters(event.modes),
+        };
+        let processors = args.processors.map(|list| list.0.iter().collect());
+        return context.json(&Started { session, events: events.iter().map(started).collect(), processors });
+    }
+    let labels: Vec<String> = events.iter().map(|event| label(event, sources)).collect();
+    let place = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
+    context.say(&format!("session {session} counts on {place}: {}", labels.join(", ")))?;
+    let names: Vec<String> = events.iter().map(|event| sources.name(event.source)).collect();
+    context.say(&format!("until: client stop {}", names.join(" ")))
+}

@@ -1,0 +1,182 @@
+//! `stat`: counts while a command runs, in the manner of perf stat.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::Instant;
+
+use protocol::{EventRequest, ProcessorSet, modes};
+use serde::Serialize;
+
+use super::{Context, counts, events, write_json};
+use crate::cli::StatArgs;
+use crate::connection::Connection;
+use crate::counts::{EventCount, OnProcessor};
+use crate::error::Error;
+use crate::format::grouped;
+use crate::metric::{self, Metric, Role};
+use crate::processors::named;
+
+/// What is counted without `-e`, in this order.
+const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branches, Role::BranchMisses];
+
+#[derive(Serialize)]
+struct Counted {
+    #[serde(flatten)]
+    event: EventCount,
+    metric: Option<Metric>,
+}
+
+#[derive(Serialize)]
+struct Stat {
+    command: Vec<String>,
+    exit_code: i32,
+    elapsed_seconds: f64,
+    processors: Vec<u32>,
+    events: Vec<Counted>,
+}
+
+pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
+    let connection = Connection::open(context.system)?;
+    let events = if args.events.is_empty() {
+        default_events(&connection)?
+    } else {
+        events(&args.events, connection.sources()?)?
+    };
+    // What can not be written is known before anything runs.
+    let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
+    let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
+
+    context.system.ignore_interrupts()?;
+    let session = connection.start(0, set, &events)?;
+    let begin = Instant::now();
+    let status = run_command(args);
+    let elapsed = begin.elapsed();
+    let records = connection.stop_all(session);
+    let exit_code = exit_code(status?);
+    let mut counted = counts(&records?, &connection)?.events;
+    counted.sort_by_key(|event| position(event, &events));
+
+    let stat = describe(args, exit_code, elapsed.as_secs_f64(), counted);
+    let out: &mut dyn Write = match (&mut file, &args.output) {
+        (Some(file), _) => file,
+        (None, Some(_)) => context.out,
+        (None, None) => context.err,
+    };
+    if args.json {
+        write_json(out, &stat)?;
+    } else if args.csv {
+        write!(out, "{}", csv(&stat, args.per_cpu))?;
+    } else {
+        writeln!(out, "{}", text(&stat, args.per_cpu))?;
+    }
+    Ok(exit_code)
+}
+
+fn create(path: &Path) -> Result<File, Error> {
+    File::create(path).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })
+}
+
+/// The usual events, as far as the machine has them and a counter for each.
+fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
+    let sources = connection.sources()?;
+    let counters = connection.info()?.counters as usize;
+    let with_role = |role| sources.iter().find(|source| source.supported && metric::role(&source.name) == Some(role));
+    let found = DEFAULT_ROLES.into_iter().filter_map(with_role);
+    let events: Vec<EventRequest> = found
+        .take(counters)
+        .map(|source| EventRequest { source: source.id, modes: modes::BOTH, reserved: 0 })
+        .collect();
+    if events.is_empty() { Err(Error::NoDefaultEvents) } else { Ok(events) }
+}
+
+fn run_command(args: &StatArgs) -> Result<ExitStatus, Error> {
+    let mut words = args.command.iter();
+    let program = words.next().map_or_else(Default::default, Clone::clone);
+    Command::new(&program)
+        .args(words)
+        .status()
+        .map_err(|cause| Error::Command { program: program.to_string_lossy().into_owned(), cause })
+}
+
+/// The code of the command; a command that a signal ended has none.
+fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or(crate::exit::Exit::Failure.code())
+}
+
+/// Where the user named an event.
+fn position(event: &EventCount, events: &[EventRequest]) -> usize {
+    let same = |asked: &EventRequest| asked.source == event.id && asked.modes == event.mode_bits;
+    events.iter().position(same).unwrap_or(events.len())
+}
+
+fn describe(args: &StatArgs, exit_code: i32, elapsed_seconds: f64, counted: Vec<EventCount>) -> Stat {
+    let mut processors: Vec<u32> =
+        counted.iter().flat_map(|event| event.processors.iter().map(|one| one.processor)).collect();
+    processors.sort_unstable();
+    processors.dedup();
+    let metrics: Vec<Option<Metric>> = counted.iter().map(|event| metric::of(event, &counted)).collect();
+    Stat {
+        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        exit_code,
+        elapsed_seconds,
+        processors,
+        events: counted.into_iter().zip(metrics).map(|(event, metric)| Counted { event, metric }).collect(),
+    }
+}
+
+fn text(stat: &Stat, per_cpu: bool) -> String {
+    let width = stat.events.iter().map(|counted| counted.event.label().len()).max().unwrap_or_default().max(24);
+    let mut text = format!(
+        "\n Counts of {}, system wide, while '{}' ran:\n\n",
+        named(stat.processors.iter().copied()),
+        stat.command.join(" ")
+    );
+    for Counted { event, metric } in &stat.events {
+        let label = event.label();
+        // Writing to a String does not fail.
+        let _ = if per_cpu {
+            event.processors.iter().try_for_each(|OnProcessor { processor, count, .. }| {
+                writeln!(text, "CPU{processor:<5}{:>20}  {label}", grouped(*count))
+            })
+        } else {
+            let beside = metric.as_ref().map_or_else(String::new, |metric| format!("  #{}", beside(metric)));
+            let count = grouped(event.count);
+            let line = format!("{count:>20}  {label:width$}{beside}");
+            writeln!(text, "{}", line.trim_end())
+        };
+    }
+    let _ = write!(text, "\n{:>20.9} seconds time elapsed\n", stat.elapsed_seconds);
+    text
+}
+
+fn beside(Metric { value, unit }: &Metric) -> String {
+    if unit.starts_with('%') { format!("{value:9.2}{unit}") } else { format!("{value:9.3} {unit}") }
+}
+
+fn csv(stat: &Stat, per_cpu: bool) -> String {
+    let mut text = String::new();
+    for Counted { event, metric } in &stat.events {
+        let label = event.label();
+        // Writing to a String does not fail.
+        let _ = if per_cpu {
+            event.processors.iter().try_for_each(|OnProcessor { processor, count, ticks, .. }| {
+                let enabled = nanoseconds(*ticks);
+                writeln!(text, "CPU{processor},{count},,{label},{enabled},100.00,,")
+            })
+        } else {
+            let (value, unit) = metric
+                .as_ref()
+                .map_or_else(Default::default, |metric| (format!("{:.3}", metric.value), metric.unit.clone()));
+            let enabled = nanoseconds(event.ticks);
+            writeln!(text, "{},,{label},{enabled},100.00,{value},{unit}", event.count)
+        };
+    }
+    text
+}
+
+fn nanoseconds(ticks: u64) -> u64 {
+    ticks.saturating_mul(100)
+}

@@ -1,0 +1,71 @@
+//! `status`: whether the driver runs, and who counts what.
+
+use protocol::PROTOCOL_VERSION;
+use serde::Serialize;
+
+use super::{Context, service};
+use crate::cli::Json;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::format::properties;
+use crate::holders::Session;
+use crate::system::ServiceState;
+
+#[derive(Serialize)]
+struct Status {
+    service: &'static str,
+    client_version: &'static str,
+    client_protocol: u32,
+    driver_version: Option<String>,
+    driver_protocol: Option<u32>,
+    sessions: Vec<Session>,
+}
+
+pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
+    let state = service::state(context.system)?;
+    let mut status = Status {
+        service: state.map_or("not installed", ServiceState::text),
+        client_version: env!("CARGO_PKG_VERSION"),
+        client_protocol: PROTOCOL_VERSION,
+        driver_version: None,
+        driver_protocol: None,
+        sessions: Vec::new(),
+    };
+    let exit = match state {
+        None => Exit::NotInstalled,
+        Some(ServiceState::Running) => {
+            let connection = Connection::open(context.system)?;
+            status.driver_version = Some(connection.driver_version());
+            // Another one would have been refused when it was opened.
+            status.driver_protocol = Some(PROTOCOL_VERSION);
+            status.sessions = connection.sessions()?;
+            Exit::Done
+        }
+        Some(_) => Exit::NotStarted,
+    };
+    if args.json {
+        context.json(&status)?;
+    } else {
+        context.say(&text(&status, exit))?;
+    }
+    Ok(exit)
+}
+
+fn text(status: &Status, exit: Exit) -> String {
+    match exit {
+        Exit::NotInstalled => return "The driver is not installed. To install and start it: client install".to_owned(),
+        Exit::NotStarted => {
+            return format!("The driver is installed and {}. To start it: client install", status.service);
+        }
+        _ => {}
+    }
+    let mut rows = vec![
+        ("Service", status.service.to_owned()),
+        ("Driver", status.driver_version.clone().unwrap_or_default()),
+        ("Protocol", PROTOCOL_VERSION.to_string()),
+        ("Sessions", status.sessions.len().to_string()),
+    ];
+    rows.extend(status.sessions.iter().map(|session| ("", session.to_string())));
+    properties(&rows)
+}

@@ -1,0 +1,702 @@
+//! Every verb against a driver and a Windows that are made up.
+
+use std::fs;
+use std::rc::Rc;
+
+use clap::Parser;
+use proptest::prelude::*;
+use protocol::{ALL_SOURCES, Cause, Code, CountRecord, DETACHED, Holder, ReplyHeader, StopRequest, modes};
+use serde_json::{Value, json};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use super::*;
+use crate::cli::Cli;
+use crate::fake::{FakeDriver, FakeSystem, count, record, sources};
+use crate::system::{ServiceState, win32};
+
+const SECOND: u64 = 10_000_000;
+
+#[cfg(not(windows))]
+const EXIT_3: &str = "sh -c";
+#[cfg(windows)]
+const EXIT_3: &str = "cmd /c";
+
+/// What a run printed, and its exit code or error.
+struct Run {
+    out: String,
+    err: String,
+    outcome: Result<i32, Error>,
+}
+
+impl Run {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+
+    fn failure(&self) -> (Exit, String) {
+        let error = self.outcome.as_ref().unwrap_err();
+        (error.exit(), error.report())
+    }
+}
+
+fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
+    let cli = Cli::try_parse_from(["client"].iter().chain(words)).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let outcome = super::run(&cli.verb, &mut Context { system, out: &mut out, err: &mut err });
+    Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
+}
+
+fn run(system: &FakeSystem, line: &str) -> Run {
+    run_words(system, &line.split_whitespace().collect::<Vec<_>>())
+}
+
+/// `stat` over a command that ends with the code 3.
+fn stat(system: &FakeSystem, options: &str) -> Run {
+    let line = format!("stat {options} -- {EXIT_3}");
+    run_words(system, &line.split_whitespace().chain(["exit 3"]).collect::<Vec<_>>())
+}
+
+fn with_counts(counts: &[CountRecord]) -> FakeSystem {
+    let driver = FakeDriver::default();
+    driver.counts.replace(counts.to_vec());
+    FakeSystem::running(driver)
+}
+
+fn two_processors() -> FakeSystem {
+    with_counts(&[
+        count(2, 0, 1_400_000, SECOND),
+        count(2, 1, 600_000, SECOND),
+        count(0x13, 0, 700_000, SECOND),
+        count(0x13, 1, 300_000, SECOND),
+    ])
+}
+
+mod driver_that_is_not_there {
+    use super::*;
+
+    #[test]
+    fn every_verb_but_install_says_whether_it_is_missing_or_stopped() {
+        let system = FakeSystem::running(FakeDriver::default());
+        for line in ["info", "list", "query 2", "interval 2 5000", "start 2", "stop 2", "read", "stat -e 2 -- app"] {
+            system.service.set(None);
+            assert_eq!(run(&system, line).failure().0, Exit::NotInstalled, "{line}");
+            system.service.set(Some(ServiceState::Stopped));
+            assert_eq!(run(&system, line).failure().0, Exit::NotStarted, "{line}");
+        }
+    }
+
+    #[test]
+    fn status_says_so_in_a_sentence_with_the_command_to_type() {
+        let system = FakeSystem::running(FakeDriver::default());
+        system.service.set(None);
+        let status = run(&system, "status");
+        assert_eq!(status.out, "The driver is not installed. To install and start it: client install\n");
+        assert_eq!(status.outcome.unwrap(), Exit::NotInstalled.code());
+        system.service.set(Some(ServiceState::Stopped));
+        let status = run(&system, "status");
+        assert_eq!(status.out, "The driver is installed and stopped. To start it: client install\n");
+        assert_eq!(status.outcome.unwrap(), Exit::NotStarted.code());
+    }
+
+    #[test]
+    fn access_denied_and_a_missing_privilege_have_one_code() {
+        for code in [win32::ERROR_ACCESS_DENIED, win32::ERROR_PRIVILEGE_NOT_HELD] {
+            let system = FakeSystem { failure: Some(code), ..FakeSystem::running(FakeDriver::default()) };
+            for line in ["info", "status", "list"] {
+                let (exit, report) = run(&system, line).failure();
+                assert_eq!(exit, Exit::Denied);
+                assert!(report.contains("elevated prompt") && report.contains("SeSystemProfilePrivilege"), "{report}");
+            }
+        }
+    }
+}
+
+mod versions {
+    use super::*;
+
+    #[test]
+    fn both_numbers_are_told_however_the_driver_answers() {
+        let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
+        let (exit, report) = run(&system, "list").failure();
+        assert_eq!(exit, Exit::VersionMismatch);
+        assert!(report.contains("version 1 of the protocol and the driver version 9"), "{report}");
+
+        let refuse = Some((Code::Hello, Cause::VersionMismatch, [1, 8]));
+        let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
+        let (exit, report) = run(&system, "status").failure();
+        assert_eq!(exit, Exit::VersionMismatch);
+        assert!(report.contains("version 1 of the protocol and the driver version 8"), "{report}");
+        assert_eq!(system.driver.asked.borrow().len(), 1, "nothing is asked of a driver that speaks another version");
+    }
+}
+
+mod asking {
+    use super::*;
+
+    #[test]
+    fn list_shows_what_can_be_had_and_with_all_why_the_rest_can_not() {
+        let system = FakeSystem::running(FakeDriver::default());
+        assert_eq!(
+            run(&system, "list").out,
+            "Id  Name                  Interval   Min         Max  Supported\n\
+             --  --------------------  --------  ----  ----------  ---------\n \
+             2  TotalIssues              65536  4096  2147483647  yes\n \
+             6  BranchInstructions       65536  4096  2147483647  yes\n\
+             11  BranchMispredictions     65536  4096  2147483647  yes\n\
+             19  TotalCycles              65536  4096  2147483647  yes\n\
+             \n3 more are not supported on this machine: client list --all\n"
+        );
+        let all = run(&system, "list --all").out;
+        assert!(all.contains(" 0  Timer                    65536  4096  2147483647  no: timer\n"), "{all}");
+        assert!(
+            all.ends_with(
+                "\nno: interface: the profile interface of this machine has no such source\n\
+            no: not available: CPUID leaf 0xA says that the event is not available (EBX)\n\
+            no: timer: a timer serves it, which this version of the driver does not have\n"
+            ),
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn a_list_longer_than_the_first_buffer_is_asked_for_again_and_whole() {
+        let sources: Vec<_> = (0..700).map(|number| record(number, &format!("S{number}"), 0)).collect();
+        let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
+        let list = run(&system, "list --json").json();
+        assert_eq!(list["sources"].as_array().unwrap().len(), 700);
+        assert_eq!(system.driver.inputs(Code::ListSources).len(), 2);
+    }
+
+    #[test]
+    fn list_and_query_have_the_same_keys() {
+        let system = FakeSystem::running(FakeDriver::default());
+        let wanted = json!({
+            "id": 2, "name": "TotalIssues", "supported": true, "reason": null, "interval": 65536, "minimum": 4096,
+            "maximum": 2_147_483_647, "select": 0x300C0, "running": 0
+        });
+        assert_eq!(run(&system, "query ProfileTotalIssues --json").json(), wanted);
+        assert_eq!(run(&system, "list --json").json()["sources"][0], wanted);
+    }
+
+    #[test]
+    fn query_tells_a_source_in_full() {
+        let system = FakeSystem::running(FakeDriver::default());
+        assert_eq!(
+            run(&system, "query cachemisses").out,
+            "Id         10 (0x0a)\n\
+             Name       CacheMisses\n\
+             Supported  no: CPUID leaf 0xA says that the event is not available (EBX)\n\
+             Interval   65536\n\
+             Min        4096\n\
+             Max        2147483647\n\
+             Select     0x000300C0\n\
+             Running    no\n"
+        );
+    }
+
+    #[test]
+    fn info_tells_the_interface_and_why() {
+        let system = FakeSystem::running(FakeDriver::default());
+        assert_eq!(
+            run(&system, "info").out,
+            "Interface       Emon\n\
+             Reason          GenuineIntel with architectural performance monitoring\n\
+             Windows 10 HAL  Emon as well\n\
+             Counters        2 on each processor, 40 bits wide\n\
+             In use          1 at most on a processor, by 1 session\n\
+             Processors      2 active, 4 at most\n\
+             Counter state   64 bytes\n\
+             Vendor          GenuineIntel\n\
+             Processor       Some CPU\n\
+             Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
+             PMU version     2\n\
+             Driver          1.2.3, protocol 1\n"
+        );
+        assert_eq!(
+            run(&system, "info --json").json(),
+            json!({
+                "interface": "Emon", "reason": "GenuineIntel with architectural performance monitoring",
+                "reason_number": 1, "windows10_interface": "Emon", "counters": 2, "counter_width": 40,
+                "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
+                "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
+                "stepping": 10, "pmu_version": 2, "driver_version": "1.2.3", "driver_protocol": 1
+            })
+        );
+    }
+
+    #[test]
+    fn status_tells_who_counts_what() {
+        let holder = Holder {
+            session: 3,
+            source: 2,
+            modes: modes::USER,
+            process: 12,
+            flags: 1,
+            processors: 2,
+            first_processor: 0,
+        };
+        let holders = vec![holder, Holder { source: 6, modes: modes::BOTH, ..holder }];
+        let system = FakeSystem::running(FakeDriver { holders, ..FakeDriver::default() });
+        assert_eq!(
+            run(&system, "status").out,
+            "Service   running\n\
+             Driver    1.2.3\n\
+             Protocol  1\n\
+             Sessions  1\n          \
+             session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
+        );
+        let status = run(&system, "status --json").json();
+        assert_eq!(status["service"], "running");
+        assert_eq!(
+            status["sessions"],
+            json!([{
+                "session": 3, "process": 12, "detached": true, "events": [
+                    {"id": 2, "name": "TotalIssues", "modes": "u", "processors": 2, "first_processor": 0},
+                    {"id": 6, "name": "BranchInstructions", "modes": "uk", "processors": 2, "first_processor": 0}
+                ]
+            }])
+        );
+    }
+
+    #[test]
+    fn an_interval_outside_the_range_is_told_with_the_one_in_force() {
+        let system = FakeSystem::running(FakeDriver::default());
+        assert_eq!(run(&system, "interval 2 100000").out, "TotalIssues: interval 100000, before 65536\n");
+        assert_eq!(
+            run(&system, "interval 2 10").out,
+            "TotalIssues: interval 4096, before 65536\n\
+             10 is out of the range from 4096 to 2147483647; 4096 is used\n"
+        );
+        assert_eq!(
+            run(&system, "interval 2 10 --json").json(),
+            json!({
+                "id": 2, "name": "TotalIssues", "requested": 10, "interval": 4096, "previous_interval": 65536,
+                "clamped": true, "minimum": 4096, "maximum": 2_147_483_647
+            })
+        );
+    }
+
+    #[test]
+    fn an_unknown_source_changes_nothing() {
+        let system = FakeSystem::running(FakeDriver::default());
+        for line in [
+            "query brunch",
+            "interval brunch 1",
+            "start 2 brunch",
+            "stop brunch",
+            "read brunch",
+            "stat -e brunch -- app",
+        ] {
+            assert_eq!(run(&system, line).failure().0, Exit::UnknownSource, "{line}");
+        }
+        for (code, _) in system.driver.asked.borrow().iter() {
+            assert!(matches!(code, Code::Hello | Code::ListSources), "{code:?}");
+        }
+    }
+}
+
+mod counting {
+    use super::*;
+
+    #[test]
+    fn start_names_each_event_once_and_passes_processors_and_modes_on() {
+        let system = FakeSystem::running(FakeDriver::default());
+        let started = run(&system, "start TotalIssues,2 6:u -C 0,2-3");
+        assert_eq!(
+            started.out,
+            "session 7 counts on processors 0,2-3: TotalIssues, BranchInstructions:u\n\
+             until: client stop TotalIssues BranchInstructions\n"
+        );
+        let [input] = &system.driver.inputs(Code::Start)[..] else { panic!() };
+        let words: Vec<u64> = input.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
+        assert_eq!((words[0], words[1], words[2..33].iter().sum::<u64>()), (1, 0b1101, 0), "detached, on 0, 2 and 3");
+        assert_eq!(words[33..], [2 | 3 << 32, 0, 6 | 1 << 32, 0]);
+        assert_eq!(
+            run(&system, "start 2 --json").json(),
+            json!({"session": 7, "events": [{"id": 2, "name": "TotalIssues", "modes": "uk"}]})
+        );
+    }
+
+    #[test]
+    fn a_refusal_to_start_tells_the_holders() {
+        let holders =
+            vec![Holder { session: 3, source: 2, modes: 3, process: 12, flags: 1, processors: 2, first_processor: 0 }];
+        let refuse = Some((Code::Start, Cause::NoFreeCounter, [4, 1]));
+        let system = FakeSystem::running(FakeDriver { holders, refuse, ..FakeDriver::default() });
+        let (exit, report) = run(&system, "start 6").failure();
+        assert_eq!(exit, Exit::NoFreeCounter);
+        assert_eq!(
+            report,
+            "error: no free counter for BranchInstructions on processor 0: all 4 are in use\n  \
+             held by: session 3 (process 12, detached): TotalIssues\n  \
+             try: client stop TotalIssues"
+        );
+    }
+
+    #[test]
+    fn more_events_than_a_session_takes_are_not_sent() {
+        let sources: Vec<_> = (0..65).map(|number| record(number, &format!("S{number}"), 0)).collect();
+        let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
+        let numbers: Vec<String> = (0..65).map(|number| number.to_string()).collect();
+        assert_eq!(run(&system, &format!("start {}", numbers.join(","))).failure().0, Exit::Usage);
+        assert!(system.driver.inputs(Code::Start).is_empty());
+    }
+
+    #[test]
+    fn read_shows_what_runs_and_changes_nothing() {
+        let system = two_processors();
+        for _ in 0..2 {
+            assert_eq!(
+                run(&system, "read TotalIssues -A").out,
+                "Source       CPU      Count  Per second  Seconds\n\
+                 -----------  ---  ---------  ----------  -------\n\
+                 TotalIssues    0  1,400,000   1,400,000    1.000\n\
+                 TotalIssues    1    600,000     600,000    1.000\n\
+                 TotalIssues  all  2,000,000   2,000,000    1.000\n"
+            );
+        }
+        let counts = run(&system, "read --json").json();
+        assert_eq!(counts["events"].as_array().unwrap().len(), 2);
+        assert_eq!(
+            counts["events"][1],
+            json!({
+                "session": 7, "id": 19, "name": "TotalCycles", "modes": "uk", "count": 1_000_000,
+                "enabled_seconds": 1.0, "per_second": 1_000_000.0, "processors": [
+                    {"processor": 0, "counter": 0, "count": 700_000, "enabled_seconds": 1.0, "per_second": 700_000.0},
+                    {"processor": 1, "counter": 0, "count": 300_000, "enabled_seconds": 1.0, "per_second": 300_000.0}
+                ]
+            })
+        );
+    }
+
+    #[test]
+    fn stop_stops_what_is_named_and_shows_its_last_counts() {
+        let system = two_processors();
+        let stopped = run(&system, "stop totalcycles --json").json();
+        assert_eq!(stopped["events"][0]["count"], 1_000_000);
+        assert_eq!(stopped["events"].as_array().unwrap().len(), 1);
+        assert_eq!(run(&system, "stop totalcycles").failure().0, Exit::NotRunning);
+        let rest = run(&system, "stop --all").out;
+        assert!(rest.contains("TotalIssues  0-1  2,000,000"), "{rest}");
+        let requests: Vec<_> = system
+            .driver
+            .inputs(Code::Stop)
+            .iter()
+            .map(|input| {
+                let StopRequest { session, source, .. } = StopRequest::read_from_bytes(input).unwrap();
+                (session, source)
+            })
+            .collect();
+        assert_eq!(requests, [(DETACHED, 0x13), (DETACHED, ALL_SOURCES)]);
+    }
+
+    #[test]
+    fn one_name_that_does_not_run_and_nothing_is_stopped() {
+        let system = two_processors();
+        let (exit, report) = run(&system, "stop 2 6 11").failure();
+        assert_eq!(exit, Exit::NotRunning);
+        assert!(
+            report.starts_with("error: BranchInstructions, BranchMispredictions are not running detached"),
+            "{report}"
+        );
+        assert!(system.driver.inputs(Code::Stop).is_empty());
+    }
+
+    #[test]
+    fn where_nothing_runs_stop_all_is_content_and_read_is_not() {
+        let refuse = Some((Code::Read, Cause::NoSuchSession, [DETACHED, 0]));
+        for refuse in [None, refuse] {
+            let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
+            assert_eq!(run(&system, "stop --all").out, "no source runs detached; nothing to stop\n");
+            assert_eq!(run(&system, "stop --all --json").json(), json!({"events": []}));
+            assert_eq!(run(&system, "read").failure().0, Exit::NotRunning);
+            assert_eq!(run(&system, "read 2").failure().0, Exit::NotRunning);
+        }
+    }
+
+    #[test]
+    fn last_counts_that_exceed_the_usual_buffer_come_whole() {
+        let counts: Vec<_> = (0..2000).map(|processor| count(2, processor, 1, SECOND)).collect();
+        let stopped = run(&with_counts(&counts), "stop --all --json").json();
+        assert_eq!(stopped["events"][0]["count"], 2000);
+    }
+}
+
+mod stat_ {
+    use super::*;
+
+    #[test]
+    fn it_counts_on_a_session_of_its_own_and_ends_with_the_code_of_the_command() {
+        let system = two_processors();
+        let ran = stat(&system, "-e TotalCycles,TotalIssues -C 0-1");
+        assert_eq!(ran.outcome.unwrap(), 3);
+        assert!(ran.out.is_empty(), "standard output is the command's");
+        let lines: Vec<&str> = ran.err.lines().collect();
+        assert_eq!(lines[1], format!(" Counts of processors 0-1, system wide, while '{EXIT_3} exit 3' ran:"));
+        assert_eq!(lines[3], "           1,000,000  TotalCycles               #    0.001 GHz per processor");
+        // Two instructions for each cycle.
+        assert_eq!(lines[4], "           2,000,000  TotalIssues               #    2.000 insn per cycle");
+        assert!(lines[6].ends_with(" seconds time elapsed"), "{}", ran.err);
+
+        let [start] = &system.driver.inputs(Code::Start)[..] else { panic!() };
+        assert_eq!(start[..4], [0; 4], "no flags: tied to the handle");
+        let [stop] = &system.driver.inputs(Code::Stop)[..] else { panic!() };
+        assert_eq!(StopRequest::read_from_bytes(stop).unwrap().session, 7);
+        assert_eq!(*system.done.borrow(), ["ignore interrupts"]);
+    }
+
+    #[test]
+    fn without_events_it_counts_the_usual_ones_as_far_as_there_are_counters() {
+        let system = two_processors();
+        assert_eq!(stat(&system, "").outcome.unwrap(), 3);
+        let [start] = &system.driver.inputs(Code::Start)[..] else { panic!() };
+        let sources: Vec<u8> = start[264..].chunks(16).map(|event| event[0]).collect();
+        assert_eq!(sources, [0x13, 2], "cycles and instructions on two counters");
+
+        let none = vec![record(0, "Time", 5), record(2, "TotalIssues", 1)];
+        let system = FakeSystem::running(FakeDriver { sources: none, ..FakeDriver::default() });
+        assert_eq!(stat(&system, "").failure().0, Exit::UnsupportedSource);
+    }
+
+    #[test]
+    fn json_is_one_object_with_counts_on_every_processor() {
+        let ran = stat(&two_processors(), "-e 0x13,2 --json -o -");
+        let mut stat = ran.json();
+        assert!(stat["elapsed_seconds"].as_f64().unwrap() > 0.0);
+        let total = stat["events"][1].clone();
+        assert_eq!(total["metric"], json!({"value": 2.0, "unit": "insn per cycle"}));
+        assert_eq!(total["processors"][1]["count"], 600_000);
+        let events = stat.as_object_mut().unwrap().remove("events").unwrap();
+        assert_eq!(events.as_array().unwrap().len(), 2);
+        stat.as_object_mut().unwrap().remove("elapsed_seconds");
+        let command: Vec<&str> = EXIT_3.split(' ').chain(["exit 3"]).collect();
+        assert_eq!(stat, json!({"command": command, "exit_code": 3, "processors": [0, 1]}));
+    }
+
+    #[test]
+    fn csv_has_the_fields_that_the_help_names() {
+        assert_eq!(
+            stat(&two_processors(), "-e 0x13,2 --csv").err,
+            "1000000,,TotalCycles,1000000000,100.00,0.001,GHz per processor\n\
+             2000000,,TotalIssues,1000000000,100.00,2.000,insn per cycle\n"
+        );
+        assert_eq!(
+            stat(&two_processors(), "-e 2 --csv -A").err.lines().take(2).collect::<Vec<_>>(),
+            ["CPU0,1400000,,TotalIssues,1000000000,100.00,,", "CPU1,600000,,TotalIssues,1000000000,100.00,,"]
+        );
+    }
+
+    #[test]
+    fn by_processor_it_shows_a_row_for_each() {
+        let text = stat(&two_processors(), "-e 2,0x13 -A").err;
+        assert!(
+            text.contains("CPU0               1,400,000  TotalIssues\nCPU1                 600,000  TotalIssues\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_command_that_does_not_run_leaves_nothing_counting() {
+        let system = two_processors();
+        let (exit, report) = run(&system, "stat -e 2 -- no-such-command-anywhere").failure();
+        assert_eq!(exit, Exit::Command);
+        assert!(
+            report.starts_with("error: the command no-such-command-anywhere could not be run\n  because: "),
+            "{report}"
+        );
+        assert_eq!(system.driver.inputs(Code::Stop).len(), 1);
+    }
+
+    #[test]
+    fn counts_go_to_the_file_that_is_named_and_a_file_that_cannot_be_is_told_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("counts.csv");
+        let ran = stat(&two_processors(), &format!("-e 2 --csv -o {}", path.display()));
+        assert!(ran.out.is_empty() && ran.err.is_empty());
+        assert!(fs::read_to_string(&path).unwrap().starts_with("2000000,,TotalIssues,"));
+
+        let system = two_processors();
+        let ran = stat(&system, &format!("-e 2 -o {}", folder.path().join("no").join("where").display()));
+        assert_eq!(ran.failure().0, Exit::Failure);
+        assert!(system.driver.inputs(Code::Start).is_empty());
+    }
+}
+
+mod installing {
+    use super::*;
+
+    struct Machine {
+        system: FakeSystem,
+        folder: tempfile::TempDir,
+    }
+
+    impl Machine {
+        fn new(service: Option<ServiceState>) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("new.sys"), "new").unwrap();
+            let path = folder.path().join("halprof.sys");
+            let system = FakeSystem { path, ..FakeSystem::running(FakeDriver::default()) };
+            system.service.set(service);
+            Self { system, folder }
+        }
+
+        fn install(&self, options: &[&str]) -> Run {
+            let file = self.folder.path().join("new.sys");
+            let words = ["install", "--driver", file.to_str().unwrap()];
+            self.system.done.borrow_mut().clear();
+            run_words(&self.system, &[&words, options].concat())
+        }
+
+        fn done(&self) -> Vec<&'static str> {
+            self.system.done.borrow().clone()
+        }
+
+        fn installed(&self) -> Option<String> {
+            fs::read_to_string(&self.system.path).ok()
+        }
+    }
+
+    #[test]
+    fn installing_twice_is_installing_once() {
+        let machine = Machine::new(None);
+        assert!(machine.install(&[]).outcome.is_ok());
+        assert_eq!(machine.done(), ["register", "start"]);
+        assert_eq!(machine.installed().as_deref(), Some("new"));
+        let again = machine.install(&[]);
+        assert_eq!(again.out, "already installed, with the same file, and running\n");
+        assert_eq!(machine.done(), ["register"]);
+    }
+
+    #[test]
+    fn another_file_replaces_the_one_that_runs() {
+        let machine = Machine::new(Some(ServiceState::Running));
+        fs::write(&machine.system.path, "old").unwrap();
+        assert!(machine.install(&[]).outcome.is_ok());
+        assert_eq!(machine.done(), ["stop", "register", "start"]);
+        assert_eq!(machine.installed().as_deref(), Some("new"));
+    }
+
+    #[test]
+    fn a_stopped_service_with_the_same_file_is_started_unless_told_not_to() {
+        let machine = Machine::new(Some(ServiceState::Stopped));
+        fs::write(&machine.system.path, "new").unwrap();
+        assert_eq!(machine.install(&["--no-start"]).out, "already installed, with the same file\n");
+        assert_eq!(machine.done(), ["register"]);
+        assert!(machine.install(&[]).outcome.is_ok());
+        assert_eq!(machine.done(), ["register", "start"]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_changes_nothing() {
+        let machine = Machine::new(None);
+        fs::remove_file(machine.folder.path().join("new.sys")).unwrap();
+        let (exit, report) = machine.install(&[]).failure();
+        assert_eq!(exit, Exit::DriverFile);
+        assert!(report.contains("client install --driver PATH"), "{report}");
+        assert!(machine.done().is_empty());
+    }
+
+    #[test]
+    fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
+        let holder =
+            Holder { session: 3, source: 2, modes: 3, process: 12, flags: 0, processors: 2, first_processor: 0 };
+        let holders = vec![holder, Holder { session: 4, flags: 1, ..holder }];
+        let mut machine = Machine::new(Some(ServiceState::Running));
+        machine.system.busy = true;
+        machine.system.driver = Rc::new(FakeDriver { holders, ..FakeDriver::default() });
+        fs::write(&machine.system.path, "old").unwrap();
+        let (exit, report) = machine.install(&[]).failure();
+        assert_eq!(exit, Exit::Busy);
+        assert!(report.contains("held by: session 3 (process 12): TotalIssues\n  try"), "{report}");
+
+        machine.system.service.set(Some(ServiceState::Running));
+        assert_eq!(run(&machine.system, "uninstall").failure().0, Exit::Busy);
+        assert_eq!(machine.installed().as_deref(), Some("old"));
+    }
+
+    #[test]
+    fn uninstalling_twice_is_uninstalling_once() {
+        let machine = Machine::new(None);
+        assert!(machine.install(&[]).outcome.is_ok());
+        assert!(run(&machine.system, "uninstall").outcome.is_ok());
+        assert_eq!((machine.system.service.get(), machine.installed()), (None, None));
+        assert_eq!(run(&machine.system, "uninstall").out, "not installed; nothing to do\n");
+    }
+
+    #[test]
+    fn what_windows_refuses_has_its_own_code() {
+        for (code, exit) in [
+            (win32::ERROR_ACCESS_DENIED, Exit::Denied),
+            (win32::ERROR_SERVICE_MARKED_FOR_DELETE, Exit::Busy),
+            (win32::ERROR_INVALID_IMAGE_HASH, Exit::DriverFile),
+            (win32::ERROR_BAD_EXE_FORMAT, Exit::DriverFile),
+            (win32::ERROR_DRIVER_BLOCKED, Exit::DriverFile),
+            (1, Exit::Failure),
+        ] {
+            let mut machine = Machine::new(None);
+            machine.system.failure = Some(code);
+            assert_eq!(machine.install(&[]).failure().0, exit, "{code}");
+        }
+    }
+}
+
+/// Every verb that listens to the driver.
+const LISTENERS: [&str; 12] = [
+    "status",
+    "info",
+    "list --all",
+    "query 2",
+    "interval 2 5000",
+    "start 2",
+    "stop 2",
+    "stop --all",
+    "read -A",
+    "read --json",
+    "list --json",
+    "stat -e 2 -- no-such-command-anywhere",
+];
+
+fn header() -> impl Strategy<Value = ReplyHeader> {
+    let small = || prop_oneof![0_u32..20, any::<u32>()];
+    let mostly_zero = || prop_oneof![4 => Just(0_u32), 1 => 0_u32..20, 1 => any::<u32>()];
+    let detail = || prop_oneof![0_u64..20, any::<u64>()];
+    (mostly_zero(), mostly_zero(), small(), small(), [detail(), detail()], small(), small()).prop_map(
+        |(status, cause, source, processor, detail, count, total)| ReplyHeader {
+            status,
+            cause,
+            source,
+            processor,
+            detail,
+            count,
+            total,
+            ..ReplyHeader::new_zeroed()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_driver_answers_the_client_ends_in_order(
+        head in header(),
+        body in prop::collection::vec(any::<u8>(), 0..800),
+        cut in prop_oneof![4 => Just(usize::MAX), 1 => 0_usize..100],
+        extra in prop_oneof![4 => Just(0_usize), 1 => any::<usize>()],
+    ) {
+        let mut bytes = [head.as_bytes(), &body].concat();
+        bytes.truncate(cut);
+        let length = bytes.len().saturating_add(extra);
+        // Once with nonsense from the first answer on, once after versions have been agreed on.
+        let hello = protocol::HelloReply { protocol: protocol::PROTOCOL_VERSION, ..protocol::HelloReply::new_zeroed() };
+        let (_, fields) = hello.as_bytes().split_at(size_of::<ReplyHeader>());
+        let polite = [head.as_bytes(), fields, &body].concat();
+        for raw in [(bytes, length), (polite.clone(), polite.len())] {
+            let system = FakeSystem::running(FakeDriver { raw: Some(raw), sources: sources(), ..FakeDriver::default() });
+            for line in LISTENERS {
+                let run = run(&system, line);
+                if let Err(error) = run.outcome {
+                    prop_assert!(error.report().starts_with("error: "));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `uninstall`: nothing is left of the driver; again and again with the same outcome.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use super::{Context, service};
+use crate::error::Error;
+use crate::system::{SERVICE, service_error};
+
+pub fn run(context: &mut Context) -> Result<(), Error> {
+    let system = context.system;
+    let path = system.driver_path().map_err(|cause| Error::Directory { cause })?;
+    let mut done = false;
+    if service::state(system)?.is_some() {
+        if service::stop(system)? {
+            context.say(&format!("service {SERVICE} stopped"))?;
+        }
+        system.delete().map_err(|error| service_error("delete", error))?;
+        context.say(&format!("service {SERVICE} deleted"))?;
+        done = true;
+    }
+    match fs::remove_file(&path) {
+        Ok(()) => {
+            context.say(&format!("removed {}", path.display()))?;
+            done = true;
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(cause) => return Err(Error::DriverFile { action: "remove", path, cause }),
+    }
+    if done { Ok(()) } else { context.say("not installed; nothing to do") }
+}

@@ -1,0 +1,164 @@
+//! The service that loads the driver.
+
+#![expect(unsafe_code, reason = "calls to Windows")]
+
+use std::io;
+use std::ptr::{null, null_mut};
+
+use windows_sys::Win32::Foundation::ERROR_SERVICE_DOES_NOT_EXIST;
+use windows_sys::Win32::Storage::FileSystem::DELETE;
+use windows_sys::Win32::System::Services::{
+    ChangeServiceConfigW, CloseServiceHandle, ControlService, CreateServiceW, DeleteService, OpenSCManagerW,
+    OpenServiceW, QueryServiceStatus, SC_HANDLE, SC_MANAGER_CONNECT, SC_MANAGER_CREATE_SERVICE, SERVICE_CHANGE_CONFIG,
+    SERVICE_CONTROL_STOP, SERVICE_DEMAND_START, SERVICE_ERROR_NORMAL, SERVICE_KERNEL_DRIVER, SERVICE_QUERY_STATUS,
+    SERVICE_RUNNING, SERVICE_START, SERVICE_START_PENDING, SERVICE_STATUS, SERVICE_STOP, SERVICE_STOPPED,
+    StartServiceW,
+};
+
+use super::{succeeded, wide};
+use crate::system::{SERVICE, ServiceState};
+
+const DISPLAY_NAME: &str = "halprof: hardware performance counter profiling";
+
+/// Where drivers without hardware of their own belong.
+const LOAD_ORDER_GROUP: &str = "Extended Base";
+
+/// As the kernel, which loads the file, names its place.
+const IMAGE_PATH: &str = "\\SystemRoot\\System32\\drivers\\halprof.sys";
+
+/// A handle of the service control manager.
+struct Handle(SC_HANDLE);
+
+impl Handle {
+    fn new(handle: SC_HANDLE) -> io::Result<Self> {
+        if handle.is_null() { Err(io::Error::last_os_error()) } else { Ok(Self(handle)) }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: `new` let no null in, and nobody else closes it. A failure leaves nothing to be done.
+        unsafe { CloseServiceHandle(self.0) };
+    }
+}
+
+fn manager(access: u32) -> io::Result<Handle> {
+    // SAFETY: null names mean this machine and the active database.
+    Handle::new(unsafe { OpenSCManagerW(null(), null(), access) })
+}
+
+/// Opens the service; `None` when there is none.
+fn find(access: u32) -> io::Result<Option<Handle>> {
+    let (manager, name) = (manager(SC_MANAGER_CONNECT)?, wide(SERVICE));
+    // SAFETY: the manager is open, and the name ends with a zero and outlives the call.
+    match Handle::new(unsafe { OpenServiceW(manager.0, name.as_ptr(), access) }) {
+        Ok(service) => Ok(Some(service)),
+        Err(error) if error.raw_os_error() == Some(ERROR_SERVICE_DOES_NOT_EXIST.cast_signed()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the service, which has to be there.
+fn open(access: u32) -> io::Result<Handle> {
+    find(access)?.ok_or_else(|| io::Error::from_raw_os_error(ERROR_SERVICE_DOES_NOT_EXIST.cast_signed()))
+}
+
+const NO_STATUS: SERVICE_STATUS = SERVICE_STATUS {
+    dwServiceType: 0,
+    dwCurrentState: 0,
+    dwControlsAccepted: 0,
+    dwWin32ExitCode: 0,
+    dwServiceSpecificExitCode: 0,
+    dwCheckPoint: 0,
+    dwWaitHint: 0,
+};
+
+/// Its state; `None` when there is none.
+pub fn state() -> io::Result<Option<ServiceState>> {
+    let Some(service) = find(SERVICE_QUERY_STATUS)? else { return Ok(None) };
+    let mut status = NO_STATUS;
+    // SAFETY: the service is open for this, and `status` outlives the call.
+    succeeded(unsafe { QueryServiceStatus(service.0, &raw mut status) })?;
+    Ok(Some(match status.dwCurrentState {
+        SERVICE_STOPPED => ServiceState::Stopped,
+        SERVICE_RUNNING => ServiceState::Running,
+        SERVICE_START_PENDING => ServiceState::Starting,
+        _ => ServiceState::Stopping,
+    }))
+}
+
+/// Creates it, or sets what it should be; says whether it is new.
+pub fn register() -> io::Result<bool> {
+    match find(SERVICE_CHANGE_CONFIG)? {
+        Some(service) => configure(&service).map(|()| false),
+        None => create().map(|()| true),
+    }
+}
+
+fn create() -> io::Result<()> {
+    let manager = manager(SC_MANAGER_CREATE_SERVICE)?;
+    let (name, display, path, group) = (wide(SERVICE), wide(DISPLAY_NAME), wide(IMAGE_PATH), wide(LOAD_ORDER_GROUP));
+    // SAFETY: the manager is open for this, every text ends with a zero and outlives the call, and what is null
+    // may be: no tag, no dependencies, the account and password that drivers do not have.
+    let service = unsafe {
+        CreateServiceW(
+            manager.0,
+            name.as_ptr(),
+            display.as_ptr(),
+            SERVICE_QUERY_STATUS,
+            SERVICE_KERNEL_DRIVER,
+            SERVICE_DEMAND_START,
+            SERVICE_ERROR_NORMAL,
+            path.as_ptr(),
+            group.as_ptr(),
+            null_mut(),
+            null(),
+            null(),
+            null(),
+        )
+    };
+    Handle::new(service).map(drop)
+}
+
+fn configure(service: &Handle) -> io::Result<()> {
+    let (display, path, group) = (wide(DISPLAY_NAME), wide(IMAGE_PATH), wide(LOAD_ORDER_GROUP));
+    // SAFETY: the service is open for this, every text ends with a zero and outlives the call, and what is null
+    // stays as it is.
+    succeeded(unsafe {
+        ChangeServiceConfigW(
+            service.0,
+            SERVICE_KERNEL_DRIVER,
+            SERVICE_DEMAND_START,
+            SERVICE_ERROR_NORMAL,
+            path.as_ptr(),
+            group.as_ptr(),
+            null_mut(),
+            null(),
+            null(),
+            null(),
+            display.as_ptr(),
+        )
+    })
+}
+
+/// Starts it.
+pub fn start() -> io::Result<()> {
+    let service = open(SERVICE_START)?;
+    // SAFETY: the service is open for this; no arguments are passed.
+    succeeded(unsafe { StartServiceW(service.0, 0, null()) })
+}
+
+/// Asks it to stop.
+pub fn stop() -> io::Result<()> {
+    let service = open(SERVICE_STOP)?;
+    let mut status = NO_STATUS;
+    // SAFETY: the service is open for this, and `status` outlives the call.
+    succeeded(unsafe { ControlService(service.0, SERVICE_CONTROL_STOP, &raw mut status) })
+}
+
+/// Deletes it; it is gone when the last handle is closed.
+pub fn delete() -> io::Result<()> {
+    let service = open(DELETE)?;
+    // SAFETY: the service is open for this.
+    succeeded(unsafe { DeleteService(service.0) })
+}

@@ -1,0 +1,316 @@
+//! Sessions: counts are the model's own, on every processor; what starts ends; nothing is left behind.
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::collections::BTreeMap;
+
+use engine::Engine;
+use model::{Mode, Selected};
+use native_lab::{Board, Client};
+use proptest::prelude::*;
+use protocol::{Cause, Code, CountRecord, Holder, ProcessorSet, flags, modes};
+
+const PROCESSORS: u32 = 3;
+
+fn engine(board: &Board) -> Engine<&Board> {
+    Engine::new(board, [0; 4]).unwrap()
+}
+
+fn set(numbers: &[u32]) -> ProcessorSet {
+    let mut set = ProcessorSet::EMPTY;
+    for number in numbers {
+        assert!(set.insert(*number));
+    }
+    set
+}
+
+/// What `work` does of an event, on a processor.
+fn events(selected: Selected, processor: u32) -> u64 {
+    10_000 * (u64::from(processor) + 1) + u64::from(selected.event)
+}
+
+fn work(board: &Board) {
+    for processor in 0..PROCESSORS {
+        board.run(processor, Mode::User, &|selected| events(selected, processor));
+        board.run(processor, Mode::Kernel, &|selected| 2 * events(selected, processor));
+    }
+}
+
+fn nothing_counts(board: &Board) -> bool {
+    board.all().all(|cpu| cpu.model().enabled_counters().is_empty())
+}
+
+#[test]
+fn a_session_counts_on_every_processor_what_the_model_counted() {
+    for (name, sources) in [("amd-legacy", [2, 6, 8, 11]), ("intel-v1", [2, 6, 10, 11]), ("intel-v2", [2, 6, 10, 11])] {
+        let board = Board::named(name, PROCESSORS);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = client.started(&mut engine, 0, &sources);
+        board.pass(500);
+        work(&board);
+        let read = client.read(&mut engine, session);
+        work(&board);
+        let last: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
+        assert_eq!((read.len(), last.len()), (12, 12), "{name}");
+        for (read, last) in read.iter().zip(&last) {
+            let ledger = board.counted(read.processor, read.counter);
+            assert_eq!((last.count, read.count), (ledger, ledger / 2), "{name} {read:?}");
+            assert_eq!(read.enabled, 500);
+        }
+        assert!(nothing_counts(&board), "{name}");
+    }
+}
+
+#[test]
+fn a_session_runs_on_its_own_processors_only() {
+    let board = Board::named("amd-legacy", PROCESSORS);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let header = client.start(&mut engine, 0, set(&[0, 2]), &[(2, modes::BOTH)]).header();
+    let [session, _] = header.detail;
+    assert_eq!(board.processor(1).model().enabled_counters(), []);
+    work(&board);
+    let counts = client.read(&mut engine, session);
+    let counts: Vec<_> = counts.iter().map(|record| (record.processor, record.count)).collect();
+    assert_eq!(counts, [(0, 3 * 10_192), (2, 3 * 30_192)]);
+}
+
+#[test]
+fn user_and_kernel_add_up_to_both() {
+    let board = Board::named("intel-v1", PROCESSORS);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let wanted = [(2, modes::USER), (2, modes::KERNEL), (2, modes::BOTH)];
+    let [session, _] = client.start(&mut engine, 0, ProcessorSet::EMPTY, &wanted).header().detail;
+    work(&board);
+    for of_processor in client.read(&mut engine, session).chunks(3) {
+        let [user, kernel, both] = of_processor else { panic!("three events") };
+        assert_eq!(2 * user.count, kernel.count);
+        assert_eq!(user.count + kernel.count, both.count);
+    }
+}
+
+#[test]
+fn closing_a_handle_stops_its_sessions_and_no_others_and_closing_again_changes_nothing() {
+    let board = Board::named("amd-legacy", PROCESSORS);
+    let mut engine = engine(&board);
+    let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10 + u32::try_from(handle).unwrap()));
+    first.started(&mut engine, 0, &[2, 6]);
+    first.started(&mut engine, flags::DETACHED, &[8]);
+    let kept = second.started(&mut engine, 0, &[11]);
+    for _ in 0..2 {
+        engine.close(first.0);
+        let holders: Vec<Holder> = second.tell(&mut engine, Code::Holders);
+        let holders: Vec<_> = holders.iter().map(|holder| (holder.source, holder.process, holder.flags)).collect();
+        assert_eq!(holders, [(8, 11, flags::DETACHED), (11, 12, 0)]);
+    }
+    work(&board);
+    assert_eq!(second.read(&mut engine, kept).len(), PROCESSORS as usize);
+    second.started(&mut engine, 0, &[2, 6]); // the first client's counters are free again
+    engine.close(second.0);
+    assert!(!nothing_counts(&board), "the detached session goes on");
+    let third = Client::open(&mut engine, 3, 13);
+    let last: Vec<CountRecord> = third.stop(&mut engine, 0, Some(8)).records();
+    assert_eq!(last.len(), PROCESSORS as usize);
+    assert!(nothing_counts(&board));
+}
+
+#[test]
+fn no_client_reaches_a_session_of_another() {
+    let board = Board::named("amd-legacy", PROCESSORS);
+    let mut engine = engine(&board);
+    let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10));
+    let session = first.started(&mut engine, 0, &[2]);
+    assert_eq!(second.stop(&mut engine, session, None).header().cause, Cause::NoSuchSession as u32);
+    assert_eq!(second.stop(&mut engine, 0, None).records::<CountRecord>(), []);
+    assert_eq!(second.read(&mut engine, session), []);
+    assert!(!nothing_counts(&board));
+}
+
+#[test]
+fn a_source_of_a_session_stops_alone_and_the_session_ends_with_its_last() {
+    let board = Board::named("intel-v2", PROCESSORS);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    client.started(&mut engine, flags::DETACHED, &[2, 6, 11]);
+    for left in [2, 1, 0] {
+        work(&board);
+        let source = [2, 6, 11][2 - left];
+        let last: Vec<CountRecord> = client.stop(&mut engine, 0, Some(source)).records();
+        assert!(last.iter().all(|record| record.source == source) && last.len() == 3);
+        assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders).len(), left);
+        for cpu in board.all() {
+            assert_eq!(cpu.model().enabled_counters().len(), left);
+        }
+    }
+}
+
+#[test]
+fn a_refusal_for_want_of_counters_names_who_has_them_and_takes_none() {
+    let board = Board::named("amd-legacy", PROCESSORS);
+    let mut engine = engine(&board);
+    let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 100 + u32::try_from(handle).unwrap()));
+    first.start(&mut engine, 0, set(&[1]), &[(2, modes::BOTH), (6, modes::USER), (8, modes::BOTH)]);
+    let answer = second.start(&mut engine, 0, ProcessorSet::EMPTY, &[(11, modes::BOTH), (9, modes::BOTH)]);
+    let header = answer.header();
+    assert_eq!((header.cause, header.source, header.processor), (Cause::NoFreeCounter as u32, 9, 1));
+    assert_eq!(header.detail, [4, 2]);
+    let holders: Vec<Holder> = answer.records();
+    let holders: Vec<_> = holders.iter().map(|holder| (holder.source, holder.modes, holder.process)).collect();
+    assert_eq!(holders, [(2, modes::BOTH, 101), (6, modes::USER, 101), (8, modes::BOTH, 101)]);
+    assert_eq!(board.processor(0).model().enabled_counters(), []);
+    let others = second.start(&mut engine, 0, set(&[0, 2]), &[(2, modes::BOTH); 4]);
+    assert_eq!(others.header().status, 0, "the other processors were not touched");
+}
+
+#[test]
+fn shutting_down_stops_everything() {
+    for name in ["amd-legacy", "intel-v1", "intel-v2"] {
+        let board = Board::named(name, PROCESSORS);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        client.started(&mut engine, 0, &[2]);
+        client.started(&mut engine, flags::DETACHED, &[6]);
+        engine.shut_down();
+        assert!(nothing_counts(&board));
+        engine.shut_down();
+    }
+}
+
+/// What a client may do next.
+#[derive(Debug, Clone)]
+enum Step {
+    Start { client: usize, detached: bool, sources: Vec<u32>, processors: Vec<u32>, modes: u32 },
+    Stop { session: usize, source: Option<u32> },
+    Work,
+    Read { session: usize },
+    Close { client: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let source = prop::sample::select(vec![2_u32, 6, 10, 11, 19, 8]);
+    prop_oneof![
+        (
+            0..3_usize,
+            any::<bool>(),
+            prop::collection::vec(source.clone(), 1..4),
+            prop::collection::vec(0..PROCESSORS, 0..3),
+            1..=3_u32
+        )
+            .prop_map(|(client, detached, sources, processors, modes)| Step::Start {
+                client,
+                detached,
+                sources,
+                processors,
+                modes
+            }),
+        (0..6_usize, prop::option::of(source)).prop_map(|(session, source)| Step::Stop { session, source }),
+        Just(Step::Work),
+        Just(Step::Work),
+        (0..6_usize).prop_map(|session| Step::Read { session }),
+        (0..3_usize).prop_map(|client| Step::Close { client }),
+    ]
+}
+
+/// What the test expects of a running event: by its session, processor, source and modes.
+type Key = (u64, u32, u32, u32);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn counts_are_what_happened_while_an_event_ran(
+        name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2"]),
+        steps in prop::collection::vec(step(), 1..40),
+    ) {
+        let board = Board::named(name, PROCESSORS);
+        let mut engine = engine(&board);
+        let mut clients: Vec<_> = (0..3).map(|handle| Client::open(&mut engine, handle, 10)).collect();
+        let mut sessions: Vec<(u64, Client, bool)> = Vec::new();
+        // How often `work` ran since each event's start, for a test that keeps its own books.
+        let mut running: BTreeMap<Key, (u64, usize)> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Start { client, detached, sources, processors, modes } => {
+                    let wanted: Vec<_> = sources.iter().map(|source| (*source, modes)).collect();
+                    let flags = u32::from(detached);
+                    let header = clients[client].start(&mut engine, flags, set(&processors), &wanted).header();
+                    if header.status == 0 {
+                        let [session, _] = header.detail;
+                        sessions.push((session, clients[client], detached));
+                        let on: Vec<_> = if processors.is_empty() { (0..PROCESSORS).collect() } else { processors };
+                        for processor in on {
+                            for source in &sources {
+                                let times = sources.iter().filter(|other| *other == source).count();
+                                running.insert((session, processor, *source, modes), (0, times));
+                            }
+                        }
+                    }
+                }
+                Step::Stop { session, source } => {
+                    let Some((session, client, _)) = sessions.get(session).copied() else { continue };
+                    let records: Vec<CountRecord> = client.stop(&mut engine, session, source).records();
+                    check(name, &records, &running)?;
+                    running.retain(|key, _| key.0 != session || source.is_some_and(|source| source != key.2));
+                }
+                Step::Work => {
+                    work(&board);
+                    for (times, _) in running.values_mut() {
+                        *times += 1;
+                    }
+                }
+                Step::Read { session } => {
+                    let Some((session, client, _)) = sessions.get(session).copied() else { continue };
+                    check(name, &client.read(&mut engine, session), &running)?;
+                }
+                Step::Close { client } => {
+                    let closed = clients[client];
+                    engine.close(closed.0);
+                    for (session, ..) in sessions.iter().filter(|(_, owner, detached)| owner.0 == closed.0 && !detached) {
+                        running.retain(|key, _| key.0 != *session);
+                    }
+                    sessions.retain(|(_, owner, detached)| owner.0 != closed.0 || *detached);
+                    clients[client] = Client::open(&mut engine, closed.0.0, 10);
+                    // whoever is left may reach what is detached
+                    for (_, owner, _) in &mut sessions {
+                        if owner.0 == closed.0 { *owner = clients[client]; }
+                    }
+                }
+            }
+            let counting: usize = board.all().map(|cpu| cpu.model().enabled_counters().len()).sum();
+            prop_assert_eq!(counting, running.values().map(|(_, events)| events).sum::<usize>());
+        }
+        engine.shut_down();
+        prop_assert!(nothing_counts(&board));
+    }
+}
+
+/// Event select of a source, from the seeds.
+fn event(name: &str, source: u32) -> u64 {
+    match (name, source) {
+        (_, 2) => 0xC0,
+        ("amd-legacy", 6) => 0xC2,
+        ("amd-legacy", 8) => 0x41,
+        ("amd-legacy", 11) => 0xC3,
+        (_, 6) => 0xC4,
+        (_, 10) => 0x2E,
+        (_, 11) => 0xC5,
+        (_, 19) => 0x3C,
+        _ => panic!("{source} runs on {name}"),
+    }
+}
+
+fn check(name: &str, records: &[CountRecord], running: &BTreeMap<Key, (u64, usize)>) -> Result<(), TestCaseError> {
+    for record in records {
+        let key = (record.session, record.processor, record.source, record.modes);
+        let Some((times, _)) = running.get(&key) else {
+            return Err(TestCaseError::fail(format!("{record:?} does not run")));
+        };
+        let of_modes = u64::from(record.modes); // user once, kernel twice
+        let event = event(name, record.source);
+        let per_time = of_modes * (10_000 * u64::from(record.processor + 1) + event);
+        prop_assert_eq!(record.count, times * per_time, "{:?}", record);
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Real and made-up processors, each from the choice of its interface to counts that are right.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use model::{Mode, Selected};
+use native_lab::{Board, ModelCpu};
+use processors::Identity;
+use profile::state::{CounterSet, CounterState};
+use profile::{Hal, Kind, ProfileInterface, Source, Support};
+
+/// Events of which no two kinds happen equally often.
+fn work(selected: Selected) -> u64 {
+    1 + u64::from(selected.event) * 1_000 + u64::from(selected.umask)
+}
+
+fn hal(board: &Board) -> Hal {
+    Hal::new(board.processor(0), 1).unwrap()
+}
+
+fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> CounterSet {
+    hal.initialize(cpu, 0);
+    let counters = sources.iter().map(|source| {
+        let event = hal.startable(*source).unwrap();
+        let state = CounterState::FREE.with_event(event).with_owner(1).with_user(true).with_kernel(true);
+        hal.reserve(0, state).unwrap()
+    });
+    let counters = counters.collect();
+    hal.start(cpu, 0, counters);
+    counters
+}
+
+#[test]
+fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
+    for Identity { name, expected, .. } in processors::all() {
+        let board = Board::named(name, 1);
+        let hal = hal(&board);
+        let (selection, interface) = (hal.selection(), hal.interface());
+        let outcome = (selection.windows10.name(), selection.interface.name());
+        assert_eq!(outcome, (expected.windows10, expected.interface), "{name}: {}", expected.why);
+        assert_eq!((interface.counters(), interface.width()), (expected.counters, expected.width), "{name}");
+        assert_eq!(hal.state_bytes(), 8 * usize::from(expected.counters), "{name}");
+        if selection.interface == Kind::Emon {
+            let supported = hal.source_list().filter(|source| source.support == Support::Supported);
+            let supported: Vec<u32> = supported.map(|source| source.source.source.0).collect();
+            assert_eq!(supported, expected.supported, "{name}");
+        }
+    }
+}
+
+/// Identities whose leaves promise counters that the machine does not have: AMD's four have no CPUID bit.
+fn has_pmu(board: &Board) -> bool {
+    let selection = hal(board).selection();
+    selection.interface != Kind::Default && {
+        let select0 = if selection.interface == Kind::Amd64 { 0xC001_0000 } else { 0x186 };
+        board.processor(0).model().rdmsr(select0).is_ok()
+    }
+}
+
+#[test]
+fn every_supported_source_counts_what_the_model_counted_and_stops() {
+    let mut ran = 0;
+    for identity in processors::all().iter().filter(|identity| has_pmu(&Board::new(identity, 1))) {
+        let board = Board::new(identity, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        let supported = hal.source_list().filter(|source| source.support == Support::Supported);
+        let supported: Vec<Source> = supported.map(|source| source.source.source).collect();
+        assert!(!supported.is_empty(), "{}", identity.name);
+        for sources in supported.chunks(usize::from(hal.interface().counters())) {
+            cpu.model().clear_ledger();
+            let counters = started(&hal, cpu, sources);
+            board.run(0, Mode::User, &work);
+            board.run(0, Mode::Kernel, &work);
+            hal.stop(cpu, 0, counters);
+            assert_eq!(cpu.model().enabled_counters(), [], "{}: stopped", identity.name);
+            board.run(0, Mode::User, &work);
+            for (counter, source) in counters.iter().zip(sources) {
+                let count = hal.count(cpu, counter);
+                let select = hal.source_information(*source).unwrap().source.select;
+                let events = 2 * (1 + u64::from(select & 0xFF) * 1_000 + u64::from(select >> 8 & 0xFF));
+                assert_eq!((count, board.counted(0, counter.into())), (events, events), "{} {source}", identity.name);
+            }
+            hal.free(0, counters);
+            hal.release(cpu, 0);
+            ran += sources.len();
+        }
+    }
+    assert!(ran > 176, "{ran}");
+}
+
+#[test]
+fn initialization_and_release_leave_every_select_register_clear() {
+    for (name, select0) in [("amd-legacy", 0xC001_0000), ("intel-v1", 0x186), ("intel-v2", 0x186)] {
+        let board = Board::named(name, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        let selects = || (0..4).map(|index| cpu.model().rdmsr(select0 + index).unwrap()).collect::<Vec<_>>();
+        for index in 0..4 {
+            cpu.model().wrmsr(select0 + index, 0x0043_003C).unwrap();
+        }
+        hal.initialize(cpu, 0);
+        assert_eq!(selects(), [0; 4], "{name}");
+        let sources: Vec<_> = [2, 6].map(Source).to_vec();
+        let counters = started(&hal, cpu, &sources);
+        assert_ne!(selects(), [0; 4], "{name}");
+        hal.stop(cpu, 0, counters);
+        hal.release(cpu, 0);
+        assert_eq!(selects(), [0; 4], "{name}");
+    }
+}
+
+#[test]
+fn release_puts_the_global_control_register_back() {
+    let board = Board::named("intel-v2", 1);
+    let (hal, cpu) = (hal(&board), board.processor(0));
+    for found in [0, 1, 0xF, 0x7_0000_000F] {
+        cpu.model().wrmsr(0x38F, found).unwrap();
+        let counters = started(&hal, cpu, &[Source(2)]);
+        hal.stop(cpu, 0, counters);
+        hal.free(0, counters);
+        hal.release(cpu, 0);
+        assert_eq!(cpu.model().rdmsr(0x38F), Ok(found));
+    }
+}
+
+#[test]
+fn modes_are_counted_apart() {
+    for name in ["amd-legacy", "intel-v1", "intel-v2"] {
+        let board = Board::named(name, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        hal.initialize(cpu, 0);
+        let event = hal.startable(Source(2)).unwrap();
+        let base = CounterState::FREE.with_event(event).with_owner(1);
+        let [user, kernel] = [base.with_user(true), base.with_kernel(true)].map(|state| hal.reserve(0, state).unwrap());
+        hal.start(cpu, 0, [user, kernel].into_iter().collect());
+        board.run(0, Mode::User, &|_| 30);
+        board.run(0, Mode::Kernel, &|_| 7);
+        assert_eq!([user, kernel].map(|counter| hal.count(cpu, counter)), [30, 7], "{name}");
+    }
+}
+
+#[test]
+fn a_counter_started_beside_others_leaves_them_undisturbed() {
+    for name in ["amd-legacy", "intel-v1", "intel-v2"] {
+        let board = Board::named(name, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        hal.initialize(cpu, 0);
+        let event = hal.startable(Source(2)).unwrap();
+        let reserve = |owner| {
+            let state = CounterState::FREE.with_event(event).with_owner(owner).with_user(true);
+            CounterSet::NONE.with(hal.reserve(0, state).unwrap())
+        };
+        let (first, second) = (reserve(1), reserve(2));
+        let run = || board.run(0, Mode::User, &|_| 100);
+        hal.start(cpu, 0, first);
+        run();
+        hal.start(cpu, 0, second);
+        run();
+        hal.stop(cpu, 0, first);
+        run();
+        let counts = [first, second].map(|set| set.iter().map(|counter| hal.count(cpu, counter)).sum::<u64>());
+        assert_eq!(counts, [200, 200], "{name}");
+    }
+}

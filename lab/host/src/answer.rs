@@ -1,0 +1,114 @@
+//! The answer to each command of a test.
+
+use crate::{
+    hal, image, pool,
+    processor::{self, Core, State},
+    security, violation,
+};
+use model::{CounterId, LedgerEntry, Mode, Selected};
+use wire::{Accesses, Answer, Command, Counter, Enabled, Handler, Happened, Registration};
+
+pub fn answer(command: Command) -> Answer {
+    match command {
+        Command::Identities => Answer::Names(processors::all().iter().map(|known| known.name.to_owned()).collect()),
+        Command::SetIdentity(name) => set_identity(&name),
+        Command::SetTime(time) => {
+            processor::set_time(time);
+            Answer::Done
+        }
+        Command::Run { processor, user, kernel } => run(processor, &user, &kernel),
+        Command::Ledger => Answer::Ledger(each(|state| state.processor.ledger().entries().map(entry).collect())),
+        Command::ClearLedger => {
+            each(|state| state.processor.clear_ledger());
+            Answer::Done
+        }
+        Command::Enabled => {
+            let enabled = |state: &mut State| state.processor.enabled_counters().into_iter().map(enabled).collect();
+            Answer::Enabled(each(enabled))
+        }
+        Command::Accesses => Answer::Accesses(each(|state| {
+            let model::Accesses { rdmsr, wrmsr, rdpmc, faulted } = state.processor.accesses();
+            Accesses { rdmsr, wrmsr, rdpmc, faulted }
+        })),
+        Command::Violations => Answer::Violations(violation::take()),
+        Command::Pool => Answer::Pool(pool::account()),
+        Command::DenyPrivilege(deny) => {
+            security::deny(deny);
+            Answer::Done
+        }
+        Command::FailAllocation(nth) => {
+            pool::fail(nth);
+            Answer::Done
+        }
+        Command::RefuseCounters(refuse) => {
+            hal::refuse_counters(refuse);
+            Answer::Done
+        }
+        Command::Handler => Answer::Handler(handler()),
+        Command::Descriptor => Answer::Descriptor(security::descriptor()),
+        Command::Images => Answer::Names(image::names()),
+    }
+}
+
+fn each<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
+    processor::all().iter().map(|core| core.with(&mut body)).collect()
+}
+
+fn refused<T>(why: &str) -> Result<T, String> {
+    Err(why.to_owned())
+}
+
+fn done(result: Result<(), String>) -> Answer {
+    result.map_or_else(Answer::Refused, |()| Answer::Done)
+}
+
+fn set_identity(name: &str) -> Answer {
+    done(if !image::names().is_empty() {
+        refused("a driver is loaded")
+    } else if processor::reset(name) {
+        Ok(())
+    } else {
+        Err(format!("there is no identity {name}"))
+    })
+}
+
+fn run(processor: u32, user: &[Happened], kernel: &[Happened]) -> Answer {
+    let run = |core: &Core| {
+        core.with(|state| {
+            state.run(Mode::User, user);
+            state.run(Mode::Kernel, kernel);
+        });
+        if core.bell.settle() { Ok(()) } else { refused("the processor stays at HIGH_LEVEL") }
+    };
+    done(match processor::find(processor) {
+        _ if processor::is_live() => refused("the time is live"),
+        None => Err(format!("there is no processor {processor}")),
+        Some(core) => run(core),
+    })
+}
+
+fn handler() -> Handler {
+    let registration = hal::handler().as_ref().map(|registered| Registration {
+        process: registered.process,
+        system: registered.process == std::process::id(),
+    });
+    Handler { registration, delivered: each(|state| state.delivered) }
+}
+
+fn counter(id: CounterId) -> Counter {
+    match id {
+        CounterId::General(number) => Counter::General(number),
+        CounterId::Fixed(number) => Counter::Fixed(number),
+    }
+}
+
+fn entry(entry: LedgerEntry) -> wire::LedgerEntry {
+    let LedgerEntry { counter: id, selected, user, kernel, counted, overflows, interrupts } = entry;
+    let Selected { event, umask, .. } = selected;
+    wire::LedgerEntry { counter: counter(id), event, umask, user, kernel, counted, overflows, interrupts }
+}
+
+fn enabled((id, selected): (CounterId, Selected)) -> Enabled {
+    let Selected { event, umask, cmask, invert, edge } = selected;
+    Enabled { counter: counter(id), event, umask, cmask, invert, edge }
+}

@@ -1,0 +1,77 @@
+//! What shim.sys calls.
+
+#![expect(unsafe_code, reason = "exports by name")]
+
+use crate::{image, interrupt, ipi, lock, nt, nt::NtStatus, processor, server, trap, violation::caught};
+use std::{sync::Mutex, thread::JoinHandle};
+
+/// The lab's folder.
+pub const FOLDER: &str = "C:\\lab";
+
+/// The identity when the file `identity` does not tell one.
+const DEFAULT_IDENTITY: &str = "amd-legacy";
+
+/// While the lab runs, its threads.
+static THREADS: Mutex<Option<Vec<JoinHandle<()>>>> = Mutex::new(None);
+
+/// Starts the lab. When it runs already, because it outlived its shim, that is all right too.
+#[unsafe(no_mangle)]
+pub extern "system" fn lab_start() -> NtStatus {
+    caught("lab_start", nt::UNSUCCESSFUL, || {
+        let mut threads = lock(&THREADS);
+        if threads.is_some() {
+            return nt::SUCCESS;
+        }
+        let text = std::fs::read_to_string(format!("{FOLDER}\\identity")).unwrap_or_default();
+        let identity = if text.trim().is_empty() { DEFAULT_IDENTITY } else { text.trim() };
+        if !processor::start(identity) {
+            nt::say(&format!("there is no identity {identity}"));
+            return nt::NOT_FOUND;
+        }
+        match server::start() {
+            Ok(server) => {
+                let running = threads.insert(vec![server]);
+                running.extend(processor::all().iter().map(interrupt::start));
+                running.extend(ipi::start());
+            }
+            Err(error) => {
+                nt::say(&format!("no port: {error}"));
+                return nt::UNSUCCESSFUL;
+            }
+        }
+        let status = if trap::start() { image::start() } else { nt::UNSUCCESSFUL };
+        if status < 0 {
+            stop(threads.take());
+        } else {
+            nt::say(&format!("{} processors, {identity}", processor::all().len()));
+        }
+        status
+    })
+}
+
+/// Stops the lab, after which the library can be unloaded; unless a driver is loaded, which needs it.
+#[unsafe(no_mangle)]
+pub extern "system" fn lab_stop() -> NtStatus {
+    caught("lab_stop", nt::UNSUCCESSFUL, || {
+        if !image::names().is_empty() {
+            nt::say("stays, because a driver is loaded");
+            return nt::UNSUCCESSFUL;
+        }
+        stop(lock(&THREADS).take());
+        nt::say("stopped");
+        nt::SUCCESS
+    })
+}
+
+fn stop(threads: Option<Vec<JoinHandle<()>>>) {
+    image::stop();
+    trap::stop();
+    interrupt::stop();
+    ipi::stop();
+    server::stop();
+    for thread in threads.into_iter().flatten() {
+        if thread.join().is_err() {
+            nt::say("a thread of the lab had failed");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The HAL: its dispatch table, the one slot for a handler of the profile interrupt, and the reservation of counters.
+
+#![expect(unsafe_code, reason = "reads and writes what the driver points to")]
+
+use crate::{
+    interrupt::TrapFrame,
+    level, lock, nt,
+    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use std::{
+    ops::Range,
+    ptr,
+    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard},
+};
+
+/// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS.
+const INTERRUPT_HANDLER: u32 = 1;
+
+pub type Routine = unsafe extern "system" fn(*mut TrapFrame);
+
+/// Who has the profile interrupt.
+pub struct Registered {
+    pub routine: Routine,
+    pub process: u32,
+}
+
+static HANDLER: RwLock<Option<Registered>> = RwLock::new(None);
+
+/// The registration; it does not change while this is held.
+pub fn handler() -> RwLockReadGuard<'static, Option<Registered>> {
+    HANDLER.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// HAL_DISPATCH of version 4, the one of Windows 10 2004.
+#[repr(C)]
+struct Dispatch {
+    version: u32,
+    query: extern "system" fn(u32, u32, Pointer, *mut u32) -> NtStatus,
+    set: unsafe extern "system" fn(u32, u32, Pointer) -> NtStatus,
+    rest: [usize; 20],
+}
+
+const _: () = assert!(size_of::<Dispatch>() == 0xB8);
+
+static DISPATCH: Dispatch = Dispatch { version: 4, query: query_information, set: set_information, rest: [0; 20] };
+
+/// HalDispatchTable: the export is the table.
+pub fn dispatch_table() -> usize {
+    (&raw const DISPATCH).expose_provenance()
+}
+
+/// HalQuerySystemInformation: the lab's HAL tells nothing.
+extern "system" fn query_information(_class: u32, _size: u32, _buffer: Pointer, _returned: *mut u32) -> NtStatus {
+    caught("HalQuerySystemInformation", (), || level::check("HalQuerySystemInformation", PASSIVE_LEVEL));
+    nt::INVALID_LEVEL
+}
+
+/// HalSetSystemInformation.
+unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer) -> NtStatus {
+    caught("HalSetSystemInformation", nt::UNSUCCESSFUL, || {
+        let level = level::current();
+        level::check("HalSetSystemInformation", PASSIVE_LEVEL);
+        if class != INTERRUPT_HANDLER {
+            return nt::INVALID_LEVEL;
+        }
+        if size != 8 {
+            return nt::INFO_LENGTH_MISMATCH;
+        }
+        if level > PASSIVE_LEVEL {
+            // It would wait for a handler that may wait for this thread.
+            return nt::UNSUCCESSFUL;
+        }
+        // SAFETY: the driver promises a buffer of 8 bytes with the address of its handler, or null.
+        let routine = unsafe { buffer.cast::<Option<Routine>>().read_unaligned() };
+        register(routine)
+    })
+}
+
+/// The slot belongs to the process that filled it, which alone may replace or empty it.
+fn register(routine: Option<Routine>) -> NtStatus {
+    let process = nt::current_process();
+    let mut handler = HANDLER.write().unwrap_or_else(PoisonError::into_inner);
+    if handler.as_ref().is_some_and(|registered| registered.process != process) {
+        return nt::UNSUCCESSFUL;
+    }
+    *handler = routine.map(|routine| Registered { routine, process });
+    nt::SUCCESS
+}
+
+/// HalAllocateHardwareCounters gives out one set, of everything; its tokens begin here.
+const FIRST_TOKEN: usize = 0x8000_0000;
+
+struct Counters {
+    holder: Option<usize>,
+    next: usize,
+    refuse: bool,
+}
+
+static COUNTERS: Mutex<Counters> = Mutex::new(Counters { holder: None, next: FIRST_TOKEN, refuse: false });
+
+pub fn refuse_counters(refuse: bool) {
+    lock(&COUNTERS).refuse = refuse;
+}
+
+/// HalAllocateHardwareCounters.
+pub unsafe extern "system" fn allocate_counters(
+    _groups: Pointer,
+    _count: u32,
+    _list: Pointer,
+    set: *mut usize,
+) -> NtStatus {
+    caught("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
+        level::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
+        let mut counters = lock(&COUNTERS);
+        let token = (!counters.refuse && counters.holder.is_none()).then_some(counters.next);
+        if token.is_some() {
+            counters.holder = token;
+            counters.next += 1;
+        }
+        // SAFETY: the driver promises a handle that may be written.
+        unsafe { set.write(token.unwrap_or_default()) };
+        if token.is_some() { nt::SUCCESS } else { nt::INSUFFICIENT_RESOURCES }
+    })
+}
+
+/// HalFreeHardwareCounters.
+pub extern "system" fn free_counters(set: usize) -> NtStatus {
+    caught("HalFreeHardwareCounters", nt::UNSUCCESSFUL, || {
+        level::check("HalFreeHardwareCounters", PASSIVE_LEVEL);
+        let mut counters = lock(&COUNTERS);
+        if counters.holder != Some(set) {
+            violation::other(format!("HalFreeHardwareCounters of {set:#x}, which is not allocated"));
+            return nt::INVALID_PARAMETER;
+        }
+        counters.holder = None;
+        nt::SUCCESS
+    })
+}
+
+/// A driver is gone; what it holds of the HAL is noted and taken back, so that the next can be tried.
+pub fn image_unloaded(addresses: &Range<usize>) {
+    let mut handler = HANDLER.write().unwrap_or_else(PoisonError::into_inner);
+    let left = handler.as_ref().is_some_and(|registered| {
+        let routine: *const () = registered.routine as *const ();
+        addresses.contains(&routine.addr())
+    });
+    if left {
+        *handler = None;
+        violation::other("a driver was unloaded that had the profile interrupt");
+    }
+    drop(handler);
+    if lock(&COUNTERS).holder.take().is_some() {
+        violation::other("a driver was unloaded that had hardware counters");
+    }
+}
+
+/// KeQueryPerformanceCounter, which Wine has in hal.dll only.
+pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
+    let (value, ticks) = nt::performance_counter();
+    if !ptr::eq(frequency, ptr::null()) {
+        // SAFETY: not null, and then the driver promises a variable.
+        unsafe { frequency.write(ticks) };
+    }
+    value
+}

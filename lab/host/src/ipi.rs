@@ -1,0 +1,129 @@
+//! KeIpiGenericCall: one thread for each processor, all of them in the call before any of them begins it.
+
+#![expect(unsafe_code, reason = "calls a function of the driver")]
+
+use crate::{
+    level, lock, nt,
+    nt::{IPI_LEVEL, Pointer},
+    processor::{self, Core},
+    violation::{self, caught},
+};
+use std::{
+    sync::{Arc, Barrier, Condvar, Mutex, OnceLock, PoisonError},
+    thread,
+};
+use wire::Violation;
+
+type Routine = unsafe extern "system" fn(Pointer) -> Pointer;
+
+/// A call, and where its processors wait for each other.
+struct Call {
+    routine: Routine,
+    /// An address of the driver's, which the lab does not use.
+    argument: usize,
+    begin: Barrier,
+    end: Barrier,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    mail: Mutex<Mail>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+enum Mail {
+    #[default]
+    None,
+    Call(Arc<Call>),
+    Stop,
+}
+
+static MAILBOXES: OnceLock<Vec<Mailbox>> = OnceLock::new();
+/// One call at a time, as in Windows.
+static CALLS: Mutex<()> = Mutex::new(());
+
+fn mailboxes() -> &'static [Mailbox] {
+    MAILBOXES.get_or_init(|| processor::all().iter().map(|_| Mailbox::default()).collect())
+}
+
+/// Starts the thread of each processor.
+pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
+    processor::all().iter().zip(mailboxes()).map(|(core, mailbox)| {
+        thread::spawn(move || {
+            nt::set_affinity(1 << core.number);
+            while let Some(call) = mailbox.wait() {
+                level::at(IPI_LEVEL, || call.take_part(core));
+            }
+        })
+    })
+}
+
+pub fn stop() {
+    for mailbox in mailboxes() {
+        mailbox.post(Mail::Stop);
+    }
+}
+
+impl Mailbox {
+    fn post(&self, mail: Mail) {
+        *lock(&self.mail) = mail;
+        self.arrived.notify_one();
+    }
+
+    fn wait(&self) -> Option<Arc<Call>> {
+        let mail = lock(&self.mail);
+        let empty = |mail: &mut Mail| matches!(mail, Mail::None);
+        let mut mail = self.arrived.wait_while(mail, empty).unwrap_or_else(PoisonError::into_inner);
+        match std::mem::take(&mut *mail) {
+            Mail::Call(call) => Some(call),
+            Mail::None | Mail::Stop => None,
+        }
+    }
+}
+
+impl Call {
+    /// What each processor does. A profile interrupt that is being handled there goes first: it has the higher level.
+    fn take_part(&self, core: &Core) -> Pointer {
+        core.gate.pass(nt::current_thread());
+        self.begin.wait();
+        // SAFETY: the driver asked for this call with this argument, and waits for it.
+        let result = unsafe { (self.routine)(std::ptr::with_exposed_provenance_mut(self.argument)) };
+        self.end.wait();
+        result
+    }
+}
+
+/// KeIpiGenericCall.
+pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Pointer {
+    caught("KeIpiGenericCall", std::ptr::null_mut(), || {
+        let level = level::current();
+        if level >= IPI_LEVEL {
+            // Real processors would wait for each other for ever.
+            let function = "KeIpiGenericCall".to_owned();
+            violation::note(Violation::Level { function, level, allowed: IPI_LEVEL - 1 });
+            return std::ptr::null_mut();
+        }
+        let one_at_a_time = lock(&CALLS);
+        let before = level::set(IPI_LEVEL);
+        let count = processor::all().len();
+        let call = Call {
+            routine,
+            argument: argument.expose_provenance(),
+            begin: Barrier::new(count),
+            end: Barrier::new(count),
+        };
+        let call = Arc::new(call);
+        let mut result = std::ptr::null_mut();
+        processor::here(|here| {
+            for (_, mailbox) in processor::all().iter().zip(mailboxes()).filter(|(core, _)| core.number != here.number)
+            {
+                mailbox.post(Mail::Call(Arc::clone(&call)));
+            }
+            result = call.take_part(here);
+        });
+        level::set(before);
+        drop(one_at_a_time);
+        result
+    })
+}

@@ -1,0 +1,92 @@
+//! IRQL, an account for each thread: Wine has none.
+//!
+//! At DISPATCH_LEVEL and above a thread stays on its processor, and at HIGH_LEVEL it is the only one there that touches
+//! the processor's registers.
+
+use crate::{
+    nt::{self, DISPATCH_LEVEL, HIGH_LEVEL},
+    processor,
+    violation::{self, caught},
+};
+use std::cell::Cell;
+use wire::Violation;
+
+#[derive(Clone, Copy)]
+struct Thread {
+    level: u8,
+    /// The processors it may use below DISPATCH_LEVEL; known only above.
+    affinity: usize,
+}
+
+thread_local! {
+    static THREAD: Cell<Thread> = const { Cell::new(Thread { level: 0, affinity: 0 }) };
+}
+
+pub fn current() -> u8 {
+    THREAD.get().level
+}
+
+/// Notes a violation if the level is above what the function allows.
+pub fn check(function: &str, allowed: u8) {
+    let level = current();
+    if level > allowed {
+        violation::note(Violation::Level { function: function.to_owned(), level, allowed });
+    }
+}
+
+/// Changes the level and gives back the one before.
+pub fn set(level: u8) -> u8 {
+    let Thread { level: before, affinity } = THREAD.get();
+    if before >= HIGH_LEVEL && level < HIGH_LEVEL {
+        processor::here(|core| core.gate.leave(nt::current_thread()));
+    }
+    let affinity = if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
+        nt::set_affinity(1 << nt::current_processor())
+    } else if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
+        nt::set_affinity(affinity);
+        0
+    } else {
+        affinity
+    };
+    if before < HIGH_LEVEL && level >= HIGH_LEVEL {
+        processor::here(|core| core.gate.enter(nt::current_thread()));
+    }
+    THREAD.set(Thread { level, affinity });
+    before
+}
+
+/// Runs at a level on a thread that belongs to one processor.
+pub fn at<T>(level: u8, body: impl FnOnce() -> T) -> T {
+    let before = THREAD.replace(Thread { level, affinity: 0 });
+    let result = body();
+    let after = THREAD.replace(before).level;
+    if after != level {
+        violation::other(format!("a routine that was called at IRQL {level} returned at {after}"));
+    }
+    result
+}
+
+/// KeGetCurrentIrql.
+pub extern "system" fn get() -> u8 {
+    current()
+}
+
+/// KfRaiseIrql.
+pub extern "system" fn raise(level: u8) -> u8 {
+    caught("KfRaiseIrql", 0, || {
+        if level < current() {
+            violation::other(format!("KfRaiseIrql to {level} at IRQL {}", current()));
+        }
+        set(level)
+    })
+}
+
+/// KeLowerIrql.
+pub extern "system" fn lower(level: u8) {
+    caught("KeLowerIrql", (), || {
+        if level > current() {
+            violation::other(format!("KeLowerIrql to {level} at IRQL {}", current()));
+        }
+        set(level);
+    });
+}

@@ -1,0 +1,124 @@
+//! The processors of the machine: each a model, and what makes its events happen.
+
+use crate::{clock::Clock, gate::Gate, interrupt::Bell, lock, nt};
+use model::{Mode, Processor, Selected};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use wire::{Happened, Time};
+
+/// One processor.
+pub struct Core {
+    pub number: u32,
+    pub gate: Gate,
+    pub bell: Bell,
+    state: Mutex<State>,
+}
+
+/// What changes with time.
+pub struct State {
+    pub processor: Processor,
+    /// How often the handler of the profile interrupt was called.
+    pub delivered: u64,
+    clock: Clock,
+}
+
+static CORES: OnceLock<Vec<Core>> = OnceLock::new();
+static LIVE: AtomicBool = AtomicBool::new(true);
+
+/// Builds the machine; false if there is no such identity.
+pub fn start(identity: &str) -> bool {
+    let Some(first) = fresh(identity) else { return false };
+    let rest = (1..nt::processor_count()).filter_map(|_| fresh(identity));
+    let cores = (0..).zip(std::iter::once(first).chain(rest)).map(|(number, state)| Core {
+        number,
+        gate: Gate::default(),
+        bell: Bell::default(),
+        state: Mutex::new(state),
+    });
+    CORES.set(cores.collect()).is_ok()
+}
+
+/// Makes every processor anew; false if there is no such identity.
+pub fn reset(identity: &str) -> bool {
+    all().iter().all(|core| fresh(identity).map(|state| *lock(&core.state) = state).is_some())
+}
+
+fn fresh(identity: &str) -> Option<State> {
+    let leaves = processors::find(identity)?.cpuid();
+    let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
+    Some(State { processor, delivered: 0, clock: Clock::default() })
+}
+
+pub fn all() -> &'static [Core] {
+    CORES.get().map_or(&[], Vec::as_slice)
+}
+
+pub fn find(number: u32) -> Option<&'static Core> {
+    all().get(usize::try_from(number).ok()?)
+}
+
+/// Does something with the processor on which this thread is.
+pub fn here(body: impl FnOnce(&'static Core)) {
+    if let Some(core) = find(nt::current_processor()) {
+        body(core);
+    }
+}
+
+pub fn set_time(time: Time) {
+    for core in all() {
+        core.with(|_| {}); // What happened until now is counted in the old way.
+    }
+    LIVE.store(time == Time::Live, Ordering::SeqCst);
+    for core in all() {
+        lock(&core.state).clock.skip();
+    }
+}
+
+pub fn is_live() -> bool {
+    LIVE.load(Ordering::SeqCst)
+}
+
+impl Core {
+    /// Does something with the processor, all work until now done.
+    pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = lock(&self.state);
+        if is_live() {
+            state.catch_up();
+        }
+        let result = body(&mut state);
+        let pending = state.processor.interrupt_pending();
+        drop(state);
+        if pending {
+            self.bell.ring();
+        }
+        result
+    }
+}
+
+impl State {
+    /// Does the work of the time since the last time.
+    fn catch_up(&mut self) {
+        let ticks = self.clock.elapsed(nt::time_stamp());
+        let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
+        selected.sort_unstable();
+        selected.dedup();
+        for mode in [Mode::User, Mode::Kernel] {
+            let events: BTreeMap<Selected, u64> =
+                selected.iter().map(|what| (*what, self.clock.happen(*what, mode, ticks))).collect();
+            self.processor.run(mode, &|what| events.get(&what).copied().unwrap_or_default());
+        }
+    }
+
+    /// Does the work of a script.
+    pub fn run(&mut self, mode: Mode, happened: &[Happened]) {
+        self.processor.run(mode, &|what| {
+            let same = happened.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
+            same.map(|(_, _, count)| *count).sum()
+        });
+    }
+}

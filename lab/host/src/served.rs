@@ -1,0 +1,166 @@
+//! Which kernel functions a driver gets from the lab, by name.
+
+#![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
+
+use crate::{
+    guarded, hal, ipi, level, nt,
+    nt::{APC_LEVEL, DISPATCH_LEVEL, PASSIVE_LEVEL, Pointer, UnicodeString},
+    pool, security,
+    violation::{self, caught},
+};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn ExAcquireFastMutex(mutex: Pointer);
+    fn ExReleaseFastMutex(mutex: Pointer);
+    fn KeAcquireSpinLockAtDpcLevel(lock: Pointer);
+    fn KeReleaseSpinLockFromDpcLevel(lock: Pointer);
+    fn MmGetSystemRoutineAddress(name: *const UnicodeString) -> Pointer;
+}
+
+/// Functions of Wine that do nothing but write a log line; a line each.
+const HOLLOW: &str = include_str!("hollow.txt");
+
+/// The address that a driver gets for this name; None: Wine's.
+pub fn find(name: &str) -> Option<usize> {
+    let served = match name {
+        "ExAcquireFastMutex" => acquire_fast_mutex as *const (),
+        "ExAllocatePool2" => pool::allocate2 as *const (),
+        "ExAllocatePoolWithTag" => pool::allocate_with_tag as *const (),
+        "ExFreePool" => pool::free as *const (),
+        "ExFreePoolWithTag" => pool::free_with_tag as *const (),
+        "ExReleaseFastMutex" => release_fast_mutex as *const (),
+        "HalAllocateHardwareCounters" => hal::allocate_counters as *const (),
+        "HalDispatchTable" => return Some(hal::dispatch_table()),
+        "HalFreeHardwareCounters" => hal::free_counters as *const (),
+        "KeAcquireSpinLockRaiseToDpc" => acquire_spin_lock as *const (),
+        "KeGetCurrentIrql" => level::get as *const (),
+        "KeGetCurrentProcessorNumberEx" => current_processor as *const (),
+        "KeIpiGenericCall" => ipi::generic_call as *const (),
+        "KeLowerIrql" => level::lower as *const (),
+        "KeQueryPerformanceCounter" => hal::performance_counter as *const (),
+        "KeReleaseSpinLock" => release_spin_lock as *const (),
+        "KfRaiseIrql" => level::raise as *const (),
+        "MmGetSystemRoutineAddress" => system_routine as *const (),
+        "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
+        "ZwSetSecurityObject" => security::set_security_object as *const (),
+        _ => return guarded::find(name),
+    };
+    Some(served.expose_provenance())
+}
+
+/// What is wrong with Wine's function of this name, if the lab does not serve it.
+pub fn wrong_with_wine(module: &str, name: &str) -> Option<&'static str> {
+    match nt::export(module, name) {
+        None => Some("missing"),
+        // SAFETY: an export of a module that is loaded; the shortest has as many bytes behind it.
+        Some(address) if unsafe { is_stub(address) } => Some("a stub"),
+        Some(_) if HOLLOW.lines().any(|hollow| hollow == name) => Some("hollow"),
+        Some(_) => None,
+    }
+}
+
+/// Whether the function only ends the process: `sub rsp, 28h; lea rcx, module; lea rdx, name; call`, as winebuild
+/// writes it.
+///
+/// # Safety
+/// The eleven bytes there can be read.
+unsafe fn is_stub(address: usize) -> bool {
+    // SAFETY: the caller promises them.
+    let code = unsafe { std::ptr::with_exposed_provenance::<[u8; 14]>(address).read_unaligned() };
+    matches!(code, [0x48, 0x83, 0xEC, 0x28, 0x48, 0x8D, 0x0D, _, _, _, _, 0x48, 0x8D, 0x15])
+}
+
+/// MmGetSystemRoutineAddress: the lab's own first, and of Wine's what works.
+unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
+    caught("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
+        level::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
+        // SAFETY: the driver promises a valid string.
+        let text = unsafe { nt::text(name) };
+        if let Some(served) = find(&text) {
+            return std::ptr::with_exposed_provenance_mut(served);
+        }
+        let modules = ["ntoskrnl.exe", "hal.dll"];
+        if modules.iter().all(|module| wrong_with_wine(module, &text).is_some()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the driver called it.
+        unsafe { MmGetSystemRoutineAddress(name) }
+    })
+}
+
+/// PROCESSOR_NUMBER.
+#[repr(C)]
+struct ProcessorNumber {
+    group: u16,
+    number: u8,
+    reserved: u8,
+}
+
+/// KeGetCurrentProcessorNumberEx.
+unsafe extern "system" fn current_processor(number: *mut ProcessorNumber) -> u32 {
+    let index = nt::current_processor();
+    if !number.is_null() {
+        let filled = ProcessorNumber { group: 0, number: u8::try_from(index).unwrap_or(u8::MAX), reserved: 0 };
+        // SAFETY: not null, and then the driver promises a variable.
+        unsafe { number.write(filled) };
+    }
+    index
+}
+
+/// `FAST_MUTEX.OldIrql` (wdm.h, x64): where its holder's level is kept.
+const OLD_IRQL: usize = 0x30;
+
+/// ExAcquireFastMutex.
+unsafe extern "system" fn acquire_fast_mutex(mutex: Pointer) {
+    caught("ExAcquireFastMutex", (), || {
+        level::check("ExAcquireFastMutex", APC_LEVEL);
+        let before = level::set(APC_LEVEL);
+        // SAFETY: as the driver called it.
+        unsafe { ExAcquireFastMutex(mutex) };
+        // SAFETY: inside the FAST_MUTEX.
+        let old = unsafe { mutex.byte_add(OLD_IRQL) };
+        // SAFETY: a field of the mutex, which this thread holds.
+        unsafe { old.cast::<u32>().write(u32::from(before)) };
+    });
+}
+
+/// ExReleaseFastMutex.
+unsafe extern "system" fn release_fast_mutex(mutex: Pointer) {
+    caught("ExReleaseFastMutex", (), || {
+        level::check("ExReleaseFastMutex", APC_LEVEL);
+        if level::current() < APC_LEVEL {
+            violation::other("ExReleaseFastMutex below APC_LEVEL");
+        }
+        // SAFETY: inside the FAST_MUTEX.
+        let old = unsafe { mutex.byte_add(OLD_IRQL) };
+        // SAFETY: a field of the mutex, which this thread holds.
+        let before = unsafe { old.cast::<u32>().read() };
+        // SAFETY: as the driver called it.
+        unsafe { ExReleaseFastMutex(mutex) };
+        level::set(u8::try_from(before).unwrap_or_default());
+    });
+}
+
+/// KeAcquireSpinLockRaiseToDpc.
+unsafe extern "system" fn acquire_spin_lock(lock: Pointer) -> u8 {
+    caught("KeAcquireSpinLockRaiseToDpc", 0, || {
+        level::check("KeAcquireSpinLockRaiseToDpc", DISPATCH_LEVEL);
+        let before = level::set(DISPATCH_LEVEL);
+        // SAFETY: as the driver called it.
+        unsafe { KeAcquireSpinLockAtDpcLevel(lock) };
+        before
+    })
+}
+
+/// KeReleaseSpinLock.
+unsafe extern "system" fn release_spin_lock(lock: Pointer, before: u8) {
+    caught("KeReleaseSpinLock", (), || {
+        if level::current() != DISPATCH_LEVEL {
+            violation::other(format!("KeReleaseSpinLock at IRQL {}", level::current()));
+        }
+        // SAFETY: as the driver called it.
+        unsafe { KeReleaseSpinLockFromDpcLevel(lock) };
+        level::set(before);
+    });
+}

@@ -1,0 +1,114 @@
+//! A client of the engine: requests and answers of [`protocol`] without a kernel between.
+
+use engine::{ClientId, Completion, Engine, Machine, Request};
+use protocol::{
+    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, SessionRequest,
+    StartHeader, StopRequest, modes,
+};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// An open handle.
+#[derive(Debug, Clone, Copy)]
+pub struct Client(pub ClientId);
+
+/// An answer, taken apart.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The IRP's status and information.
+    pub completion: Completion,
+    /// What came back.
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// The header.
+    ///
+    /// # Panics
+    /// Where nothing came back.
+    #[must_use]
+    pub fn header(&self) -> ReplyHeader {
+        #[expect(clippy::expect_used, reason = "a test that asks for a header expects an answer")]
+        ReplyHeader::read_from_prefix(&self.bytes).expect("an answer with a header").0
+    }
+
+    /// The records behind the header, as many as it tells.
+    #[must_use]
+    pub fn records<T: FromBytes>(&self) -> Vec<T> {
+        let bytes = self.bytes.get(size_of::<ReplyHeader>()..).unwrap_or_default();
+        let records = bytes.chunks_exact(size_of::<T>()).filter_map(|bytes| T::read_from_bytes(bytes).ok());
+        records.take(self.header().count as usize).collect()
+    }
+}
+
+impl Client {
+    /// Opens a handle and agrees on the version.
+    ///
+    /// # Panics
+    /// Where either is refused.
+    pub fn open<M: Machine>(engine: &mut Engine<M>, handle: usize, process: u32) -> Self {
+        let client = Self(ClientId(handle));
+        assert_eq!(engine.open(client.0, process), 0, "open");
+        let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
+        assert_eq!(client.ask(engine, Code::Hello, hello.as_bytes(), 256).completion.status, 0, "hello");
+        client
+    }
+
+    /// Any request, with its input and the bytes there are for its output.
+    pub fn ask<M: Machine>(&self, engine: &mut Engine<M>, code: Code, input: &[u8], output: usize) -> Answer {
+        self.ask_raw(engine, code as u32, input, output)
+    }
+
+    /// Any control code.
+    pub fn ask_raw<M: Machine>(&self, engine: &mut Engine<M>, code: u32, input: &[u8], output: usize) -> Answer {
+        let mut buffer = input.to_vec();
+        buffer.resize(input.len().max(output), 0xEE);
+        let request = Request { client: self.0, code, buffer: &mut buffer, input: input.len(), output };
+        let completion = engine.serve(request);
+        buffer.truncate(completion.information);
+        Answer { completion, bytes: buffer }
+    }
+
+    /// Starts events in the modes given.
+    pub fn start<M: Machine>(
+        &self,
+        engine: &mut Engine<M>,
+        flags: u32,
+        processors: ProcessorSet,
+        events: &[(u32, u32)],
+    ) -> Answer {
+        let mut input = StartHeader { flags, reserved: 0, processors }.as_bytes().to_vec();
+        for (source, modes) in events {
+            let event = EventRequest { source: *source, modes: *modes, reserved: 0 };
+            input.extend_from_slice(event.as_bytes());
+        }
+        self.ask(engine, Code::Start, &input, 4096)
+    }
+
+    /// Starts sources in both modes on all processors, and answers the session.
+    ///
+    /// # Panics
+    /// Where that is refused.
+    pub fn started<M: Machine>(&self, engine: &mut Engine<M>, flags: u32, sources: &[u32]) -> u64 {
+        let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
+        let header = self.start(engine, flags, ProcessorSet::EMPTY, &events).header();
+        assert_eq!((header.status, header.cause), (0, 0), "start {sources:?}");
+        let [session, _] = header.detail;
+        session
+    }
+
+    /// Stops a source, or all.
+    pub fn stop<M: Machine>(&self, engine: &mut Engine<M>, session: u64, source: Option<u32>) -> Answer {
+        let stop = StopRequest { session, source: source.unwrap_or(ALL_SOURCES), reserved: 0 };
+        self.ask(engine, Code::Stop, stop.as_bytes(), 1 << 16)
+    }
+
+    /// Reads the counts of a session.
+    pub fn read<M: Machine>(&self, engine: &mut Engine<M>, session: u64) -> Vec<CountRecord> {
+        self.ask(engine, Code::Read, SessionRequest { session }.as_bytes(), 1 << 16).records()
+    }
+
+    /// A request without input.
+    pub fn tell<M: Machine, T: FromBytes + Immutable>(&self, engine: &mut Engine<M>, code: Code) -> Vec<T> {
+        self.ask(engine, code, &[], 1 << 16).records()
+    }
+}

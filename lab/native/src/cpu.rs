@@ -1,0 +1,51 @@
+//! A processor of the model as [`profile::Cpu`].
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::{GeneralProtection, Processor};
+use profile::{Cpu, Msr};
+use raw_cpuid::CpuIdResult;
+
+/// A processor that the code under test believes to run on.
+pub struct ModelCpu(Mutex<Processor>);
+
+impl ModelCpu {
+    /// Around a processor.
+    #[must_use]
+    pub const fn new(processor: Processor) -> Self {
+        Self(Mutex::new(processor))
+    }
+
+    /// The processor, to make it run or to ask what happened.
+    pub fn model(&self) -> MutexGuard<'_, Processor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[track_caller]
+fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::Display) -> T {
+    match outcome {
+        Ok(value) => value,
+        #[expect(clippy::panic, reason = "a test must not go on after what stops a machine")]
+        Err(fault) => panic!("{fault} on {access}"),
+    }
+}
+
+impl Cpu for ModelCpu {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        let [eax, ebx, ecx, edx] = self.model().cpuid(leaf, subleaf);
+        CpuIdResult { eax, ebx, ecx, edx }
+    }
+
+    fn rdmsr(&self, msr: Msr) -> u64 {
+        served(self.model().rdmsr(msr.address()), &format_args!("rdmsr {:#x}", msr.address()))
+    }
+
+    fn wrmsr(&self, msr: Msr, value: u64) {
+        served(self.model().wrmsr(msr.address(), value), &format_args!("wrmsr {:#x} {value:#x}", msr.address()));
+    }
+
+    fn rdpmc(&self, counter: u8) -> u64 {
+        served(self.model().rdpmc(u32::from(counter)), &format_args!("rdpmc {counter}"))
+    }
+}
