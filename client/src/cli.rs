@@ -87,7 +87,7 @@ are printed all the same.
 
 EVENTS
   Without -e: cycles, instructions, branches and mispredicted branches, as far
-  as this machine has them and counters for them.
+  as this machine has them and free counters for them.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit

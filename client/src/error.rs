@@ -12,11 +12,16 @@ use crate::refusal::Refusal;
 use crate::reply::Malformed;
 use crate::system::{SERVICE, win32};
 
+/// The profile interface that has a source which this machine's has not.
+#[derive(Debug, Error)]
+#[error("the {0} profile interface has it, and that of this machine has not")]
+pub struct OtherInterface(pub &'static str);
+
 /// Why a verb did not do what it was asked to.
 #[derive(Debug, Error)]
 pub enum Error {
     /// A build for another system.
-    #[cfg_attr(windows, expect(dead_code, reason = "constructed where there is no Windows"))]
+    #[cfg_attr(all(windows, not(test)), expect(dead_code, reason = "constructed where there is no Windows"))]
     #[error("this client was not built for Windows, and the driver runs nowhere else")]
     NotWindows,
     /// No service.
@@ -73,6 +78,15 @@ pub enum Error {
         /// The nearest names, best first.
         near: Vec<String>,
     },
+    /// A source that only another profile interface has.
+    #[error("{name} is not supported on this machine")]
+    OtherInterface {
+        /// Its name.
+        name: String,
+        /// Which.
+        #[source]
+        cause: OtherInterface,
+    },
     /// Named sources that do not run detached.
     #[error("{} not running detached", verb_for(.names))]
     NotRunning {
@@ -125,7 +139,7 @@ pub enum Error {
         holders: Vec<String>,
     },
     /// The service was deleted before, but not by everyone.
-    #[error("the service {SERVICE} is marked for deletion, and a program still holds it open")]
+    #[error("the service {SERVICE} is being deleted, and a program still holds it")]
     Lingering,
     /// The service control manager: `action` as in "cannot ... the service".
     #[error("cannot {action} the service {SERVICE}")]
@@ -184,7 +198,7 @@ impl Error {
             Self::UnknownSource { .. } => Exit::UnknownSource,
             Self::NotRunning { .. } | Self::NothingRuns => Exit::NotRunning,
             Self::TooManyEvents { .. } => Exit::Usage,
-            Self::NoDefaultEvents => Exit::UnsupportedSource,
+            Self::OtherInterface { .. } | Self::NoDefaultEvents => Exit::UnsupportedSource,
             Self::Command { .. } => Exit::Command,
             Self::DriverFile { .. } | Self::DriverRefused { .. } => Exit::DriverFile,
             Self::Busy { .. } | Self::Lingering => Exit::Busy,
@@ -213,9 +227,10 @@ impl Error {
             Self::Reply { .. } => "client install, with the halprof.sys that came with this client.exe",
             Self::Refused(refusal) => return refusal.remedy(),
             Self::UnknownSource { .. } => "client list --all",
+            Self::OtherInterface { .. } => "client list   (says what is supported)",
             Self::NotRunning { .. } => "client status   (says what runs)",
             Self::NothingRuns => "client start SOURCE",
-            Self::NoDefaultEvents => "client list, and name events with -e",
+            Self::NoDefaultEvents => "client info   (says why), or name others with -e",
             Self::Command { .. } => "a command of the shell itself runs as: client stat ... -- cmd /c COMMAND",
             Self::DriverFile { cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
                 "client install --driver PATH, with the path of halprof.sys"
@@ -315,6 +330,11 @@ mod tests {
                 "  try: client list --all",
             ),
             (
+                Error::OtherInterface { name: "DcacheMisses".into(), cause: OtherInterface("Amd64") },
+                Exit::UnsupportedSource,
+                "  try: client list   (says what is supported)",
+            ),
+            (
                 Error::NotRunning { names: vec!["TotalIssues".into()] },
                 Exit::NotRunning,
                 "  try: client status   (says what runs)",
@@ -325,7 +345,11 @@ mod tests {
                 Exit::Usage,
                 "error: 65 events are too many: a session takes at most 64",
             ),
-            (Error::NoDefaultEvents, Exit::UnsupportedSource, "  try: client list, and name events with -e"),
+            (
+                Error::NoDefaultEvents,
+                Exit::UnsupportedSource,
+                "  try: client info   (says why), or name others with -e",
+            ),
             (
                 Error::Command { program: "dir".into(), cause: missing() },
                 Exit::Command,

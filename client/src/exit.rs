@@ -74,8 +74,8 @@ pub fn help() -> String {
         // Writing to a String does not fail.
         let _ = writeln!(text, "  {:>2}  {}", exit.code(), exit.meaning());
     }
-    text.push_str("  `stat` exits with the code of its COMMAND once that has run; where the client itself\n");
-    text.push_str("  fails, the last lines on standard error begin with \"error:\".");
+    text.push_str("  `stat` exits with the code of its COMMAND. A failure of the client itself\n");
+    text.push_str("  says \"error:\" on standard error.");
     text
 }
 

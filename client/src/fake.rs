@@ -163,7 +163,7 @@ fn info() -> InfoReply {
         interface: 1,
         windows10: 1,
         reason: 1,
-        counters: 2,
+        counters: 3,
         width: 40,
         pmu_version: 2,
         processors: 2,

@@ -1,32 +1,17 @@
 //! Why the driver chose its profile interface, and the names of the interfaces.
 
+use profile::{Kind, Reason};
+
 /// The words for the number of a reason.
 pub fn text(number: u32) -> String {
-    match number {
-        0 => "AuthenticAMD with long mode",
-        1 => "GenuineIntel with architectural performance monitoring",
-        2 => "the vendor is neither AuthenticAMD nor GenuineIntel",
-        3 => "an AMD processor without long mode",
-        4 => "a Microsoft-compatible hypervisor masks the counters",
-        5 => "CPUID has no leaf 0xA",
-        6 => "CPUID leaf 0xA says version 0",
-        7 => "CPUID leaf 0xA enumerates no events",
-        8 => "CPUID leaf 0xA says that core cycles are not available",
-        9 => "CPUID leaf 0xA says zero counters",
-        _ => return format!("reason {number}, which this client does not know"),
-    }
-    .to_owned()
+    let reason = Reason::from_number(number).map(|reason| reason.to_string());
+    reason.unwrap_or_else(|| format!("reason {number}, which this client does not know"))
 }
 
 /// The name of a profile interface.
 pub fn interface(number: u32) -> String {
-    match number {
-        0 => "Default",
-        1 => "Emon",
-        2 => "Amd64",
-        _ => return format!("interface {number}, which this client does not know"),
-    }
-    .to_owned()
+    let kind = Kind::ALL.into_iter().find(|kind| *kind as u32 == number);
+    kind.map_or_else(|| format!("interface {number}, which this client does not know"), |kind| kind.name().to_owned())
 }
 
 #[cfg(test)]
@@ -39,5 +24,12 @@ mod tests {
             assert_eq!((0..11).filter(|other| text(*other) == text(number)).count(), 1, "{number}");
             assert_eq!((0..11).filter(|other| interface(*other) == interface(number)).count(), 1, "{number}");
         }
+        assert_eq!(
+            (text(10), interface(3)),
+            (
+                "reason 10, which this client does not know".to_owned(),
+                "interface 3, which this client does not know".to_owned()
+            )
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! The sources that the driver lists, and how to find one among them.
 
+use profile::Kind;
 use protocol::SourceRecord;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Error, OtherInterface};
 use crate::event::SourceName;
 use crate::support;
 
@@ -85,13 +86,13 @@ impl Sources {
 
     /// The source that the user means.
     pub fn find(&self, wanted: &SourceName) -> Result<&Source, Error> {
-        let matches = |source: &&Source| match wanted {
-            SourceName::Number(number) => source.id == *number,
-            SourceName::Name(name) => canonical(&source.name) == canonical(name),
-        };
+        let matches = |source: &&Source| is_meant(wanted, source.id, &source.name);
         // Two interfaces can use one number: the one that can be had here is meant.
         let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
-        found.ok_or_else(|| Error::UnknownSource { given: wanted.to_string(), near: self.nearest(wanted) })
+        found.ok_or_else(|| {
+            let near = self.nearest(wanted);
+            elsewhere(wanted).unwrap_or_else(|| Error::UnknownSource { given: wanted.to_string(), near })
+        })
     }
 
     /// The name of a source, or its number when the driver lists none.
@@ -114,6 +115,21 @@ impl Sources {
     }
 }
 
+fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
+    match wanted {
+        SourceName::Number(number) => id == *number,
+        SourceName::Name(wanted) => canonical(name) == canonical(wanted),
+    }
+}
+
+/// A source that is not the driver's, but that of a profile interface for other processors.
+fn elsewhere(wanted: &SourceName) -> Option<Error> {
+    Kind::ALL.into_iter().find_map(|kind| {
+        let source = kind.sources().iter().find(|source| is_meant(wanted, source.source.0, source.name))?;
+        Some(Error::OtherInterface { name: source.name.to_owned(), cause: OtherInterface(kind.name()) })
+    })
+}
+
 /// How near two names are, from 0 to 1; a part of a name is nearer than a misspelling.
 fn likeness(wanted: &str, name: &str) -> f64 {
     if wanted.len() >= 3 && name.contains(wanted) {
@@ -132,6 +148,7 @@ fn canonical(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
     use crate::fake::{record, sources};
 
     fn find(text: &str) -> Option<u32> {
@@ -171,10 +188,26 @@ mod tests {
             let Ok(wanted) = text.parse();
             Sources::new(&sources()).nearest(&wanted)
         };
-        assert_eq!(near("BranchInstruction"), ["BranchInstructions"]);
+        assert_eq!(near("BranchInstruction"), ["BranchInstructions", "BranchMispredictions"]);
         assert_eq!(near("branch"), ["BranchInstructions", "BranchMispredictions"]);
         assert_eq!(near("ProfileTotalIsues").first().map(String::as_str), Some("TotalIssues"));
         assert!(near("xyzzy").is_empty() && near("77").is_empty());
+    }
+
+    #[test]
+    fn a_source_that_only_another_interface_has_is_told_as_such() {
+        let sources = Sources::new(&sources());
+        for name in ["FpInstructions", "ProfileFpInstructions", "13", "0xd"] {
+            let Ok(wanted) = name.parse();
+            let error = sources.find(&wanted).unwrap_err();
+            assert_eq!(error.exit(), Exit::UnsupportedSource);
+            assert_eq!(
+                error.report(),
+                "error: FpInstructions is not supported on this machine\n  \
+                 because: the Amd64 profile interface has it, and that of this machine has not\n  \
+                 try: client list   (says what is supported)"
+            );
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ unsafe extern "C" fn dispatch(_device: PDEVICE_OBJECT, irp: PIRP) -> NTSTATUS {
 
 fn serve(request: &mut Request<'_>) -> (NTSTATUS, usize) {
     let client = ClientId(request.file());
-    if matches!(request.major(), Major::Create) && !privilege::may_profile(request.requestor_mode()) {
+    if matches!(request.major(), Major::Create) && !privilege::may_profile() {
         return (STATUS_PRIVILEGE_NOT_HELD, 0);
     }
     let mut engine = ENGINE.lock();

@@ -1,1 +1,14 @@
-//! (being written)
+//! The bench for end-to-end tests and the demo: client.exe and halprof.sys as they ship.
+//!
+//! On Linux they run under Wine, in a prefix that `cargo xtask` made, with the lab behind the driver: a model of
+//! the processor's performance monitoring unit and the kernel functions that Wine lacks.
+
+mod lab;
+mod probe;
+mod program;
+mod wine;
+
+pub use lab::Lab;
+pub use probe::{Probe, Reply, hex};
+pub use program::Ran;
+pub use wine::{Wine, artifacts};

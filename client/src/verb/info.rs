@@ -94,7 +94,7 @@ fn rows(info: &Info) -> String {
         ("Interface", info.interface.clone()),
         ("Reason", info.reason.clone()),
         ("Windows 10 HAL", windows10),
-        ("Counters", format!("{} on each processor, {} bits wide", info.counters, info.counter_width)),
+        ("Counters", counters(info)),
         ("In use", format!("{} at most on a processor, by {}", info.counters_in_use, sessions(info.sessions))),
         ("Processors", format!("{} active, {} at most", info.processors, info.maximum_processors)),
         ("Counter state", format!("{} bytes", grouped(info.state_bytes))),
@@ -104,6 +104,13 @@ fn rows(info: &Info) -> String {
         ("PMU version", pmu_version(info.pmu_version)),
         ("Driver", format!("{}, protocol {}", info.driver_version, info.driver_protocol)),
     ])
+}
+
+fn counters(info: &Info) -> String {
+    match info.counters {
+        0 => "none: nothing can be counted on this machine".to_owned(),
+        number => format!("{number} on each processor, {} bits wide", info.counter_width),
+    }
 }
 
 fn sessions(number: u32) -> String {

@@ -22,6 +22,9 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     if args.format.json {
         return context.json(&List { sources: listed });
     }
+    if listed.is_empty() {
+        return context.say("no source is supported on this machine; why: client info, client list --all");
+    }
     let rows: Vec<Vec<String>> = listed.iter().map(|source| row(source)).collect();
     context.say(&table(
         &["Id", "Name", "Interval", "Min", "Max", "Supported"],
@@ -30,7 +33,8 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     ))?;
     let hidden = sources.iter().count() - listed.len();
     if hidden > 0 {
-        context.say(&format!("\n{hidden} more are not supported on this machine: client list --all"))?;
+        let are = if hidden == 1 { "is" } else { "are" };
+        context.say(&format!("\n{hidden} more {are} not supported on this machine: client list --all"))?;
     }
     footnotes(&listed, context)
 }

@@ -79,16 +79,16 @@ fn create(path: &Path) -> Result<File, Error> {
     File::create(path).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })
 }
 
-/// The usual events, as far as the machine has them and a counter for each.
+/// The usual events, as far as the machine has them and a free counter for each.
 fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
-    let counters = connection.info()?.counters as usize;
+    let info = connection.info()?;
+    // With none free one event is still asked for: the refusal says who holds them.
+    let free = info.counters.saturating_sub(info.counters_in_use).max(1) as usize;
     let with_role = |role| sources.iter().find(|source| source.supported && metric::role(&source.name) == Some(role));
     let found = DEFAULT_ROLES.into_iter().filter_map(with_role);
-    let events: Vec<EventRequest> = found
-        .take(counters)
-        .map(|source| EventRequest { source: source.id, modes: modes::BOTH, reserved: 0 })
-        .collect();
+    let events: Vec<EventRequest> =
+        found.take(free).map(|source| EventRequest { source: source.id, modes: modes::BOTH, reserved: 0 }).collect();
     if events.is_empty() { Err(Error::NoDefaultEvents) } else { Ok(events) }
 }
 

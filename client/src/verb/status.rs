@@ -25,7 +25,7 @@ struct Status {
 pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
     let state = service::state(context.system)?;
     let mut status = Status {
-        service: state.map_or("not installed", ServiceState::text),
+        service: state.map_or("not_installed", ServiceState::text),
         client_version: env!("CARGO_PKG_VERSION"),
         client_protocol: PROTOCOL_VERSION,
         driver_version: None,

@@ -92,10 +92,16 @@ mod driver_that_is_not_there {
         let status = run(&system, "status");
         assert_eq!(status.out, "The driver is not installed. To install and start it: client install\n");
         assert_eq!(status.outcome.unwrap(), Exit::NotInstalled.code());
-        system.service.set(Some(ServiceState::Stopped));
-        let status = run(&system, "status");
-        assert_eq!(status.out, "The driver is installed and stopped. To start it: client install\n");
-        assert_eq!(status.outcome.unwrap(), Exit::NotStarted.code());
+        for (state, word) in [
+            (ServiceState::Stopped, "stopped"),
+            (ServiceState::Starting, "starting"),
+            (ServiceState::Stopping, "stopping"),
+        ] {
+            system.service.set(Some(state));
+            let status = run(&system, "status");
+            assert_eq!(status.out, format!("The driver is installed and {word}. To start it: client install\n"));
+            assert_eq!(status.outcome.unwrap(), Exit::NotStarted.code());
+        }
     }
 
     #[test]
@@ -159,6 +165,15 @@ mod asking {
     }
 
     #[test]
+    fn where_nothing_can_be_had_list_says_so() {
+        let sources = vec![record(0, "Time", 5)];
+        let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
+        let sentence = "no source is supported on this machine; why: client info, client list --all\n";
+        assert_eq!(run(&system, "list").out, sentence);
+        assert_eq!(run(&system, "list --json").json(), json!({"sources": []}));
+    }
+
+    #[test]
     fn a_list_longer_than_the_first_buffer_is_asked_for_again_and_whole() {
         let sources: Vec<_> = (0..700).map(|number| record(number, &format!("S{number}"), 0)).collect();
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
@@ -202,7 +217,7 @@ mod asking {
             "Interface       Emon\n\
              Reason          GenuineIntel with architectural performance monitoring\n\
              Windows 10 HAL  Emon as well\n\
-             Counters        2 on each processor, 40 bits wide\n\
+             Counters        3 on each processor, 40 bits wide\n\
              In use          1 at most on a processor, by 1 session\n\
              Processors      2 active, 4 at most\n\
              Counter state   64 bytes\n\
@@ -216,7 +231,7 @@ mod asking {
             run(&system, "info --json").json(),
             json!({
                 "interface": "Emon", "reason": "GenuineIntel with architectural performance monitoring",
-                "reason_number": 1, "windows10_interface": "Emon", "counters": 2, "counter_width": 40,
+                "reason_number": 1, "windows10_interface": "Emon", "counters": 3, "counter_width": 40,
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "driver_version": "1.2.3", "driver_protocol": 1
@@ -446,12 +461,12 @@ mod stat_ {
     }
 
     #[test]
-    fn without_events_it_counts_the_usual_ones_as_far_as_there_are_counters() {
+    fn without_events_it_counts_the_usual_ones_as_far_as_there_are_free_counters() {
         let system = two_processors();
         assert_eq!(stat(&system, "").outcome.unwrap(), 3);
         let [start] = &system.driver.inputs(Code::Start)[..] else { panic!() };
         let sources: Vec<u8> = start[264..].chunks(16).map(|event| event[0]).collect();
-        assert_eq!(sources, [0x13, 2], "cycles and instructions on two counters");
+        assert_eq!(sources, [0x13, 2], "cycles and instructions: one of three counters is in use");
 
         let none = vec![record(0, "Time", 5), record(2, "TotalIssues", 1)];
         let system = FakeSystem::running(FakeDriver { sources: none, ..FakeDriver::default() });

@@ -1,7 +1,7 @@
 //! I/O request packets.
 
 use wdk_sys::ntddk::{IofCompleteRequest, PsGetCurrentProcessId};
-use wdk_sys::{CCHAR, IO_STACK_LOCATION, IRP, KPROCESSOR_MODE, NTSTATUS, PIRP};
+use wdk_sys::{CCHAR, IO_STACK_LOCATION, IRP, NTSTATUS, PIRP};
 
 /// IO_NO_INCREMENT (wdm.h): no better priority for the caller who waited.
 const NO_INCREMENT: CCHAR = 0;
@@ -64,11 +64,6 @@ impl Request<'_> {
     /// no other's while it is open.
     pub fn file(&self) -> usize {
         self.stack.FileObject.addr()
-    }
-
-    /// UserMode or KernelMode.
-    pub const fn requestor_mode(&self) -> KPROCESSOR_MODE {
-        self.irp.RequestorMode
     }
 
     /// Of a device control: code, system buffer, bytes of input, bytes of output. The buffer is as long as the

@@ -11,16 +11,19 @@ pub const FOLDER: &str = "C:\\lab";
 /// The identity when the file `identity` does not tell one.
 const DEFAULT_IDENTITY: &str = "amd-legacy";
 
+/// What shim.sys takes for "give your reference to the library back".
+const RUNS_ALREADY: NtStatus = 1;
+
 /// While the lab runs, its threads.
 static THREADS: Mutex<Option<Vec<JoinHandle<()>>>> = Mutex::new(None);
 
-/// Starts the lab. When it runs already, because it outlived its shim, that is all right too.
+/// Starts the lab. When it runs already, because it outlived its shim, it says so with another success.
 #[unsafe(no_mangle)]
 pub extern "system" fn lab_start() -> NtStatus {
     caught("lab_start", nt::UNSUCCESSFUL, || {
         let mut threads = lock(&THREADS);
         if threads.is_some() {
-            return nt::SUCCESS;
+            return RUNS_ALREADY;
         }
         let text = std::fs::read_to_string(format!("{FOLDER}\\identity")).unwrap_or_default();
         let identity = if text.trim().is_empty() { DEFAULT_IDENTITY } else { text.trim() };

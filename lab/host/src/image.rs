@@ -1,7 +1,6 @@
 //! Takes a driver over when the loader has mapped it, and forgets it when it goes.
 //!
-//! The loader tells before the first instruction of the driver runs. shim.sys is not told of: it was loaded before the
-//! lab was.
+//! The loader tells before the first instruction of the driver runs.
 
 #![expect(unsafe_code, reason = "reads and changes the image of a driver")]
 
@@ -21,6 +20,9 @@ use std::{
         atomic::{AtomicPtr, Ordering},
     },
 };
+
+/// Drives the lab, and is left alone by it.
+const SHIM: &str = "shim.sys";
 
 /// A driver.
 struct Loaded {
@@ -116,6 +118,9 @@ unsafe fn adopt(name: String, base: *mut u8, size: usize) {
     // SAFETY: the loader has mapped that much, and nobody writes to it before this returns.
     let bytes = unsafe { std::slice::from_raw_parts(base.cast_const(), size) };
     let Some(image) = Image::new(bytes).filter(Image::is_foreign_driver) else { return };
+    if name.eq_ignore_ascii_case(SHIM) {
+        return;
+    }
     let imports = image.imports();
     let cpuids = cpuids(&image);
     let mut served = 0_u32;

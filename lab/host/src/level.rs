@@ -55,6 +55,17 @@ pub fn set(level: u8) -> u8 {
     before
 }
 
+/// Restricts the thread to the processors of the mask and gives back the mask before, 0 if that failed. At
+/// DISPATCH_LEVEL and above it comes into force when the level is lowered.
+pub fn set_affinity(mask: usize) -> usize {
+    let thread = THREAD.get();
+    if thread.level < DISPATCH_LEVEL {
+        return nt::set_affinity(mask);
+    }
+    THREAD.set(Thread { affinity: mask, ..thread });
+    thread.affinity
+}
+
 /// Runs at a level on a thread that belongs to one processor.
 pub fn at<T>(level: u8, body: impl FnOnce() -> T) -> T {
     let before = THREAD.replace(Thread { level, affinity: 0 });

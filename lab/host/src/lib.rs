@@ -21,6 +21,8 @@ pub mod gate;
 pub mod pe;
 
 #[cfg(windows)]
+mod affinity;
+#[cfg(windows)]
 mod answer;
 #[cfg(windows)]
 mod entry;

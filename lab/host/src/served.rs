@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
 use crate::{
-    guarded, hal, ipi, level, nt,
+    affinity, guarded, hal, ipi, level, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, PASSIVE_LEVEL, Pointer, UnicodeString},
     pool, security,
     violation::{self, caught},
@@ -34,12 +34,15 @@ pub fn find(name: &str) -> Option<usize> {
         "HalDispatchTable" => return Some(hal::dispatch_table()),
         "HalFreeHardwareCounters" => hal::free_counters as *const (),
         "KeAcquireSpinLockRaiseToDpc" => acquire_spin_lock as *const (),
+        "KeBugCheckEx" => bug_check as *const (),
         "KeGetCurrentIrql" => level::get as *const (),
         "KeGetCurrentProcessorNumberEx" => current_processor as *const (),
         "KeIpiGenericCall" => ipi::generic_call as *const (),
         "KeLowerIrql" => level::lower as *const (),
         "KeQueryPerformanceCounter" => hal::performance_counter as *const (),
         "KeReleaseSpinLock" => release_spin_lock as *const (),
+        "KeRevertToUserGroupAffinityThread" => affinity::revert as *const (),
+        "KeSetSystemGroupAffinityThread" => affinity::set as *const (),
         "KfRaiseIrql" => level::raise as *const (),
         "MmGetSystemRoutineAddress" => system_routine as *const (),
         "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
@@ -53,7 +56,7 @@ pub fn find(name: &str) -> Option<usize> {
 pub fn wrong_with_wine(module: &str, name: &str) -> Option<&'static str> {
     match nt::export(module, name) {
         None => Some("missing"),
-        // SAFETY: an export of a module that is loaded; the shortest has as many bytes behind it.
+        // SAFETY: an export of a module that is loaded; a section of code is longer than that.
         Some(address) if unsafe { is_stub(address) } => Some("a stub"),
         Some(_) if HOLLOW.lines().any(|hollow| hollow == name) => Some("hollow"),
         Some(_) => None,
@@ -64,7 +67,7 @@ pub fn wrong_with_wine(module: &str, name: &str) -> Option<&'static str> {
 /// writes it.
 ///
 /// # Safety
-/// The eleven bytes there can be read.
+/// The fourteen bytes there can be read.
 unsafe fn is_stub(address: usize) -> bool {
     // SAFETY: the caller promises them.
     let code = unsafe { std::ptr::with_exposed_provenance::<[u8; 14]>(address).read_unaligned() };
@@ -106,6 +109,12 @@ unsafe extern "system" fn current_processor(number: *mut ProcessorNumber) -> u32
         unsafe { number.write(filled) };
     }
     index
+}
+
+/// KeBugCheckEx: the end of the process in which drivers run.
+extern "system" fn bug_check(code: u32, first: usize, second: usize, third: usize, fourth: usize) -> ! {
+    nt::say(&format!("bug check {code:#x} ({first:#x}, {second:#x}, {third:#x}, {fourth:#x})"));
+    std::process::abort()
 }
 
 /// `FAST_MUTEX.OldIrql` (wdm.h, x64): where its holder's level is kept.

@@ -102,14 +102,17 @@ pub unsafe extern "system" fn DriverEntry(driver: Pointer, registry_path: Pointe
     }
     LAB.store(base, Ordering::Release);
     let status = call(c"lab_start");
-    if status < 0 {
-        // SAFETY: loaded above; a start that failed leaves nothing of the lab running.
+    if status != 0 {
+        // SAFETY: loaded above. A start that failed leaves nothing of the lab running, and a lab that ran already, for a
+        // shim before this one, stays loaded for that one's sake.
         unsafe { LdrUnloadDll(base) };
+    }
+    if status < 0 {
         return status;
     }
     // SAFETY: inside the DRIVER_OBJECT.
     let slot = unsafe { driver.byte_add(DRIVER_UNLOAD) };
     // SAFETY: the slot holds the address of a function of this type.
     unsafe { slot.cast::<extern "system" fn(Pointer)>().write(unload) };
-    status
+    0
 }

@@ -1,0 +1,71 @@
+//! The main job, shown: install, look, count, uninstall; each line as one would type it.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use tests::{Lab, artifacts};
+
+/// Show halprof at work.
+#[derive(Parser)]
+struct Arguments {
+    /// Processors to show it on, by their names in lab/processors
+    #[arg(long = "processor", value_name = "NAME", default_values = ["haswell-4710mq", "amd-legacy"])]
+    processors: Vec<String>,
+}
+
+/// Command lines of the client, in order, and what each is for.
+const STEPS: [(&str, &[&str]); 11] = [
+    ("Copy the driver, make its service, start it.", &["install"]),
+    ("Which profile interface was chosen, and why?", &["info"]),
+    ("What can be counted here?", &["list"]),
+    ("Count until told otherwise, whoever asks later.", &["start", "TotalIssues", "BranchInstructions:u"]),
+    ("Who counts what?", &["status"]),
+    ("What has been counted so far? (another run of the client)", &["read", "--per-cpu"]),
+    ("Stop one, with its final counts,", &["stop", "BranchInstructions"]),
+    ("then all that is left.", &["stop", "--all"]),
+    ("Count while a command runs.", &["stat", "--", "cmd", "/c", "for /L %i in (1,1,20000) do @rem"]),
+    ("The same for programs.", &["stat", "-e", "TotalIssues", "--csv", "--", "cmd", "/c", "ver"]),
+    ("Stop the driver, delete its service, remove its file.", &["uninstall"]),
+];
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if cfg!(windows) {
+        println!("halprof.sys and client.exe on this machine's own processor.");
+        let client = artifacts()?.join("client.exe");
+        return show(|arguments| on_windows(&client, arguments));
+    }
+    println!("halprof.sys and client.exe, byte for byte as they ship, under Wine on this machine.");
+    println!("THE COUNTERS ARE A MODEL'S: no performance counter of this computer is read. A model of the");
+    println!("processor named below answers the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
+    println!("events happen at made-up rates as time goes by.");
+    for name in &arguments.processors {
+        println!("\n======== {name} ========");
+        let mut lab = Lab::boot(name)?;
+        lab.live()?;
+        show(|arguments| {
+            let ran = lab.client(arguments)?;
+            print!("{}{}", ran.out, ran.err);
+            Ok(ran.code)
+        })?;
+        lab.finish()?;
+    }
+    println!("\nThe driver left no memory, no counter and no handler behind, and called nothing above its IRQL.");
+    Ok(())
+}
+
+fn show(client: impl Fn(&[&str]) -> Result<i32>) -> Result<()> {
+    for (purpose, arguments) in STEPS {
+        println!("\n# {purpose}\n> client {}", arguments.join(" "));
+        let code = client(arguments)?;
+        ensure!(code == 0, "client {} exited with {code}", arguments.join(" "));
+    }
+    Ok(())
+}
+
+fn on_windows(client: &Path, arguments: &[&str]) -> Result<i32> {
+    let status = Command::new(client).args(arguments).status();
+    Ok(status.with_context(|| format!("cannot start {}", client.display()))?.code().unwrap_or(-1))
+}

@@ -1,0 +1,152 @@
+//! The lab: Wine with shim.sys loaded, and a line to the model behind it.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use wire::{Time, Violation};
+
+use crate::probe::Probe;
+use crate::program::Ran;
+use crate::wine::{Wine, artifacts};
+
+/// Services of one load-order group share a process under Wine: the driver's own group, so that the lab sees it.
+const GROUP: &str = "Extended Base";
+
+const PORT_FILE: &str = "lab/port";
+
+/// A machine with a processor of a chosen identity, on which halprof is not installed yet.
+pub struct Lab {
+    /// The line to the model.
+    pub wire: wire::Client,
+    wine: Wine,
+    client: String,
+    probe: String,
+}
+
+impl Lab {
+    /// Boots a machine of this identity. Events happen when the test says so, see [`Lab::live`].
+    ///
+    /// # Errors
+    /// Something is missing, or the identity does not exist.
+    pub fn boot(identity: &str) -> Result<Self> {
+        let wine = Wine::boot()?;
+        let artifacts = artifacts()?;
+        wine.copy(&artifacts.join("bcryptprimitives.dll"), "windows/system32/bcryptprimitives.dll")?;
+        wine.copy(&artifacts.join("shim.sys"), "windows/system32/drivers/shim.sys")?;
+        wine.copy(&artifacts.join("lab.dll"), "lab/lab.dll")?;
+        fs::write(wine.drive_c("lab/identity"), identity).context("cannot write the identity")?;
+        // The lab writes it when it serves; one of an earlier boot would mislead.
+        let _ = fs::remove_file(wine.drive_c(PORT_FILE));
+        wine.run("sc", &["delete", "halprof"])?; // an earlier test may have died half-way
+        let image = "C:\\windows\\system32\\drivers\\shim.sys";
+        let create = ["create", "shim", "type=", "kernel", "start=", "demand", "group=", GROUP, "binPath=", image];
+        wine.run("sc", &create)?;
+        let started = wine.run("sc", &["start", "shim"])?;
+        ensure!(started.code == 0, "the lab does not start: {}{}\n{}", started.out, started.err, wine.said());
+        let mut line = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
+            .with_context(|| format!("the lab does not answer\n{}", wine.said()))?;
+        line.set_identity(identity)?;
+        line.set_time(Time::Script)?;
+        let path = |name: &str| artifacts.join(name).to_string_lossy().into_owned();
+        Ok(Self { wire: line, wine, client: path("client.exe"), probe: path("probe.exe") })
+    }
+
+    /// From now on events happen as time goes by.
+    ///
+    /// # Errors
+    /// The lab is gone.
+    pub fn live(&mut self) -> Result<()> {
+        Ok(self.wire.set_time(Time::Live)?)
+    }
+
+    /// From now on events happen only when the test says so.
+    ///
+    /// # Errors
+    /// The lab is gone.
+    pub fn scripted(&mut self) -> Result<()> {
+        Ok(self.wire.set_time(Time::Script)?)
+    }
+
+    /// The Windows it runs.
+    #[must_use]
+    pub const fn wine(&self) -> &Wine {
+        &self.wine
+    }
+
+    /// Runs client.exe to its end.
+    ///
+    /// # Errors
+    /// It can not be started, or does not end. An exit code is no error.
+    pub fn client(&self, arguments: &[&str]) -> Result<Ran> {
+        self.wine.run(&self.client, arguments)
+    }
+
+    /// Starts client.exe and leaves it running.
+    ///
+    /// # Errors
+    /// It can not be started.
+    pub fn client_running(&self, arguments: &[&str]) -> Result<std::process::Child> {
+        let mut command = self.wine.program(&self.client, arguments);
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        command.stderr(std::process::Stdio::null()).spawn().context("cannot start client.exe")
+    }
+
+    /// Starts a program that sends any request.
+    ///
+    /// # Errors
+    /// It can not be started.
+    pub fn probe(&self) -> Result<Probe> {
+        Probe::start(self.wine.program(&self.probe, &[]))
+    }
+
+    /// Installs and starts the driver.
+    ///
+    /// # Errors
+    /// The client says why.
+    pub fn install(&self) -> Result<()> {
+        self.client(&["install"])?.success().with_context(|| self.wine.said()).map(|_| ())
+    }
+
+    /// How many counters count on all processors together.
+    ///
+    /// # Errors
+    /// The lab is gone.
+    pub fn counting(&mut self) -> Result<usize> {
+        Ok(self.wire.enabled()?.iter().map(Vec::len).sum())
+    }
+
+    /// What the counters of a processor that count (event, unit mask) were given, by the model's own account.
+    ///
+    /// # Errors
+    /// The lab is gone.
+    pub fn ledger(&mut self, processor: usize, event: u16, umask: u8) -> Result<u64> {
+        let ledger = self.wire.ledger()?;
+        let entries = ledger.get(processor).context("no such processor")?;
+        Ok(entries.iter().filter(|entry| (entry.event, entry.umask) == (event, umask)).map(|entry| entry.counted).sum())
+    }
+
+    /// Uninstalls the driver, and makes sure that it [left nothing](Self::left_nothing).
+    ///
+    /// # Errors
+    /// What it left or did.
+    pub fn finish(mut self) -> Result<()> {
+        self.client(&["uninstall"])?.success()?;
+        self.left_nothing()
+    }
+
+    /// Makes sure that the driver, which is not loaded any more, left nothing behind and did nothing that Windows
+    /// or the processor punishes.
+    ///
+    /// # Errors
+    /// What it left or did.
+    pub fn left_nothing(&mut self) -> Result<()> {
+        let violations: Vec<String> = self.wire.violations()?.iter().map(Violation::to_string).collect();
+        ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
+        let pool = self.wire.pool()?;
+        ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
+        ensure!(self.counting()? == 0, "counters go on counting: {:?}", self.wire.enabled()?);
+        ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
+        Ok(())
+    }
+}

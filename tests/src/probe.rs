@@ -1,0 +1,104 @@
+//! probe.exe, driven by lines: opens the device and sends any request.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// A running probe.exe. It is killed when it goes.
+#[derive(Debug)]
+pub struct Probe {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+/// What Windows said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The bytes that came back.
+    Done(Vec<u8>),
+    /// Win32 error.
+    Failed(u32),
+}
+
+impl Probe {
+    pub(crate) fn start(mut command: Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().context("cannot start probe.exe")?;
+        let to = child.stdin.take().context("no pipe to probe.exe")?;
+        let from = BufReader::new(child.stdout.take().context("no pipe from probe.exe")?);
+        Ok(Self { child, to, from })
+    }
+
+    /// One line, one answer.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn say(&mut self, line: &str) -> Result<String> {
+        writeln!(self.to, "{line}").context("probe.exe does not listen")?;
+        let mut answer = String::new();
+        self.from.read_line(&mut answer).context("probe.exe does not answer")?;
+        Ok(answer.trim_end().to_owned())
+    }
+
+    /// Opens the device: the handle's number, or the Win32 error.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn open(&mut self, how: &str) -> Result<std::result::Result<u32, u32>> {
+        let answer = self.say(&format!("open {how}"))?;
+        match answer.split_once(' ') {
+            Some(("handle", number)) => Ok(Ok(number.parse()?)),
+            Some(("error", code)) => Ok(Err(code.parse()?)),
+            _ => bail!("probe.exe says {answer:?}"),
+        }
+    }
+
+    /// Sends a request: control code, input (hexadecimal, `null`, `-`), output (length).
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn control(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<Reply> {
+        let answer = self.say(&format!("ioctl {handle} {code:#x} {input} {output}"))?;
+        let mut words = answer.split(' ');
+        match (words.next(), words.next(), words.next()) {
+            (Some("ok"), Some(_), bytes) => Ok(Reply::Done(unhex(bytes.unwrap_or_default())?)),
+            (Some("error"), Some(code), _) => Ok(Reply::Failed(code.parse()?)),
+            _ => bail!("probe.exe says {answer:?}"),
+        }
+    }
+
+    /// Ends the program as the task manager does.
+    ///
+    /// # Errors
+    /// It can not be killed.
+    pub fn kill(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.child.kill().context("cannot kill probe.exe")?;
+        self.child.wait().context("cannot wait for probe.exe")?;
+        Ok(())
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        // Killed before, or gone by itself.
+        let _ = self.end();
+    }
+}
+
+/// Bytes as the probe takes them.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)]).collect()
+}
+
+fn unhex(text: &str) -> Result<Vec<u8>> {
+    let pairs = (0..text.len() / 2).filter_map(|at| text.get(2 * at..2 * at + 2));
+    pairs.map(|pair| u8::from_str_radix(pair, 16).with_context(|| format!("{pair:?} is not hexadecimal"))).collect()
+}

@@ -1,0 +1,147 @@
+//! Counts are the model's own, on every processor.
+
+use serde_json::Value;
+use tests::Lab;
+
+/// A source with its event select and unit mask: from the seeds, not from the driver.
+type Source = (&'static str, u16, u8);
+
+/// Identity, and sources of it.
+const CASES: [(&str, [Source; 4]); 4] = [
+    (
+        "amd-legacy",
+        [
+            ("TotalIssues", 0xC0, 0),
+            ("BranchInstructions", 0xC2, 0),
+            ("DcacheMisses", 0x41, 0),
+            ("FpInstructions", 0xCB, 0x0F),
+        ],
+    ),
+    (
+        "intel-v1",
+        [("TotalIssues", 0xC0, 0), ("TotalCycles", 0x3C, 0), ("CacheMisses", 0x2E, 0x41), ("LLCReference", 0x2E, 0x4F)],
+    ),
+    (
+        "haswell-4710mq",
+        [
+            ("TotalIssues", 0xC0, 0),
+            ("UnhaltedReferenceCycles", 0x3C, 1),
+            ("LLCMisses", 0x2E, 0x41),
+            ("BranchMispredictions", 0xC5, 0),
+        ],
+    ),
+    (
+        "zen4-7700x",
+        [
+            ("BranchMispredictions", 0xC3, 0),
+            ("IcacheIssues", 0x80, 0),
+            ("DcacheAccesses", 0x40, 0),
+            ("ICMiss", 0x81, 0),
+        ],
+    ),
+];
+
+const PROCESSORS: usize = 2;
+
+fn names(sources: &[Source]) -> Vec<&'static str> {
+    sources.iter().map(|(name, ..)| *name).collect()
+}
+
+/// Of `--json`: the count of a source on a processor.
+fn count(json: &Value, name: &str, processor: usize) -> u64 {
+    let events = json["events"].as_array().unwrap();
+    let event = events.iter().find(|event| event["name"] == name).expect(name);
+    let processors = event["processors"].as_array().unwrap();
+    assert_eq!(processors.len(), PROCESSORS);
+    let on = processors.iter().find(|row| row["processor"] == processor).unwrap();
+    let total: u64 = processors.iter().map(|row| row["count"].as_u64().unwrap()).sum();
+    assert_eq!(event["count"], total, "the total of {name}");
+    on["count"].as_u64().unwrap()
+}
+
+/// Every count of `json` is what the model gave to the event, on each processor.
+fn agree(lab: &mut Lab, json: &Value, sources: &[Source]) {
+    for (name, event, umask) in sources {
+        for processor in 0..PROCESSORS {
+            let ledger = lab.ledger(processor, *event, *umask).unwrap();
+            assert_eq!(count(json, name, processor), ledger, "{name} on processor {processor}");
+        }
+    }
+}
+
+/// Different numbers for each event and processor.
+fn happen(lab: &mut Lab, sources: &[Source], round: u64) {
+    for processor in 0..PROCESSORS {
+        let work = |times: u64| -> Vec<_> {
+            let of = |(place, (_, event, umask)): (usize, &Source)| {
+                let number = 1_000_003 * round * times + 7919 * (place as u64 + 1) + 13 * processor as u64;
+                (*event, *umask, number)
+            };
+            sources.iter().enumerate().map(of).collect()
+        };
+        lab.wire.run(u32::try_from(processor).unwrap(), &work(1), &work(2)).unwrap();
+    }
+}
+
+#[test]
+fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
+    for (identity, sources) in CASES {
+        let mut lab = Lab::boot(identity).unwrap();
+        lab.install().unwrap();
+        let started: Vec<&str> = ["start"].into_iter().chain(names(&sources)).collect();
+        lab.client(&started).unwrap().success().unwrap();
+        for round in 1..=3 {
+            happen(&mut lab, &sources, round);
+            let json = lab.client(&["read", "--per-cpu", "--json"]).unwrap().json().unwrap();
+            agree(&mut lab, &json, &sources);
+        }
+        let json = lab.client(&["stop", "--all", "--per-cpu", "--json"]).unwrap().json().unwrap();
+        agree(&mut lab, &json, &sources);
+        assert!(lab.ledger(0, sources[0].1, sources[0].2).unwrap() > 6_000_000, "something was counted");
+        happen(&mut lab, &sources, 4);
+        agree(&mut lab, &json, &sources);
+        lab.finish().unwrap();
+    }
+}
+
+#[test]
+fn what_stat_counts_over_a_command_is_the_models_own_ledger() {
+    for (identity, sources) in CASES {
+        let mut lab = Lab::boot(identity).unwrap();
+        lab.install().unwrap();
+        lab.live().unwrap();
+        let events = names(&sources).join(",");
+        let stat = ["stat", "-e", &events, "--per-cpu", "--json", "-o", "-", "--", "cmd", "/c", "exit 0"];
+        let json = lab.client(&stat).unwrap().json().unwrap();
+        agree(&mut lab, &json, &sources);
+        assert!(count(&json, sources[0].0, 0) > 0, "time went by");
+        lab.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_mode_and_a_processor_alone_can_be_counted() {
+    let mut lab = Lab::boot("intel-v1").unwrap();
+    lab.install().unwrap();
+    lab.client(&["start", "TotalIssues:u", "TotalCycles:k", "-C", "1"]).unwrap().success().unwrap();
+    for processor in 0..2 {
+        lab.wire.run(processor, &[(0xC0, 0, 500), (0x3C, 0, 70)], &[(0xC0, 0, 20), (0x3C, 0, 3)]).unwrap();
+    }
+    let json = lab.client(&["read", "--json"]).unwrap().json().unwrap();
+    let counts: Vec<_> =
+        json["events"].as_array().unwrap().iter().map(|event| event["count"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [500, 3]);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn stat_ends_with_the_exit_code_of_its_command() {
+    let lab = Lab::boot("amd-legacy").unwrap();
+    lab.install().unwrap();
+    for code in [0, 1, 42] {
+        let ran = lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", &format!("exit {code}")]).unwrap();
+        assert_eq!(ran.code, code);
+        assert!(ran.err.contains("TotalIssues"), "the counts are printed all the same:\n{}", ran.err);
+    }
+    lab.finish().unwrap();
+}

@@ -1,0 +1,115 @@
+//! The life of the service.
+
+use std::time::{Duration, Instant};
+
+use protocol::status::STATUS_SUCCESS;
+use protocol::{Code, EventRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, StartHeader, modes};
+use tests::{Lab, Probe, Reply, hex};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Opens the device and agrees on the version.
+pub fn greet(probe: &mut Probe) -> u32 {
+    let handle = probe.open("").unwrap().expect("the device opens");
+    let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
+    let reply = probe.control(handle, Code::Hello as u32, &hex(hello.as_bytes()), "72").unwrap();
+    assert!(matches!(reply, Reply::Done(bytes) if header(&bytes).status == STATUS_SUCCESS));
+    handle
+}
+
+pub fn header(bytes: &[u8]) -> ReplyHeader {
+    ReplyHeader::read_from_prefix(bytes).expect("a header").0
+}
+
+/// A start request for sources in both modes on all processors, as the probe takes it.
+pub fn start_request(sources: &[u32]) -> String {
+    let mut bytes = StartHeader { flags: 0, reserved: 0, processors: ProcessorSet::EMPTY }.as_bytes().to_vec();
+    for source in sources {
+        bytes.extend_from_slice(EventRequest { source: *source, modes: modes::BOTH, reserved: 0 }.as_bytes());
+    }
+    hex(&bytes)
+}
+
+/// Starts sources in a session of the handle.
+pub fn start(probe: &mut Probe, handle: u32, sources: &[u32]) -> ReplyHeader {
+    match probe.control(handle, Code::Start as u32, &start_request(sources), "4096").unwrap() {
+        Reply::Done(bytes) => header(&bytes),
+        Reply::Failed(code) => panic!("start failed: {code}"),
+    }
+}
+
+/// Waits until just so many counters count; a killed process takes a moment to go.
+fn counting_becomes(lab: &mut Lab, wanted: usize) {
+    let begun = Instant::now();
+    while lab.counting().unwrap() != wanted {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{} count, not {wanted}", lab.counting().unwrap());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn twenty_lives_leave_nothing_behind() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    for round in 0..20 {
+        lab.install().unwrap();
+
+        let (mut first, mut second) = (lab.probe().unwrap(), lab.probe().unwrap());
+        let handles = [greet(&mut first), greet(&mut second)];
+        assert_eq!(start(&mut first, handles[0], &[2, 6]).status, STATUS_SUCCESS, "round {round}");
+        assert_eq!(start(&mut second, handles[1], &[8, 9]).status, STATUS_SUCCESS, "round {round}");
+        counting_becomes(&mut lab, 8);
+
+        first.kill().unwrap();
+        counting_becomes(&mut lab, 4);
+        assert_eq!(start(&mut second, handles[1], &[2, 6]).status, STATUS_SUCCESS, "free again, round {round}");
+
+        // The handle is still open, and its session still runs.
+        lab.wine().run("sc", &["stop", "halprof"]).unwrap();
+        counting_becomes(&mut lab, 0);
+        drop(second);
+        let pool = lab.wire.pool().unwrap();
+        assert_eq!((pool.allocations, lab.wire.images().unwrap().len()), (0, 0), "round {round}: {pool:?}");
+
+        lab.client(&["install"]).unwrap().success().unwrap(); // starts what is installed
+        let json = lab.client(&["info", "--json"]).unwrap().json().unwrap();
+        assert_eq!((&json["sessions"], &json["counters_in_use"]), (&0.into(), &0.into()), "round {round}");
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_client_killed_in_the_middle_of_stat_frees_its_counters() {
+    let mut lab = Lab::boot("intel-v1").unwrap();
+    lab.install().unwrap();
+    let hang = ["stat", "-e", "TotalIssues,TotalCycles", "--", "cmd", "/c", "pause"];
+    let mut child = lab.client_running(&hang).unwrap();
+    counting_becomes(&mut lab, 4);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    counting_becomes(&mut lab, 0);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_detached_session_outlives_its_client_and_ends_with_the_driver() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+    assert_eq!(lab.counting().unwrap(), 2);
+    lab.client(&["uninstall"]).unwrap().success().unwrap();
+    assert_eq!(lab.counting().unwrap(), 0);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn installing_twice_and_uninstalling_twice_is_no_error() {
+    let lab = Lab::boot("amd-legacy").unwrap();
+    for _ in 0..2 {
+        lab.install().unwrap();
+    }
+    for _ in 0..2 {
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    assert!(!lab.wine().drive_c("windows/system32/drivers/halprof.sys").exists());
+    lab.finish().unwrap();
+}

@@ -1,0 +1,13 @@
+//! client.exe and halprof.sys as they ship, under Wine, against the model.
+//!
+//! One test at a time (`--test-threads=1`): there is one prefix.
+
+#![cfg(not(windows))]
+#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
+mod bad_input;
+mod binary;
+mod counts;
+mod device;
+mod identities;
+mod life;
