@@ -1,6 +1,7 @@
 //! The lab: Wine with shim.sys loaded, and a line to the model behind it.
 
 use std::fs;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -15,6 +16,36 @@ const GROUP: &str = "Extended Base";
 
 const PORT_FILE: &str = "lab/port";
 
+/// A machine that a test left in order, for the next one.
+static IN_ORDER: Mutex<Option<Bench>> = Mutex::new(None);
+
+/// Wine with the lab in it.
+struct Bench {
+    wine: Wine,
+    wire: wire::Client,
+}
+
+impl Bench {
+    fn boot() -> Result<Self> {
+        let wine = Wine::boot()?;
+        let artifacts = artifacts()?;
+        wine.copy(&artifacts.join("bcryptprimitives.dll"), "windows/system32/bcryptprimitives.dll")?;
+        wine.copy(&artifacts.join("shim.sys"), "windows/system32/drivers/shim.sys")?;
+        wine.copy(&artifacts.join("lab.dll"), "lab/lab.dll")?;
+        // The lab writes it when it serves; one of an earlier boot would mislead.
+        let _ = fs::remove_file(wine.drive_c(PORT_FILE));
+        wine.run("sc", &["delete", "halprof"])?; // an earlier test may have died half-way
+        let image = "C:\\windows\\system32\\drivers\\shim.sys";
+        let create = ["create", "shim", "type=", "kernel", "start=", "demand", "group=", GROUP, "binPath=", image];
+        wine.run("sc", &create)?;
+        let started = wine.run("sc", &["start", "shim"])?;
+        ensure!(started.code == 0, "the lab does not start: {}{}\n{}", started.out, started.err, wine.said());
+        let line = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
+            .with_context(|| format!("the lab does not answer\n{}", wine.said()))?;
+        Ok(Self { wine, wire: line })
+    }
+}
+
 /// A machine with a processor of a chosen identity, on which halprof is not installed yet.
 pub struct Lab {
     /// The line to the model.
@@ -25,31 +56,28 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Boots a machine of this identity. Events happen when the test says so, see [`Lab::live`].
+    /// A machine of this identity. Events happen when the test says so, see [`Lab::live`].
     ///
     /// # Errors
     /// Something is missing, or the identity does not exist.
     pub fn boot(identity: &str) -> Result<Self> {
-        let wine = Wine::boot()?;
+        let left = IN_ORDER.lock().ok().and_then(|mut left| left.take());
+        let bench = left.map_or_else(Bench::boot, Ok)?;
         let artifacts = artifacts()?;
-        wine.copy(&artifacts.join("bcryptprimitives.dll"), "windows/system32/bcryptprimitives.dll")?;
-        wine.copy(&artifacts.join("shim.sys"), "windows/system32/drivers/shim.sys")?;
-        wine.copy(&artifacts.join("lab.dll"), "lab/lab.dll")?;
-        fs::write(wine.drive_c("lab/identity"), identity).context("cannot write the identity")?;
-        // The lab writes it when it serves; one of an earlier boot would mislead.
-        let _ = fs::remove_file(wine.drive_c(PORT_FILE));
-        wine.run("sc", &["delete", "halprof"])?; // an earlier test may have died half-way
-        let image = "C:\\windows\\system32\\drivers\\shim.sys";
-        let create = ["create", "shim", "type=", "kernel", "start=", "demand", "group=", GROUP, "binPath=", image];
-        wine.run("sc", &create)?;
-        let started = wine.run("sc", &["start", "shim"])?;
-        ensure!(started.code == 0, "the lab does not start: {}{}\n{}", started.out, started.err, wine.said());
-        let mut line = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
-            .with_context(|| format!("the lab does not answer\n{}", wine.said()))?;
-        line.set_identity(identity)?;
-        line.set_time(Time::Script)?;
         let path = |name: &str| artifacts.join(name).to_string_lossy().into_owned();
-        Ok(Self { wire: line, wine, client: path("client.exe"), probe: path("probe.exe") })
+        let (client, probe) = (path("client.exe"), path("probe.exe"));
+        let mut lab = Self { wire: bench.wire, wine: bench.wine, client, probe };
+        lab.become_processor(identity)?;
+        lab.scripted()?;
+        Ok(lab)
+    }
+
+    /// Changes the processors to another identity, after reset. The driver must not be loaded.
+    ///
+    /// # Errors
+    /// It is loaded, or the identity does not exist.
+    pub fn become_processor(&mut self, identity: &str) -> Result<()> {
+        Ok(self.wire.set_identity(identity)?)
     }
 
     /// From now on events happen as time goes by.
@@ -132,7 +160,11 @@ impl Lab {
     /// What it left or did.
     pub fn finish(mut self) -> Result<()> {
         self.client(&["uninstall"])?.success()?;
-        self.left_nothing()
+        self.left_nothing()?;
+        if let Ok(mut next) = IN_ORDER.lock() {
+            *next = Some(Bench { wine: self.wine, wire: self.wire });
+        }
+        Ok(())
     }
 
     /// Makes sure that the driver, which is not loaded any more, left nothing behind and did nothing that Windows

@@ -85,6 +85,5 @@ fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
 fn end_to_end_tests(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo("test");
     command.args(["--locked", "--package", "tests", "--", "--test-threads=1"]);
-    demo::bench(workspace, &mut command)?;
-    run::shown(&mut command)
+    demo::on_bench(workspace, &mut command)
 }

@@ -15,15 +15,18 @@ pub fn run(workspace: &Workspace, processor: Option<&str>) -> Result<()> {
     if let Some(name) = processor {
         command.args(["--processor", name]);
     }
-    bench(workspace, &mut command)?;
-    run::shown(&mut command)
+    on_bench(workspace, &mut command)
 }
 
-/// Tells a program of the package `tests` where the built files and the Wine prefix are.
-pub fn bench(workspace: &Workspace, command: &mut Command) -> Result<()> {
+/// Runs a program of the package `tests`, which is told where the built files and the Wine prefix are. Whatever becomes
+/// of it, no process of the prefix is left.
+pub fn on_bench(workspace: &Workspace, command: &mut Command) -> Result<()> {
     command.env("HALPROF_ARTIFACTS", workspace.artifacts());
-    if cfg!(not(windows)) {
-        command.env("HALPROF_PREFIX", prefix::ensure(workspace)?);
+    if cfg!(windows) {
+        return run::shown(command);
     }
-    Ok(())
+    let prefix = prefix::ensure(workspace)?;
+    let ran = run::shown(command.env("HALPROF_PREFIX", &prefix));
+    prefix::stop_server(&prefix)?;
+    ran
 }

@@ -72,7 +72,7 @@ fn remove(prefix: &Path) -> Result<()> {
 }
 
 /// Ends every process of the prefix and waits until the last is gone.
-fn stop_server(prefix: &Path) -> Result<()> {
+pub fn stop_server(prefix: &Path) -> Result<()> {
     for option in ["-k", "-w"] {
         // Fails when no server runs, which is as good.
         let mut command = wine(prefix, SERVER);

@@ -6,7 +6,7 @@ use profile::hal::SourceInformation;
 use profile::{ProfileInterface, Source};
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
-    STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
+    STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
 };
 use protocol::{
     Cause, Code, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, NAME_LENGTH, PROTOCOL_VERSION,
@@ -96,9 +96,13 @@ impl<M: Machine> Engine<M> {
         let Some(spec) = protocol::find(code) else {
             return Completion::failed(STATUS_INVALID_DEVICE_REQUEST);
         };
-        let greeted = self.clients.get_mut(client).is_some_and(|client| client.greeted);
-        if !greeted && !spec.before_hello {
-            return Completion::failed(STATUS_INVALID_DEVICE_STATE);
+        match self.clients.get_mut(client) {
+            // Only a handle whose open was refused can be unknown: a kernel need not keep such a one from coming here.
+            None => return Completion::failed(STATUS_PRIVILEGE_NOT_HELD),
+            Some(client) if !client.greeted && !spec.before_hello => {
+                return Completion::failed(STATUS_INVALID_DEVICE_STATE);
+            }
+            Some(_) => {}
         }
         if !spec.input.admits(input) {
             return Completion::failed(STATUS_INFO_LENGTH_MISMATCH);

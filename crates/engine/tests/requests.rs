@@ -6,7 +6,7 @@ use engine::{ClientId, Completion, Engine};
 use native_lab::{Board, Client};
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
-    STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_REVISION_MISMATCH,
+    STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH,
 };
 use protocol::{
     Cause, Code, Hello, HelloReply, Holder, InfoReply, IntervalRequest, PROTOCOL_VERSION, ProcessorSet, REQUESTS,
@@ -71,13 +71,14 @@ fn nothing_is_served_before_the_versions_agree() {
     let board = Board::named("amd-legacy", 1);
     let mut engine = engine(&board);
     let client = Client(ClientId(1));
-    let all_refused = |engine: &mut Engine<&Board>| {
-        for spec in REQUESTS.iter().filter(|spec| spec.code != Code::Hello) {
+    let refused = |engine: &mut Engine<&Board>, but: Option<Code>, status| {
+        for spec in REQUESTS.iter().filter(|spec| Some(spec.code) != but) {
             let answer = client.ask(engine, spec.code, &vec![0; smallest_input(spec)], 4096);
-            assert_eq!(answer.completion.status, STATUS_INVALID_DEVICE_STATE, "{}", spec.name);
+            assert_eq!(answer.completion, Completion { status, information: 0 }, "{}", spec.name);
         }
     };
-    all_refused(&mut engine); // not even open
+    let all_refused = |engine: &mut Engine<&Board>| refused(engine, Some(Code::Hello), STATUS_INVALID_DEVICE_STATE);
+    refused(&mut engine, None, STATUS_PRIVILEGE_NOT_HELD); // not even open, so not even Hello
     assert_eq!(engine.open(client.0, 10), 0);
     all_refused(&mut engine);
     for version in [0, PROTOCOL_VERSION + 1, u32::MAX] {
@@ -94,7 +95,7 @@ fn nothing_is_served_before_the_versions_agree() {
     assert_eq!((reply.header.status, reply.protocol, reply.driver), (0, PROTOCOL_VERSION, VERSION));
     assert_eq!(client.ask(&mut engine, Code::Info, &[], 176).completion.information, 176);
     engine.close(client.0);
-    all_refused(&mut engine);
+    refused(&mut engine, None, STATUS_PRIVILEGE_NOT_HELD);
 }
 
 #[test]

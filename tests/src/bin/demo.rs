@@ -47,7 +47,7 @@ fn main() -> Result<()> {
         lab.live()?;
         show(|arguments| {
             let ran = lab.client(arguments)?;
-            print!("{}{}", ran.out, ran.err);
+            print!("{}{}", beginning(&ran.out), ran.err);
             Ok(ran.code)
         })?;
         lab.finish()?;
@@ -63,6 +63,18 @@ fn show(client: impl Fn(&[&str]) -> Result<i32>) -> Result<()> {
         ensure!(code == 0, "client {} exited with {code}", arguments.join(" "));
     }
     Ok(())
+}
+
+/// All of it, or of a long table what fits a screen.
+fn beginning(text: &str) -> String {
+    const ENOUGH: usize = 18;
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.get(..ENOUGH) {
+        Some(first) if lines.len() > ENOUGH + 2 => {
+            format!("{}\n[... and {} more lines]\n", first.join("\n"), lines.len() - ENOUGH)
+        }
+        _ => text.to_owned(),
+    }
 }
 
 fn on_windows(client: &Path, arguments: &[&str]) -> Result<i32> {

@@ -85,8 +85,9 @@ fn happen(lab: &mut Lab, sources: &[Source], round: u64) {
 
 #[test]
 fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
     for (identity, sources) in CASES {
-        let mut lab = Lab::boot(identity).unwrap();
+        lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         let started: Vec<&str> = ["start"].into_iter().chain(names(&sources)).collect();
         lab.client(&started).unwrap().success().unwrap();
@@ -100,23 +101,26 @@ fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
         assert!(lab.ledger(0, sources[0].1, sources[0].2).unwrap() > 6_000_000, "something was counted");
         happen(&mut lab, &sources, 4);
         agree(&mut lab, &json, &sources);
-        lab.finish().unwrap();
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
     }
+    lab.finish().unwrap();
 }
 
 #[test]
 fn what_stat_counts_over_a_command_is_the_models_own_ledger() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.live().unwrap();
     for (identity, sources) in CASES {
-        let mut lab = Lab::boot(identity).unwrap();
+        lab.become_processor(identity).unwrap();
         lab.install().unwrap();
-        lab.live().unwrap();
         let events = names(&sources).join(",");
         let stat = ["stat", "-e", &events, "--per-cpu", "--json", "-o", "-", "--", "cmd", "/c", "exit 0"];
         let json = lab.client(&stat).unwrap().json().unwrap();
         agree(&mut lab, &json, &sources);
         assert!(count(&json, sources[0].0, 0) > 0, "time went by");
-        lab.finish().unwrap();
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
     }
+    lab.finish().unwrap();
 }
 
 #[test]
