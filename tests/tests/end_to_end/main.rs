@@ -10,4 +10,5 @@ mod binary;
 mod counts;
 mod device;
 mod identities;
+mod inf;
 mod life;
