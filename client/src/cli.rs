@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use profile::Kind;
 
 use crate::event::{EventName, SourceName};
 use crate::exit;
@@ -19,6 +20,7 @@ EXAMPLES
   client read --per-cpu                     what has been counted so far
   client stop --all                         stop, with the final counts
   client uninstall                          stop and remove the driver
+  client diagnose --cpuid dump.txt          what the driver would do elsewhere
 
 SOURCES
   A source goes by its name in the HAL, with or without \"Profile\", in any
@@ -55,7 +57,9 @@ pub enum Verb {
     /// Show the profile interface, why it was chosen, and the processors
     Info(Json),
     /// List the profile sources that can be counted here
-    #[command(after_help = "EXAMPLES\n  client list\n  client list --all --json")]
+    #[command(
+        after_help = "EXAMPLES\n  client list\n  client list --all --json\n  client list --interface amd64   (needs no driver)"
+    )]
     List(ListArgs),
     /// Show one source
     #[command(after_help = "EXAMPLES\n  client query TotalIssues\n  client query 0x19 --json")]
@@ -77,7 +81,28 @@ pub enum Verb {
     /// Count while a command runs, as `perf stat -a` does
     #[command(after_help = STAT_HELP)]
     Stat(StatArgs),
+    /// Say what the driver would do on a processor; needs no driver
+    #[command(after_help = DIAGNOSE_HELP)]
+    Diagnose(DiagnoseArgs),
 }
+
+const DIAGNOSE_HELP: &str = "\
+Chooses the profile interface from CPUID as the driver does from that of the
+boot processor, and tells why, and which sources can be counted. Nothing but
+CPUID is asked: whether a hypervisor really has the counters that it shows,
+only the driver finds out.
+
+FILES
+  Dumps as AIDA64 and InstLatx64 have them, with lines such as
+    CPUID 0000000A: 07300403-00000000-00000000-00000603
+  and the output of `cpuid -1 -r` on Linux, in UTF-8 or, as PowerShell writes
+  them, in UTF-16. Of several processors the first counts.
+
+EXAMPLES
+  client diagnose
+  client diagnose --cpuid dump.txt --json
+  cpuid -1 -r | client diagnose --cpuid -
+";
 
 const STAT_HELP: &str = "\
 The counters count everything that runs on the chosen processors while COMMAND
@@ -128,8 +153,32 @@ pub struct ListArgs {
     /// Also those that this machine does not support, and why
     #[arg(long)]
     pub all: bool,
+    /// The whole table of a profile interface instead; needs no driver
+    #[arg(long, value_enum, ignore_case = true, conflicts_with = "all", value_name = "NAME")]
+    pub interface: Option<InterfaceName>,
     #[command(flatten)]
     pub format: Json,
+}
+
+/// A profile interface, as users type it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum InterfaceName {
+    /// No counters: the timer alone
+    Default,
+    /// Intel's architectural performance monitoring
+    Emon,
+    /// AMD's performance counters
+    Amd64,
+}
+
+impl From<InterfaceName> for Kind {
+    fn from(name: InterfaceName) -> Self {
+        match name {
+            InterfaceName::Default => Self::Default,
+            InterfaceName::Emon => Self::Emon,
+            InterfaceName::Amd64 => Self::Amd64,
+        }
+    }
 }
 
 /// Arguments of `query`.
@@ -220,6 +269,16 @@ pub struct StatArgs {
     pub command: Vec<OsString>,
 }
 
+/// Arguments of `diagnose`.
+#[derive(Debug, Args)]
+pub struct DiagnoseArgs {
+    /// A CPUID dump; - is standard input [default: this processor]
+    #[arg(long, value_name = "FILE")]
+    pub cpuid: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -277,6 +336,10 @@ mod tests {
             "interval 2",
             "interval 2 -5",
             "interval 2 4294967296",
+            "list --interface pentium",
+            "list --interface emon --all",
+            "diagnose --cpuid",
+            "diagnose dump.txt",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), exit::Exit::Usage.code(), "{line}");
         }

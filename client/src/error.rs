@@ -5,8 +5,10 @@ use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
+use cpuid_dump::ParseError;
 use thiserror::Error;
 
+use crate::dump;
 use crate::exit::Exit;
 use crate::refusal::Refusal;
 use crate::reply::Malformed;
@@ -21,7 +23,6 @@ pub struct OtherInterface(pub &'static str);
 #[derive(Debug, Error)]
 pub enum Error {
     /// A build for another system.
-    #[cfg_attr(all(windows, not(test)), expect(dead_code, reason = "constructed where there is no Windows"))]
     #[error("this client was not built for Windows, and the driver runs nowhere else")]
     NotWindows,
     /// No service.
@@ -157,6 +158,33 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// The dump of `diagnose`.
+    #[error("cannot read {name}")]
+    DumpFile {
+        /// The file, or what stands for it.
+        name: String,
+        /// The system's words.
+        #[source]
+        cause: io::Error,
+    },
+    /// As above, and it has no end, or none in reach.
+    #[error("{name} is no CPUID dump: it is longer than {} MiB", dump::MOST_BYTES >> 20)]
+    DumpTooLong {
+        /// The file, or what stands for it.
+        name: String,
+    },
+    /// As above, and it says nothing, or nothing that makes sense.
+    #[error("{name} is no CPUID dump")]
+    NoDump {
+        /// The file, or what stands for it.
+        name: String,
+        /// Where and why.
+        #[source]
+        cause: ParseError,
+    },
+    /// No memory for what the driver would keep.
+    #[error("out of memory")]
+    Memory,
     /// The file of `stat -o`.
     #[error("cannot write {}", .path.display())]
     OutputFile {
@@ -202,7 +230,9 @@ impl Error {
             Self::Command { .. } => Exit::Command,
             Self::DriverFile { .. } | Self::DriverRefused { .. } => Exit::DriverFile,
             Self::Busy { .. } | Self::Lingering => Exit::Busy,
+            Self::DumpFile { .. } | Self::DumpTooLong { .. } | Self::NoDump { .. } => Exit::Dump,
             Self::NoDevice
+            | Self::Memory
             | Self::Open { .. }
             | Self::Request { .. }
             | Self::Reply { .. }
@@ -217,6 +247,7 @@ impl Error {
     /// What to do about it, where there is something to do.
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
+            Self::NotWindows => "client diagnose, client list --interface   (need no driver)",
             Self::NotInstalled => "client install",
             Self::NotStarted => "client install   (or: sc start halprof)",
             Self::NoDevice => "sc stop halprof, then: client install",
@@ -239,7 +270,15 @@ impl Error {
             Self::DriverRefused { cause } => return Some(refused_driver(cause).to_owned()),
             Self::Busy { .. } => "end the program, then the same command again",
             Self::Lingering => "close the programs that look at services (services.msc), then again",
-            Self::NotWindows
+            Self::NoDump { cause: ParseError::NoLeaf, .. } => {
+                "a file with lines such as\n       \
+                 CPUID 00000000: 00000016-756E6547-6C65746E-49656E69   (AIDA64), or\n       \
+                 the output of cpuid -1 -r   (Linux)"
+            }
+            Self::DumpFile { .. }
+            | Self::DumpTooLong { .. }
+            | Self::NoDump { .. }
+            | Self::Memory
             | Self::Open { .. }
             | Self::Request { .. }
             | Self::TooManyEvents { .. }
@@ -304,11 +343,7 @@ mod tests {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "gone");
         let other = || io::Error::other("odd");
         vec![
-            (
-                Error::NotWindows,
-                Exit::NotWindows,
-                "error: this client was not built for Windows, and the driver runs nowhere else",
-            ),
+            (Error::NotWindows, Exit::NotWindows, "  try: client diagnose, client list --interface   (need no driver)"),
             (Error::NotInstalled, Exit::NotInstalled, "  try: client install"),
             (Error::NotStarted, Exit::NotStarted, "  try: client install   (or: sc start halprof)"),
             (Error::NoDevice, Exit::Failure, "  try: sc stop halprof, then: client install"),
@@ -393,6 +428,26 @@ mod tests {
             ),
             (Error::Service { action: "start", cause: other() }, Exit::Failure, "  because: odd"),
             (Error::Directory { cause: other() }, Exit::Failure, "  because: odd"),
+            (Error::DumpFile { name: "dump.txt".into(), cause: other() }, Exit::Dump, "  because: odd"),
+            (
+                Error::DumpTooLong { name: "dump.txt".into() },
+                Exit::Dump,
+                "error: dump.txt is no CPUID dump: it is longer than 16 MiB",
+            ),
+            (
+                Error::NoDump { name: "dump.txt".into(), cause: ParseError::NoLeaf },
+                Exit::Dump,
+                "       the output of cpuid -1 -r   (Linux)",
+            ),
+            (
+                Error::NoDump {
+                    name: "dump.txt".into(),
+                    cause: ParseError::Line { line: 7, cause: cpuid_dump::Cause::Registers },
+                },
+                Exit::Dump,
+                "  because: line 7: the registers are not four times eight hexadecimal digits",
+            ),
+            (Error::Memory, Exit::Failure, "error: out of memory"),
             (Error::OutputFile { path: path(), cause: other() }, Exit::Failure, "  because: odd"),
             (Error::Output(other()), Exit::Failure, "  because: odd"),
             (Error::Json(serde_json::Error::io(other())), Exit::Failure, "  because: odd"),

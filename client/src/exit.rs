@@ -58,6 +58,8 @@ exits! {
     NoResources = 16, "the driver is short of memory or of sessions";
     /// Built for another system.
     NotWindows = 17, "this client was not built for Windows";
+    /// The file of `diagnose`.
+    Dump = 18, "diagnose: the file cannot be read, or is no CPUID dump";
 }
 
 impl Exit {

@@ -57,6 +57,11 @@ pub fn hexadecimal(number: u64) -> String {
     format!("0x{number:08X}")
 }
 
+/// The event select of a profile source in JSON, where other tools look for it in this spelling.
+pub fn select(select: u32) -> String {
+    format!("{select:#010x}")
+}
+
 /// A table without lines; the columns whose heading is in `numbers` are aligned to the right.
 pub fn table(headings: &[&str], numbers: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();

@@ -1,11 +1,13 @@
 //! client.exe: installs and starts halprof.sys, and asks it for hardware performance counters.
 //!
 //! Everything that needs Windows is behind [`system::System`] and [`system::Device`]; the rest is ordinary code
-//! that is tested on any system.
+//! that is tested on any system. What needs no driver either runs on any system.
 
 mod cli;
 mod connection;
 mod counts;
+mod cpuid;
+mod dump;
 mod error;
 mod event;
 mod exit;
@@ -13,6 +15,7 @@ mod exit;
 mod fake;
 mod format;
 mod holders;
+mod identity;
 mod metric;
 mod processors;
 mod reason;
@@ -49,18 +52,23 @@ fn main() {
 }
 
 fn run(cli: &cli::Cli) -> Result<i32, Error> {
-    let system = this_system()?;
-    let mut context = Context { system: &*system, out: &mut io::stdout().lock(), err: &mut io::stderr().lock() };
+    let system = this_system();
+    let mut context = Context {
+        system: system.as_deref(),
+        input: &mut io::stdin().lock(),
+        out: &mut io::stdout().lock(),
+        err: &mut io::stderr().lock(),
+    };
     verb::run(&cli.verb, &mut context)
 }
 
 #[cfg(windows)]
 #[expect(clippy::unnecessary_wraps, reason = "other systems have nothing to give")]
-fn this_system() -> Result<Box<dyn System>, Error> {
-    Ok(Box::new(windows::Windows))
+fn this_system() -> Option<Box<dyn System>> {
+    Some(Box::new(windows::Windows))
 }
 
 #[cfg(not(windows))]
-fn this_system() -> Result<Box<dyn System>, Error> {
-    Err(Error::NotWindows)
+fn this_system() -> Option<Box<dyn System>> {
+    None
 }

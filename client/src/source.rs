@@ -56,13 +56,15 @@ impl From<&SourceRecord> for Source {
 }
 
 fn name(record: &SourceRecord) -> String {
-    let name = record.name();
-    if record.source == 0 && name == "Time" {
-        return "Timer".to_owned();
-    }
+    let name = shown(record.source, record.name());
     // Anything else would spoil a table, a terminal or a line of CSV.
     let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if plain { name.to_owned() } else { number_as_name(record.source) }
+}
+
+/// The HAL's name of a source as the client shows it.
+pub fn shown(source: u32, name: &str) -> &str {
+    if source == 0 && name == "Time" { "Timer" } else { name }
 }
 
 fn number_as_name(source: u32) -> String {

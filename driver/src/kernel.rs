@@ -1,13 +1,21 @@
 //! The kernel as the machine that the engine runs on.
 
+use core::cell::{Cell, OnceCell};
+
 use engine::Machine;
 
 use crate::cpu::Processor;
-use crate::nt::{clock, processors};
+use crate::nt::timers::{FineClock, Timers};
+use crate::nt::{clock, processors, timers};
 
 /// See the module.
-#[derive(Debug)]
-pub struct Kernel;
+#[derive(Default)]
+pub struct Kernel {
+    /// Made when ProfileTime is first started, and kept.
+    timers: OnceCell<Timers>,
+    /// While the timers run.
+    clock: Cell<Option<FineClock>>,
+}
 
 impl Machine for Kernel {
     type Cpu = Processor;
@@ -31,5 +39,34 @@ impl Machine for Kernel {
 
     fn now(&self) -> u64 {
         clock::now()
+    }
+
+    fn timer_interval(&self, wanted: u32) -> u32 {
+        timers::interval(wanted)
+    }
+
+    fn start_timers(&self, interval: u32) -> bool {
+        if self.timers.get().is_none() {
+            let Some(timers) = Timers::new(processors::active()) else { return false };
+            // It was empty: the engine's lock keeps others out.
+            let _ = self.timers.set(timers);
+        }
+        if let Some(timers) = self.timers.get() {
+            let clock = self.clock.take().unwrap_or_else(FineClock::ask);
+            self.clock.set(Some(clock));
+            timers.start(interval);
+        }
+        true
+    }
+
+    fn stop_timers(&self) {
+        if let Some(timers) = self.timers.get() {
+            timers.stop();
+        }
+        self.clock.take();
+    }
+
+    fn ticks(&self, processor: u32) -> u64 {
+        self.timers.get().map_or(0, |timers| timers.ticks(processor))
     }
 }

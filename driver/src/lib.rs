@@ -6,6 +6,7 @@
 
 #![no_std]
 
+extern crate alloc;
 extern crate wdk_panic;
 
 mod cpu;
@@ -49,7 +50,7 @@ const fn decimal(text: &str) -> u16 {
 #[unsafe(export_name = "DriverEntry")]
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUNICODE_STRING) -> NTSTATUS {
     ENGINE.initialize();
-    match Engine::new(Kernel, VERSION) {
+    match Engine::new(Kernel::default(), VERSION) {
         Ok(engine) => *ENGINE.lock() = Some(engine),
         Err(_) => return STATUS_INSUFFICIENT_RESOURCES,
     }
@@ -69,7 +70,9 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUN
 /// stops, then the memory goes.
 extern "C" fn unload(driver: PDRIVER_OBJECT) {
     Device::delete(driver);
-    if let Some(mut engine) = ENGINE.lock().take() {
+    // Taken out of the lock: what the engine still has of the kernel can be given back at PASSIVE_LEVEL only.
+    let engine = ENGINE.lock().take();
+    if let Some(mut engine) = engine {
         engine.shut_down();
     }
 }

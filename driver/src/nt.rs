@@ -10,3 +10,4 @@ pub mod privilege;
 pub mod processors;
 pub mod security;
 pub mod text;
+pub mod timers;

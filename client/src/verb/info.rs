@@ -7,7 +7,8 @@ use super::Context;
 use crate::cli::Json;
 use crate::connection::{Connection, version};
 use crate::error::Error;
-use crate::format::{grouped, hexadecimal, properties, text};
+use crate::format::{grouped, properties};
+use crate::identity::Identity;
 use crate::reason;
 
 #[derive(Serialize)]
@@ -23,12 +24,8 @@ struct Info {
     processors: u32,
     maximum_processors: u32,
     state_bytes: u64,
-    vendor: String,
-    brand: Option<String>,
-    signature: u32,
-    family: u32,
-    model: u32,
-    stepping: u32,
+    #[serde(flatten)]
+    identity: Identity,
     pmu_version: u32,
     driver_version: String,
     driver_protocol: u32,
@@ -36,7 +33,6 @@ struct Info {
 
 impl From<&InfoReply> for Info {
     fn from(reply: &InfoReply) -> Self {
-        let Signature { family, model, stepping } = signature(reply.signature);
         Self {
             interface: reason::interface(reply.interface),
             reason: reason::text(reply.reason),
@@ -49,12 +45,7 @@ impl From<&InfoReply> for Info {
             processors: reply.processors,
             maximum_processors: reply.maximum_processors,
             state_bytes: reply.state_bytes,
-            vendor: text(&reply.vendor),
-            brand: Some(text(&reply.brand)).filter(|brand| !brand.is_empty()),
-            signature: reply.signature,
-            family,
-            model,
-            stepping,
+            identity: Identity::new(&reply.vendor, &reply.brand, reply.signature),
             pmu_version: reply.pmu_version,
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
@@ -62,54 +53,40 @@ impl From<&InfoReply> for Info {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Signature {
-    family: u32,
-    model: u32,
-    stepping: u32,
-}
-
-/// Family, model and stepping of EAX of CPUID leaf 1 (SDM Vol. 2A, CPUID, "Version Information"; APM Vol. 3 E.3.2).
-fn signature(eax: u32) -> Signature {
-    let (base_family, base_model) = (eax >> 8 & 0xF, eax >> 4 & 0xF);
-    let (extended_family, extended_model) = (eax >> 20 & 0xFF, eax >> 16 & 0xF);
-    Signature {
-        family: if base_family == 0xF { base_family + extended_family } else { base_family },
-        model: if matches!(base_family, 6 | 0xF) { extended_model << 4 | base_model } else { base_model },
-        stepping: eax & 0xF,
-    }
-}
-
 pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system)?;
+    let connection = Connection::open(context.system()?)?;
     let info = Info::from(&connection.info()?);
     if args.json { context.json(&info) } else { context.say(&rows(&info)) }
 }
 
 fn rows(info: &Info) -> String {
-    let agrees = info.interface == info.windows10_interface;
-    let windows10 = format!("{}{}", info.windows10_interface, if agrees { " as well" } else { "" });
-    let family = format!("family {:#x}, model {:#x}, stepping {}", info.family, info.model, info.stepping);
+    let [vendor, processor, signature] = info.identity.rows();
     properties(&[
         ("Interface", info.interface.clone()),
         ("Reason", info.reason.clone()),
-        ("Windows 10 HAL", windows10),
-        ("Counters", counters(info)),
+        ("Windows 10 HAL", windows10(&info.windows10_interface, &info.interface)),
+        ("Counters", counters(info.counters, info.counter_width)),
         ("In use", format!("{} at most on a processor, by {}", info.counters_in_use, sessions(info.sessions))),
         ("Processors", format!("{} active, {} at most", info.processors, info.maximum_processors)),
         ("Counter state", format!("{} bytes", grouped(info.state_bytes))),
-        ("Vendor", info.vendor.clone()),
-        ("Processor", info.brand.clone().unwrap_or_else(|| "(no brand string)".to_owned())),
-        ("Signature", format!("{}: {family}", hexadecimal(info.signature.into()))),
+        vendor,
+        processor,
+        signature,
         ("PMU version", pmu_version(info.pmu_version)),
         ("Driver", format!("{}, protocol {}", info.driver_version, info.driver_protocol)),
     ])
 }
 
-fn counters(info: &Info) -> String {
-    match info.counters {
+/// What the HAL of the original Windows 10 takes, beside what this driver takes.
+pub fn windows10(theirs: &str, ours: &str) -> String {
+    format!("{theirs}{}", if theirs == ours { " as well" } else { "" })
+}
+
+/// The counters of a processor.
+pub fn counters(number: u32, width: u32) -> String {
+    match number {
         0 => "none: nothing can be counted on this machine".to_owned(),
-        number => format!("{number} on each processor, {} bits wide", info.counter_width),
+        number => format!("{number} on each processor, {width} bits wide"),
     }
 }
 
@@ -119,22 +96,4 @@ fn sessions(number: u32) -> String {
 
 fn pmu_version(version: u32) -> String {
     if version == 0 { "none (no architectural performance monitoring)".to_owned() } else { version.to_string() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn extended_family_and_model_count_only_where_the_manuals_say_so() {
-        for (eax, family, model, stepping) in [
-            (0x0001_067A, 6, 0x17, 10),   // Core 2: extended model with family 6
-            (0x0000_0F29, 15, 2, 9),      // Pentium 4
-            (0x0002_0FB1, 15, 0x2B, 1),   // Athlon 64 X2: extended model with family 15
-            (0x0087_0F10, 0x17, 0x71, 0), // Zen 2: extended family
-            (0x0FFF_0543, 5, 4, 3),       // Pentium: neither
-        ] {
-            assert_eq!(signature(eax), Signature { family, model, stepping }, "{eax:#x}");
-        }
-    }
 }

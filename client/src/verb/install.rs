@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::system::{SERVICE, ServiceState, service_error};
 
 pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
-    let system = context.system;
+    let system = context.system()?;
     let from = args.driver.clone().map_or_else(beside_client, Ok)?;
     let to = system.driver_path().map_err(|cause| Error::Directory { cause })?;
     let file = fs::read(&from).map_err(|cause| Error::DriverFile { action: "read", path: from.clone(), cause })?;

@@ -20,7 +20,7 @@ struct Answer {
 }
 
 pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system)?;
+    let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
     let id = sources.find(&args.source)?.id;
     let record = connection.set_interval(id, args.interval)?;

@@ -16,7 +16,7 @@ struct List<'a> {
 }
 
 pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system)?;
+    let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
     let listed: Vec<&Source> = sources.iter().filter(|source| args.all || source.supported).collect();
     if args.format.json {
@@ -36,7 +36,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
         let are = if hidden == 1 { "is" } else { "are" };
         context.say(&format!("\n{hidden} more {are} not supported on this machine: client list --all"))?;
     }
-    footnotes(&listed, context)
+    footnotes(listed.iter().map(|source| source.support), context)
 }
 
 fn row(source: &Source) -> Vec<String> {
@@ -51,8 +51,8 @@ fn row(source: &Source) -> Vec<String> {
 }
 
 /// What the words in the last column mean, each once.
-fn footnotes(listed: &[&Source], context: &mut Context) -> Result<(), Error> {
-    let mut reasons: Vec<u32> = listed.iter().filter(|source| !source.supported).map(|source| source.support).collect();
+pub fn footnotes(answers: impl Iterator<Item = u32>, context: &mut Context) -> Result<(), Error> {
+    let mut reasons: Vec<u32> = answers.filter(|answer| !support::is_supported(*answer)).collect();
     reasons.sort_unstable();
     reasons.dedup();
     for (index, reason) in reasons.into_iter().enumerate() {

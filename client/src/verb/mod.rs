@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod diagnose;
 mod info;
 mod install;
 mod interval;
@@ -11,9 +12,10 @@ mod start;
 mod stat;
 mod status;
 mod stop;
+mod tables;
 mod uninstall;
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use protocol::{CountRecord, EventRequest};
 use serde::Serialize;
@@ -29,15 +31,21 @@ use crate::system::System;
 
 /// What a verb works with.
 pub struct Context<'a> {
-    /// The machine.
-    pub system: &'a dyn System,
+    /// The machine, where it is a Windows.
+    pub system: Option<&'a dyn System>,
+    /// Standard input.
+    pub input: &'a mut dyn Read,
     /// Standard output.
     pub out: &'a mut dyn Write,
     /// Standard error.
     pub err: &'a mut dyn Write,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    fn system(&self) -> Result<&'a dyn System, Error> {
+        self.system.ok_or(Error::NotWindows)
+    }
+
     fn say(&mut self, text: &str) -> Result<(), Error> {
         Ok(writeln!(self.out, "{text}")?)
     }
@@ -55,7 +63,11 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Install(args) => install::run(args, context),
         Verb::Uninstall => uninstall::run(context),
         Verb::Info(args) => info::run(args, context),
-        Verb::List(args) => list::run(args, context),
+        Verb::List(args) => match args.interface {
+            Some(interface) => tables::run(interface.into(), args.format.json, context),
+            None => list::run(args, context),
+        },
+        Verb::Diagnose(args) => diagnose::run(args, context),
         Verb::Query(args) => query::run(args, context),
         Verb::Interval(args) => interval::run(args, context),
         Verb::Start(args) => start::run(args, context),

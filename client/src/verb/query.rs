@@ -8,7 +8,7 @@ use crate::format::{hexadecimal, properties};
 use crate::source::Source;
 
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system)?;
+    let connection = Connection::open(context.system()?)?;
     let id = connection.sources()?.find(&args.source)?.id;
     let source = Source::from(&connection.source(id)?);
     if args.format.json {

@@ -7,7 +7,7 @@ use crate::counts::counts_table;
 use crate::error::Error;
 
 pub fn run(args: &ReadArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system)?;
+    let connection = Connection::open(context.system()?)?;
     let records = detached(&connection, &args.sources)?;
     if records.is_empty() {
         return Err(Error::NothingRuns);

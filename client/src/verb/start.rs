@@ -20,7 +20,7 @@ struct Started {
 }
 
 pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system)?;
+    let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
     let events = events(&args.events, sources)?;
     let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);

@@ -39,7 +39,7 @@ struct Stat {
 }
 
 pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
-    let connection = Connection::open(context.system)?;
+    let connection = Connection::open(context.system()?)?;
     let events = if args.events.is_empty() {
         default_events(&connection)?
     } else {
@@ -49,7 +49,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
     let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
 
-    context.system.ignore_interrupts()?;
+    context.system()?.ignore_interrupts()?;
     let session = connection.start(0, set, &events)?;
     let begin = Instant::now();
     let status = run_command(args);

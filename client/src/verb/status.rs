@@ -23,7 +23,7 @@ struct Status {
 }
 
 pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
-    let state = service::state(context.system)?;
+    let state = service::state(context.system()?)?;
     let mut status = Status {
         service: state.map_or("not_installed", ServiceState::text),
         client_version: env!("CARGO_PKG_VERSION"),
@@ -35,7 +35,7 @@ pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
     let exit = match state {
         None => Exit::NotInstalled,
         Some(ServiceState::Running) => {
-            let connection = Connection::open(context.system)?;
+            let connection = Connection::open(context.system()?)?;
             status.driver_version = Some(connection.driver_version());
             // Another one would have been refused when it was opened.
             status.driver_protocol = Some(PROTOCOL_VERSION);

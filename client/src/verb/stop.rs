@@ -9,7 +9,7 @@ use crate::counts::counts_table;
 use crate::error::Error;
 
 pub fn run(args: &StopArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system)?;
+    let connection = Connection::open(context.system()?)?;
     // One name that does not run, and nothing is stopped.
     let running = detached(&connection, &args.sources)?;
     let mut records = Vec::new();

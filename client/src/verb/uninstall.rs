@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::system::{SERVICE, service_error};
 
 pub fn run(context: &mut Context) -> Result<(), Error> {
-    let system = context.system;
+    let system = context.system()?;
     let path = system.driver_path().map_err(|cause| Error::Directory { cause })?;
     let mut done = false;
     if service::state(system)?.is_some() {

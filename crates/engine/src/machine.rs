@@ -22,4 +22,17 @@ pub trait Machine {
 
     /// Time since some moment in the past, in units of 100 ns.
     fn now(&self) -> u64;
+
+    /// The smallest interval of its timers, in units of 100 ns, that is at least `wanted`.
+    fn timer_interval(&self, wanted: u32) -> u32;
+
+    /// Starts a periodic timer on each active processor, or gives those that run another interval (one that
+    /// [`timer_interval`](Self::timer_interval) answered). False if memory is short: then nothing has changed.
+    fn start_timers(&self, interval: u32) -> bool;
+
+    /// Stops them.
+    fn stop_timers(&self);
+
+    /// How often the timer of a processor has expired since the driver was loaded.
+    fn ticks(&self, processor: u32) -> u64;
 }

@@ -47,6 +47,12 @@ impl From<HalError> for Refusal {
                 .source(source.0)
                 .detail(u64::from(support_number(support)), 0),
             HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory),
+            // The engine asks for none of what these refuse.
+            HalError::NoCounter(_)
+            | HalError::NoInterruptHandler
+            | HalError::HandlerTaken
+            | HalError::InvalidClass(_)
+            | HalError::LengthMismatch { .. } => Self::new(STATUS_NOT_SUPPORTED, Cause::None),
         }
     }
 }
@@ -60,7 +66,6 @@ pub const fn support_number(support: Support) -> u32 {
         Support::EventNotEnumerated => Number::EventNotEnumerated,
         Support::EventNotAvailable => Number::EventNotAvailable,
         Support::NoMemory => Number::NoMemory,
-        Support::NoTimer => Number::NoTimer,
     }) as u32
 }
 

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use profile::hal::SourceInformation;
+use profile::interval::IntervalRange;
 use profile::{ProfileInterface, Source};
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
@@ -196,6 +197,7 @@ impl<M: Machine> Engine<M> {
             previous_interval,
             select: u64::from(source.source.select),
             running: number(self.sessions.processors_running(source.source.source.0)),
+            counters: source.counters.bits(),
             ..SourceRecord::new_zeroed()
         };
         let name = source.source.name.as_bytes();
@@ -214,7 +216,15 @@ impl<M: Machine> Engine<M> {
 
     fn set_interval(&self, wanted: IntervalRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let source = Source(wanted.source);
-        let (previous, _) = self.hal.set_interval(source, wanted.interval)?;
+        let mut interval = wanted.interval;
+        if source == Source::TIME {
+            interval = self.machine.timer_interval(IntervalRange::TIMER.clamp(interval));
+        }
+        let (previous, interval) = self.hal.set_interval(source, interval)?;
+        if source == Source::TIME && self.sessions.processors_running(source.0) > 0 {
+            // They run, so that their memory is there.
+            self.machine.start_timers(interval);
+        }
         reply.push(&self.record(&self.hal.source_information(source)?, previous));
         Ok(())
     }

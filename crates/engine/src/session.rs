@@ -4,12 +4,14 @@
 //! stopped. Counters are planned here, under the engine's lock; then every processor programs its own.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use profile::state::{CounterSet, CounterState};
 use profile::{Hal, ProfileInterface, Source};
-use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_FOUND};
-use protocol::{ALL_SOURCES, Cause, CountRecord, DETACHED, EventRequest, Holder, ProcessorSet, flags, modes};
+use protocol::status::{
+    STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED,
+};
+use protocol::{ALL_SOURCES, Cause, CountRecord, DETACHED, EventRequest, Holder, ProcessorSet, TIMER, flags, modes};
 
 use crate::clients::ClientId;
 use crate::machine::Machine;
@@ -48,49 +50,89 @@ struct Session {
     events: Vec<Event>,
     /// In ascending order.
     processors: Vec<u32>,
-    /// For each processor and event, which counter; in the order of `processors`, then of `events`.
-    counters: Vec<u8>,
+    /// For each processor and event, what serves it; in the order of `processors`, then of `events`.
+    places: Vec<Place>,
     /// In the same order, what was counted when it was last read.
     counts: Vec<AtomicU64>,
 }
+
+/// What serves an event on a processor.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Counter(u8),
+    /// The processor's timer, which had expired so often at the start.
+    Timer(u64),
+}
+
+/// How an event is to be served: by a counter in this state, or by the timer.
+type Wanted = Option<CounterState>;
 
 /// All sessions.
 #[derive(Debug, Default)]
 pub struct Sessions {
     all: Vec<Session>,
     last_number: u64,
+    /// The processors' counters were initialized, and have to be released.
+    initialized: bool,
 }
 
 const NO_MEMORY: Refusal = Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory);
 
 impl Session {
-    /// The session's counters of a processor, each with its event and the cell of its count.
-    fn on(&self, processor: u32) -> impl Iterator<Item = (&Event, u8, &AtomicU64)> {
+    /// The session's events on a processor, each with what serves it and the cell of its count.
+    fn on(&self, processor: u32) -> impl Iterator<Item = (&Event, Place, &AtomicU64)> {
         let width = self.events.len();
-        let place = self.processors.binary_search(&processor).ok().map(|index| index * width..(index + 1) * width);
-        let counters = place.clone().and_then(|place| self.counters.get(place)).unwrap_or_default();
-        let counts = place.and_then(|place| self.counts.get(place)).unwrap_or_default();
-        self.events.iter().zip(counters).zip(counts).map(|((event, counter), count)| (event, *counter, count))
+        let range = self.processors.binary_search(&processor).ok().map(|index| index * width..(index + 1) * width);
+        let places = range.clone().and_then(|range| self.places.get(range)).unwrap_or_default();
+        let counts = range.and_then(|range| self.counts.get(range)).unwrap_or_default();
+        self.events.iter().zip(places).zip(counts).map(|((event, place), count)| (event, *place, count))
     }
 
     /// Its running events of a source ([`ALL_SOURCES`] for all), on one processor.
-    fn running(&self, processor: u32, source: u32) -> impl Iterator<Item = (&Event, u8, &AtomicU64)> {
+    fn running(&self, processor: u32, source: u32) -> impl Iterator<Item = (&Event, Place, &AtomicU64)> {
         self.on(processor).filter(move |(event, ..)| event.is_running(source))
     }
 
+    /// The counters of [`running`](Self::running), each with the cell of its count.
+    fn counting(&self, processor: u32, source: u32) -> impl Iterator<Item = (u8, &AtomicU64)> {
+        self.running(processor, source).filter_map(|(_, place, count)| match place {
+            Place::Counter(counter) => Some((counter, count)),
+            Place::Timer(_) => None,
+        })
+    }
+
     fn counters(&self, processor: u32, source: u32) -> CounterSet {
-        self.running(processor, source).map(|(_, counter, _)| counter).collect()
+        self.counting(processor, source).map(|(counter, _)| counter).collect()
+    }
+
+    /// Whether an event of it runs that a counter serves (or the timer, if `timer`).
+    fn uses(&self, timer: bool) -> bool {
+        self.events.iter().any(|event| event.running && (event.source == Source::TIME.0) == timer)
+    }
+
+    /// Brings the counts of what timers serve up to date.
+    fn read_timers(&self, source: u32, machine: &impl Machine) {
+        for processor in &self.processors {
+            for (_, place, count) in self.running(*processor, source) {
+                if let Place::Timer(start) = place {
+                    count.store(machine.ticks(*processor).wrapping_sub(start), Ordering::Relaxed);
+                }
+            }
+        }
     }
 
     fn tell_counts(&self, now: u64, source: u32, reply: &mut Reply<'_>) {
         for processor in &self.processors {
-            for (event, counter, count) in self.running(*processor, source) {
+            for (event, place, count) in self.running(*processor, source) {
                 reply.push(&CountRecord {
                     session: self.number,
                     source: event.source,
                     modes: event.modes,
                     processor: *processor,
-                    counter: u32::from(counter),
+                    counter: match place {
+                        Place::Counter(counter) => u32::from(counter),
+                        Place::Timer(_) => TIMER,
+                    },
                     count: count.load(Ordering::Relaxed),
                     enabled: now.saturating_sub(self.started),
                     reserved: 0,
@@ -143,16 +185,51 @@ impl Sessions {
         reply: &mut Reply<'_>,
     ) -> Result<u64, Refusal> {
         let session = self.plan(applicant, wanted, events, (machine, hal), reply)?;
-        let first = self.all.is_empty();
+        if let Err(refusal) = self.prepare(&session, machine, hal) {
+            give_back(&session, hal);
+            return Err(refusal);
+        }
         machine.on_each_processor(&|processor, cpu| {
-            if first {
-                hal.initialize(cpu, processor);
-            }
             hal.start(cpu, processor, session.counters(processor, ALL_SOURCES));
         });
         self.last_number = session.number;
         self.all.push(session); // `plan` reserved the place
         Ok(self.last_number)
+    }
+
+    /// Initializes the counters for the first session that takes some, and starts the timers for the first that
+    /// takes those.
+    fn prepare<M: Machine>(&mut self, session: &Session, machine: &M, hal: &Hal) -> Result<(), Refusal> {
+        if session.uses(false) && !self.initialized {
+            let idle = AtomicU32::new(u32::MAX);
+            machine.on_each_processor(&|processor, cpu| {
+                if !hal.initialize(cpu, processor) {
+                    idle.fetch_min(processor, Ordering::Relaxed);
+                }
+            });
+            let idle = idle.into_inner();
+            if idle != u32::MAX {
+                machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
+                return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::CountersDoNotWork).processor(idle));
+            }
+            self.initialized = true;
+        }
+        if session.uses(true) && !self.all.iter().any(|session| session.uses(true)) {
+            let interval = hal.source_information(Source::TIME)?.interval;
+            if !machine.start_timers(interval) {
+                self.release_unused(machine, hal);
+                return Err(NO_MEMORY);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back what no session uses any more.
+    fn release_unused<M: Machine>(&mut self, machine: &M, hal: &Hal) {
+        if self.initialized && !self.all.iter().any(|session| session.uses(false)) {
+            machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
+            self.initialized = false;
+        }
     }
 
     /// Everything that can be refused, before a register is touched.
@@ -168,21 +245,13 @@ impl Sessions {
             return Err(invalid(Cause::BadFlags, u64::from(applicant.flags)));
         }
         let detached = applicant.flags & flags::DETACHED != 0;
-        let mut states = with_room(events.len())?;
+        let mut wanteds = with_room(events.len())?;
         for event in events {
-            let index = hal.startable(Source(event.source))?;
-            if event.modes & modes::BOTH == 0 || event.modes & !modes::BOTH != 0 {
-                return Err(invalid(Cause::BadModes, u64::from(event.modes)).source(event.source));
-            }
+            let wanted = how_to_serve(event, hal)?;
             if let Some(session) = self.detached_with(event).filter(|_| detached) {
                 return Err(invalid(Cause::AlreadyStarted, session.number).source(event.source));
             }
-            states.push(
-                CounterState::FREE
-                    .with_event(index)
-                    .with_user(event.modes & modes::USER != 0)
-                    .with_kernel(event.modes & modes::KERNEL != 0),
-            );
+            wanteds.push(wanted);
         }
         let processors = choose(wanted, machine.processors())?;
         let mut session = Session {
@@ -192,7 +261,7 @@ impl Sessions {
             process: applicant.process,
             started: machine.now(),
             events: with_room(events.len())?,
-            counters: with_room(events.len() * processors.len())?,
+            places: with_room(events.len() * processors.len())?,
             counts: with_room(events.len() * processors.len())?,
             processors,
         };
@@ -203,34 +272,38 @@ impl Sessions {
             running: true,
         }));
         session.counts.extend((0..session.counts.capacity()).map(|_| AtomicU64::new(0)));
-        self.reserve(&mut session, &states, hal, reply)?;
+        self.reserve(&mut session, &wanteds, (machine, hal), reply)?;
         Ok(session)
     }
 
-    /// A counter for each event on each processor of the session, or none at all.
-    fn reserve(
+    /// A counter or the timer for each event on each processor of the session, or none at all.
+    fn reserve<M: Machine>(
         &self,
         session: &mut Session,
-        states: &[CounterState],
-        hal: &Hal,
+        wanteds: &[Wanted],
+        (machine, hal): (&M, &Hal),
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
-        let Session { tag, processors, events, counters, .. } = session;
+        let Session { tag, processors, events, places, .. } = session;
         for processor in processors.iter() {
-            for (state, event) in states.iter().zip(events.iter()) {
-                if let Some(counter) = hal.reserve(*processor, state.with_owner(*tag)) {
-                    counters.push(counter);
+            for (wanted, event) in wanteds.iter().zip(events.iter()) {
+                let place = match wanted {
+                    None => Some(Place::Timer(machine.ticks(*processor))),
+                    Some(state) => hal.reserve(*processor, state.with_owner(*tag)).map(Place::Counter),
+                };
+                if let Some(place) = place {
+                    places.push(place);
                     continue;
-                }
-                for processor in processors.iter() {
-                    hal.free(*processor, hal.row(*processor).counters(|state| state.owner() == *tag));
                 }
                 let on_it = |other: &&Session| other.processors.binary_search(processor).is_ok();
                 self.all.iter().filter(on_it).for_each(|other| other.tell_holders(reply));
-                return Err(Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoFreeCounter)
+                let needed = wanteds.iter().flatten().count() as u64;
+                let refusal = Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoFreeCounter)
                     .source(event.source)
                     .processor(*processor)
-                    .detail(u64::from(hal.interface().counters()), states.len() as u64));
+                    .detail(u64::from(hal.interface().counters()), needed);
+                give_back(session, hal);
+                return Err(refusal);
             }
         }
         Ok(())
@@ -276,14 +349,17 @@ impl Sessions {
         if meant().next().is_some() {
             machine.on_each_processor(&|processor, cpu| {
                 for session in meant() {
-                    for (_, counter, count) in session.running(processor, ALL_SOURCES) {
-                        count.store(hal.count(cpu, counter), Ordering::Relaxed);
+                    for (counter, count) in session.counting(processor, ALL_SOURCES) {
+                        count.store(hal.count(cpu, processor, counter), Ordering::Relaxed);
                     }
                 }
             });
         }
         let now = machine.now();
-        meant().for_each(|session| session.tell_counts(now, ALL_SOURCES, reply));
+        for session in meant() {
+            session.read_timers(ALL_SOURCES, machine);
+            session.tell_counts(now, ALL_SOURCES, reply);
+        }
         Ok(())
     }
 
@@ -333,13 +409,15 @@ impl Sessions {
         machine.on_each_processor(&|processor, cpu| {
             for session in sessions.iter().filter(|session| meant(session)) {
                 hal.stop(cpu, processor, session.counters(processor, source));
-                for (_, counter, count) in session.running(processor, source) {
-                    count.store(hal.count(cpu, counter), Ordering::Relaxed);
+                for (counter, count) in session.counting(processor, source) {
+                    count.store(hal.total(processor, counter), Ordering::Relaxed);
                 }
             }
         });
         let now = machine.now();
+        let timed = self.all.iter().any(|session| session.uses(true));
         for session in self.all.iter_mut().filter(|session| meant(session)) {
+            session.read_timers(source, machine);
             session.tell_counts(now, source, reply);
             for processor in &session.processors {
                 hal.free(*processor, session.counters(*processor, source));
@@ -349,14 +427,37 @@ impl Sessions {
             }
         }
         self.all.retain(|session| session.events.iter().any(|event| event.running));
-        if self.all.is_empty() {
-            machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
+        self.release_unused(machine, hal);
+        if timed && !self.all.iter().any(|session| session.uses(true)) {
+            machine.stop_timers();
         }
     }
 
     /// Tells who holds which counters.
     pub fn tell_holders(&self, reply: &mut Reply<'_>) {
         self.all.iter().for_each(|session| session.tell_holders(reply));
+    }
+}
+
+/// How an event is served; refused if it can not be.
+fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Wanted, Refusal> {
+    let bad_modes = invalid(Cause::BadModes, u64::from(event.modes)).source(event.source);
+    hal.startable(Source(event.source))?;
+    if event.modes & modes::BOTH == 0 || event.modes & !modes::BOTH != 0 {
+        return Err(bad_modes);
+    }
+    if Source(event.source) == Source::TIME {
+        // A timer goes on in both modes.
+        return if event.modes == modes::BOTH { Ok(None) } else { Err(bad_modes) };
+    }
+    let state = hal.state_for(Source(event.source), false)?;
+    Ok(Some(state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0)))
+}
+
+/// Frees every counter that a session has been given, none of which counts.
+fn give_back(session: &Session, hal: &Hal) {
+    for processor in &session.processors {
+        hal.free(*processor, hal.row(*processor).counters(|state| state.owner() == session.tag));
     }
 }
 

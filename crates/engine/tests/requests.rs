@@ -181,7 +181,7 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
     for (what, flags, set, events, status, cause) in [
         ("unknown", 0, all, vec![(19, both), (0x777, both)], STATUS_NOT_FOUND, Cause::UnknownSource),
         ("unsupported", 0, all, vec![(19, both), (unsupported, both)], STATUS_NOT_SUPPORTED, Cause::UnsupportedSource),
-        ("no timer", 0, all, vec![(0, both)], STATUS_NOT_SUPPORTED, Cause::UnsupportedSource),
+        ("a timer in one mode", 0, all, vec![(0, modes::USER)], 0xC000_000D, Cause::BadModes),
         ("no mode", 0, all, vec![(19, 0)], 0xC000_000D, Cause::BadModes),
         ("mode 4", 0, all, vec![(19, 7)], 0xC000_000D, Cause::BadModes),
         ("flags", 2, all, vec![(19, both)], 0xC000_000D, Cause::BadFlags),

@@ -165,6 +165,76 @@ fn a_refusal_for_want_of_counters_names_who_has_them_and_takes_none() {
 }
 
 #[test]
+fn profile_time_counts_the_ticks_of_each_processors_timer_on_every_interface() {
+    for name in ["intel-no-leaf-a", "amd-hyperv-masked", "amd-legacy", "intel-v2"] {
+        let board = Board::named(name, PROCESSORS);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let tick = |times: u64| {
+            for processor in 0..PROCESSORS {
+                board.tick(processor, times * u64::from(processor + 1));
+            }
+        };
+        tick(99); // nothing runs: nothing expires
+        let first = client.started(&mut engine, 0, &[0]);
+        assert_eq!(board.timer(), Some(10_000), "{name}");
+        tick(5);
+        let second = client.started(&mut engine, flags::DETACHED, &[0]);
+        tick(7);
+        let counts = |records: &[CountRecord]| -> Vec<u64> { records.iter().map(|record| record.count).collect() };
+        assert_eq!(counts(&client.read(&mut engine, first)), [12, 24, 36], "{name}");
+        assert_eq!(counts(&client.read(&mut engine, second)), [7, 14, 21], "{name}");
+        assert_eq!(counts(&client.stop(&mut engine, first, None).records()), [12, 24, 36]);
+        assert!(board.timer().is_some(), "the other session goes on");
+        tick(1);
+        engine.shut_down();
+        assert_eq!(board.timer(), None);
+        for cpu in board.all() {
+            let accesses = cpu.model().accesses();
+            assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{name}: no register touched");
+        }
+    }
+}
+
+#[test]
+fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
+    let board = Board::named("amd-legacy", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    client.started(&mut engine, 0, &[0]);
+    for (wanted, used) in
+        [(0, 10_000), (1_221, 10_000), (10_001, 20_000), (1_000_000, 1_000_000), (u32::MAX, 1_000_000)]
+    {
+        let request = protocol::IntervalRequest { source: 0, interval: wanted };
+        let records: Vec<protocol::SourceRecord> =
+            client.ask(&mut engine, Code::SetInterval, zerocopy::IntoBytes::as_bytes(&request), 176).records();
+        assert_eq!((records[0].interval, records[0].minimum, records[0].maximum), (used, 1_221, 1_000_000));
+        assert_eq!(board.timer(), Some(used));
+    }
+}
+
+#[test]
+fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
+    let identity = processors::find("amd-kvm").unwrap();
+    // A hypervisor that drops writes to registers that it does not have; the second processor is such a one.
+    let of = |pretends: bool| {
+        let dump = if pretends { processors::find("amd-hyperv-masked").unwrap() } else { identity }.cpuid();
+        let processor = model::Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
+        if pretends { processor.with_absent_msrs_ignored() } else { processor }
+    };
+    let board = Board::of([of(false), of(true), of(false)]);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    for _ in 0..2 {
+        let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(2, modes::BOTH)]).header();
+        assert_eq!((header.cause, header.processor), (Cause::CountersDoNotWork as u32, 1));
+        assert!(nothing_counts(&board));
+        assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders), []);
+    }
+    client.started(&mut engine, 0, &[0]); // ProfileTime needs no counter
+}
+
+#[test]
 fn shutting_down_stops_everything() {
     for name in ["amd-legacy", "intel-v1", "intel-v2"] {
         let board = Board::named(name, PROCESSORS);

@@ -4,6 +4,8 @@
 //! [`Hal`] is shared by all processors. Who plans (which counter, which source, which interval) holds a
 //! lock of its own; what touches registers runs on the processor concerned at PROFILE_LEVEL.
 
+pub mod information;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -24,9 +26,50 @@ pub enum HalError {
     /// The source can not be had here.
     #[error("profile source {0} can not be had on this machine: {1:?}")]
     Unsupported(Source, Support),
+    /// The source is counted by no counter.
+    #[error("profile source {0} is served by a timer, not by a counter")]
+    NoCounter(Source),
+    /// Interrupts were asked for, and nobody registered for them.
+    #[error("no interrupt handler is registered")]
+    NoInterruptHandler,
+    /// The interrupt handler belongs to another.
+    #[error("the interrupt handler is registered by another owner")]
+    HandlerTaken,
+    /// The information class is none that has to do with profiling.
+    #[error("information class {0} has nothing to do with profiling")]
+    InvalidClass(u32),
+    /// The buffer is not as long as the structure of the class.
+    #[error("the buffer has {found} bytes, the structure {wanted}")]
+    LengthMismatch {
+        /// Bytes of the structure.
+        wanted: usize,
+        /// Bytes of the buffer.
+        found: usize,
+    },
     /// The memory for the counters' state could not be had.
     #[error("no memory for the counters' state")]
     NoMemory,
+}
+
+/// A counter that overflowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overflow {
+    /// Which, of the processor that was interrupted.
+    pub counter: u8,
+    /// What it counts.
+    pub source: Source,
+}
+
+/// OVERFLOW_STATUS: the counters that overflowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverflowStatus(pub CounterSet);
+
+impl OverflowStatus {
+    /// OVERFLOW_STATUS.Number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0.len()
+    }
 }
 
 /// HAL_PROFILE_SOURCE_INFORMATION, with what the document wishes for.
@@ -40,6 +83,9 @@ pub struct SourceInformation {
     pub interval: u32,
     /// What intervals it takes.
     pub range: IntervalRange,
+    /// The counters that can count it; none for ProfileTime, which needs none. Sources exclude each other by nothing
+    /// but the number of these.
+    pub counters: CounterSet,
 }
 
 /// HalpProfileInterface, its state, and the intervals.
@@ -49,10 +95,16 @@ pub struct Hal {
     interface: Interface,
     /// One row of [`ProfileInterface::counters`] cells for each processor; `None` when memory was short.
     states: Option<Box<[CounterCell]>>,
+    /// Running totals, in the same order: what a counter had counted when it was last loaded, or stopped.
+    totals: Box<[AtomicU64]>,
     /// For each processor what [`ProfileInterface::initialize`] found there.
     found: Box<[AtomicU64]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
+    /// Address of the interrupt handler, or 0.
+    handler: AtomicU64,
+    /// Who registered it.
+    handler_owner: AtomicU64,
 }
 
 impl Hal {
@@ -80,13 +132,15 @@ impl Hal {
         if states.is_none() && !matches!(interface, Interface::Emon(_)) {
             return Err(HalError::NoMemory);
         }
-        let found = filled(maximum_processors as usize, |_| AtomicU64::new(0))?;
+        let totals = state::allocate(maximum_processors, interface.counters()).ok_or(HalError::NoMemory)?;
+        let found = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
         let sources = interface.kind().sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
             AtomicU32::new(range.default)
         })?;
-        Ok(Self { selection, interface, states, found, intervals })
+        let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { selection, interface, states, totals, found, intervals, handler, handler_owner })
     }
 
     /// What was chosen, and why.
@@ -131,9 +185,9 @@ impl Hal {
 
     fn information(&self, index: u16, source: &'static ProfileSource) -> SourceInformation {
         let range = IntervalRange::of(source.source);
-        let interval =
-            self.intervals.get(usize::from(index)).map_or(range.default, |cell| cell.load(Ordering::Relaxed));
-        SourceInformation { source, support: self.support(source), interval, range }
+        let needed = if source.source == Source::TIME { 0 } else { self.interface.counters() };
+        let counters = CounterSet::first(needed);
+        SourceInformation { source, support: self.support(source), interval: self.interval(index), range, counters }
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
@@ -165,12 +219,31 @@ impl Hal {
         Ok((previous, interval))
     }
 
+    /// How a source has to be set up: in modes, and with an interrupt after every interval in force, or without.
+    /// The owner is left to the caller.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime, and with an
+    /// interrupt [`HalError::NoInterruptHandler`].
+    pub fn state_for(&self, source: Source, interrupt: bool) -> Result<CounterState, HalError> {
+        let event = self.startable(source)?;
+        if source == Source::TIME {
+            return Err(HalError::NoCounter(source));
+        }
+        if interrupt && self.interrupt_handler().is_none() {
+            return Err(HalError::NoInterruptHandler);
+        }
+        let interval = if interrupt { self.interval(event) } else { 0 };
+        Ok(CounterState::FREE.with_event(event).with_interrupt(interrupt).with_interval(interval))
+    }
+
     /// Gives a free counter of `processor` to what `state` says (its owner must not be zero); `None` where
     /// all are taken. Nothing counts before [`start`](Self::start).
     pub fn reserve(&self, processor: u32, state: CounterState) -> Option<u8> {
         let row = self.row(processor);
         let counter = row.counters(CounterState::is_free).iter().next()?;
         row.set(counter, state.with_active(false));
+        self.set_total(processor, counter, 0);
         Some(counter)
     }
 
@@ -181,12 +254,14 @@ impl Hal {
         }
     }
 
-    /// InitializeProfiling on the current processor, which is `processor`. PROFILE_LEVEL.
-    pub fn initialize(&self, cpu: &impl Cpu, processor: u32) {
+    /// InitializeProfiling on the current processor, which is `processor`. Answers whether its counters work; if
+    /// not, nothing may be started there. PROFILE_LEVEL.
+    pub fn initialize(&self, cpu: &impl Cpu, processor: u32) -> bool {
         let found = self.interface.initialize(cpu);
         if let Some(cell) = self.found.get(processor as usize) {
             cell.store(found, Ordering::Relaxed);
         }
+        self.interface.works(cpu)
     }
 
     /// Leaves the current processor, which is `processor`, as [`initialize`](Self::initialize) found it, but
@@ -200,24 +275,98 @@ impl Hal {
     /// [reserved](Self::reserve) there. PROFILE_LEVEL.
     pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
         let row = self.row(processor);
-        self.interface.enable(cpu, row, counters);
-        for counter in counters.iter() {
-            row.set(counter, row.get(counter).with_active(true));
+        if !counters.is_empty() {
+            self.interface.enable(cpu, row, counters);
+            set_active(row, counters, true);
         }
     }
 
-    /// HalStopProfileInterrupt on the current processor, which is `processor`. PROFILE_LEVEL.
+    /// HalStopProfileInterrupt on the current processor, which is `processor`. What the counters hold is added to
+    /// their totals, which stay for [`total`](Self::total). PROFILE_LEVEL.
     pub fn stop(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
         let row = self.row(processor);
-        self.interface.disable(cpu, row, counters);
-        for counter in counters.iter() {
-            row.set(counter, row.get(counter).with_active(false));
+        if !counters.is_empty() {
+            self.interface.disable(cpu, row, counters);
+            for counter in counters.iter() {
+                self.set_total(processor, counter, self.count(cpu, processor, counter));
+            }
+            set_active(row, counters, false);
         }
     }
 
-    /// What a counter of the current processor has counted since its start. PROFILE_LEVEL.
-    pub fn count(&self, cpu: &impl Cpu, counter: u8) -> u64 {
-        cpu.rdpmc(counter) & (u64::MAX >> 64_u8.saturating_sub(self.interface.width()).min(63))
+    /// Serves a performance monitor interrupt of the current processor, which is `processor`: CheckOverflowStatus,
+    /// then every counter that overflowed is loaded again and told. PROFILE_LEVEL; nothing allocates, locks or waits.
+    pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
+        let row = self.row(processor);
+        let overflowed = self.interface.serve(cpu, row, |counter, events| {
+            self.set_total(processor, counter, self.total(processor, counter).wrapping_add(events));
+            handler(Overflow { counter, source: self.source(row.get(counter)) });
+        });
+        OverflowStatus(overflowed)
+    }
+
+    /// CheckOverflowStatus alone: which active counters with an interval have overflowed. PROFILE_LEVEL.
+    pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
+        OverflowStatus(self.interface.check_overflow(cpu, self.row(processor)))
+    }
+
+    /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped and its
+    /// counts are kept. PROFILE_LEVEL.
+    pub fn save(&self, cpu: &impl Cpu, processor: u32) {
+        let row = self.row(processor);
+        let active = row.active();
+        self.stop(cpu, processor, active);
+        set_active(row, active, true);
+    }
+
+    /// After the registers were lost: what ran at [`save`](Self::save) goes on, from the state alone. PROFILE_LEVEL.
+    pub fn restore(&self, cpu: &impl Cpu, processor: u32) {
+        let row = self.row(processor);
+        let active = row.active();
+        set_active(row, active, false);
+        self.interface.initialize(cpu);
+        self.start(cpu, processor, active);
+    }
+
+    /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
+    /// it runs. PROFILE_LEVEL.
+    pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
+        let (state, total) = (self.row(processor).get(counter), self.total(processor, counter));
+        if !state.active() {
+            return total;
+        }
+        total.wrapping_add(state.events_since_load(cpu.rdpmc(counter), self.interface.width()))
+    }
+
+    /// What a stopped counter had counted since its start. Any IRQL.
+    #[must_use]
+    pub fn total(&self, processor: u32, counter: u8) -> u64 {
+        self.total_cell(processor, counter).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    fn set_total(&self, processor: u32, counter: u8, total: u64) {
+        if let Some(cell) = self.total_cell(processor, counter) {
+            cell.store(total, Ordering::Relaxed);
+        }
+    }
+
+    fn total_cell(&self, processor: u32, counter: u8) -> Option<&AtomicU64> {
+        let counters = usize::from(self.interface.counters());
+        self.totals.get(processor as usize * counters..)?.get(..counters)?.get(usize::from(counter))
+    }
+
+    fn source(&self, state: CounterState) -> Source {
+        self.interface.kind().sources().get(usize::from(state.event())).map_or(Source::TIME, |row| row.source)
+    }
+
+    fn interval(&self, event: u16) -> u32 {
+        self.intervals.get(usize::from(event)).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+}
+
+fn set_active(row: Row<'_>, counters: CounterSet, active: bool) {
+    for counter in counters.iter() {
+        row.set(counter, row.get(counter).with_active(active));
     }
 }
 

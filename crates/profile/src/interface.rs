@@ -3,10 +3,11 @@
 pub mod amd64;
 pub mod default;
 pub mod emon;
+mod plain;
 
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
-use crate::state::{CounterSet, Row};
+use crate::state::{CounterSet, CounterState, Row};
 
 /// Which interface. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,11 +59,9 @@ pub enum Support {
     EventNotAvailable,
     /// The memory for the counters' state could not be had.
     NoMemory,
-    /// It is served by a timer, which is not there.
-    NoTimer,
 }
 
-/// What every interface does, each in its own registers.
+/// What every interface does, each in its own registers: HalpProfileInterface.
 ///
 /// The functions that take a [`Cpu`] act on the processor on which they run, at PROFILE_LEVEL, with its own
 /// row of state; none of them can fail, allocate or wait.
@@ -73,22 +72,39 @@ pub trait ProfileInterface {
     /// Bits of a counter.
     fn width(&self) -> u8;
 
-    /// Whether the processor offers the event of a row of the interface's table.
+    /// QueryInformation: whether the processor offers the event of a row of the interface's table.
     fn support(&self, source: &ProfileSource) -> Support;
 
     /// InitializeProfiling: brings the registers to the state from which [`enable`](Self::enable) starts,
     /// all counters off. What has to be given back is answered, for [`release`](Self::release).
     fn initialize(&self, cpu: &impl Cpu) -> u64;
 
-    /// EnableMonitoring: sets up `counters` as their states in `row` say, from zero, and starts them.
-    /// Those that are active in `row` already go on undisturbed.
+    /// Whether the counters keep what is written to them. A hypervisor that only pretends to have the registers
+    /// is found out here. After [`initialize`](Self::initialize).
+    fn works(&self, cpu: &impl Cpu) -> bool;
+
+    /// EnableMonitoring: sets up `counters` as their states in `row` say and starts them. Those that are
+    /// active in `row` already go on undisturbed.
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet);
 
     /// DisableMonitoring: stops `counters`; the other active ones of `row` go on.
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet);
 
+    /// CheckOverflowStatus: which of the active counters with an interval have overflowed.
+    fn check_overflow(&self, cpu: &impl Cpu, row: Row<'_>) -> CounterSet;
+
+    /// Serves a performance monitor interrupt: checks for overflow, gives each counter concerned to `overflowed`
+    /// together with the events that it had counted since its load (of an exact counter all, else the interval),
+    /// and loads it again. Answers the counters; none for an interrupt that is not ours, or late.
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, u64)) -> CounterSet;
+
     /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
     fn release(&self, cpu: &impl Cpu, found: u64);
+}
+
+/// Events that a counter had counted since its load, when it overflows: with an RDPMC if it is exact.
+fn events_at_overflow(cpu: &impl Cpu, counter: u8, state: CounterState, width: u8) -> u64 {
+    if state.exact() { state.events_since_load(cpu.rdpmc(counter), width) } else { u64::from(state.interval()) }
 }
 
 /// The interface in use.
@@ -166,12 +182,24 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.initialize(cpu))
     }
 
+    fn works(&self, cpu: &impl Cpu) -> bool {
+        each!(self, interface => interface.works(cpu))
+    }
+
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         each!(self, interface => interface.enable(cpu, row, counters));
     }
 
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         each!(self, interface => interface.disable(cpu, row, counters));
+    }
+
+    fn check_overflow(&self, cpu: &impl Cpu, row: Row<'_>) -> CounterSet {
+        each!(self, interface => interface.check_overflow(cpu, row))
+    }
+
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, u64)) -> CounterSet {
+        each!(self, interface => interface.serve(cpu, row, overflowed))
     }
 
     fn release(&self, cpu: &impl Cpu, found: u64) {

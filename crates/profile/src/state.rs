@@ -14,6 +14,8 @@ use bitfield_struct::bitfield;
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct CounterState {
+    /// Events between two interrupts; means something only with `interrupt`.
+    pub interval: u32,
     /// Index of the event in the interface's table.
     #[bits(12)]
     pub event: u16,
@@ -26,8 +28,12 @@ pub struct CounterState {
     pub kernel: bool,
     /// It counts now.
     pub active: bool,
-    #[bits(37)]
-    __: u64,
+    /// Interrupt after every `interval` events; else it counts from zero and nothing interrupts.
+    pub interrupt: bool,
+    /// With `interrupt`: the events between an overflow and its handling are counted too, for one RDPMC more.
+    pub exact: bool,
+    #[bits(3)]
+    __: u8,
 }
 
 const _: () = assert!(size_of::<CounterState>() == 8);
@@ -40,6 +46,28 @@ impl CounterState {
     #[must_use]
     pub const fn is_free(self) -> bool {
         self.owner() == 0
+    }
+
+    /// What the counter is loaded with at its start and after each overflow: the two's complement of the
+    /// interval, within `width` bits, so that the interval's last event overflows it (seed 003, SetInterval).
+    #[must_use]
+    pub const fn initial_count(self, width: u8) -> u64 {
+        if self.interrupt() { (self.interval() as u64).wrapping_neg() & mask(width) } else { 0 }
+    }
+
+    /// Events since the counter was loaded, from what it holds now.
+    #[must_use]
+    pub const fn events_since_load(self, count: u64, width: u8) -> u64 {
+        count.wrapping_sub(self.initial_count(width)) & mask(width)
+    }
+}
+
+/// The bits of a counter.
+#[must_use]
+pub const fn mask(width: u8) -> u64 {
+    match u64::MAX.checked_shr(64 - width as u32) {
+        Some(mask) if width <= 64 => mask,
+        _ => 0,
     }
 }
 
@@ -62,13 +90,13 @@ impl CounterCell {
     }
 }
 
-/// Cells for `counters` of each of `processors`, all free; `None` when memory is short.
+/// Cells for `counters` of each of `processors`, all zero; `None` when memory is short.
 #[must_use]
-pub fn allocate(processors: u32, counters: u8) -> Option<Box<[CounterCell]>> {
+pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Box<[T]>> {
     let cells = (processors as usize).checked_mul(usize::from(counters))?;
     let mut states = Vec::new();
     states.try_reserve_exact(cells).ok()?;
-    states.extend((0..cells).map(|_| CounterCell::default()));
+    states.extend((0..cells).map(|_| T::default()));
     Some(states.into_boxed_slice())
 }
 
@@ -99,6 +127,42 @@ impl CounterSet {
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
+    }
+
+    /// Counter n for bit n; bits beyond [`MOST`](Self::MOST) are no counters.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self((bits & 0xFFFF_FFFF) as u32)
+    }
+
+    /// The first `count`.
+    #[must_use]
+    pub const fn first(count: u8) -> Self {
+        Self((mask(count) & 0xFFFF_FFFF) as u32)
+    }
+
+    /// Those in both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Those in either.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many.
+    #[must_use]
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
     }
 
     /// In ascending order.
@@ -145,5 +209,11 @@ impl Row<'_> {
     #[must_use]
     pub fn active(self) -> CounterSet {
         self.counters(|state| state.active())
+    }
+
+    /// Those of them that interrupt.
+    #[must_use]
+    pub fn interrupting(self) -> CounterSet {
+        self.counters(|state| state.active() && state.interrupt())
     }
 }

@@ -24,7 +24,8 @@ pub enum Cause {
     NoProcessor = 8,
     /// `processor` is not active; `detail[0]` = how many are.
     NoSuchProcessor = 9,
-    /// An event asks for neither user nor kernel mode, or for a mode that does not exist; `detail[0]` = the bits.
+    /// An event asks for neither user nor kernel mode, for a mode that does not exist, or, served by a timer, for
+    /// one mode alone; `detail[0]` = the bits.
     BadModes = 10,
     /// `source` already runs detached; `detail[0]` = its session.
     AlreadyStarted = 11,
@@ -32,11 +33,13 @@ pub enum Cause {
     BadFlags = 12,
     /// Too many sessions; `detail[0]` = how many there can be.
     TooManySessions = 13,
+    /// The counters of `processor` do not keep what is written to them: a hypervisor pretends to have them.
+    CountersDoNotWork = 14,
 }
 
 impl Cause {
     /// Every cause, for tables and tests.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -51,6 +54,7 @@ impl Cause {
         Self::AlreadyStarted,
         Self::BadFlags,
         Self::TooManySessions,
+        Self::CountersDoNotWork,
     ];
 
     /// The cause with this number.
@@ -74,20 +78,12 @@ pub enum Support {
     EventNotAvailable = 3,
     /// The memory for the counters' state could not be had when the driver started.
     NoMemory = 4,
-    /// The source is served by a timer, which this version of the driver does not have.
-    NoTimer = 5,
 }
 
 impl Support {
     /// Every answer, for tables and tests.
-    pub const ALL: [Self; 6] = [
-        Self::Supported,
-        Self::NotInInterface,
-        Self::EventNotEnumerated,
-        Self::EventNotAvailable,
-        Self::NoMemory,
-        Self::NoTimer,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Supported, Self::NotInInterface, Self::EventNotEnumerated, Self::EventNotAvailable, Self::NoMemory];
 
     /// The answer with this number.
     #[must_use]
@@ -110,7 +106,7 @@ mod tests {
             assert_eq!(support as u32, number);
             assert_eq!(Support::from_number(number), Some(support));
         }
-        assert_eq!(Cause::from_number(14), None);
-        assert_eq!(Support::from_number(6), None);
+        assert_eq!(Cause::from_number(15), None);
+        assert_eq!(Support::from_number(5), None);
     }
 }

@@ -137,8 +137,10 @@ layout! {
         running: u32,
         /// Name in the HAL, ASCII, without `Profile`.
         name: [u8; NAME_LENGTH],
+        /// Bit n is counter n: those that can count it. Zero: it needs none.
+        counters: u32,
         /// Zero.
-        reserved: u64,
+        reserved: u32,
     }
 
     /// Processors by number; all zero asks for every active one.
@@ -193,7 +195,7 @@ layout! {
         modes: u32,
         /// Processor.
         processor: u32,
-        /// Counter on it.
+        /// Counter on it, or [`TIMER`](crate::TIMER).
         counter: u32,
         /// Events counted since the start.
         count: u64,

@@ -40,5 +40,8 @@ pub const MAX_EVENTS: usize = 64;
 /// In a [`StopRequest`]: every source of the session.
 pub const ALL_SOURCES: u32 = u32::MAX;
 
+/// In a [`CountRecord`]: a timer serves the source, not a counter.
+pub const TIMER: u32 = u32::MAX;
+
 /// As a session number: all detached sessions.
 pub const DETACHED: u64 = 0;

@@ -1,7 +1,7 @@
 //! The answer to each command of a test.
 
 use crate::{
-    hal, image, pool,
+    deferred, hal, image, pool,
     processor::{self, Core, State},
     security, violation,
 };
@@ -14,9 +14,12 @@ pub fn answer(command: Command) -> Answer {
         Command::SetIdentity(name) => set_identity(&name),
         Command::SetTime(time) => {
             processor::set_time(time);
+            deferred::time_changed();
             Answer::Done
         }
         Command::Run { processor, user, kernel } => run(processor, &user, &kernel),
+        Command::Tick { processor, times } => tick(processor, times),
+        Command::Ticks => Answer::Ticks(deferred::ticks()),
         Command::Ledger => Answer::Ledger(each(|state| state.processor.ledger().entries().map(entry).collect())),
         Command::ClearLedger => {
             each(|state| state.processor.clear_ledger());
@@ -66,6 +69,7 @@ fn set_identity(name: &str) -> Answer {
     done(if !image::names().is_empty() {
         refused("a driver is loaded")
     } else if processor::reset(name) {
+        deferred::clear_account();
         Ok(())
     } else {
         Err(format!("there is no identity {name}"))
@@ -84,6 +88,15 @@ fn run(processor: u32, user: &[Happened], kernel: &[Happened]) -> Answer {
         _ if processor::is_live() => refused("the time is live"),
         None => Err(format!("there is no processor {processor}")),
         Some(core) => run(core),
+    })
+}
+
+fn tick(processor: u32, times: u64) -> Answer {
+    done(match processor::find(processor) {
+        _ if processor::is_live() => refused("the time is live"),
+        None => Err(format!("there is no processor {processor}")),
+        Some(_) if deferred::tick(processor, times) => Ok(()),
+        Some(_) => refused("the processor stays at DISPATCH_LEVEL"),
     })
 }
 

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "exports by name")]
 
-use crate::{image, interrupt, ipi, lock, nt, nt::NtStatus, processor, server, trap, violation::caught};
+use crate::{deferred, image, interrupt, ipi, lock, nt, nt::NtStatus, processor, server, trap, violation::caught};
 use std::{sync::Mutex, thread::JoinHandle};
 
 /// The lab's folder.
@@ -36,6 +36,7 @@ pub extern "system" fn lab_start() -> NtStatus {
                 let running = threads.insert(vec![server]);
                 running.extend(processor::all().iter().map(interrupt::start));
                 running.extend(ipi::start());
+                running.extend(deferred::start());
             }
             Err(error) => {
                 nt::say(&format!("no port: {error}"));
@@ -71,6 +72,7 @@ fn stop(threads: Option<Vec<JoinHandle<()>>>) {
     trap::stop();
     interrupt::stop();
     ipi::stop();
+    deferred::stop();
     server::stop();
     for thread in threads.into_iter().flatten() {
         if thread.join().is_err() {

@@ -1,11 +1,11 @@
-//! Who may execute on a processor while its interrupts are masked.
+//! Who may execute on a processor where others of the same level must wait.
 
 use crate::lock;
 use std::sync::{Condvar, Mutex};
 
-/// A lock that its holder may take again. In it are a thread at HIGH_LEVEL, the handler of the profile interrupt, and
-/// each access to a register of the processor: so the handler, which runs on a thread of its own, is for the code that it
-/// interrupts one step, as on a real processor.
+/// A lock that its holder may take again. For HIGH_LEVEL a processor has one, in which are a thread at that level, the
+/// handler of the profile interrupt, and each access to a register of the processor: so the handler, which runs on a
+/// thread of its own, is for the code that it interrupts one step, as on a real processor.
 #[derive(Debug, Default)]
 pub struct Gate {
     /// The thread inside, and how often it entered.

@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "reads and changes the image of a driver")]
 
 use crate::{
-    code, hal, nt,
+    code, deferred, hal, nt,
     nt::{NtStatus, Pointer, UnicodeString},
     pe::Image,
     served, trap,
@@ -164,6 +164,7 @@ fn forget(base: usize) {
     let Some(index) = images.iter().position(|image| image.addresses.start == base) else { return };
     let image = images.swap_remove(index);
     drop(images);
+    deferred::image_unloaded(&image.addresses);
     hal::image_unloaded(&image.addresses);
     nt::say(&format!("{} is unloaded", image.name));
 }

@@ -85,11 +85,14 @@ impl Mailbox {
 impl Call {
     /// What each processor does. A profile interrupt that is being handled there goes first: it has the higher level.
     fn take_part(&self, core: &Core) -> Pointer {
-        core.gate.pass(nt::current_thread());
+        let thread = nt::current_thread();
+        core.ipi.enter(thread);
+        core.gate.pass(thread);
         self.begin.wait();
         // SAFETY: the driver asked for this call with this argument, and waits for it.
         let result = unsafe { (self.routine)(std::ptr::with_exposed_provenance_mut(self.argument)) };
         self.end.wait();
+        core.ipi.leave(thread);
         result
     }
 }
@@ -104,8 +107,9 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
             violation::note(Violation::Level { function, level, allowed: IPI_LEVEL - 1 });
             return std::ptr::null_mut();
         }
-        let one_at_a_time = lock(&CALLS);
+        // First the level, for which others may wait: who waits for the call before this one is at its level already.
         let before = level::set(IPI_LEVEL);
+        let one_at_a_time = lock(&CALLS);
         let count = processor::all().len();
         let call = Call {
             routine,
@@ -122,8 +126,8 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
             }
             result = call.take_part(here);
         });
-        level::set(before);
         drop(one_at_a_time);
+        level::set(before);
         result
     })
 }

@@ -1,7 +1,7 @@
 //! IRQL, an account for each thread: Wine has none.
 //!
-//! At DISPATCH_LEVEL and above a thread stays on its processor, and at HIGH_LEVEL it is the only one there that touches
-//! the processor's registers.
+//! At DISPATCH_LEVEL and above a thread stays on its processor and is the only one there at such a level, interrupts
+//! excepted; at HIGH_LEVEL it is the only one there that touches the processor's registers.
 
 use crate::{
     nt::{self, DISPATCH_LEVEL, HIGH_LEVEL},
@@ -40,6 +40,9 @@ pub fn set(level: u8) -> u8 {
     if before >= HIGH_LEVEL && level < HIGH_LEVEL {
         processor::here(|core| core.gate.leave(nt::current_thread()));
     }
+    if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
+        processor::here(|core| core.dispatch.leave(nt::current_thread()));
+    }
     let affinity = if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
         nt::set_affinity(1 << nt::current_processor())
     } else if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
@@ -48,6 +51,9 @@ pub fn set(level: u8) -> u8 {
     } else {
         affinity
     };
+    if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
+        processor::here(|core| core.dispatch.enter(nt::current_thread()));
+    }
     if before < HIGH_LEVEL && level >= HIGH_LEVEL {
         processor::here(|core| core.gate.enter(nt::current_thread()));
     }

@@ -10,6 +10,7 @@
 //! | cpuid, rdmsr, wrmsr, rdpmc | `trap.rs` |
 //! | the processors, and what makes their events happen | `processor.rs`, `clock.rs` |
 //! | IRQL | `level.rs`; who runs while interrupts are masked: `gate.rs` |
+//! | DPCs and timers | `dpc.rs`, `timer.rs`; which are queued and set: `dpcs.rs`, `timers.rs`; where they run: `deferred.rs` |
 //! | the profile interrupt | `interrupt.rs`; who registered it: `hal.rs` |
 //! | what a test can ask | crate `wire`; its answers: `server.rs`, `answer.rs` |
 //!
@@ -17,13 +18,19 @@
 
 pub mod clock;
 pub mod code;
+pub mod dpcs;
 pub mod gate;
 pub mod pe;
+pub mod timers;
 
 #[cfg(windows)]
 mod affinity;
 #[cfg(windows)]
 mod answer;
+#[cfg(windows)]
+mod deferred;
+#[cfg(windows)]
+mod dpc;
 #[cfg(windows)]
 mod entry;
 #[cfg(windows)]
@@ -41,6 +48,10 @@ mod level;
 #[cfg(windows)]
 mod nt;
 #[cfg(windows)]
+mod numbers;
+#[cfg(windows)]
+mod object;
+#[cfg(windows)]
 mod pool;
 #[cfg(windows)]
 mod processor;
@@ -50,6 +61,8 @@ mod security;
 mod served;
 #[cfg(windows)]
 mod server;
+#[cfg(windows)]
+mod timer;
 #[cfg(windows)]
 mod trap;
 #[cfg(windows)]

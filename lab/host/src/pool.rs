@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "gives out memory")]
 
 use crate::{
-    level, lock,
+    deferred, level, lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
     violation::{self, caught},
 };
@@ -106,6 +106,7 @@ fn release(function: &str, memory: Pointer, tag: u32) {
     if tag != 0 && tag != block.tag {
         violation::other(format!("{function} with the tag {tag:#x} of memory with the tag {:#x}", block.tag));
     }
+    deferred::memory_goes(function, &(memory.addr()..memory.addr() + block.layout.size()));
     // SAFETY: allocated with this size, and the driver has given it up.
     unsafe { memory.cast::<u8>().write_bytes(FREED, block.layout.size()) };
     // SAFETY: allocated with this layout, and no longer in the account.

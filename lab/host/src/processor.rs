@@ -14,7 +14,12 @@ use wire::{Happened, Time};
 /// One processor.
 pub struct Core {
     pub number: u32,
+    /// In it are who is at HIGH_LEVEL and who touches a register.
     pub gate: Gate,
+    /// In it is the one thread at DISPATCH_LEVEL or above, routines of DPCs included and interrupts excluded.
+    pub dispatch: Gate,
+    /// In it is KeIpiGenericCall.
+    pub ipi: Gate,
     pub bell: Bell,
     state: Mutex<State>,
 }
@@ -37,6 +42,8 @@ pub fn start(identity: &str) -> bool {
     let cores = (0..).zip(std::iter::once(first).chain(rest)).map(|(number, state)| Core {
         number,
         gate: Gate::default(),
+        dispatch: Gate::default(),
+        ipi: Gate::default(),
         bell: Bell::default(),
         state: Mutex::new(state),
     });

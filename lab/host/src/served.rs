@@ -3,9 +3,9 @@
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
 use crate::{
-    affinity, guarded, hal, ipi, level, nt,
+    affinity, dpc, guarded, hal, ipi, level, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, PASSIVE_LEVEL, Pointer, UnicodeString},
-    pool, security,
+    numbers, pool, security, timer,
     violation::{self, caught},
 };
 
@@ -35,14 +35,29 @@ pub fn find(name: &str) -> Option<usize> {
         "HalFreeHardwareCounters" => hal::free_counters as *const (),
         "KeAcquireSpinLockRaiseToDpc" => acquire_spin_lock as *const (),
         "KeBugCheckEx" => bug_check as *const (),
+        "KeCancelTimer" => timer::cancel as *const (),
+        "KeFlushQueuedDpcs" => dpc::flush as *const (),
         "KeGetCurrentIrql" => level::get as *const (),
-        "KeGetCurrentProcessorNumberEx" => current_processor as *const (),
+        "KeGetCurrentProcessorNumberEx" => numbers::current as *const (),
+        "KeGetProcessorIndexFromNumber" => numbers::to_index as *const (),
+        "KeGetProcessorNumberFromIndex" => numbers::from_index as *const (),
+        "KeInitializeDpc" => dpc::initialize as *const (),
+        "KeInitializeThreadedDpc" => dpc::initialize_threaded as *const (),
+        "KeInitializeTimer" => timer::initialize as *const (),
+        "KeInitializeTimerEx" => timer::initialize_ex as *const (),
+        "KeInsertQueueDpc" => dpc::insert as *const (),
         "KeIpiGenericCall" => ipi::generic_call as *const (),
         "KeLowerIrql" => level::lower as *const (),
         "KeQueryPerformanceCounter" => hal::performance_counter as *const (),
         "KeReleaseSpinLock" => release_spin_lock as *const (),
+        "KeRemoveQueueDpc" => dpc::remove as *const (),
         "KeRevertToUserGroupAffinityThread" => affinity::revert as *const (),
+        "KeSetCoalescableTimer" => timer::set_coalescable as *const (),
+        "KeSetImportanceDpc" => dpc::set_importance as *const (),
         "KeSetSystemGroupAffinityThread" => affinity::set as *const (),
+        "KeSetTargetProcessorDpcEx" => dpc::set_target as *const (),
+        "KeSetTimer" => timer::set as *const (),
+        "KeSetTimerEx" => timer::set_ex as *const (),
         "KfRaiseIrql" => level::raise as *const (),
         "MmGetSystemRoutineAddress" => system_routine as *const (),
         "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
@@ -90,25 +105,6 @@ unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer 
         // SAFETY: as the driver called it.
         unsafe { MmGetSystemRoutineAddress(name) }
     })
-}
-
-/// PROCESSOR_NUMBER.
-#[repr(C)]
-struct ProcessorNumber {
-    group: u16,
-    number: u8,
-    reserved: u8,
-}
-
-/// KeGetCurrentProcessorNumberEx.
-unsafe extern "system" fn current_processor(number: *mut ProcessorNumber) -> u32 {
-    let index = nt::current_processor();
-    if !number.is_null() {
-        let filled = ProcessorNumber { group: 0, number: u8::try_from(index).unwrap_or(u8::MAX), reserved: 0 };
-        // SAFETY: not null, and then the driver promises a variable.
-        unsafe { number.write(filled) };
-    }
-    index
 }
 
 /// KeBugCheckEx: the end of the process in which drivers run.

@@ -13,6 +13,9 @@ pub struct Board {
     processors: Vec<ModelCpu>,
     active: AtomicU32,
     clock: AtomicU64,
+    /// Interval of the timers, or 0 while they stand.
+    timers: AtomicU32,
+    ticks: Vec<AtomicU64>,
 }
 
 impl Board {
@@ -21,12 +24,21 @@ impl Board {
     pub fn new(identity: &'static Identity, count: u32) -> Self {
         let processor = |_| {
             let dump = identity.cpuid();
-            ModelCpu::new(Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf))))
+            Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
         };
+        Self::of((0..count).map(processor))
+    }
+
+    /// These processors, all active.
+    pub fn of(processors: impl IntoIterator<Item = Processor>) -> Self {
+        let processors: Vec<_> = processors.into_iter().map(ModelCpu::new).collect();
+        let count = u32::try_from(processors.len()).unwrap_or(u32::MAX);
         Self {
-            processors: (0..count).map(processor).collect(),
+            processors,
             active: AtomicU32::new(count),
             clock: AtomicU64::new(0),
+            timers: AtomicU32::new(0),
+            ticks: (0..count).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -59,6 +71,19 @@ impl Board {
     /// Turns the clock by units of 100 ns.
     pub fn pass(&self, units: u64) {
         self.clock.fetch_add(units, Ordering::Relaxed);
+    }
+
+    /// The timer of a processor expires, if it runs.
+    pub fn tick(&self, processor: u32, times: u64) {
+        if let (Some(ticks), true) = (self.ticks.get(processor as usize), self.timer().is_some()) {
+            ticks.fetch_add(times, Ordering::Relaxed);
+        }
+    }
+
+    /// The interval of the timers, if they run.
+    #[must_use]
+    pub fn timer(&self) -> Option<u32> {
+        Some(self.timers.load(Ordering::Relaxed)).filter(|interval| *interval != 0)
     }
 
     /// A processor executes something: `events` of whatever its counters are set to count.
@@ -98,5 +123,23 @@ impl Machine for &Board {
 
     fn now(&self) -> u64 {
         self.clock.load(Ordering::Relaxed)
+    }
+
+    /// As a timer that counts milliseconds.
+    fn timer_interval(&self, wanted: u32) -> u32 {
+        wanted.next_multiple_of(10_000)
+    }
+
+    fn start_timers(&self, interval: u32) -> bool {
+        self.timers.store(interval, Ordering::Relaxed);
+        true
+    }
+
+    fn stop_timers(&self) {
+        self.timers.store(0, Ordering::Relaxed);
+    }
+
+    fn ticks(&self, processor: u32) -> u64 {
+        self.ticks.get(processor as usize).map_or(0, |ticks| ticks.load(Ordering::Relaxed))
     }
 }

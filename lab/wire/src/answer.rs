@@ -161,6 +161,16 @@ pub struct Handler {
     pub delivered: Vec<u64>,
 }
 
+/// Timers, and the DPCs that they queued.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticks {
+    /// How often a DPC began to run for a timer on each processor since the identity was set. A timer that expires while
+    /// its DPC is still queued does not make it run twice.
+    pub ran: Vec<u64>,
+    /// How many timers are set now.
+    pub set: u64,
+}
+
 /// A security descriptor as it was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
@@ -191,6 +201,8 @@ pub enum Answer {
     Violations(Vec<Violation>),
     /// To `Pool`.
     Pool(Pool),
+    /// To `Ticks`.
+    Ticks(Ticks),
     /// To `Handler`.
     Handler(Handler),
     /// To `Descriptor`.

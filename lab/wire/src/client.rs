@@ -1,6 +1,8 @@
 //! The test's end.
 
-use crate::{Accesses, Answer, Command, Descriptor, Enabled, Handler, Happened, LedgerEntry, Pool, Time, Violation};
+use crate::{
+    Accesses, Answer, Command, Descriptor, Enabled, Handler, Happened, LedgerEntry, Pool, Ticks, Time, Violation,
+};
 use std::{
     io::{self, BufRead, BufReader, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
@@ -126,6 +128,22 @@ impl Client {
     /// Also when the time is live, there is no such processor, or it stays at HIGH_LEVEL.
     pub fn run(&mut self, processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), Error> {
         ask!(self, Command::Run { processor, user: user.to_vec(), kernel: kernel.to_vec() }, Answer::Done => ())
+    }
+
+    /// [`Command::Tick`].
+    ///
+    /// # Errors
+    /// Also when the time is live, there is no such processor, or the routines do not come to their end.
+    pub fn tick(&mut self, processor: u32, times: u64) -> Result<(), Error> {
+        ask!(self, Command::Tick { processor, times }, Answer::Done => ())
+    }
+
+    /// [`Command::Ticks`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ticks(&mut self) -> Result<Ticks, Error> {
+        ask!(self, Command::Ticks, Answer::Ticks(ticks) => ticks)
     }
 
     /// [`Command::Ledger`].
@@ -271,6 +289,7 @@ mod tests {
             Answer::Ledger(vec![vec![], vec![entry]]),
             Answer::Violations(vec![violation.clone()]),
             Answer::Refused("busy".to_owned()),
+            Answer::Ticks(Ticks { ran: vec![0, u64::MAX], set: 1 }),
             Answer::Done,
         ]);
         let mut client = Client::connect(port).unwrap();
@@ -278,10 +297,12 @@ mod tests {
         assert_eq!(client.ledger().unwrap(), [vec![], vec![entry]]);
         assert_eq!(client.violations().unwrap(), [violation]);
         assert!(matches!(client.set_identity("x"), Err(Error::Refused(why)) if why == "busy"));
+        assert_eq!(client.ticks().unwrap(), Ticks { ran: vec![0, u64::MAX], set: 1 });
         assert!(matches!(client.pool(), Err(Error::Unexpected(answer)) if *answer == Answer::Done));
         assert!(matches!(client.pool(), Err(Error::Io(_))));
         let run = Command::Run { processor: 1, user: vec![(0xC0, 0, 7)], kernel: vec![] };
-        let asked = [run, Command::Ledger, Command::Violations, Command::SetIdentity("x".to_owned()), Command::Pool];
+        let refused = Command::SetIdentity("x".to_owned());
+        let asked = [run, Command::Ledger, Command::Violations, refused, Command::Ticks, Command::Pool];
         assert_eq!(served.join().unwrap(), asked);
     }
 

@@ -10,9 +10,9 @@ pub type Happened = (u16, u8, u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Time {
     /// The time-stamp counter: at every access and at least every 10 ms a processor does the work of the time since,
-    /// at a fixed rate for each event.
+    /// at a fixed rate for each event. Timers expire when they are due.
     Live,
-    /// Only [`Command::Run`].
+    /// Only [`Command::Run`] and, for timers, [`Command::Tick`].
     Script,
 }
 
@@ -23,7 +23,8 @@ pub enum Command {
     Identities,
     /// Makes every processor anew, as the identity of this name. Refused while a driver is loaded.
     SetIdentity(String),
-    /// Chooses what makes events happen.
+    /// Chooses what makes events happen and timers expire. Timers that are set begin again; answered when every DPC has
+    /// run that was queued before.
     SetTime(Time),
     /// Events happen on a processor, those in user mode first; answered when the handler has run for the interrupt that
     /// this raised. Refused unless the time is [`Time::Script`].
@@ -35,6 +36,24 @@ pub enum Command {
         /// In kernel mode.
         kernel: Vec<Happened>,
     },
+    /// Timers expire. Each time, every timer is taken that is set and belongs to the processor, whatever it was set for;
+    /// its DPC is queued and runs to its end, and what that queues as well, before the next time. Answered when all have
+    /// run. A timer belongs to the processor of its DPC, or, without one, to that on which it was set.
+    ///
+    /// A timer without a period expires the first time only: then it is not set any more, and the DPC's routine may set
+    /// it again, for the next time. A timer that is cancelled in between expires no more. Times for which
+    /// nothing is set go by.
+    ///
+    /// Refused unless the time is [`Time::Script`]; and when it takes more than 10 s, because a thread keeps the
+    /// processor at DISPATCH_LEVEL or the times are too many for that: the rest then does not come.
+    Tick {
+        /// Which processor.
+        processor: u32,
+        /// How often.
+        times: u64,
+    },
+    /// How often timers made DPCs run, and how many are set.
+    Ticks,
     /// What each counter of each processor was given.
     Ledger,
     /// Begins the ledgers anew.

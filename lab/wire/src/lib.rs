@@ -11,7 +11,7 @@ mod command;
 
 pub use answer::{
     Accesses, Answer, Counter, Descriptor, Enabled, Handler, Instruction, LedgerEntry, Pool, PoolTag, Registration,
-    Violation,
+    Ticks, Violation,
 };
 pub use client::{Client, Error};
 pub use command::{Command, Happened, Time};

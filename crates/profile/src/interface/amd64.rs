@@ -4,9 +4,10 @@ mod sources;
 
 use bitfield_struct::bitfield;
 
+use super::plain::{self, Bank};
 use super::{ProfileInterface, Support};
 use crate::cpu::{Cpu, Msr};
-use crate::source::{ProfileSource, Source};
+use crate::source::ProfileSource;
 use crate::state::{CounterSet, CounterState, Row};
 
 pub use sources::SOURCES;
@@ -22,6 +23,8 @@ pub const COUNTERS: u8 = 4;
 
 /// Bits of a counter (seed 003, 1.2; APM Vol. 2, 13.2.1, "PerfCtr").
 pub const WIDTH: u8 = 48;
+
+const BANK: Bank = Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, count: COUNTERS, width: WIDTH };
 
 /// PerfEvtSeln (APM Vol. 2, 13.2.1, "PerfEvtSel").
 #[bitfield(u64)]
@@ -67,7 +70,11 @@ impl PerfEvtSel {
     /// What starts a counter as its state says.
     fn of(state: CounterState) -> Self {
         let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        Self::from_bits(u64::from(select)).with_usr(state.user()).with_os(state.kernel()).with_en(true)
+        Self::from_bits(u64::from(select))
+            .with_usr(state.user())
+            .with_os(state.kernel())
+            .with_int(state.interrupt())
+            .with_en(true)
     }
 }
 
@@ -84,34 +91,42 @@ impl ProfileInterface for Amd64 {
         WIDTH
     }
 
-    fn support(&self, source: &ProfileSource) -> Support {
-        if source.source == Source::TIME { Support::NoTimer } else { Support::Supported }
+    /// The table is what every processor of the interface has; the HAL asks none.
+    fn support(&self, _source: &ProfileSource) -> Support {
+        Support::Supported
     }
 
     /// N writes for N counters.
     fn initialize(&self, cpu: &impl Cpu) -> u64 {
-        for counter in 0..COUNTERS {
-            cpu.wrmsr(PERF_EVT_SEL0.at(counter), 0);
-        }
+        BANK.clear(cpu);
         0
+    }
+
+    fn works(&self, cpu: &impl Cpu) -> bool {
+        BANK.works(cpu)
     }
 
     /// 2N writes.
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        for counter in counters.iter() {
-            cpu.wrmsr(PERF_CTR0.at(counter), 0);
-            cpu.wrmsr(PERF_EVT_SEL0.at(counter), PerfEvtSel::of(row.get(counter)).into_bits());
-        }
+        BANK.load(cpu, row, counters, |state| PerfEvtSel::of(state).into_bits());
     }
 
     /// N writes.
     fn disable(&self, cpu: &impl Cpu, _row: Row<'_>, counters: CounterSet) {
-        for counter in counters.iter() {
-            cpu.wrmsr(PERF_EVT_SEL0.at(counter), 0);
-        }
+        BANK.clear_selects(cpu, counters);
+    }
+
+    /// One RDPMC for each counter with an interval.
+    fn check_overflow(&self, cpu: &impl Cpu, row: Row<'_>) -> CounterSet {
+        plain::overflowed(cpu, row, WIDTH)
+    }
+
+    /// One RDPMC for each counter with an interval, one write for each that overflowed.
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, u64)) -> CounterSet {
+        BANK.serve(cpu, row, overflowed)
     }
 
     fn release(&self, cpu: &impl Cpu, _found: u64) {
-        self.initialize(cpu);
+        BANK.clear(cpu);
     }
 }

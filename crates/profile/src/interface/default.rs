@@ -23,16 +23,28 @@ impl ProfileInterface for Default {
     }
 
     fn support(&self, _source: &ProfileSource) -> Support {
-        Support::NoTimer
+        Support::Supported
     }
 
     fn initialize(&self, _cpu: &impl Cpu) -> u64 {
         0
     }
 
+    fn works(&self, _cpu: &impl Cpu) -> bool {
+        true
+    }
+
     fn enable(&self, _cpu: &impl Cpu, _row: Row<'_>, _counters: CounterSet) {}
 
     fn disable(&self, _cpu: &impl Cpu, _row: Row<'_>, _counters: CounterSet) {}
+
+    fn check_overflow(&self, _cpu: &impl Cpu, _row: Row<'_>) -> CounterSet {
+        CounterSet::NONE
+    }
+
+    fn serve(&self, _cpu: &impl Cpu, _row: Row<'_>, _overflowed: impl FnMut(u8, u64)) -> CounterSet {
+        CounterSet::NONE
+    }
 
     fn release(&self, _cpu: &impl Cpu, _found: u64) {}
 }

@@ -7,6 +7,7 @@ mod sources;
 
 use bitfield_struct::bitfield;
 
+use super::plain::{self, Bank};
 use super::{ProfileInterface, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
@@ -22,6 +23,13 @@ pub const IA32_PMC0: Msr = Msr::new(0xC1);
 
 /// IA32_PERF_GLOBAL_CTRL (SDM Vol. 3B, 21.2.2).
 pub const IA32_PERF_GLOBAL_CTRL: Msr = Msr::new(0x38F);
+
+/// IA32_PERF_GLOBAL_STATUS (SDM Vol. 3B, 21.2.2).
+pub const IA32_PERF_GLOBAL_STATUS: Msr = Msr::new(0x38E);
+
+/// IA32_PERF_GLOBAL_OVF_CTRL, from version 4 on IA32_PERF_GLOBAL_STATUS_RESET (SDM Vol. 3B, 21.2.2): a one clears
+/// the same bit of the status.
+pub const IA32_PERF_GLOBAL_OVF_CTRL: Msr = Msr::new(0x390);
 
 /// The most counters that the two banks above have: IA32_PERFEVTSEL9 and IA32_PMC9 are the last (SDM Vol. 4,
 /// "Architectural MSRs").
@@ -101,7 +109,11 @@ impl PerfEvtSel {
     /// What starts a counter as its state says.
     fn of(state: CounterState) -> Self {
         let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        Self::from_bits(u64::from(select)).with_usr(state.user()).with_os(state.kernel()).with_en(true)
+        Self::from_bits(u64::from(select))
+            .with_usr(state.user())
+            .with_os(state.kernel())
+            .with_int(state.interrupt())
+            .with_en(true)
     }
 }
 
@@ -129,16 +141,21 @@ impl Emon {
         self.eax.version() >= 2
     }
 
-    fn clear_selects(self, cpu: &impl Cpu) {
-        for counter in 0..self.counters() {
-            cpu.wrmsr(IA32_PERFEVTSEL0.at(counter), 0);
-        }
+    /// The counters whose status says that they overflowed since it was cleared. From version 2 on.
+    fn status(self, cpu: &impl Cpu) -> CounterSet {
+        CounterSet::from_bits(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS)).and(CounterSet::first(self.bank().count))
+    }
+
+    const fn bank(self) -> Bank {
+        let declared = self.eax.counters();
+        let count = if declared < MOST_COUNTERS { declared } else { MOST_COUNTERS };
+        Bank { selects: IA32_PERFEVTSEL0, counters: IA32_PMC0, count, width: self.eax.width() }
     }
 }
 
 impl ProfileInterface for Emon {
     fn counters(&self) -> u8 {
-        self.eax.counters().min(MOST_COUNTERS)
+        self.bank().count
     }
 
     fn width(&self) -> u8 {
@@ -147,17 +164,16 @@ impl ProfileInterface for Emon {
 
     fn support(&self, source: &ProfileSource) -> Support {
         match source.ebx_bit {
-            None => Support::NoTimer,
             Some(bit) if bit >= self.eax.ebx_length() => Support::EventNotEnumerated,
             Some(bit) if self.ebx.into_bits() >> bit & 1 == 1 => Support::EventNotAvailable,
-            Some(_) => Support::Supported,
+            _ => Support::Supported, // ProfileTime among them
         }
     }
 
     /// N writes for N counters; from version 2 on one read and one write more. Answers
     /// IA32_PERF_GLOBAL_CTRL as it was.
     fn initialize(&self, cpu: &impl Cpu) -> u64 {
-        self.clear_selects(cpu);
+        self.bank().clear(cpu);
         if !self.has_global_control() {
             return 0;
         }
@@ -166,15 +182,21 @@ impl ProfileInterface for Emon {
         found
     }
 
-    /// 2N writes; from version 2 on one more. Nothing is read: `row` says what else counts.
+    fn works(&self, cpu: &impl Cpu) -> bool {
+        self.bank().works(cpu)
+    }
+
+    /// 2N writes; from version 2 on one more, and with an interval another: a counter that once counted without one
+    /// may have left its status set, and the next interrupt would take that for an overflow. Nothing is read: `row`
+    /// says what else counts.
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        for counter in counters.iter() {
-            cpu.wrmsr(IA32_PMC0.at(counter), 0);
-            cpu.wrmsr(IA32_PERFEVTSEL0.at(counter), PerfEvtSel::of(row.get(counter)).into_bits());
+        let stale = counters.and(row.counters(|state| state.interrupt()));
+        if self.has_global_control() && !stale.is_empty() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(stale.bits()));
         }
+        self.bank().load(cpu, row, counters, |state| PerfEvtSel::of(state).into_bits());
         if self.has_global_control() {
-            let active = counters.iter().fold(row.active(), CounterSet::with);
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(active.bits()));
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().or(counters).bits()));
         }
     }
 
@@ -183,14 +205,38 @@ impl ProfileInterface for Emon {
         if self.has_global_control() {
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().without(counters).bits()));
         } else {
-            for counter in counters.iter() {
-                cpu.wrmsr(IA32_PERFEVTSEL0.at(counter), 0);
-            }
+            self.bank().clear_selects(cpu, counters);
         }
     }
 
+    /// One read; in version 1 one RDPMC for each counter with an interval.
+    fn check_overflow(&self, cpu: &impl Cpu, row: Row<'_>) -> CounterSet {
+        if self.has_global_control() {
+            self.status(cpu).and(row.interrupting())
+        } else {
+            plain::overflowed(cpu, row, self.width())
+        }
+    }
+
+    /// From version 2 on: one read and 3 + k writes for k counters that overflowed, all counters standing still
+    /// meanwhile. Version 1 as [`plain`].
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, u64)) -> CounterSet {
+        if !self.has_global_control() {
+            return self.bank().serve(cpu, row, overflowed);
+        }
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, 0);
+        let status = self.status(cpu);
+        let ours = status.and(row.interrupting());
+        plain::reload_overflowed(self.bank(), cpu, row, ours, overflowed);
+        // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
+        // spurious interrupt is too rare for a branch of its own.
+        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(status.bits()));
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().bits()));
+        ours
+    }
+
     fn release(&self, cpu: &impl Cpu, found: u64) {
-        self.clear_selects(cpu);
+        self.bank().clear(cpu);
         if self.has_global_control() {
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found);
         }

@@ -1,0 +1,162 @@
+//! `diagnose`: what the driver would do on a processor, from its CPUID alone.
+
+use profile::hal::SourceInformation;
+use profile::{Cpu, Hal, Kind, ProfileInterface, Support};
+use serde::Serialize;
+
+use super::info::{counters, windows10};
+use super::{Context, list};
+use crate::cli::DiagnoseArgs;
+use crate::cpuid::{self, LeafA};
+use crate::error::Error;
+use crate::format::{self, hexadecimal, properties, table};
+use crate::identity::Identity;
+use crate::{dump, support};
+
+/// A source, as `--json` shows it.
+#[derive(Serialize)]
+struct Source {
+    id: u32,
+    name: &'static str,
+    select: String,
+    supported: bool,
+    reason: Option<String>,
+    #[serde(skip)]
+    support: u32,
+    #[serde(skip)]
+    raw_select: u32,
+}
+
+impl From<SourceInformation> for Source {
+    fn from(SourceInformation { source, support, .. }: SourceInformation) -> Self {
+        let number = number(support);
+        let supported = support::is_supported(number);
+        Self {
+            id: source.source.0,
+            name: source.name,
+            select: format::select(source.select),
+            supported,
+            reason: (!supported).then(|| support::sentence(number)),
+            support: number,
+            raw_select: source.select,
+        }
+    }
+}
+
+/// The number by which the driver would answer, for which there are words.
+fn number(support: Support) -> u32 {
+    use protocol::Support as Number;
+    (match support {
+        Support::Supported => Number::Supported,
+        Support::NotInInterface => Number::NotInInterface,
+        Support::EventNotEnumerated => Number::EventNotEnumerated,
+        Support::EventNotAvailable => Number::EventNotAvailable,
+        Support::NoMemory => Number::NoMemory,
+    }) as u32
+}
+
+#[derive(Serialize)]
+struct Diagnosis {
+    windows10: &'static str,
+    interface: &'static str,
+    reason: String,
+    reason_number: u32,
+    /// The file, or "this processor".
+    cpuid: String,
+    #[serde(flatten)]
+    identity: Identity,
+    hypervisor: Option<String>,
+    leaf_a: Option<LeafA>,
+    counters: u8,
+    width: u8,
+    sources: Vec<Source>,
+}
+
+impl Diagnosis {
+    fn new(cpuid: String, cpu: &impl Cpu) -> Result<Self, Error> {
+        let hal = Hal::new(cpu, 1).map_err(|_| Error::Memory)?;
+        let (selection, interface) = (hal.selection(), hal.interface());
+        Ok(Self {
+            windows10: selection.windows10.name(),
+            interface: selection.interface.name(),
+            reason: selection.reason.to_string(),
+            reason_number: selection.reason as u32,
+            cpuid,
+            identity: cpuid::identity(cpu),
+            hypervisor: cpuid::hypervisor(cpu).map(|vendor| format::text(&vendor)),
+            leaf_a: cpuid::leaf_a(cpu),
+            counters: interface.counters(),
+            width: interface.width(),
+            sources: hal.source_list().map(Source::from).collect(),
+        })
+    }
+}
+
+pub fn run(args: &DiagnoseArgs, context: &mut Context) -> Result<(), Error> {
+    let diagnosis = match &args.cpuid {
+        Some(path) => {
+            let dump = dump::read(path, context.input)?;
+            Diagnosis::new(dump::name(path), &cpuid::of_dump(&dump))?
+        }
+        None => Diagnosis::new("this processor".to_owned(), &cpuid::this_processor())?,
+    };
+    if args.format.json {
+        return context.json(&diagnosis);
+    }
+    context.say(&rows(&diagnosis))?;
+    context.say(&format!("\n{}\n", sources(&diagnosis)))?;
+    context.say(&summary(&diagnosis))?;
+    list::footnotes(diagnosis.sources.iter().map(|source| source.support), context)
+}
+
+fn rows(diagnosis: &Diagnosis) -> String {
+    let [vendor, processor, signature] = diagnosis.identity.rows();
+    let hypervisor = match diagnosis.hypervisor.as_deref() {
+        None => "none",
+        Some("") => "one without a name",
+        Some(vendor) => vendor,
+    };
+    properties(&[
+        ("CPUID of", diagnosis.cpuid.clone()),
+        ("Interface", diagnosis.interface.to_owned()),
+        ("Reason", diagnosis.reason.clone()),
+        ("Windows 10 HAL", windows10(diagnosis.windows10, diagnosis.interface)),
+        ("Counters", counters(diagnosis.counters.into(), diagnosis.width.into())),
+        vendor,
+        processor,
+        signature,
+        ("Hypervisor", hypervisor.to_owned()),
+        ("CPUID leaf 0xA", diagnosis.leaf_a.as_ref().map_or_else(|| "nothing".to_owned(), leaf_a)),
+    ])
+}
+
+fn leaf_a(leaf: &LeafA) -> String {
+    let LeafA { version, counters, width, events, ebx } = leaf;
+    let ebx = hexadecimal((*ebx).into());
+    format!("version {version}, {counters} counters of {width} bits, {events} events, EBX {ebx}")
+}
+
+/// The longest names leave no room for a longer heading than the last.
+fn sources(diagnosis: &Diagnosis) -> String {
+    let rows: Vec<Vec<String>> = diagnosis
+        .sources
+        .iter()
+        .map(|source| {
+            let select = hexadecimal(source.raw_select.into());
+            vec![source.id.to_string(), source.name.to_owned(), select, support::word(source.support).to_owned()]
+        })
+        .collect();
+    table(&["Id", "Name", "Select", "Usable"], &["Id"], &rows)
+}
+
+fn summary(diagnosis: &Diagnosis) -> String {
+    if diagnosis.interface == Kind::Default.name() {
+        return "Time is served by a timer; no event can be counted.".to_owned();
+    }
+    let usable = diagnosis.sources.iter().filter(|source| source.supported).count();
+    let all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());
+    if diagnosis.hypervisor.is_none() {
+        return all;
+    }
+    format!("{all}\nWhether the hypervisor really has the counters, CPUID does not tell: the driver finds out.")
+}

@@ -1,0 +1,78 @@
+//! `list --interface`: the whole table of a profile interface, as the HAL has it.
+
+use profile::interval::IntervalRange;
+use profile::{Kind, ProfileSource, Source};
+use serde::Serialize;
+
+use super::Context;
+use crate::error::Error;
+use crate::format::{self, hexadecimal, table};
+use crate::source::shown;
+
+#[derive(Serialize)]
+struct Row {
+    id: u32,
+    name: &'static str,
+    select: String,
+    ebx_bit: Option<u8>,
+    interval: u32,
+    minimum: u32,
+    maximum: u32,
+}
+
+impl From<&'static ProfileSource> for Row {
+    fn from(source: &'static ProfileSource) -> Self {
+        let IntervalRange { default, minimum, maximum } = IntervalRange::of(source.source);
+        Self {
+            id: source.source.0,
+            name: shown(source.source.0, source.name),
+            select: format::select(source.select),
+            ebx_bit: source.ebx_bit,
+            interval: default,
+            minimum,
+            maximum,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Table {
+    interface: &'static str,
+    sources: Vec<Row>,
+}
+
+pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {
+    if json {
+        return context
+            .json(&Table { interface: kind.name(), sources: kind.sources().iter().map(Row::from).collect() });
+    }
+    context.say(&format!("{}\n\n{}", sources(kind), intervals(kind)))
+}
+
+/// The EBX bit is Emon's alone.
+fn sources(kind: Kind) -> String {
+    let row = |source: &ProfileSource| {
+        let name = shown(source.source.0, source.name).to_owned();
+        let mut row = vec![source.source.0.to_string(), name, hexadecimal(source.select.into())];
+        if kind == Kind::Emon {
+            row.push(source.ebx_bit.map_or_else(|| "-".to_owned(), |bit| bit.to_string()));
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = kind.sources().iter().map(row).collect();
+    let headings: &[&str] =
+        if kind == Kind::Emon { &["Id", "Name", "Select", "EBX bit"] } else { &["Id", "Name", "Select"] };
+    table(headings, &["Id", "EBX bit"], &rows)
+}
+
+/// Once for all sources that a counter serves: beside the longest names there is no room for it.
+fn intervals(kind: Kind) -> String {
+    let row = |what: &str, range: IntervalRange| {
+        vec![what.to_owned(), range.default.to_string(), range.minimum.to_string(), range.maximum.to_string()]
+    };
+    let mut rows = vec![row("of Timer, in units of 100 ns", IntervalRange::of(Source::TIME))];
+    if kind != Kind::Default {
+        rows.push(row("of the others, in events", IntervalRange::COUNTER));
+    }
+    table(&["Intervals", "Default", "Min", "Max"], &["Default", "Min", "Max"], &rows)
+}

@@ -1,0 +1,105 @@
+//! A bank of counters with nothing over them: a select register and a counter each, no status, no common control.
+//!
+//! AMD's counters are such a bank, and Intel's architectural version 1 is. Overflow is found by the counter's value:
+//! it is loaded with its top bit set, and an overflow clears that. The seed compares with the initial value instead,
+//! which fails when as many events as the interval follow an overflow before it is looked for.
+
+use super::events_at_overflow;
+use crate::cpu::{Cpu, Msr};
+use crate::state::{CounterSet, CounterState, Row, mask};
+
+/// Registers of such a bank.
+#[derive(Debug, Clone, Copy)]
+pub struct Bank {
+    /// The first select register; the others follow.
+    pub selects: Msr,
+    /// The first counter; the others follow.
+    pub counters: Msr,
+    /// How many there are.
+    pub count: u8,
+    /// Bits of a counter.
+    pub width: u8,
+}
+
+impl Bank {
+    /// Zero in every select register.
+    pub fn clear(self, cpu: &impl Cpu) {
+        self.clear_selects(cpu, CounterSet::first(self.count));
+    }
+
+    /// Zero in the select registers of `counters`: one write each.
+    pub fn clear_selects(self, cpu: &impl Cpu, counters: CounterSet) {
+        for counter in counters.iter() {
+            cpu.wrmsr(self.selects.at(counter), 0);
+        }
+    }
+
+    /// Whether the first counter keeps what is written to it. It has to be off.
+    pub fn works(self, cpu: &impl Cpu) -> bool {
+        /// Bit 31 is clear: a write of 32 bits is not extended by its sign.
+        const PATTERN: u64 = 0x2468_ACE1;
+        if self.count == 0 {
+            return true;
+        }
+        cpu.wrmsr(self.counters, PATTERN);
+        let kept = cpu.rdmsr(self.counters) & mask(self.width) == PATTERN & mask(self.width);
+        cpu.wrmsr(self.counters, 0);
+        kept
+    }
+
+    /// Loads and selects `counters` as their states say: two writes each.
+    pub fn load(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet, select: impl Fn(CounterState) -> u64) {
+        for counter in counters.iter() {
+            let state = row.get(counter);
+            self.reload(cpu, counter, state);
+            cpu.wrmsr(self.selects.at(counter), select(state));
+        }
+    }
+
+    /// Loads a counter: one write.
+    pub fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
+        cpu.wrmsr(self.counters.at(counter), state.initial_count(self.width));
+    }
+
+    /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
+    /// counters go on meanwhile; what they count between the two is lost.
+    pub fn serve(self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(u8, u64)) -> CounterSet {
+        let mut served = CounterSet::NONE;
+        for counter in row.interrupting().iter() {
+            let (state, count) = (row.get(counter), cpu.rdpmc(counter));
+            if has_overflowed(count, self.width) {
+                self.reload(cpu, counter, state);
+                // The value is at hand: nothing is gained by leaving the rest off.
+                overflowed(counter, state.events_since_load(count, self.width));
+                served = served.with(counter);
+            }
+        }
+        served
+    }
+}
+
+/// The counters with an interval whose value says that they overflowed: one RDPMC each.
+pub fn overflowed(cpu: &impl Cpu, row: Row<'_>, width: u8) -> CounterSet {
+    row.interrupting().iter().filter(|counter| has_overflowed(cpu.rdpmc(*counter), width)).collect()
+}
+
+const fn has_overflowed(count: u64, width: u8) -> bool {
+    count >> (width - 1) & 1 == 0
+}
+
+/// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
+/// is exact.
+pub fn reload_overflowed(
+    bank: Bank,
+    cpu: &impl Cpu,
+    row: Row<'_>,
+    counters: CounterSet,
+    mut overflowed: impl FnMut(u8, u64),
+) {
+    for counter in counters.iter() {
+        let state = row.get(counter);
+        let events = events_at_overflow(cpu, counter, state, bank.width);
+        bank.reload(cpu, counter, state);
+        overflowed(counter, events);
+    }
+}

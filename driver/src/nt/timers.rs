@@ -1,0 +1,147 @@
+//! Periodic timers, one for each processor, that count their expiries there.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use wdk_sys::ntddk::{
+    ExSetTimerResolution, KeCancelTimer, KeFlushQueuedDpcs, KeGetProcessorNumberFromIndex, KeInitializeDpc,
+    KeInitializeTimerEx, KeSetTargetProcessorDpcEx, KeSetTimerEx,
+};
+use wdk_sys::{_KDPC, _TIMER_TYPE, KDPC, KTIMER, LARGE_INTEGER, PROCESSOR_NUMBER, PVOID};
+
+use super::irp::check;
+
+/// Units of 100 ns in the millisecond by which the kernel counts periods.
+const MILLISECOND: u32 = 10_000;
+
+/// The smallest interval that a kernel timer has and that is at least `wanted`, in units of 100 ns.
+pub fn interval(wanted: u32) -> u32 {
+    wanted.div_ceil(MILLISECOND).max(1).saturating_mul(MILLISECOND)
+}
+
+/// One processor's.
+struct Timer {
+    object: UnsafeCell<MaybeUninit<KTIMER>>,
+    dpc: UnsafeCell<MaybeUninit<KDPC>>,
+    ticks: AtomicU64,
+}
+
+impl Timer {
+    const fn new() -> Self {
+        let (object, dpc) = (UnsafeCell::new(MaybeUninit::zeroed()), UnsafeCell::new(MaybeUninit::zeroed()));
+        Self { object, dpc, ticks: AtomicU64::new(0) }
+    }
+
+    fn object(&self) -> *mut KTIMER {
+        self.object.get().cast()
+    }
+
+    fn dpc(&self) -> *mut KDPC {
+        self.dpc.get().cast()
+    }
+
+    /// Makes it the timer of a processor. It must not move from here on.
+    fn aim(&self, processor: u32) -> bool {
+        let mut number = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
+        // SAFETY: `number` may be written
+        let found = unsafe { KeGetProcessorNumberFromIndex(processor, &raw mut number) };
+        // SAFETY: the timer's own memory, in non-paged pool, and nobody uses it yet
+        unsafe { KeInitializeTimerEx(self.object(), _TIMER_TYPE::NotificationTimer) };
+        let context = (&raw const self.ticks).cast_mut().cast();
+        // SAFETY: the DPC's own memory likewise; `expired` takes this context, which lives as long as the DPC
+        unsafe { KeInitializeDpc(self.dpc(), Some(expired), context) };
+        // SAFETY: initialized above, and not queued
+        let aimed = unsafe { KeSetTargetProcessorDpcEx(self.dpc(), &raw mut number) };
+        check(found).and(check(aimed)).is_ok()
+    }
+
+    fn start(&self, interval: u32) {
+        let due = LARGE_INTEGER { QuadPart: -i64::from(interval) };
+        let period = i32::try_from(interval / MILLISECOND).unwrap_or(i32::MAX);
+        // SAFETY: both were initialized by `aim`, and stay where they are while the timer runs
+        unsafe { KeSetTimerEx(self.object(), due, period, self.dpc()) };
+    }
+
+    fn stop(&self) {
+        // SAFETY: initialized by `aim`
+        unsafe { KeCancelTimer(self.object()) };
+    }
+}
+
+/// Runs on the timer's processor at DISPATCH_LEVEL.
+unsafe extern "C" fn expired(_dpc: *mut _KDPC, context: *mut c_void, _argument1: PVOID, _argument2: PVOID) {
+    // SAFETY: `aim` gave the address of the timer's count, whose memory `drop` keeps until no DPC is queued
+    let ticks = unsafe { &*context.cast::<AtomicU64>() };
+    ticks.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The timers of all processors.
+pub struct Timers {
+    timers: Box<[Timer]>,
+}
+
+// SAFETY: kernel timers and DPCs may be used from any thread
+unsafe impl Send for Timers {}
+
+impl Timers {
+    /// For so many processors; `None` when memory is short. PASSIVE_LEVEL to DISPATCH_LEVEL.
+    pub fn new(processors: u32) -> Option<Self> {
+        let mut timers = Vec::new();
+        timers.try_reserve_exact(processors as usize).ok()?;
+        timers.extend((0..processors).map(|_| Timer::new()));
+        let timers = timers.into_boxed_slice();
+        (0..processors).zip(&timers).all(|(processor, timer)| timer.aim(processor)).then_some(Self { timers })
+    }
+
+    /// Starts all, or gives them another interval, which [`interval`] has answered. APC_LEVEL at most.
+    pub fn start(&self, interval: u32) {
+        for timer in &self.timers {
+            timer.start(interval);
+        }
+    }
+
+    /// Stops all; what expired just before may still be counted. APC_LEVEL at most.
+    pub fn stop(&self) {
+        for timer in &self.timers {
+            timer.stop();
+        }
+    }
+
+    /// How often a processor's timer has expired. Any IRQL.
+    pub fn ticks(&self, processor: u32) -> u64 {
+        self.timers.get(processor as usize).map_or(0, |timer| timer.ticks.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Timers {
+    /// PASSIVE_LEVEL.
+    fn drop(&mut self) {
+        self.stop();
+        // SAFETY: the driver drops its timers in unload and DriverEntry only, which run at PASSIVE_LEVEL
+        unsafe { KeFlushQueuedDpcs() };
+    }
+}
+
+/// Asks the system's clock for its best resolution while the value lives: at its usual 15.6 ms a shorter period would
+/// expire no more often.
+pub struct FineClock(());
+
+impl FineClock {
+    /// APC_LEVEL at most.
+    pub fn ask() -> Self {
+        // SAFETY: no requirement but the level
+        unsafe { ExSetTimerResolution(MILLISECOND, 1) };
+        Self(())
+    }
+}
+
+impl Drop for FineClock {
+    fn drop(&mut self) {
+        // SAFETY: gives back what `ask` asked for
+        unsafe { ExSetTimerResolution(0, 0) };
+    }
+}

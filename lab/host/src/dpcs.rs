@@ -1,0 +1,328 @@
+//! Which DPCs there are, and which are queued, by the addresses of their objects. Nothing runs here.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    ops::Range,
+};
+
+/// An object that was not initialized where it is now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unknown;
+
+/// A routine, and with what it is called; all of them addresses of the driver's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// The DPC.
+    pub dpc: usize,
+    /// DeferredRoutine.
+    pub routine: usize,
+    /// DeferredContext.
+    pub context: usize,
+    /// SystemArgument1 and SystemArgument2.
+    pub arguments: [usize; 2],
+}
+
+/// What a DPC is queued with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// KeInsertQueueDpc, with its two arguments.
+    Driver([usize; 2]),
+    /// A timer that expired.
+    Timer,
+}
+
+#[derive(Debug)]
+struct Dpc {
+    routine: usize,
+    context: usize,
+    target: Option<u32>,
+    /// Whether it goes before those that wait.
+    urgent: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    dpc: usize,
+    cause: Cause,
+    ticket: u64,
+}
+
+/// What a processor is to do.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Routine and ticket of the one that runs.
+    running: Option<(usize, u64)>,
+    /// How often it was called for a timer.
+    from_timers: u64,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Dpcs {
+    known: HashMap<usize, Dpc>,
+    queues: Vec<Queue>,
+    /// How many were ever queued: each gets a number.
+    tickets: u64,
+}
+
+impl Dpcs {
+    /// None yet, on so many processors.
+    #[must_use]
+    pub fn new(processors: usize) -> Self {
+        Self { known: HashMap::new(), queues: (0..processors).map(|_| Queue::default()).collect(), tickets: 0 }
+    }
+
+    /// A DPC without a target and of medium importance; false if it is queued, and then nothing changes.
+    pub fn initialize(&mut self, dpc: usize, routine: usize, context: usize) -> bool {
+        let free = !self.is_queued(dpc);
+        if free {
+            self.known.insert(dpc, Dpc { routine, context, target: None, urgent: false });
+        }
+        free
+    }
+
+    /// From now on it is queued on this processor.
+    ///
+    /// # Errors
+    /// There is no such DPC.
+    pub fn set_target(&mut self, dpc: usize, processor: u32) -> Result<(), Unknown> {
+        self.known.get_mut(&dpc).ok_or(Unknown)?.target = Some(processor);
+        Ok(())
+    }
+
+    /// From now on it is queued before the others, or behind them.
+    ///
+    /// # Errors
+    /// There is no such DPC.
+    pub fn set_urgent(&mut self, dpc: usize, urgent: bool) -> Result<(), Unknown> {
+        self.known.get_mut(&dpc).ok_or(Unknown)?.urgent = urgent;
+        Ok(())
+    }
+
+    /// Whether there is this DPC.
+    #[must_use]
+    pub fn knows(&self, dpc: usize) -> bool {
+        self.known.contains_key(&dpc)
+    }
+
+    /// Its processor, if it has one.
+    #[must_use]
+    pub fn target(&self, dpc: usize) -> Option<u32> {
+        self.known.get(&dpc)?.target
+    }
+
+    /// Whether its routine is among these addresses.
+    #[must_use]
+    pub fn calls_into(&self, dpc: usize, addresses: &Range<usize>) -> bool {
+        self.known.get(&dpc).is_some_and(|dpc| addresses.contains(&dpc.routine))
+    }
+
+    /// Queues it, on its processor or on the one told; false if it is queued already.
+    ///
+    /// # Errors
+    /// There is no such DPC.
+    pub fn insert(&mut self, dpc: usize, here: u32, cause: Cause) -> Result<bool, Unknown> {
+        let Dpc { target, urgent, .. } = self.known.get(&dpc).ok_or(Unknown)?;
+        let (processor, urgent) = (target.unwrap_or(here), *urgent);
+        if self.is_queued(dpc) {
+            return Ok(false);
+        }
+        self.tickets += 1;
+        let waiting = Waiting { dpc, cause, ticket: self.tickets };
+        let Some(queue) = self.queue(processor) else { return Ok(false) };
+        if urgent {
+            queue.waiting.push_front(waiting);
+        } else {
+            queue.waiting.push_back(waiting);
+        }
+        Ok(true)
+    }
+
+    /// Takes it out of its queue; false if it is in none.
+    ///
+    /// # Errors
+    /// There is no such DPC.
+    pub fn remove(&mut self, dpc: usize) -> Result<bool, Unknown> {
+        let queued = self.is_queued(dpc);
+        for queue in &mut self.queues {
+            queue.waiting.retain(|waiting| waiting.dpc != dpc);
+        }
+        if self.knows(dpc) { Ok(queued) } else { Err(Unknown) }
+    }
+
+    /// Takes the first out of the queue of a processor, where it runs from now on.
+    pub fn begin(&mut self, processor: u32) -> Option<Call> {
+        let queue = self.queues.get_mut(usize::try_from(processor).ok()?)?;
+        let Waiting { dpc, cause, ticket } = queue.waiting.pop_front()?;
+        let Dpc { routine, context, .. } = *self.known.get(&dpc)?;
+        queue.running = Some((routine, ticket));
+        let arguments = match cause {
+            Cause::Driver(arguments) => arguments,
+            Cause::Timer => {
+                queue.from_timers += 1;
+                [0; 2]
+            }
+        };
+        Some(Call { dpc, routine, context, arguments })
+    }
+
+    /// What ran on the processor has come to its end.
+    pub fn end(&mut self, processor: u32) {
+        if let Some(queue) = self.queue(processor) {
+            queue.running = None;
+        }
+    }
+
+    /// Whether something is queued there.
+    #[must_use]
+    pub fn wait_on(&self, processor: u32) -> bool {
+        let queue = usize::try_from(processor).ok().and_then(|index| self.queues.get(index));
+        queue.is_some_and(|queue| !queue.waiting.is_empty())
+    }
+
+    /// Stands for everything that was queued until now.
+    #[must_use]
+    pub const fn mark(&self) -> u64 {
+        self.tickets
+    }
+
+    /// Whether everything until the mark was removed or has come to its end.
+    #[must_use]
+    pub fn done(&self, mark: u64) -> bool {
+        self.queues.iter().all(|queue| {
+            queue.running.is_none_or(|(_, ticket)| ticket > mark)
+                && queue.waiting.iter().all(|waiting| waiting.ticket > mark)
+        })
+    }
+
+    /// Whether a routine that is among these addresses runs.
+    #[must_use]
+    pub fn runs_in(&self, addresses: &Range<usize>) -> bool {
+        self.queues.iter().any(|queue| queue.running.is_some_and(|(routine, _)| addresses.contains(&routine)))
+    }
+
+    /// Forgets those whose object or routine is among these addresses; gives back whether one was queued.
+    pub fn forget(&mut self, addresses: &Range<usize>) -> bool {
+        let gone = |dpc: &usize, known: &Dpc| addresses.contains(dpc) || addresses.contains(&known.routine);
+        let gone: Vec<usize> = self.known.iter().filter(|(dpc, known)| gone(dpc, known)).map(|(dpc, _)| *dpc).collect();
+        let mut queued = false;
+        for dpc in gone {
+            queued |= self.remove(dpc) == Ok(true);
+            self.known.remove(&dpc);
+        }
+        queued
+    }
+
+    /// How often DPCs ran on each processor for a timer.
+    #[must_use]
+    pub fn from_timers(&self) -> Vec<u64> {
+        self.queues.iter().map(|queue| queue.from_timers).collect()
+    }
+
+    /// Begins that account anew.
+    pub fn clear_account(&mut self) {
+        for queue in &mut self.queues {
+            queue.from_timers = 0;
+        }
+    }
+
+    fn queue(&mut self, processor: u32) -> Option<&mut Queue> {
+        self.queues.get_mut(usize::try_from(processor).ok()?)
+    }
+
+    fn is_queued(&self, dpc: usize) -> bool {
+        self.queues.iter().any(|queue| queue.waiting.iter().any(|waiting| waiting.dpc == dpc))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAUSE: Cause = Cause::Driver([7, 8]);
+
+    /// Three DPCs on two processors, the third for processor 1.
+    fn three() -> Dpcs {
+        let mut dpcs = Dpcs::new(2);
+        for dpc in [0x100, 0x200, 0x300] {
+            assert!(dpcs.initialize(dpc, dpc + 1, dpc + 2));
+        }
+        dpcs.set_target(0x300, 1).unwrap();
+        dpcs
+    }
+
+    fn order(dpcs: &mut Dpcs, processor: u32) -> Vec<usize> {
+        std::iter::from_fn(|| dpcs.begin(processor)).map(|call| call.dpc).collect()
+    }
+
+    #[test]
+    fn a_dpc_runs_on_its_processor_or_where_it_was_queued_with_what_it_was_given() {
+        let mut dpcs = three();
+        assert_eq!(dpcs.insert(0x100, 0, CAUSE), Ok(true));
+        assert_eq!(dpcs.insert(0x300, 0, Cause::Timer), Ok(true));
+        let first = Call { dpc: 0x100, routine: 0x101, context: 0x102, arguments: [7, 8] };
+        assert_eq!(dpcs.begin(0), Some(first));
+        assert_eq!(dpcs.begin(1), Some(Call { dpc: 0x300, routine: 0x301, context: 0x302, arguments: [0, 0] }));
+        assert_eq!((dpcs.begin(0), dpcs.begin(1)), (None, None));
+        assert_eq!(dpcs.from_timers(), [0, 1]);
+        dpcs.clear_account();
+        assert_eq!(dpcs.from_timers(), [0, 0]);
+    }
+
+    #[test]
+    fn it_is_queued_once_and_can_be_queued_again_while_it_runs() {
+        let mut dpcs = three();
+        assert_eq!(dpcs.insert(0x100, 0, CAUSE), Ok(true));
+        assert_eq!(dpcs.insert(0x100, 1, CAUSE), Ok(false));
+        assert!(!dpcs.initialize(0x100, 1, 2));
+        assert!(dpcs.begin(0).is_some());
+        assert_eq!(dpcs.insert(0x100, 0, CAUSE), Ok(true));
+        assert_eq!((dpcs.remove(0x100), dpcs.remove(0x100)), (Ok(true), Ok(false)));
+        assert!(!dpcs.wait_on(0));
+    }
+
+    #[test]
+    fn the_urgent_goes_first() {
+        let mut dpcs = three();
+        dpcs.set_urgent(0x200, true).unwrap();
+        assert_eq!([0x100, 0x200].map(|dpc| dpcs.insert(dpc, 0, CAUSE)), [Ok(true), Ok(true)]);
+        assert_eq!(order(&mut dpcs, 0), [0x200, 0x100]);
+    }
+
+    #[test]
+    fn a_mark_waits_for_what_was_queued_before_it_and_for_nothing_else() {
+        let mut dpcs = three();
+        assert_eq!([0x100, 0x300].map(|dpc| dpcs.insert(dpc, 0, CAUSE)), [Ok(true), Ok(true)]);
+        let mark = dpcs.mark();
+        assert!(dpcs.begin(0).is_some());
+        assert_eq!(dpcs.insert(0x200, 0, CAUSE), Ok(true));
+        assert_eq!(dpcs.remove(0x300), Ok(true));
+        assert!(!dpcs.done(mark));
+        dpcs.end(0);
+        assert!(dpcs.done(mark) && !dpcs.done(dpcs.mark()));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_known_and_does_not_run() {
+        let mut dpcs = three();
+        assert_eq!([0x100, 0x200].map(|dpc| dpcs.insert(dpc, 0, CAUSE)), [Ok(true), Ok(true)]);
+        assert!(!dpcs.forget(&(0x300..0x301)));
+        assert!(dpcs.forget(&(0x201..0x202)), "its routine is there");
+        assert_eq!(dpcs.insert(0x200, 0, CAUSE), Err(Unknown));
+        assert!(dpcs.calls_into(0x100, &(0x101..0x102)));
+        assert_eq!(order(&mut dpcs, 0), [0x100]);
+        assert!(dpcs.runs_in(&(0x101..0x102)));
+        dpcs.end(0);
+        assert!(!dpcs.runs_in(&(0..usize::MAX)));
+    }
+
+    #[test]
+    fn nothing_can_be_done_with_what_was_not_initialized() {
+        let mut dpcs = three();
+        assert_eq!(dpcs.insert(1, 0, CAUSE), Err(Unknown));
+        assert_eq!(dpcs.remove(1), Err(Unknown));
+        assert_eq!((dpcs.set_target(1, 0), dpcs.set_urgent(1, true)), (Err(Unknown), Err(Unknown)));
+        assert!(!dpcs.knows(1) && dpcs.target(1).is_none() && dpcs.target(0x300) == Some(1));
+    }
+}
