@@ -88,9 +88,10 @@ pub enum Verb {
 
 const DIAGNOSE_HELP: &str = "\
 Chooses the profile interface from CPUID as the driver does from that of the
-boot processor, and tells why, and which sources can be counted. Nothing but
-CPUID is asked: whether a hypervisor really has the counters that it shows,
-only the driver finds out.
+boot processor, and tells why, and which sources can be used. Nothing but CPUID
+is asked: only the driver finds out whether a hypervisor really has the counters
+that it shows. Without FILE it is the processor that the client runs on, which
+on a hybrid machine can be another one each time.
 
 FILES
   Dumps as AIDA64 and InstLatx64 have them, with lines such as

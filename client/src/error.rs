@@ -338,6 +338,7 @@ mod tests {
     }
 
     /// Every error but the refusals, which have a table of their own; with its code and its last line.
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn table() -> Vec<(Error, Exit, &'static str)> {
         let path = || PathBuf::from("halprof.sys");
         let missing = || io::Error::new(io::ErrorKind::NotFound, "gone");

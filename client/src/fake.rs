@@ -33,7 +33,7 @@ pub fn record(source: u32, name: &str, support: u32) -> SourceRecord {
 /// A handful of sources, some of which can not be had.
 pub fn sources() -> Vec<SourceRecord> {
     vec![
-        record(0, "Time", 5),
+        record(0, "Time", 4),
         record(2, "TotalIssues", 0),
         record(6, "BranchInstructions", 0),
         record(8, "DcacheMisses", 1),

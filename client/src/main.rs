@@ -1,7 +1,7 @@
 //! client.exe: installs and starts halprof.sys, and asks it for hardware performance counters.
 //!
 //! Everything that needs Windows is behind [`system::System`] and [`system::Device`]; the rest is ordinary code
-//! that is tested on any system. What needs no driver either runs on any system.
+//! that is tested on any system. What needs no driver runs there, too.
 
 mod cli;
 mod connection;

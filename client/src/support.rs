@@ -10,7 +10,6 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::EventNotEnumerated) => "no: not enumerated",
         Some(Support::EventNotAvailable) => "no: not available",
         Some(Support::NoMemory) => "no: memory",
-        Some(Support::NoTimer) => "no: timer",
         None => "no: unknown",
     }
 }
@@ -23,7 +22,6 @@ pub fn sentence(number: u32) -> String {
         Some(Support::EventNotEnumerated) => "CPUID leaf 0xA enumerates too few events (EAX[31:24])",
         Some(Support::EventNotAvailable) => "CPUID leaf 0xA says that the event is not available (EBX)",
         Some(Support::NoMemory) => "the driver had no memory for the counters' state when it started",
-        Some(Support::NoTimer) => "a timer serves it, which this version of the driver does not have",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

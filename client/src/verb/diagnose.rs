@@ -126,14 +126,14 @@ fn rows(diagnosis: &Diagnosis) -> String {
         processor,
         signature,
         ("Hypervisor", hypervisor.to_owned()),
-        ("CPUID leaf 0xA", diagnosis.leaf_a.as_ref().map_or_else(|| "nothing".to_owned(), leaf_a)),
+        ("CPUID leaf 0xA", diagnosis.leaf_a.as_ref().map_or_else(|| "absent or zero".to_owned(), leaf_a)),
     ])
 }
 
 fn leaf_a(leaf: &LeafA) -> String {
     let LeafA { version, counters, width, events, ebx } = leaf;
     let ebx = hexadecimal((*ebx).into());
-    format!("version {version}, {counters} counters of {width} bits, {events} events, EBX {ebx}")
+    format!("version {version}, {counters} counters, {width} bits, {events} events, EBX {ebx}")
 }
 
 /// The longest names leave no room for a longer heading than the last.
@@ -158,5 +158,5 @@ fn summary(diagnosis: &Diagnosis) -> String {
     if diagnosis.hypervisor.is_none() {
         return all;
     }
-    format!("{all}\nWhether the hypervisor really has the counters, CPUID does not tell: the driver finds out.")
+    format!("{all}\nCPUID does not tell whether the hypervisor really has these counters.")
 }

@@ -14,7 +14,7 @@ use crate::{
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Between the beginnings of Windows' time and of Unix's.
-const EPOCHS: Duration = Duration::from_secs(11_644_473_600);
+const EPOCHS: Duration = Duration::from_hours(24 * 134_774);
 
 fn unknown(function: &str, timer: Pointer) {
     violation::other(format!("{function} of {timer:p}, which is no initialized timer"));

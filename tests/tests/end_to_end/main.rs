@@ -12,3 +12,4 @@ mod device;
 mod identities;
 mod inf;
 mod life;
+mod sources;

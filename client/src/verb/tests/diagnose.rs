@@ -1,0 +1,221 @@
+//! `diagnose`.
+
+use std::fmt::Write;
+
+use processors::Identity;
+
+use super::*;
+
+fn diagnose(dump: &[u8]) -> Run {
+    run_anywhere("diagnose --cpuid - --json", dump)
+}
+
+fn text(name: &str) -> String {
+    run_anywhere("diagnose --cpuid -", processors::find(name).unwrap().dump.as_bytes()).out
+}
+
+/// A processor with what the issue names.
+const EXAMPLE: &str = "\
+CPUID 00000000: 0000000B-756E6547-6C65746E-49656E69
+CPUID 0000000A: 07300403-00000000-00000000-00000603
+";
+
+#[test]
+fn every_identity_comes_out_as_its_leaves_ask_for() {
+    for Identity { name, dump, expected, .. } in processors::all() {
+        let json = diagnose(dump.as_bytes()).json();
+        assert_eq!((&json["windows10"], &json["interface"]), (&json!(expected.windows10), &json!(expected.interface)));
+        assert_eq!((&json["counters"], &json["width"]), (&json!(expected.counters), &json!(expected.width)), "{name}");
+        let sources = json["sources"].as_array().unwrap();
+        assert_eq!((&sources[0]["id"], &sources[0]["name"]), (&json!(0), &json!("Time")), "{name}");
+        assert_eq!(sources[0]["supported"], true, "{name}");
+        for source in sources {
+            assert_eq!(source["supported"] == true, source["reason"].is_null(), "{name}");
+        }
+        let supported = sources.iter().filter(|source| source["supported"] == true && source["id"] != 0);
+        let supported: Vec<u64> = supported.map(|source| source["id"].as_u64().unwrap()).collect();
+        match expected.interface {
+            "Emon" => assert_eq!(json!(supported), json!(expected.supported), "{name}"),
+            "Amd64" => assert_eq!((supported.len(), sources.len()), (175, 176), "{name}"),
+            _ => assert_eq!(sources.len(), 1, "{name}"),
+        }
+    }
+}
+
+#[test]
+fn json_has_the_keys_and_spellings_that_programs_rely_on() {
+    let run = diagnose(EXAMPLE.as_bytes());
+    let json = run.json();
+    for (key, value) in [
+        ("windows10", json!("Emon")),
+        ("interface", json!("Emon")),
+        ("reason", json!("GenuineIntel with architectural performance monitoring")),
+        ("vendor", json!("GenuineIntel")),
+        ("counters", json!(4)),
+        ("width", json!(48)),
+    ] {
+        assert_eq!(json[key], value, "{key}");
+    }
+    let mut source = json["sources"][1].clone();
+    assert_eq!(source.as_object_mut().unwrap().remove("reason"), Some(Value::Null));
+    assert_eq!(source, json!({"id": 2, "name": "TotalIssues", "select": "0x000300c0", "supported": true}));
+    let mut keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(
+        keys.iter().map(|key| key.as_str()).collect::<Vec<_>>(),
+        [
+            "brand",
+            "counters",
+            "cpuid",
+            "family",
+            "hypervisor",
+            "interface",
+            "leaf_a",
+            "model",
+            "reason",
+            "reason_number",
+            "signature",
+            "sources",
+            "stepping",
+            "vendor",
+            "width",
+            "windows10"
+        ]
+    );
+    assert!(run.out.starts_with("{\n  \"windows10\": \"Emon\",\n  \"interface\": \"Emon\",\n  \"reason\": "));
+}
+
+/// The dump as `cpuid -1 -r` has it.
+fn raw(dump: &str) -> String {
+    let leaves = cpuid_dump::Dump::parse(dump).unwrap();
+    leaves.leaves().fold("CPU:\n".to_owned(), |mut text, (leaf, subleaf, [a, b, c, d])| {
+        writeln!(text, "   0x{leaf:08x} 0x{subleaf:02x}: eax=0x{a:08x} ebx=0x{b:08x} ecx=0x{c:08x} edx=0x{d:08x}")
+            .unwrap();
+        text
+    })
+}
+
+#[test]
+fn every_form_and_encoding_of_a_dump_gives_the_same_answer() {
+    for name in ["arrow-lake-245k", "zen4-7700x", "hyperv-root-6300u"] {
+        let dump = processors::find(name).unwrap().dump;
+        let wanted = diagnose(dump.as_bytes()).out;
+        let subleaf_first = dump.lines().fold(String::new(), |mut text, line| {
+            match line.split_once(" [SL ").and_then(|(head, tail)| Some((head.split_once(':')?, tail))) {
+                Some(((leaf, registers), tail)) => writeln!(text, "{leaf} [SL {tail}:{registers}").unwrap(),
+                None => writeln!(text, "{line}").unwrap(),
+            }
+            text
+        });
+        let aida = format!(
+            "------[ Versions ]------\r\n\r\nProgram Version : 1.0\r\n\r\n\
+             ------[ CPUID Registers / Logical CPU #0 ]------\r\n\r\n{}\r\n\
+             ------[ CPUID Registers / Logical CPU #1 ]------\r\n\r\n{EXAMPLE}",
+            dump.replace('\n', "\r\n")
+        );
+        let cpuid_r_of_all =
+            format!("{}{}", raw(dump).replace("CPU:", "CPU 0:"), raw(EXAMPLE).replace("CPU:", "CPU 1:"));
+        for text in [&subleaf_first, &aida, &raw(dump), &cpuid_r_of_all] {
+            assert_eq!(diagnose(text.as_bytes()).out, wanted, "{name}: {text}");
+            let utf16: Vec<u8> =
+                "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+            assert_eq!(diagnose(&utf16).out, wanted, "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn of_two_processors_the_first_counts() {
+    let [intel, amd] = ["core2-e5200", "zen-1800x"].map(|name| processors::find(name).unwrap().dump);
+    assert_eq!(diagnose([intel, amd].concat().as_bytes()).json()["vendor"], "GenuineIntel");
+    assert_eq!(diagnose([amd, intel].concat().as_bytes()).json()["vendor"], "AuthenticAMD");
+}
+
+#[test]
+fn what_is_no_dump_is_told_with_the_file_and_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dump.txt");
+    let line = format!("diagnose --cpuid {}", path.display());
+    let report = || {
+        let run = run_anywhere(&line, b"");
+        assert!(run.out.is_empty());
+        let (exit, report) = run.failure();
+        assert_eq!(exit, Exit::Dump);
+        report.replace(&*path.display().to_string(), "FILE")
+    };
+
+    assert!(report().starts_with("error: cannot read FILE\n  because: "));
+    fs::write(&path, "no dump at all\n").unwrap();
+    assert!(report().starts_with("error: FILE is no CPUID dump\n  because: no CPUID line found\n  try: "));
+    fs::write(&path, format!("\n{EXAMPLE}CPUID 80000000: 8000000-00000000-00000000-00000000\n")).unwrap();
+    assert_eq!(
+        report(),
+        "error: FILE is no CPUID dump\n  \
+         because: line 4: the registers are not four times eight hexadecimal digits"
+    );
+    fs::write(&path, vec![0; crate::dump::MOST_BYTES + 1]).unwrap();
+    assert_eq!(report(), "error: FILE is no CPUID dump: it is longer than 16 MiB");
+    let folder = run_anywhere(&format!("diagnose --cpuid {}", folder.path().display()), b"");
+    assert_eq!(folder.failure().0, Exit::Dump);
+}
+
+#[test]
+fn without_a_dump_it_asks_this_processor() {
+    let json = run_anywhere("diagnose --json", b"").json();
+    assert_eq!(json["cpuid"], "this processor");
+    assert_eq!(json["vendor"].as_str().unwrap().len(), 12);
+    assert!(run_anywhere("diagnose", b"").out.starts_with("CPUID of        this processor\n"));
+}
+
+#[test]
+fn whatever_is_there_fits_a_console() {
+    for Identity { name, .. } in processors::all() {
+        let text = text(name);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}
+
+#[test]
+fn what_needs_a_driver_says_that_this_is_no_windows() {
+    for line in ["info", "status", "list", "start 2", "install", "uninstall", "stat -e 2 -- app"] {
+        assert_eq!(run_anywhere(line, b"").failure().0, Exit::NotWindows, "{line}");
+    }
+}
+
+/// Leaves that decide something, with registers that make sense now and then.
+fn leaves() -> impl Strategy<Value = String> {
+    let leaf =
+        prop::sample::select(vec![1_u32, 7, 0xA, 0x4000_0000, 0x4000_0001, 0x4000_0003, 0x8000_0001, 0x8000_0002]);
+    let vendor = prop_oneof![
+        Just("756E6547-6C65746E-49656E69".to_owned()),
+        Just("68747541-444D4163-69746E65".to_owned()),
+        "[0-9A-F]{8}-[0-9A-F]{8}-[0-9A-F]{8}",
+    ];
+    let others = prop::collection::vec((leaf, any::<[u32; 4]>()), 0..12);
+    (prop_oneof![Just(0x20_u32), any::<u32>()], vendor, others).prop_map(|(highest, vendor, others)| {
+        let mut text = format!("CPUID 00000000: {highest:08X}-{vendor}\n");
+        text.push_str("CPUID 80000000: 80000008-00000000-00000000-00000000\n");
+        for (leaf, [a, b, c, d]) in others {
+            writeln!(text, "CPUID {leaf:08X}: {a:08X}-{b:08X}-{c:08X}-{d:08X}").unwrap();
+        }
+        text
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_processor_has_a_diagnosis(dump in leaves()) {
+        let json = diagnose(dump.as_bytes()).json();
+        let rows = match json["interface"].as_str().unwrap() {
+            "Default" => 1,
+            "Emon" => 13,
+            _ => 176,
+        };
+        let sources = json["sources"].as_array().unwrap();
+        prop_assert_eq!(sources.len(), rows);
+        prop_assert_eq!(json["counters"] == 0, rows == 1);
+        let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
+        prop_assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{}", text);
+        prop_assert_eq!(text.split("\n\n").nth(1).map(|table| table.lines().count()), Some(2 + rows));
+    }
+}

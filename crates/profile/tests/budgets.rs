@@ -1,0 +1,173 @@
+//! How many MSR accesses each operation costs, exactly, for every number of counters and of overflows.
+//!
+//! | | start | stop | interrupt |
+//! |---|---|---|---|
+//! | Amd64, Emon version 1 | 2N W | N W + N P | Ns P + k W |
+//! | Emon version 2 and later | (2N + 1) W | 1 W + N P | 1 R + (3 + k) W |
+//!
+//! R is RDMSR, W WRMSR, P RDPMC; N counters, Ns of them with an interval, k overflowed. What a design costs more, and
+//! why, is said where it is asserted.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use model::Mode;
+use native_lab::Board;
+use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use profile::state::CounterSet;
+use profile::{Hal, ProfileInterface, Source};
+
+/// (RDMSR, WRMSR, RDPMC)
+type Cost = (u64, u64, u64);
+
+/// One processor of an identity.
+struct Bench {
+    board: Board,
+    hal: Hal,
+}
+
+impl Bench {
+    fn new(identity: &str) -> Self {
+        let board = Board::named(identity, 1);
+        let hal = Hal::new(board.processor(0), 1).unwrap();
+        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
+        assert!(hal.initialize(board.processor(0), 0));
+        Self { board, hal }
+    }
+
+    /// What `work` costs.
+    fn cost(&self, work: impl FnOnce()) -> Cost {
+        let accesses = || self.board.processor(0).model().accesses();
+        let before = accesses();
+        work();
+        let after = accesses();
+        (after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc)
+    }
+
+    fn reserve(&self, interrupt: bool, exact: bool) -> u8 {
+        let state = self.hal.state_for(Source(2), interrupt).unwrap();
+        self.hal.reserve(0, state.with_owner(1).with_user(true).with_exact(exact)).unwrap()
+    }
+
+    fn start(&self, counters: CounterSet) {
+        self.hal.start(self.board.processor(0), 0, counters);
+    }
+
+    fn stop(&self, counters: CounterSet) {
+        self.hal.stop(self.board.processor(0), 0, counters);
+        self.hal.free(0, counters);
+    }
+}
+
+/// Those without registers over the counters, and those with.
+const PLAIN: [&str; 3] = ["amd-legacy", "k8-clawhammer", "intel-v1"];
+const GLOBAL: [&str; 4] = ["intel-v2", "core2-6420", "haswell-4710mq", "alder-lake-12900k"];
+
+fn all() -> impl Iterator<Item = (&'static str, bool)> {
+    PLAIN.iter().map(|name| (*name, false)).chain(GLOBAL.iter().map(|name| (*name, true)))
+}
+
+#[test]
+fn start_and_stop_of_n_counters() {
+    for (name, global) in all() {
+        let bench = Bench::new(name);
+        let most = bench.hal.interface().counters();
+        assert!(most >= 2, "{name}");
+        for count in 1..=most {
+            let counters: CounterSet = (0..count).map(|_| bench.reserve(false, false)).collect();
+            let n = u64::from(count);
+            let start = if global { (0, 2 * n + 1, 0) } else { (0, 2 * n, 0) };
+            let stop = if global { (0, 1, n) } else { (0, n, n) };
+            assert_eq!(bench.cost(|| bench.start(counters)), start, "{name}, start of {n}");
+            assert_eq!(bench.cost(|| bench.stop(counters)), stop, "{name}, stop of {n}");
+        }
+    }
+}
+
+#[test]
+fn start_and_stop_of_one_counter_cost_the_same_beside_any_number_of_others() {
+    for (name, global) in all() {
+        let bench = Bench::new(name);
+        let mut running = CounterSet::NONE;
+        for _ in 0..bench.hal.interface().counters() {
+            let counter = bench.reserve(false, false);
+            running = running.with(counter);
+            let start = if global { (0, 3, 0) } else { (0, 2, 0) };
+            assert_eq!(bench.cost(|| bench.start(CounterSet::NONE.with(counter))), start, "{name}");
+        }
+        for counter in running.iter() {
+            assert_eq!(bench.cost(|| bench.stop(CounterSet::NONE.with(counter))), (0, 1, 1), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_start_with_intervals_costs_one_write_more_where_a_status_register_may_be_stale() {
+    // A counter that counted without an interval may have wrapped and left its status bit. The first interrupt after
+    // its next start would take that for an overflow and tell of events that never were; clearing is one write for
+    // all counters of the start together.
+    for (name, global) in all() {
+        let bench = Bench::new(name);
+        for count in 1..=bench.hal.interface().counters() {
+            let counters: CounterSet = (0..count).map(|_| bench.reserve(true, false)).collect();
+            let n = u64::from(count);
+            let start = if global { (0, 2 * n + 2, 0) } else { (0, 2 * n, 0) };
+            assert_eq!(bench.cost(|| bench.start(counters)), start, "{name}, start of {n}");
+            bench.stop(counters);
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_with_k_of_n_counters_overflowed() {
+    for (name, global) in all() {
+        let most = Bench::new(name).hal.interface().counters();
+        for with_interval in 1..=most {
+            for without in [0, most - with_interval] {
+                for overflowed in 0..=with_interval {
+                    for exact in [false, true] {
+                        let bench = Bench::new(name);
+                        // Started at different times, so that just the first ones are due.
+                        let due: CounterSet = (0..overflowed).map(|_| bench.reserve(true, exact)).collect();
+                        let later: CounterSet =
+                            (overflowed..with_interval).map(|_| bench.reserve(true, exact)).collect();
+                        let others: CounterSet = (0..without).map(|_| bench.reserve(false, false)).collect();
+                        bench.start(due);
+                        bench.start(others);
+                        bench.board.run(0, Mode::User, &|_| 60_000);
+                        bench.start(later);
+                        bench.board.run(0, Mode::User, &|_| 10_000);
+
+                        let mut told = CounterSet::NONE;
+                        let cost = bench.cost(|| {
+                            bench.hal.interrupt(bench.board.processor(0), 0, |overflow| {
+                                told = told.with(overflow.counter);
+                            });
+                        });
+                        let (n, k) = (u64::from(with_interval), u64::from(overflowed));
+                        // Without a status register the value says it, and gives the rest for nothing.
+                        let budget = match (global, exact) {
+                            (false, _) => (0, k, n),
+                            (true, false) => (1, 3 + k, 0),
+                            (true, true) => (1, 3 + k, k),
+                        };
+                        assert_eq!(cost, budget, "{name}: {k} of {n}, exact {exact}, {without} others");
+                        assert_eq!(told, due, "{name}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_read_costs_one_rdpmc_and_checking_for_overflow_no_write() {
+    for (name, global) in all() {
+        let bench = Bench::new(name);
+        let counters: CounterSet = (0..2).map(|_| bench.reserve(true, false)).collect();
+        bench.start(counters);
+        let cpu = bench.board.processor(0);
+        assert_eq!(bench.cost(|| assert_eq!(bench.hal.count(cpu, 0, 0), 0)), (0, 0, 1), "{name}");
+        let check = if global { (1, 0, 0) } else { (0, 0, 2) };
+        assert_eq!(bench.cost(|| assert_eq!(bench.hal.check_overflow(cpu, 0).number(), 0)), check, "{name}");
+    }
+}

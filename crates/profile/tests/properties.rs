@@ -1,0 +1,246 @@
+//! Laws that hold for any sequence of starts, stops, interval changes, events and interrupts, on 1 to 64 processors.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use model::Mode;
+use native_lab::{Board, ModelCpu};
+use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use profile::state::CounterSet;
+use profile::{Cpu, Hal, Msr, Source};
+use proptest::prelude::*;
+use raw_cpuid::CpuIdResult;
+
+/// A processor that writes down which registers are accessed.
+struct Recorder<'a> {
+    cpu: &'a ModelCpu,
+    accessed: &'a RefCell<Vec<u32>>,
+}
+
+impl Cpu for Recorder<'_> {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        self.cpu.cpuid(leaf, subleaf)
+    }
+
+    fn rdmsr(&self, msr: Msr) -> u64 {
+        self.accessed.borrow_mut().push(msr.address());
+        self.cpu.rdmsr(msr)
+    }
+
+    fn wrmsr(&self, msr: Msr, value: u64) {
+        self.accessed.borrow_mut().push(msr.address());
+        self.cpu.wrmsr(msr, value);
+    }
+
+    fn rdpmc(&self, counter: u8) -> u64 {
+        self.cpu.rdpmc(counter)
+    }
+}
+
+/// IA32_PERF_GLOBAL_STATUS, which is only read.
+const STATUS: u32 = 0x38E;
+
+/// The registers of an identity's interface, from the seeds and the manuals.
+fn own_registers(name: &str) -> Vec<u32> {
+    match name {
+        "amd-legacy" => (0xC001_0000..=0xC001_0007).collect(),
+        "intel-v1" => (0x186..=0x189).chain(0xC1..=0xC4).collect(),
+        _ => (0x186..=0x189).chain(0xC1..=0xC4).chain([STATUS, 0x38F, 0x390]).collect(),
+    }
+}
+
+/// What happens next; numbers are taken modulo what there is.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Start {
+        processor: u32,
+        source: usize,
+        modes: u8,
+        interrupt: bool,
+    },
+    Stop {
+        processor: u32,
+        counter: u8,
+    },
+    Interval {
+        source: usize,
+        interval: u32,
+    },
+    Run {
+        processor: u32,
+        mode: bool,
+        events: u64,
+    },
+    /// The interrupt comes late, or not at all before a stop: nothing serves it until the next run.
+    RunUnserved {
+        processor: u32,
+        events: u64,
+    },
+    SleepAndWake {
+        processor: u32,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let processor = 0..64_u32;
+    prop_oneof![
+        4 => (processor.clone(), 0..4_usize, 1..4_u8, any::<bool>())
+            .prop_map(|(processor, source, modes, interrupt)| Step::Start { processor, source, modes, interrupt }),
+        2 => (processor.clone(), 0..4_u8).prop_map(|(processor, counter)| Step::Stop { processor, counter }),
+        1 => (0..4_usize, prop_oneof![0..20_000_u32, any::<u32>()])
+            .prop_map(|(source, interval)| Step::Interval { source, interval }),
+        6 => (processor.clone(), any::<bool>(), 0..200_000_u64)
+            .prop_map(|(processor, mode, events)| Step::Run { processor, mode, events }),
+        1 => (processor.clone(), 0..200_000_u64).prop_map(|(processor, events)| Step::RunUnserved { processor, events }),
+        1 => processor.prop_map(|processor| Step::SleepAndWake { processor }),
+    ]
+}
+
+struct World<'a> {
+    name: &'static str,
+    board: &'a Board,
+    hal: Hal,
+    accessed: RefCell<Vec<u32>>,
+    /// For each counter in use, what the model had given to it before its start.
+    before: BTreeMap<(u32, u8), u64>,
+}
+
+impl World<'_> {
+    fn cpu(&self, processor: u32) -> Recorder<'_> {
+        Recorder { cpu: self.board.processor(processor), accessed: &self.accessed }
+    }
+
+    /// Interrupts as long as one is pending; the HAL unmasks the entry of the local vector table, that Intel's masked.
+    fn serve(&self, processor: u32) {
+        let masked = 1 << 16;
+        while self.board.processor(processor).model().take_interrupt() {
+            let mut model = self.board.processor(processor).model();
+            let entry = model.lvt();
+            model.set_lvt(entry & !masked);
+            drop(model);
+            self.hal.interrupt(&self.cpu(processor), processor, |_| ());
+        }
+    }
+
+    /// Every count is what the model gave to the counter since its start.
+    fn check(&self) -> Result<(), TestCaseError> {
+        for ((processor, counter), before) in &self.before {
+            let ledger = self.board.counted(*processor, u32::from(*counter)) - before;
+            let count = self.hal.count(&self.cpu(*processor), *processor, *counter);
+            prop_assert_eq!(count, ledger, "counter {} of processor {}", counter, processor);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, step: Step, sources: &[Source], processors: u32) {
+        match step {
+            Step::Start { processor, source, modes, interrupt } => {
+                let processor = processor % processors;
+                let state = self.hal.state_for(sources[source], interrupt).unwrap().with_owner(1).with_exact(true);
+                let state = state.with_user(modes & 1 != 0).with_kernel(modes & 2 != 0);
+                let Some(counter) = self.hal.reserve(processor, state) else { return };
+                self.before.insert((processor, counter), self.board.counted(processor, u32::from(counter)));
+                self.hal.start(&self.cpu(processor), processor, CounterSet::NONE.with(counter));
+            }
+            Step::Stop { processor, counter } => {
+                let processor = processor % processors;
+                if let Some(before) = self.before.remove(&(processor, counter)) {
+                    self.hal.stop(&self.cpu(processor), processor, CounterSet::NONE.with(counter));
+                    let ledger = self.board.counted(processor, u32::from(counter)) - before;
+                    assert_eq!(self.hal.total(processor, counter), ledger, "the final count");
+                    self.hal.free(processor, CounterSet::NONE.with(counter));
+                }
+            }
+            Step::Interval { source, interval } => {
+                let (_, used) = self.hal.set_interval(sources[source], interval).unwrap();
+                assert_eq!(used, interval.clamp(4_096, 0x7FFF_FFFF));
+            }
+            Step::Run { processor, mode, events } => {
+                let processor = processor % processors;
+                self.board.run(processor, if mode { Mode::User } else { Mode::Kernel }, &|_| events);
+                self.serve(processor);
+            }
+            Step::RunUnserved { processor, events } => {
+                self.board.run(processor % processors, Mode::User, &|_| events);
+            }
+            Step::SleepAndWake { processor } => {
+                let processor = processor % processors;
+                self.hal.save(&self.cpu(processor), processor);
+                for register in own_registers(self.name).into_iter().filter(|register| *register != STATUS) {
+                    self.board.processor(processor).model().wrmsr(register, 0).unwrap();
+                }
+                self.hal.restore(&self.cpu(processor), processor);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_ledger_is_exact_and_no_register_but_our_own_is_touched(
+        name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2", "haswell-4710mq"]),
+        processors in 1..=64_u32,
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let board = Board::named(name, processors);
+        let hal = Hal::new(board.processor(0), processors).unwrap();
+        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
+        let mut world = World { name, board: &board, hal, accessed: RefCell::default(), before: BTreeMap::new() };
+        for processor in 0..processors {
+            prop_assert!(world.hal.initialize(&world.cpu(processor), processor));
+        }
+        let sources = if name == "amd-legacy" { [2, 6, 8, 11] } else { [2, 6, 10, 19] }.map(Source);
+        for step in steps {
+            world.take(step, &sources, processors);
+            world.check()?;
+        }
+
+        for (processor, counter) in std::mem::take(&mut world.before).into_keys() {
+            world.hal.stop(&world.cpu(processor), processor, CounterSet::NONE.with(counter));
+        }
+        for (processor, cpu) in (0..).zip(board.all()) {
+            prop_assert_eq!(cpu.model().enabled_counters(), [], "stopped, processor {}", processor);
+            world.serve(processor); // one that comes late
+            world.hal.release(&world.cpu(processor), processor);
+            prop_assert_eq!(cpu.model().enabled_counters(), [], "released, processor {}", processor);
+            prop_assert_eq!(cpu.model().accesses().faulted, 0);
+        }
+        let own = own_registers(name);
+        let accessed = world.accessed.into_inner();
+        prop_assert!(accessed.iter().all(|register| own.contains(register)), "{:x?}", accessed);
+    }
+
+    #[test]
+    fn every_interval_overflows_after_just_so_many_events(
+        name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2", "yonah-t2400"]),
+        interval in prop_oneof![4_096..10_000_u32, 0x7FFF_0000..=0x7FFF_FFFF_u32, 4_096..=0x7FFF_FFFF_u32],
+        rounds in 1..4_u32,
+    ) {
+        let board = Board::named(name, 1);
+        let cpu = board.processor(0);
+        let hal = Hal::new(cpu, 1).unwrap();
+        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
+        prop_assert!(hal.initialize(cpu, 0));
+        hal.set_interval(Source(2), interval).unwrap();
+        let state = hal.state_for(Source(2), true).unwrap().with_owner(1).with_user(true);
+        let counter = CounterSet::NONE.with(hal.reserve(0, state).unwrap());
+        hal.start(cpu, 0, counter);
+        for _ in 0..rounds {
+            board.run(0, Mode::User, &|_| u64::from(interval) - 1);
+            prop_assert!(!cpu.model().interrupt_pending());
+            prop_assert_eq!(hal.check_overflow(cpu, 0).number(), 0);
+            board.run(0, Mode::User, &|_| 1);
+            prop_assert!(cpu.model().take_interrupt());
+            let entry = cpu.model().lvt();
+            cpu.model().set_lvt(entry & !(1 << 16));
+            prop_assert_eq!(hal.check_overflow(cpu, 0).0, counter);
+            prop_assert_eq!(hal.interrupt(cpu, 0, |_| ()).0, counter);
+        }
+        hal.stop(cpu, 0, counter);
+        prop_assert_eq!(hal.total(0, 0), u64::from(interval) * u64::from(rounds));
+    }
+}

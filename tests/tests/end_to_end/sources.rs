@@ -1,0 +1,105 @@
+//! Every source of both interfaces, on the real binary.
+
+use protocol::{
+    ALL_SOURCES, Code, CountRecord, DETACHED, ReplyHeader, SessionRequest, SourceRecord, StopRequest, TIMER,
+};
+use tests::{Lab, Probe, Reply, hex};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::life::{greet, header, start};
+
+const PROCESSORS: u32 = 2;
+
+/// The records of an answer.
+pub fn ask<T: FromBytes>(probe: &mut Probe, handle: u32, code: Code, input: &[u8]) -> Vec<T> {
+    let input = if input.is_empty() { "-".to_owned() } else { hex(input) };
+    let Reply::Done(bytes) = probe.control(handle, code as u32, &input, "32768").unwrap() else { panic!("{code:?}") };
+    assert_eq!(header(&bytes).status, 0, "{code:?}");
+    bytes[size_of::<ReplyHeader>()..].chunks_exact(size_of::<T>()).map(|one| T::read_from_bytes(one).unwrap()).collect()
+}
+
+#[test]
+fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    for (identity, rows) in [("amd-legacy", 176), ("haswell-4710mq", 13)] {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        let mut probe = lab.probe().unwrap();
+        let handle = greet(&mut probe);
+        let sources: Vec<SourceRecord> = ask(&mut probe, handle, Code::ListSources, &[]);
+        assert_eq!(sources.len(), rows, "{identity}");
+        assert!(sources.iter().all(|source| source.support == 0), "{identity}");
+        for (round, four) in (1_u64..).zip(sources[1..].chunks(4)) {
+            lab.wire.clear_ledger().unwrap();
+            let ids: Vec<u32> = four.iter().map(|source| source.source).collect();
+            let [session, _] = start(&mut probe, handle, &ids).detail;
+            // Sources of one event share what happens.
+            let mut events: Vec<(u16, u8)> = four.iter().map(|source| event(source.select)).collect();
+            events.sort_unstable();
+            events.dedup();
+            let happened: Vec<_> =
+                (0_u64..).zip(&events).map(|(place, (e, u))| (*e, *u, 1_000 * round + place)).collect();
+            for processor in 0..PROCESSORS {
+                lab.wire.run(processor, &happened, &happened).unwrap();
+            }
+            let read: Vec<CountRecord> = ask(&mut probe, handle, Code::Read, SessionRequest { session }.as_bytes());
+            let stop = StopRequest { session, source: ALL_SOURCES, reserved: 0 };
+            let stopped: Vec<CountRecord> = ask(&mut probe, handle, Code::Stop, stop.as_bytes());
+            assert_eq!((read.len(), stopped.len()), (2 * four.len(), 2 * four.len()));
+            for (read, stopped) in read.iter().zip(&stopped) {
+                let select = four.iter().find(|source| source.source == read.source).unwrap().select;
+                let place = events.iter().position(|known| *known == event(select)).unwrap();
+                assert_eq!(read.count, 2 * happened[place].2, "{identity} {read:?}");
+                assert_eq!((stopped.source, stopped.count), (read.source, read.count));
+            }
+            assert_eq!(lab.counting().unwrap(), 0, "{identity}, round {round}");
+        }
+        drop(probe);
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+fn event(select: u64) -> (u16, u8) {
+    let [event, umask, ..] = select.to_le_bytes();
+    (u16::from(event), umask)
+}
+
+#[test]
+fn profile_time_counts_what_the_timers_of_each_processor_did() {
+    let mut lab = Lab::boot("intel-no-leaf-a").unwrap();
+    for identity in ["intel-no-leaf-a", "amd-hyperv-masked", "amd-legacy", "haswell-4710mq"] {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.client(&["start", "Time"]).unwrap().success().unwrap();
+        lab.wire.tick(0, 12).unwrap();
+        lab.wire.tick(1, 30).unwrap();
+        let mut probe = lab.probe().unwrap();
+        let handle = greet(&mut probe);
+        let read: Vec<CountRecord> =
+            ask(&mut probe, handle, Code::Read, SessionRequest { session: DETACHED }.as_bytes());
+        let read: Vec<_> = read.iter().map(|record| (record.processor, record.count, record.counter)).collect();
+        assert_eq!(read, [(0, 12, TIMER), (1, 30, TIMER)], "{identity}");
+        lab.wire.tick(1, 5).unwrap();
+        let stopped = lab.client(&["stop", "Timer", "--json"]).unwrap().json().unwrap();
+        assert_eq!(stopped["events"][0]["count"], 47, "{identity}: {stopped}");
+        assert_eq!(lab.wire.ticks().unwrap().set, 0, "{identity}: timers still run");
+        drop(probe);
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_driver_that_goes_while_its_timers_run_takes_them_along() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.live().unwrap();
+    for _ in 0..5 {
+        lab.install().unwrap();
+        lab.client(&["start", "Time", "TotalIssues"]).unwrap().success().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let ran = lab.client(&["uninstall"]).unwrap().success().unwrap();
+        assert_eq!(lab.wire.ticks().unwrap().set, 0, "{}", ran.out);
+    }
+    lab.finish().unwrap();
+}
