@@ -13,8 +13,8 @@ use crate::source::Sources;
 pub struct OnProcessor {
     /// Which.
     pub processor: u32,
-    /// The counter on it.
-    pub counter: u32,
+    /// The counter on it; none where a timer counts.
+    pub counter: Option<u32>,
     /// Events.
     pub count: u64,
     /// For how long it counted.
@@ -100,7 +100,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
 fn on_processor(record: &CountRecord) -> OnProcessor {
     OnProcessor {
         processor: record.processor,
-        counter: record.counter,
+        counter: Some(record.counter).filter(|counter| *counter != protocol::TIMER),
         count: record.count,
         enabled_seconds: seconds(record.enabled),
         per_second: per_second(record.count, record.enabled),

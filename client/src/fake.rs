@@ -24,6 +24,7 @@ pub fn record(source: u32, name: &str, support: u32) -> SourceRecord {
         minimum: 4096,
         maximum: i32::MAX as u32,
         select: 0x300C0,
+        counters: if source == 0 { 0 } else { 0b111 },
         name_length: u32::try_from(name.len()).unwrap(),
         name: bytes,
         ..SourceRecord::new_zeroed()

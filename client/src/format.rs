@@ -58,7 +58,7 @@ pub fn hexadecimal(number: u64) -> String {
 }
 
 /// The event select of a profile source in JSON, where other tools look for it in this spelling.
-pub fn select(select: u32) -> String {
+pub fn select(select: u64) -> String {
     format!("{select:#010x}")
 }
 

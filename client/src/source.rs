@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::error::{Error, OtherInterface};
 use crate::event::SourceName;
+use crate::format;
 use crate::support;
 
 /// How many names are suggested for one that nobody has.
@@ -28,8 +29,10 @@ pub struct Source {
     pub minimum: u32,
     /// The largest interval.
     pub maximum: u32,
-    /// What goes into the event select register, without enable and interrupt bits.
-    pub select: u64,
+    /// What goes into the event select register, without enable and interrupt bits, in hexadecimal.
+    pub select: String,
+    /// The counters of a processor that can count it; none where a timer does.
+    pub counters: Vec<u32>,
     /// Processors on which it runs now.
     pub running: u32,
     /// A [`protocol::Support`].
@@ -48,7 +51,8 @@ impl From<&SourceRecord> for Source {
             interval: record.interval,
             minimum: record.minimum,
             maximum: record.maximum,
-            select: record.select,
+            select: format::select(record.select),
+            counters: (0..u32::BITS).filter(|counter| record.counters >> counter & 1 == 1).collect(),
             running: record.running,
             support: record.support,
         }
@@ -56,15 +60,10 @@ impl From<&SourceRecord> for Source {
 }
 
 fn name(record: &SourceRecord) -> String {
-    let name = shown(record.source, record.name());
+    let name = record.name();
     // Anything else would spoil a table, a terminal or a line of CSV.
     let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if plain { name.to_owned() } else { number_as_name(record.source) }
-}
-
-/// The HAL's name of a source as the client shows it.
-pub fn shown(source: u32, name: &str) -> &str {
-    if source == 0 && name == "Time" { "Timer" } else { name }
 }
 
 fn number_as_name(source: u32) -> String {
@@ -169,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn profile_time_goes_by_both_of_its_names_and_is_shown_as_timer() {
+    fn profile_time_also_goes_by_the_name_that_wpr_gives_it() {
         for name in ["Time", "Timer", "ProfileTime", "ProfileTimer", "0"] {
             assert_eq!(find(name), Some(0), "{name}");
         }
-        assert_eq!(Sources::new(&sources()).name(0), "Timer");
+        assert_eq!(Sources::new(&sources()).name(0), "Time");
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl From<SourceInformation> for Source {
         Self {
             id: source.source.0,
             name: source.name,
-            select: format::select(source.select),
+            select: format::select(source.select.into()),
             supported,
             reason: (!supported).then(|| support::sentence(number)),
             support: number,

@@ -85,7 +85,7 @@ pub fn windows10(theirs: &str, ours: &str) -> String {
 /// The counters of a processor.
 pub fn counters(number: u32, width: u32) -> String {
     match number {
-        0 => "none: nothing can be counted on this machine".to_owned(),
+        0 => "none: nothing but Time can be counted on this machine".to_owned(),
         number => format!("{number} on each processor, {width} bits wide"),
     }
 }

@@ -31,12 +31,23 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
         &["Id", "Interval", "Min", "Max"],
         &rows,
     ))?;
+    if let Some(sentence) = together(&listed) {
+        context.say(&format!("\n{sentence}"))?;
+    }
     let hidden = sources.iter().count() - listed.len();
     if hidden > 0 {
         let are = if hidden == 1 { "is" } else { "are" };
         context.say(&format!("\n{hidden} more {are} not supported on this machine: client list --all"))?;
     }
     footnotes(listed.iter().map(|source| source.support), context)
+}
+
+/// How many can be counted at the same time, where any can be together with any other.
+fn together(listed: &[&Source]) -> Option<String> {
+    let mut counted = listed.iter().filter(|source| source.supported && !source.counters.is_empty());
+    let counters = &counted.next()?.counters;
+    let alike = counted.all(|source| source.counters == *counters);
+    alike.then(|| format!("At the same time on a processor: any {} of them, and Time.", counters.len()))
 }
 
 fn row(source: &Source) -> Vec<String> {

@@ -4,7 +4,8 @@ use super::Context;
 use crate::cli::QueryArgs;
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::format::{hexadecimal, properties};
+use crate::format::properties;
+use crate::processors::ranges;
 use crate::source::Source;
 
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
@@ -14,6 +15,10 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     if args.format.json {
         return context.json(&source);
     }
+    let counters = |numbers: &[u32]| match numbers {
+        [] => "none: a timer counts it".to_owned(),
+        numbers => format!("any of {}", ranges(numbers.iter().copied())),
+    };
     let running = match source.running {
         0 => "no".to_owned(),
         1 => "on 1 processor".to_owned(),
@@ -26,7 +31,8 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         ("Interval", source.interval.to_string()),
         ("Min", source.minimum.to_string()),
         ("Max", source.maximum.to_string()),
-        ("Select", hexadecimal(source.select)),
+        ("Select", source.select),
+        ("Counters", counters(&source.counters)),
         ("Running", running),
     ]))
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::Context;
 use crate::error::Error;
 use crate::format::{self, hexadecimal, table};
-use crate::source::shown;
 
 #[derive(Serialize)]
 struct Row {
@@ -25,8 +24,8 @@ impl From<&'static ProfileSource> for Row {
         let IntervalRange { default, minimum, maximum } = IntervalRange::of(source.source);
         Self {
             id: source.source.0,
-            name: shown(source.source.0, source.name),
-            select: format::select(source.select),
+            name: source.name,
+            select: format::select(source.select.into()),
             ebx_bit: source.ebx_bit,
             interval: default,
             minimum,
@@ -52,7 +51,7 @@ pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {
 /// The EBX bit is Emon's alone.
 fn sources(kind: Kind) -> String {
     let row = |source: &ProfileSource| {
-        let name = shown(source.source.0, source.name).to_owned();
+        let name = source.name.to_owned();
         let mut row = vec![source.source.0.to_string(), name, hexadecimal(source.select.into())];
         if kind == Kind::Emon {
             row.push(source.ebx_bit.map_or_else(|| "-".to_owned(), |bit| bit.to_string()));
@@ -70,7 +69,7 @@ fn intervals(kind: Kind) -> String {
     let row = |what: &str, range: IntervalRange| {
         vec![what.to_owned(), range.default.to_string(), range.minimum.to_string(), range.maximum.to_string()]
     };
-    let mut rows = vec![row("of Timer, in units of 100 ns", IntervalRange::of(Source::TIME))];
+    let mut rows = vec![row("of Time, in units of 100 ns", IntervalRange::of(Source::TIME))];
     if kind != Kind::Default {
         rows.push(row("of the others, in events", IntervalRange::COUNTER));
     }

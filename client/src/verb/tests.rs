@@ -163,10 +163,11 @@ mod asking {
              6  BranchInstructions       65536  4096  2147483647  yes\n\
              11  BranchMispredictions     65536  4096  2147483647  yes\n\
              19  TotalCycles              65536  4096  2147483647  yes\n\
+             \nAt the same time on a processor: any 3 of them, and Time.\n\
              \n3 more are not supported on this machine: client list --all\n"
         );
         let all = run(&system, "list --all").out;
-        assert!(all.contains(" 0  Timer                    65536  4096  2147483647  no: memory\n"), "{all}");
+        assert!(all.contains(" 0  Time                     65536  4096  2147483647  no: memory\n"), "{all}");
         assert!(
             all.ends_with(
                 "\nno: interface: the profile interface of this machine has no such source\n\
@@ -200,7 +201,7 @@ mod asking {
         let system = FakeSystem::running(FakeDriver::default());
         let wanted = json!({
             "id": 2, "name": "TotalIssues", "supported": true, "reason": null, "interval": 65536, "minimum": 4096,
-            "maximum": 2_147_483_647, "select": 0x300C0, "running": 0
+            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "running": 0
         });
         assert_eq!(run(&system, "query ProfileTotalIssues --json").json(), wanted);
         assert_eq!(run(&system, "list --json").json()["sources"][0], wanted);
@@ -217,7 +218,8 @@ mod asking {
              Interval   65536\n\
              Min        4096\n\
              Max        2147483647\n\
-             Select     0x000300C0\n\
+             Select     0x000300c0\n\
+             Counters   any of 0-2\n\
              Running    no\n"
         );
     }

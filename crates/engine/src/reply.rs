@@ -90,10 +90,8 @@ impl<'a> Reply<'a> {
         self.total += 1;
         let bytes = record.as_bytes();
         let end = self.used + bytes.len();
-        // Records are told in order and without gaps: after the first that has no room, none is written.
-        if self.count + 1 == self.total
-            && let Some(room) = self.output.get_mut(self.used..end)
-        {
+        // An answer has records of one size: after the first that has no room, none has.
+        if let Some(room) = self.output.get_mut(self.used..end) {
             room.copy_from_slice(bytes);
             self.used = end;
             self.count += 1;

@@ -117,8 +117,6 @@ impl<M: Machine> Engine<M> {
         let Some(output) = buffer.get_mut(..output) else {
             return Completion::failed(STATUS_BUFFER_TOO_SMALL);
         };
-        // What the answer leaves untouched must not go back as the client's own input, or as old memory.
-        output.fill(0);
         Completion { status: STATUS_SUCCESS, information: self.answer(client, input, output) }
     }
 

@@ -178,8 +178,6 @@ impl World<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     #[test]
     fn the_ledger_is_exact_and_no_register_but_our_own_is_touched(
         name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2", "haswell-4710mq"]),

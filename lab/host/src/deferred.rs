@@ -1,8 +1,8 @@
 //! DPCs and timers at work: one thread for each processor, on which timers expire and the routines of DPCs run, at
 //! DISPATCH_LEVEL and so when no other thread there is at that level.
 //!
-//! A routine begins when no profile interrupt and no KeIpiGenericCall is being handled on its processor. Either may come
-//! while it runs, and then runs beside it.
+//! A routine begins when no profile interrupt and no KeIpiGenericCall is being handled on its processor. Either may
+//! come while it runs, and then runs beside it.
 
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 

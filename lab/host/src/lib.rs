@@ -10,7 +10,7 @@
 //! | cpuid, rdmsr, wrmsr, rdpmc | `trap.rs` |
 //! | the processors, and what makes their events happen | `processor.rs`, `clock.rs` |
 //! | IRQL | `level.rs`; who runs while interrupts are masked: `gate.rs` |
-//! | DPCs and timers | `dpc.rs`, `timer.rs`; which are queued and set: `dpcs.rs`, `timers.rs`; where they run: `deferred.rs` |
+//! | DPCs and timers | `dpc.rs`, `timer.rs`; their account: `dpcs.rs`, `timers.rs`; where they run: `deferred.rs` |
 //! | the profile interrupt | `interrupt.rs`; who registered it: `hal.rs` |
 //! | what a test can ask | crate `wire`; its answers: `server.rs`, `answer.rs` |
 //!

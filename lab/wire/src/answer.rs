@@ -164,8 +164,8 @@ pub struct Handler {
 /// Timers, and the DPCs that they queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticks {
-    /// How often a DPC began to run for a timer on each processor since the identity was set. A timer that expires while
-    /// its DPC is still queued does not make it run twice.
+    /// How often a DPC began to run for a timer on each processor since the identity was set. A timer that expires
+    /// while its DPC is still queued does not make it run twice.
     pub ran: Vec<u64>,
     /// How many timers are set now.
     pub set: u64,

@@ -36,16 +36,16 @@ pub enum Command {
         /// In kernel mode.
         kernel: Vec<Happened>,
     },
-    /// Timers expire. Each time, every timer is taken that is set and belongs to the processor, whatever it was set for;
-    /// its DPC is queued and runs to its end, and what that queues as well, before the next time. Answered when all have
-    /// run. A timer belongs to the processor of its DPC, or, without one, to that on which it was set.
+    /// Timers expire. Each time, every timer is taken that is set and belongs to the processor, whatever it was set
+    /// for; its DPC is queued and runs to its end, and what that queues there as well, before the next time. Answered
+    /// when all have run. A timer belongs to the processor of its DPC, or, without one, to that on which it was set.
     ///
-    /// A timer without a period expires the first time only: then it is not set any more, and the DPC's routine may set
-    /// it again, for the next time. A timer that is cancelled in between expires no more. Times for which
-    /// nothing is set go by.
+    /// A timer without a period expires the first time only: then it is not set any more, unless the DPC's routine sets
+    /// it again, for the next time. A timer that is cancelled in between expires no more. Times for which nothing is
+    /// set go by.
     ///
     /// Refused unless the time is [`Time::Script`]; and when it takes more than 10 s, because a thread keeps the
-    /// processor at DISPATCH_LEVEL or the times are too many for that: the rest then does not come.
+    /// processor at DISPATCH_LEVEL or the routines take so long: the times that are left then do not come.
     Tick {
         /// Which processor.
         processor: u32,

@@ -35,7 +35,7 @@ fn json_has_the_range_of_the_interval_and_the_names_that_list_has() {
     assert_eq!(
         table["sources"][0],
         json!({
-            "id": 0, "name": "Timer", "select": "0x0003003c", "ebx_bit": null, "interval": 10000, "minimum": 1221,
+            "id": 0, "name": "Time", "select": "0x0003003c", "ebx_bit": null, "interval": 10000, "minimum": 1221,
             "maximum": 1_000_000
         })
     );
@@ -60,12 +60,12 @@ fn json_has_the_range_of_the_interval_and_the_names_that_list_has() {
 fn people_read_the_intervals_once() {
     assert_eq!(
         run_anywhere("list --interface default", b"").out,
-        "Id  Name   Select\n\
-         --  -----  ----------\n \
-          0  Timer  0x00000000\n\
+        "Id  Name  Select\n\
+         --  ----  ----------\n \
+          0  Time  0x00000000\n\
          \n\
-         Intervals                     Default   Min      Max\n\
-         ----------------------------  -------  ----  -------\n\
-         of Timer, in units of 100 ns    10000  1221  1000000\n"
+         Intervals                    Default   Min      Max\n\
+         ---------------------------  -------  ----  -------\n\
+         of Time, in units of 100 ns    10000  1221  1000000\n"
     );
 }
