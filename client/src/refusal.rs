@@ -38,7 +38,8 @@ impl Refusal {
             Some(Cause::NoSuchSession | Cause::NotStarted) => Exit::NotRunning,
             Some(Cause::NoProcessor | Cause::NoSuchProcessor) => Exit::NoProcessor,
             Some(Cause::AlreadyStarted) => Exit::AlreadyRunning,
-            Some(Cause::None | Cause::BadModes | Cause::BadFlags) | None => Exit::Failure,
+            Some(Cause::BadModes) => Exit::Usage,
+            Some(Cause::None | Cause::BadFlags) | None => Exit::Failure,
         }
     }
 
@@ -62,7 +63,8 @@ impl Refusal {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
             Some(Cause::TooManySessions) => "client status, then: client stop SOURCE".to_owned(),
-            Some(Cause::None | Cause::BadModes | Cause::BadFlags) | None => return None,
+            Some(Cause::BadModes) => format!("{source} without :u or :k"),
+            Some(Cause::None | Cause::BadFlags) | None => return None,
         };
         Some(text)
     }
@@ -127,7 +129,9 @@ impl fmt::Display for Refusal {
                 write!(f, "none of the processors asked for is active; {} active", are(first))
             }
             Some(Cause::NoSuchProcessor) => write!(f, "processor {processor} is not active; {} active", are(first)),
-            Some(Cause::BadModes) => write!(f, "the driver does not count {source} in the modes {first:#x}"),
+            Some(Cause::BadModes) => {
+                write!(f, "{source} can not be counted in one mode alone: what counts it is the same in both")
+            }
             Some(Cause::AlreadyStarted) => write!(f, "{source} runs detached already, in session {first}"),
             Some(Cause::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
             Some(Cause::CountersDoNotWork) => {
@@ -257,7 +261,12 @@ mod tests {
                 Exit::NoProcessor,
                 "error: processor 1 is not active; 1 is active\n  try: -C with processors that are active; client info says how many are",
             ),
-            (10, [8, 0], Exit::Failure, "error: the driver does not count BranchInstructions in the modes 0x8"),
+            (
+                10,
+                [1, 0],
+                Exit::Usage,
+                "error: BranchInstructions can not be counted in one mode alone: what counts it is the same in both\n  try: BranchInstructions without :u or :k",
+            ),
             (
                 11,
                 [5, 0],

@@ -27,7 +27,7 @@ fn each_mistake_has_its_exit_code_and_its_advice() {
     let name = unsupported["name"].as_str().unwrap();
     says(&lab.client(&["start", name]).unwrap(), 7, &[name, "0xA"]);
     says(&lab.client(&["start", "NBProbeResult"]).unwrap(), 7, &["NBProbeResult", "Amd64"]);
-    says(&lab.client(&["start", "Time"]).unwrap(), 7, &["timer"]);
+    says(&lab.client(&["start", "Time:u"]).unwrap(), 2, &["Time"]);
     says(&lab.client(&["start", "TotalCycles", "-C", "5"]).unwrap(), 13, &["5"]);
     says(&lab.client(&["stop", "TotalCycles"]).unwrap(), 10, &["TotalCycles"]);
     says(&lab.client(&["stat", "-e", "TotalCycles", "--", "no-such-program"]).unwrap(), 11, &["no-such-program"]);

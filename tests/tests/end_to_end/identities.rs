@@ -42,7 +42,7 @@ fn where_counters_are_masked_the_reason_is_told_and_no_register_is_touched() {
         lab.install().unwrap();
         let info = lab.client(&["info"]).unwrap().success().unwrap();
         assert!(info.out.contains("Default") && info.out.contains(reason), "{identity}:\n{}", info.out);
-        let ran = lab.client(&["start", "Time"]).unwrap();
+        let ran = lab.client(&["start", "TotalIssues"]).unwrap();
         assert_eq!(ran.code, 7, "{}", ran.err);
         let accesses = lab.wire.accesses().unwrap();
         assert!(accesses.iter().all(|of| (of.rdmsr, of.wrmsr, of.rdpmc) == (0, 0, 0)), "{identity}: {accesses:?}");
