@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `machine` | what the engine needs of the system it runs on |
 //! | `session` | events on processors, from their start to their final counts |
+//! | `plan` | what can be refused about a session, before a register is touched |
+//! | `sessions` | starting, reading and stopping, on every processor at once |
 //! | `clients` | who has the device open |
 //! | `requests` | one function for each request of [`protocol`] |
 //! | `reply` | answers: header and records |
@@ -20,9 +22,11 @@ extern crate alloc;
 mod clients;
 mod identity;
 mod machine;
+mod plan;
 mod reply;
 mod requests;
 mod session;
+mod sessions;
 
 use profile::{Hal, HalError};
 use protocol::status::STATUS_SUCCESS;
@@ -33,7 +37,8 @@ pub use requests::{Completion, Request};
 
 use clients::Clients;
 use identity::Identity;
-use session::Sessions;
+use machine::Ground;
+use sessions::Sessions;
 
 /// Version of the driver: major, minor, patch, zero.
 pub type Version = [u16; 4];
@@ -67,12 +72,12 @@ impl<M: Machine> Engine<M> {
 
     /// A client's handle is gone: its sessions stop, its counters are free. Again changes nothing.
     pub fn close(&mut self, client: ClientId) {
-        self.sessions.stop_all_of(client, &self.machine, &self.hal);
+        self.sessions.stop_all_of(client, Ground { machine: &self.machine, hal: &self.hal });
         self.clients.close(client);
     }
 
     /// Stops every session, detached ones as well, before the driver goes.
     pub fn shut_down(&mut self) {
-        self.sessions.stop_every(&self.machine, &self.hal);
+        self.sessions.stop_every(Ground { machine: &self.machine, hal: &self.hal });
     }
 }

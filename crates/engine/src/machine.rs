@@ -1,6 +1,6 @@
 //! The system on which the engine runs: the kernel in the driver, a model in tests.
 
-use profile::Cpu;
+use profile::{Cpu, Hal};
 
 /// Processors, and how to reach them.
 pub trait Machine {
@@ -36,3 +36,20 @@ pub trait Machine {
     /// How often the timer of a processor has expired since the driver was loaded.
     fn ticks(&self, processor: u32) -> u64;
 }
+
+/// The machine and the HAL over it, for what needs both.
+#[derive(Debug)]
+pub struct Ground<'a, M> {
+    /// The machine.
+    pub machine: &'a M,
+    /// Its counters.
+    pub hal: &'a Hal,
+}
+
+impl<M> Clone for Ground<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Ground<'_, M> {}

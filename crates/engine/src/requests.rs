@@ -17,9 +17,9 @@ use zerocopy::{FromBytes, FromZeros};
 
 use crate::Engine;
 use crate::clients::ClientId;
-use crate::machine::Machine;
+use crate::machine::{Ground, Machine};
+use crate::plan::Applicant;
 use crate::reply::{Refusal, Reply, support_number, write};
-use crate::session::Applicant;
 
 /// A request as the I/O manager hands it over, METHOD_BUFFERED: one buffer for input and output.
 #[derive(Debug)]
@@ -122,6 +122,7 @@ impl<M: Machine> Engine<M> {
 
     fn answer(&mut self, client: ClientId, input: Input, output: &mut [u8]) -> usize {
         let reply = &mut Reply::over(output);
+        let ground = Ground { machine: &self.machine, hal: &self.hal };
         let outcome = match input {
             Input::Hello(hello) => return self.hello(client, hello, output),
             Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
@@ -132,10 +133,8 @@ impl<M: Machine> Engine<M> {
             Input::QuerySource(wanted) => self.query_source(wanted, reply),
             Input::SetInterval(wanted) => self.set_interval(wanted, reply),
             Input::Start(header, events) => self.start(client, &header, &events, reply),
-            Input::Stop(wanted) => {
-                self.sessions.stop(wanted.session, wanted.source, client, (&self.machine, &self.hal), reply)
-            }
-            Input::Read(wanted) => self.sessions.read(wanted.session, client, (&self.machine, &self.hal), reply),
+            Input::Stop(wanted) => self.sessions.stop(wanted.session, wanted.source, client, ground, reply),
+            Input::Read(wanted) => self.sessions.read(wanted.session, client, ground, reply),
             Input::Holders => {
                 self.sessions.tell_holders(reply);
                 Ok(())
@@ -236,8 +235,8 @@ impl<M: Machine> Engine<M> {
     ) -> Result<(), Refusal> {
         let process = self.clients.get_mut(client).map_or(0, |client| client.process);
         let applicant = Applicant { client, process, flags: header.flags };
-        let with = (&self.machine, &self.hal);
-        let number = self.sessions.start(applicant, &header.processors, events, with, reply)?;
+        let ground = Ground { machine: &self.machine, hal: &self.hal };
+        let number = self.sessions.start(applicant, &header.processors, events, ground, reply)?;
         reply.set_detail(number, 0);
         Ok(())
     }

@@ -1,0 +1,324 @@
+//! What is counted, and how it overflows.
+
+use model::{CounterId, Mode};
+use profile::state::CounterState;
+use profile::{ProfileInterface, Source};
+use proptest::prelude::*;
+
+use super::bench::{
+    Access, Bench, GLOBAL_OVF_CTRL, GLOBAL_STATUS, LONG, PLAIN, SHORT, amd, intel, leaf_a_eax, of_interface,
+    processor_of, version_of, with_counters, with_global_registers,
+};
+
+/// Events of which no two kinds happen equally often.
+fn work(selected: model::Selected) -> u64 {
+    1 + u64::from(selected.event) * 1_000 + u64::from(selected.umask)
+}
+
+/// How often [`work`] does what a source counts, by its table's select.
+fn work_of(bench: &Bench, source: u32) -> u64 {
+    let select = bench.hal.source_information(Source(source)).unwrap().source.select;
+    1 + u64::from(select & 0xFF) * 1_000 + u64::from(select >> 8 & 0xFF)
+}
+
+/// Starts an interval on a counter of this width and answers what the counter holds then.
+fn loaded(version: u8, width: u8, interval: u32) -> u64 {
+    let bench = Bench::new(intel([leaf_a_eax(version, 2, width, 7), 0, 0, 0]));
+    let counter = bench.started(2, Some(interval));
+    bench.msr(bench.counter(counter))
+}
+
+proptest! {
+    #[test]
+    fn d09_a_load_survives_the_sign_extension_of_32_bits(
+        version in 1..=5_u8,
+        width in prop::sample::select(vec![32_u8, 40, 48]),
+        interval in 4_096..=0x7FFF_FFFF_u32,
+    ) {
+        prop_assert_eq!(loaded(version, width, interval), (1 << width) - u64::from(interval));
+    }
+}
+
+#[test]
+fn d09_a_load_of_the_edges_survives_the_sign_extension_of_32_bits() {
+    let edges = [4_096, 4_097, 0xFFFF, 0x1_0000, 0x3FFF_FFFF, 0x4000_0000, 0x7FFF_FFFE, 0x7FFF_FFFF];
+    for width in 32..64 {
+        for interval in edges {
+            for version in [1, 2] {
+                let wanted = (1 << width) - u64::from(interval);
+                assert_eq!(loaded(version, width, interval), wanted, "{width} bits, {interval:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn d12_every_available_event_counts_on_every_counter() {
+    for identity in with_counters() {
+        let bench = Bench::new(processor_of(identity));
+        for counter in 0..bench.counters() {
+            for source in bench.sources() {
+                (0..counter).for_each(|_| _ = bench.reserve(source, None)); // taken, but never started
+                bench.model().clear_ledger();
+                assert_eq!(bench.started(source, None), counter, "{}", identity.name);
+                bench.run_events(&work);
+                let totals = bench.finish();
+                let wanted = (Some(&work_of(&bench, source)), usize::from(counter));
+                assert_eq!((totals.last(), totals.len() - 1), wanted, "{} {source:#x}", identity.name);
+                assert_eq!(bench.model().ledger().entries().count(), 1, "{}: no other counted", identity.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn d12_all_counters_count_at_once() {
+    for identity in with_counters() {
+        let bench = Bench::new(processor_of(identity));
+        for first in 0..bench.sources().len() {
+            let all = bench.sources();
+            let sources: Vec<_> = all.iter().cycle().skip(first).take(usize::from(bench.counters())).copied().collect();
+            let counters: Vec<_> = sources.iter().map(|source| bench.reserve(*source, None)).collect();
+            bench.start(counters);
+            assert_eq!(bench.model().enabled_counters().len(), sources.len(), "{}", identity.name);
+            bench.run_events(&work);
+            let wanted: Vec<_> = sources.iter().map(|source| work_of(&bench, *source)).collect();
+            assert_eq!(bench.finish(), wanted, "{}", identity.name);
+        }
+    }
+}
+
+#[test]
+fn d14_each_counter_counts_in_its_own_modes() {
+    for identity in with_counters().filter(|identity| identity.expected.counters >= 4) {
+        let bench = Bench::new(processor_of(identity));
+        let event = bench.hal.startable(Source(2)).unwrap();
+        let modes = [(false, false), (true, false), (false, true), (true, true)];
+        let counters = modes.map(|(user, kernel)| {
+            let state = CounterState::FREE.with_event(event).with_owner(1).with_user(user).with_kernel(kernel);
+            bench.hal.reserve(0, state).unwrap()
+        });
+        bench.start(counters);
+        bench.board.run(0, Mode::User, &|_| 30);
+        bench.board.run(0, Mode::Kernel, &|_| 7);
+        for (counter, (user, kernel)) in counters.into_iter().zip(modes) {
+            let select = bench.msr(bench.select(counter));
+            assert_eq!((select >> 16 & 1 == 1, select >> 17 & 1 == 1), (user, kernel), "{}", identity.name);
+        }
+        assert_eq!(bench.finish(), [0, 30, 7, 37], "{}", identity.name);
+    }
+}
+
+#[test]
+fn d16_an_interval_overflows_after_so_many_events_and_not_one_before() {
+    for identity in with_counters() {
+        for interval in [4_096, 4_097, 65_536, 0x7FFF_FFFF] {
+            let bench = Bench::new(processor_of(identity));
+            let counter = bench.started(2, Some(interval));
+            let name = identity.name;
+            let left = bench.model().until_overflow(CounterId::General(counter));
+            assert_eq!(left, Some(u64::from(interval)), "{name}");
+            bench.run(u64::from(interval) - 1);
+            assert_eq!(bench.msr(bench.counter(counter)), (1 << identity.expected.width) - 1, "{name}: all ones");
+            assert_eq!((bench.model().interrupt_pending(), bench.serve()), (false, vec![]), "{name}");
+            bench.run(1);
+            assert_eq!(bench.msr(bench.counter(counter)), 0, "{name}");
+            assert_eq!((bench.deliver(), bench.serve()), (true, vec![counter]), "{name}");
+            assert_eq!(bench.finish(), [u64::from(interval)], "{name}");
+        }
+    }
+}
+
+/// Sets status bits that are nobody's but another's: of a fixed counter, and from version 4 on others as well.
+fn foreign_status(bench: &Bench, version: u8) -> u64 {
+    if bench.model().rdmsr(0x309).is_ok() {
+        let control = bench.msr(0x38F);
+        let [.., fixed] = bench.model().cpuid(0xA, 0);
+        bench.set_msr(0x309, (1 << (fixed >> 5 & 0xFF)) - 1);
+        bench.set_msr(0x38D, 0x3);
+        bench.set_msr(0x38F, 1 << 32);
+        bench.run(1);
+        bench.set_msr(0x38D, 0);
+        bench.set_msr(0x38F, control);
+        assert_eq!(bench.msr(GLOBAL_STATUS), 1 << 32);
+    }
+    if version >= 4 {
+        bench.set_msr(0x391, 1 << 62 | 1 << 61 | 1 << 58);
+    }
+    bench.msr(GLOBAL_STATUS)
+}
+
+#[test]
+fn d17_an_overflow_sets_the_status_of_its_counter_and_serving_clears_that_and_nothing_of_others() {
+    let mut foreign_seen = 0;
+    for identity in with_global_registers() {
+        for due in 0..identity.expected.counters {
+            let bench = Bench::idle(processor_of(identity));
+            let foreign = foreign_status(&bench, version_of(identity));
+            foreign_seen |= foreign;
+            bench.initialize();
+            let intervals = (0..bench.counters()).map(|counter| if counter == due { SHORT } else { LONG });
+            let counters: Vec<_> = intervals.map(|interval| bench.reserve(2, Some(interval))).collect();
+            bench.start(counters);
+            assert_eq!(bench.msr(GLOBAL_STATUS), foreign, "{}", identity.name);
+            bench.run(u64::from(SHORT));
+            assert_eq!(bench.msr(GLOBAL_STATUS), foreign | 1 << due, "{}", identity.name);
+            bench.take_log();
+            assert_eq!(bench.serve(), [due], "{}", identity.name);
+            assert_eq!(bench.msr(GLOBAL_STATUS), foreign, "{}", identity.name);
+            assert!(bench.take_log().contains(&Access::Write(GLOBAL_OVF_CTRL, 1 << due)), "{}", identity.name);
+            assert_eq!(bench.serve(), [], "{}: once", identity.name);
+            bench.finish();
+            bench.release();
+            assert_eq!(bench.msr(GLOBAL_STATUS), foreign, "{}", identity.name);
+        }
+    }
+    assert_eq!(foreign_seen, 1 << 62 | 1 << 61 | 1 << 58 | 1 << 32);
+}
+
+#[test]
+fn d17_a_status_that_a_count_without_interval_left_is_no_overflow_of_what_comes_after() {
+    for identity in with_global_registers() {
+        let bench = Bench::new(processor_of(identity));
+        let counter = bench.started(2, None);
+        bench.set_msr(bench.counter(counter), u64::MAX);
+        bench.run(1);
+        assert_eq!(bench.msr(GLOBAL_STATUS), 1 << counter, "{}", identity.name);
+        bench.finish();
+        let counter = bench.started(2, Some(SHORT));
+        assert_eq!((bench.msr(GLOBAL_STATUS), bench.serve()), (0, vec![]), "{}", identity.name);
+        bench.run(u64::from(SHORT));
+        assert_eq!(bench.serve(), [counter], "{}", identity.name);
+    }
+}
+
+#[test]
+fn d19_after_serving_a_further_overflow_interrupts_again_and_the_apic_is_the_hals() {
+    const MASKED: u32 = 1 << 16;
+    for identity in with_counters() {
+        let bench = Bench::new(processor_of(identity).with_x2apic());
+        let intel = identity.expected.interface == "Emon";
+        let counter = bench.started(2, Some(SHORT));
+        for round in 1..=3 {
+            bench.run(u64::from(SHORT));
+            assert!(bench.model().take_interrupt(), "{}, round {round}", identity.name);
+            let entry = bench.model().lvt();
+            assert_eq!(entry & MASKED != 0, intel, "{}", identity.name);
+            assert_eq!(bench.serve(), [counter], "{}", identity.name);
+            assert_eq!(bench.model().lvt(), entry, "{}: unmasking is not the driver's", identity.name);
+            bench.model().set_lvt(entry & !MASKED);
+            assert!(!bench.model().interrupt_pending(), "{}", identity.name);
+        }
+        bench.finish();
+        bench.release();
+        // IA32_APIC_BASE, and the registers of the APIC in x2APIC mode: EOI is 80BH, the LVT entry 834H.
+        let apic = |access: &Access| match access {
+            Access::Read(msr) | Access::Write(msr, _) => *msr == 0x1B || (0x800..=0x8FF).contains(msr),
+            Access::Counter(_) => false,
+        };
+        assert!(!bench.take_log().iter().any(apic), "{}", identity.name);
+    }
+}
+
+#[test]
+fn d20_a_reload_of_a_counter_that_runs_takes_effect() {
+    for name in PLAIN {
+        let bench = Bench::named(name);
+        let counter = bench.started(2, Some(SHORT));
+        for late in [0, 1, 17, u64::from(SHORT) - 1, u64::from(SHORT), 1_000_000] {
+            bench.run(u64::from(SHORT) + late);
+            assert_eq!(bench.model().enabled_counters().len(), 1, "{name}: it runs");
+            assert_eq!(bench.serve(), [counter], "{name}, {late} late");
+            let left = bench.model().until_overflow(CounterId::General(counter));
+            assert_eq!(left, Some(u64::from(SHORT)), "{name}, {late} late");
+        }
+        assert!(bench.deliver(), "{name}");
+        bench.run(u64::from(SHORT) - 1);
+        assert!(!bench.model().interrupt_pending(), "{name}");
+        bench.run(1);
+        assert!(bench.model().interrupt_pending(), "{name}");
+        assert_eq!(bench.finish(), [bench.given(counter)], "{name}: what came late is counted too");
+    }
+}
+
+#[test]
+fn d24_the_extended_processors_count_and_overflow_by_the_legacy_names() {
+    let identities = of_interface("Amd64").map(processor_of);
+    let made_up = [amd(true, None), amd(false, Some(6)), amd(true, Some(6)), amd(true, Some(15))];
+    for processor in identities.chain(made_up) {
+        let bench = Bench::new(processor);
+        for sources in bench.sources().chunks(4) {
+            let counters: Vec<_> = sources.iter().map(|source| bench.reserve(*source, None)).collect();
+            bench.start(counters);
+            bench.run_events(&work);
+            let wanted: Vec<_> = sources.iter().map(|source| work_of(&bench, *source)).collect();
+            assert_eq!(bench.finish(), wanted);
+            bench.run_events(&work); // stopped
+        }
+        for due in 0..4 {
+            let intervals = (0..4).map(|counter| if counter == due { SHORT } else { LONG });
+            let counters: Vec<_> = intervals.map(|interval| bench.reserve(2, Some(interval))).collect();
+            bench.start(counters);
+            bench.run(u64::from(SHORT) - 1);
+            assert_eq!((bench.deliver(), bench.serve()), (false, vec![]));
+            bench.run(1);
+            assert_eq!((bench.deliver(), bench.serve()), (true, vec![due]));
+            assert_eq!(bench.finish(), [u64::from(SHORT); 4]);
+        }
+        bench.release();
+        assert_eq!(bench.model().enabled_counters(), []);
+    }
+}
+
+#[test]
+fn d24_where_somebody_cleared_the_global_control_of_amd_nothing_counts_and_it_is_left_so() {
+    // As it comes from reset every counter is let through; the driver, as the HAL, does not know the register.
+    for name in ["zen4-7700x", "zen5-9800x3d"] {
+        let bench = Bench::named(name);
+        let reset = bench.msr(0xC000_0301);
+        assert_eq!(reset, 0x3F, "{name}");
+        for (control, wanted) in [(reset, [100, 100]), (0, [0, 0]), (0b10, [0, 100])] {
+            bench.set_msr(0xC000_0301, control);
+            let counters: Vec<_> = (0..2).map(|_| bench.reserve(2, None)).collect();
+            bench.start(counters);
+            bench.run(100);
+            assert_eq!(bench.finish(), wanted, "{name}, {control:#x}");
+            assert_eq!(bench.msr(0xC000_0301), control, "{name}");
+        }
+    }
+}
+
+#[test]
+fn d25_without_a_status_register_the_top_bit_of_the_counter_tells_of_overflow() {
+    for name in PLAIN {
+        let bench = Bench::named(name);
+        let counter = bench.started(2, Some(SHORT));
+        let width = bench.hal.interface().width();
+        let top = 1 << (width - 1);
+        for (value, overflowed) in [
+            (top, false),
+            (top + 1, false),
+            (2 * top - 1, false),
+            (2 * top - u64::from(SHORT), false),
+            (0, true),
+            (1, true),
+            (0x7FFF_FFFF, true),
+        ] {
+            bench.set_msr(bench.counter(counter), 0);
+            bench.run(value); // a write to the register of version 1 has but 32 bits
+            assert_eq!(bench.msr(bench.counter(counter)), value, "{name}");
+            bench.take_log();
+            assert_eq!(bench.hal.check_overflow(&bench, 0).number() == 1, overflowed, "{name}: {value:#x}");
+            assert_eq!(bench.take_log(), [Access::Counter(counter)], "{name}");
+            assert_eq!(bench.serve().len() == 1, overflowed, "{name}: {value:#x}");
+            let global = |access: &Access| matches!(access, Access::Read(_));
+            assert!(!bench.take_log().iter().any(global), "{name}: no register is read");
+        }
+    }
+    for identity in of_interface("Amd64") {
+        for access in Bench::idle(processor_of(identity)).whole_life() {
+            let global = matches!(access, Access::Read(msr) | Access::Write(msr, _) if msr >> 8 == 0xC0_0003);
+            assert!(!global, "{}: {access:x?}", identity.name);
+        }
+    }
+}
