@@ -22,6 +22,11 @@ use wdk_sys::{
 use device::{Device, ENGINE};
 use engine::Engine;
 use kernel::Kernel;
+use nt::follower::Follower;
+
+/// Follows the counters before they can wrap unseen: one of 40 bits takes minutes for that, even at ten events a
+/// nanosecond.
+static FOLLOWER: Follower = Follower::new(follow, 10 * 10_000_000);
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
@@ -54,22 +59,31 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUN
         Ok(engine) => *ENGINE.lock() = Some(engine),
         Err(_) => return STATUS_INSUFFICIENT_RESOURCES,
     }
-    match Device::create(driver) {
+    match FOLLOWER.start().and_then(|()| Device::create(driver)) {
         Ok(()) => {
             driver.DriverUnload = Some(unload);
             STATUS_SUCCESS
         }
         Err(status) => {
+            FOLLOWER.stop();
             *ENGINE.lock() = None;
             status
         }
     }
 }
 
-/// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then every session
-/// stops, then the memory goes.
+/// PASSIVE_LEVEL.
+fn follow() {
+    if let Some(engine) = ENGINE.lock().as_mut() {
+        engine.follow();
+    }
+}
+
+/// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then the thread ends, then
+/// every session stops, then the memory goes.
 extern "C" fn unload(driver: PDRIVER_OBJECT) {
     Device::delete(driver);
+    FOLLOWER.stop();
     // Taken out of the lock: what the engine still has of the kernel can be given back at PASSIVE_LEVEL only.
     let engine = ENGINE.lock().take();
     if let Some(mut engine) = engine {

@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod device_object;
 pub mod fast_mutex;
+pub mod follower;
 pub mod irp;
 pub mod privilege;
 pub mod processors;

@@ -1,4 +1,4 @@
-//! What people run: `cargo xtask build`, `test`, `demo`, `clean-lab`. The same on Linux and on Windows.
+//! What people run: `cargo xtask build`, `test`, `demo`, `bench`, `clean-lab`. The same on Linux and on Windows.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware; on Windows the installed WDK and the machine's own processor take their places.
@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod artifacts;
+mod bench;
 mod checks;
 mod demo;
 mod import_library;
@@ -55,6 +56,16 @@ enum Command {
         processor: Option<String>,
     },
 
+    /// Count the instructions of starts, stops, reads and interrupts
+    ///
+    /// On Linux, under callgrind: how many each takes on one processor besides its accesses to model-specific
+    /// registers. The figures repeat exactly. BENCHMARKS.md explains them.
+    Bench {
+        /// Measure times as well, which takes a minute and does not repeat
+        #[arg(long)]
+        time: bool,
+    },
+
     /// Stop the test bench's Wine and remove target/lab
     ///
     /// Takes away the built files and the Wine prefix, nothing else. The next build or demo makes them again.
@@ -82,6 +93,7 @@ fn execute(command: &Command) -> Result<()> {
         }
         Command::Test => checks::run(&workspace),
         Command::Demo { processor } => demo::run(&workspace, processor.as_deref()),
+        Command::Bench { time } => bench::run(&workspace, *time),
         Command::CleanLab => prefix::clean_lab(&workspace),
     }
 }

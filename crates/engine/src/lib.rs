@@ -76,6 +76,12 @@ impl<M: Machine> Engine<M> {
         self.clients.close(client);
     }
 
+    /// Brings all counts up to date, so that no counter wraps unseen. Has to be called more often than a counter can
+    /// wrap.
+    pub fn follow(&mut self) {
+        self.sessions.follow(Ground { machine: &self.machine, hal: &self.hal });
+    }
+
     /// Stops every session, detached ones as well, before the driver goes.
     pub fn shut_down(&mut self) {
         self.sessions.stop_every(Ground { machine: &self.machine, hal: &self.hal });

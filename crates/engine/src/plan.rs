@@ -146,7 +146,8 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Wanted, Refusal> {
     Ok(Some(state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0)))
 }
 
-fn invalid(cause: Cause, detail: u64) -> Refusal {
+/// A value of the request is out of its range.
+pub const fn invalid(cause: Cause, detail: u64) -> Refusal {
     Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 

@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, FromZeros};
 use crate::Engine;
 use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
-use crate::plan::Applicant;
+use crate::plan::{Applicant, invalid};
 use crate::reply::{Refusal, Reply, support_number, write};
 
 /// A request as the I/O manager hands it over, METHOD_BUFFERED: one buffer for input and output.
@@ -89,6 +89,20 @@ impl Input {
     }
 }
 
+impl Input {
+    /// The bits of fields that mean nothing yet, and have to be zero until they do.
+    fn reserved(&self) -> u64 {
+        match self {
+            Self::Hello(_) | Self::Info | Self::ListSources | Self::SetInterval(_) | Self::Read(_) | Self::Holders => 0,
+            Self::QuerySource(request) => request.reserved.into(),
+            Self::Stop(request) => request.reserved.into(),
+            Self::Start(header, events) => {
+                events.iter().fold(header.reserved.into(), |bits, event| bits | event.reserved)
+            }
+        }
+    }
+}
+
 impl<M: Machine> Engine<M> {
     /// Serves a request. What the table does not admit fails with an NTSTATUS and changes nothing; all else
     /// is answered in the buffer, refusals with their cause.
@@ -126,6 +140,7 @@ impl<M: Machine> Engine<M> {
         let outcome = match input {
             Input::Hello(hello) => return self.hello(client, hello, output),
             Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
+            input if input.reserved() != 0 => Err(invalid(Cause::BadFlags, input.reserved())),
             Input::ListSources => {
                 self.hal.source_list().for_each(|source| reply.push(&self.record(&source, source.interval)));
                 Ok(())

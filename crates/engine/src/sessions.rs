@@ -110,23 +110,32 @@ impl Sessions {
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         self.find(number, client)?;
-        let Ground { machine, hal } = ground;
-        let meant = || self.all.iter().filter(|session| session.is_meant(number, client));
-        if meant().next().is_some() {
-            machine.on_each_processor(&|processor, cpu| {
-                for session in meant() {
-                    for (counter, count) in session.counting(processor, ALL_SOURCES) {
-                        count.store(hal.count(cpu, processor, counter), Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-        let now = machine.now();
-        for session in meant() {
-            session.read_timers(ALL_SOURCES, machine);
+        let meant = |session: &Session| session.is_meant(number, client);
+        self.update(meant, ground);
+        let now = ground.machine.now();
+        for session in self.all.iter().filter(|session| meant(session)) {
+            session.read_timers(ALL_SOURCES, ground.machine);
             session.tell_counts(now, ALL_SOURCES, reply);
         }
         Ok(())
+    }
+
+    /// Brings the counts of all sessions up to date.
+    pub fn follow<M: Machine>(&self, ground: Ground<'_, M>) {
+        self.update(|_| true, ground);
+    }
+
+    fn update<M: Machine>(&self, meant: impl Fn(&Session) -> bool + Sync, Ground { machine, hal }: Ground<'_, M>) {
+        if !self.all.iter().any(|session| session.uses(false) && meant(session)) {
+            return;
+        }
+        machine.on_each_processor(&|processor, cpu| {
+            for session in self.all.iter().filter(|session| meant(session)) {
+                for (counter, count) in session.counting(processor, ALL_SOURCES) {
+                    count.store(hal.count(cpu, processor, counter), Ordering::Relaxed);
+                }
+            }
+        });
     }
 
     /// Stops a source (or all) of the sessions meant, and tells the final counts.

@@ -196,6 +196,17 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
             assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{what}: no register touched");
         }
     }
+    for (code, at, length) in
+        [(Code::QuerySource, 4, 8), (Code::Stop, 12, 16), (Code::Start, 4, 280), (Code::Start, 272, 280)]
+    {
+        let mut input = vec![0; length];
+        if code == Code::Start {
+            input[264..272].copy_from_slice(&[19, 0, 0, 0, 3, 0, 0, 0]); // TotalCycles in both modes
+        }
+        input[at] = 0x40;
+        let header = client.ask(&mut engine, code, &input, 4096).header();
+        assert_eq!((header.cause, header.detail[0]), (Cause::BadFlags as u32, 0x40), "{code:?}");
+    }
     let header = client.stop(&mut engine, 77, None).header();
     assert_eq!((header.cause, header.detail), (Cause::NoSuchSession as u32, [77, 0]));
     let session = client.started(&mut engine, 0, &[19]);

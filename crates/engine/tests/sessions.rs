@@ -236,6 +236,33 @@ fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
 }
 
 #[test]
+fn a_counter_of_40_bits_is_followed_beyond_its_width() {
+    let board = Board::named("core2-6420", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = client.started(&mut engine, 0, &[2]);
+    let most = (1 << 40) - 1;
+    for round in 1..=20_u64 {
+        board.run(0, Mode::User, &|_| most);
+        engine.follow();
+        assert_eq!(board.counted(0, 0), round * most);
+    }
+    let last: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
+    assert_eq!(last[0].count, 20 * most);
+}
+
+#[test]
+fn following_touches_nothing_where_nothing_counts() {
+    let board = Board::named("amd-legacy", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    client.started(&mut engine, 0, &[0]); // ProfileTime takes no counter
+    engine.follow();
+    let accesses = board.processor(0).model().accesses();
+    assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.rdpmc), (0, 0, 0));
+}
+
+#[test]
 fn between_sessions_the_registers_are_as_they_were_found() {
     let board = Board::named("intel-v2", 2);
     let mut engine = engine(&board);

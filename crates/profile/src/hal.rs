@@ -8,14 +8,14 @@ pub mod information;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::Cpu;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::interval::IntervalRange;
 use crate::selection::Selection;
 use crate::source::{ProfileSource, Source};
-use crate::state::{self, CounterCell, CounterSet, CounterState, Row};
+use crate::state::{self, CounterCell, CounterSet, CounterState, Row, Total};
 
 /// Why a HAL function refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +60,13 @@ pub struct Overflow {
     pub source: Source,
 }
 
+/// A processor's registers.
+#[derive(Debug, Default)]
+struct Held {
+    by_us: AtomicBool,
+    found: AtomicU64,
+}
+
 /// OVERFLOW_STATUS: the counters that overflowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverflowStatus(pub CounterSet);
@@ -95,10 +102,10 @@ pub struct Hal {
     interface: Interface,
     /// One row of [`ProfileInterface::counters`] cells for each processor; `None` when memory was short.
     states: Option<Box<[CounterCell]>>,
-    /// Running totals, in the same order: what a counter had counted when it was last loaded, or stopped.
-    totals: Box<[AtomicU64]>,
-    /// For each processor what [`ProfileInterface::initialize`] found there.
-    found: Box<[AtomicU64]>,
+    /// Running totals, in the same order.
+    totals: Box<[Total]>,
+    /// For each processor whether it is held, and what [`ProfileInterface::initialize`] found there.
+    held: Box<[Held]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
     /// Address of the interrupt handler, or 0.
@@ -133,14 +140,14 @@ impl Hal {
             return Err(HalError::NoMemory);
         }
         let totals = state::allocate(maximum_processors, interface.counters()).ok_or(HalError::NoMemory)?;
-        let found = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
+        let held = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
         let sources = interface.kind().sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
             AtomicU32::new(range.default)
         })?;
         let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { selection, interface, states, totals, found, intervals, handler, handler_owner })
+        Ok(Self { selection, interface, states, totals, held, intervals, handler, handler_owner })
     }
 
     /// What was chosen, and why.
@@ -243,7 +250,9 @@ impl Hal {
         let row = self.row(processor);
         let counter = row.counters(CounterState::is_free).iter().next()?;
         row.set(counter, state.with_active(false));
-        self.set_total(processor, counter, 0);
+        if let Some(total) = self.total_cell(processor, counter) {
+            total.clear();
+        }
         Some(counter)
     }
 
@@ -257,18 +266,29 @@ impl Hal {
     /// InitializeProfiling on the current processor, which is `processor`. Answers whether its counters work; if
     /// not, nothing may be started there. PROFILE_LEVEL.
     pub fn initialize(&self, cpu: &impl Cpu, processor: u32) -> bool {
+        let Some(held) = self.held.get(processor as usize) else { return false };
         let found = self.interface.initialize(cpu);
-        if let Some(cell) = self.found.get(processor as usize) {
-            cell.store(found, Ordering::Relaxed);
+        if !held.by_us.swap(true, Ordering::Relaxed) {
+            held.found.store(found, Ordering::Relaxed);
         }
         self.interface.works(cpu)
     }
 
+    /// Whether the current registers of `processor` are ours: from [`initialize`](Self::initialize) to
+    /// [`release`](Self::release). Any IRQL.
+    #[must_use]
+    pub fn holds(&self, processor: u32) -> bool {
+        self.held.get(processor as usize).is_some_and(|held| held.by_us.load(Ordering::Relaxed))
+    }
+
     /// Leaves the current processor, which is `processor`, as [`initialize`](Self::initialize) found it, but
-    /// with clear select registers. PROFILE_LEVEL.
+    /// with clear select registers. Nothing happens where it is not held. PROFILE_LEVEL.
     pub fn release(&self, cpu: &impl Cpu, processor: u32) {
-        let found = self.found.get(processor as usize).map_or(0, |cell| cell.load(Ordering::Relaxed));
-        self.interface.release(cpu, found);
+        if let Some(held) = self.held.get(processor as usize)
+            && held.by_us.swap(false, Ordering::Relaxed)
+        {
+            self.interface.release(cpu, held.found.load(Ordering::Relaxed));
+        }
     }
 
     /// HalStartProfileInterrupt on the current processor, which is `processor`, for counters that were
@@ -276,6 +296,11 @@ impl Hal {
     pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
         let row = self.row(processor);
         if !counters.is_empty() {
+            for counter in counters.iter() {
+                if let Some(total) = self.total_cell(processor, counter) {
+                    total.loaded(row.get(counter).initial_count(self.interface.width()));
+                }
+            }
             self.interface.enable(cpu, row, counters);
             set_active(row, counters, true);
         }
@@ -288,7 +313,7 @@ impl Hal {
         if !counters.is_empty() {
             self.interface.disable(cpu, row, counters);
             for counter in counters.iter() {
-                self.set_total(processor, counter, self.count(cpu, processor, counter));
+                self.count(cpu, processor, counter);
             }
             set_active(row, counters, false);
         }
@@ -298,9 +323,16 @@ impl Hal {
     /// then every counter that overflowed is loaded again and told. PROFILE_LEVEL; nothing allocates, locks or waits.
     pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
         let row = self.row(processor);
+        if row.active().is_empty() {
+            // Late, after the last stop, or another's: the registers may not be ours any more.
+            return OverflowStatus(CounterSet::NONE);
+        }
         let overflowed = self.interface.serve(cpu, row, |counter, events| {
-            self.set_total(processor, counter, self.total(processor, counter).wrapping_add(events));
-            handler(Overflow { counter, source: self.source(row.get(counter)) });
+            let (state, width) = (row.get(counter), self.interface.width());
+            if let Some(total) = self.total_cell(processor, counter) {
+                total.overflowed(events, state.initial_count(width), width);
+            }
+            handler(Overflow { counter, source: self.source(state) });
         });
         OverflowStatus(overflowed)
     }
@@ -321,6 +353,9 @@ impl Hal {
 
     /// After the registers were lost: what ran at [`save`](Self::save) goes on, from the state alone. PROFILE_LEVEL.
     pub fn restore(&self, cpu: &impl Cpu, processor: u32) {
+        if !self.holds(processor) {
+            return;
+        }
         let row = self.row(processor);
         let active = row.active();
         set_active(row, active, false);
@@ -329,28 +364,23 @@ impl Hal {
     }
 
     /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
-    /// it runs. PROFILE_LEVEL.
+    /// it runs. A counter that wraps is followed as long as it is asked at least once in between. PROFILE_LEVEL.
     pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
-        let (state, total) = (self.row(processor).get(counter), self.total(processor, counter));
-        if !state.active() {
-            return total;
+        match self.total_cell(processor, counter) {
+            Some(total) if self.row(processor).get(counter).active() => {
+                total.update(cpu.rdpmc(counter), self.interface.width())
+            }
+            total => total.map_or(0, Total::counted),
         }
-        total.wrapping_add(state.events_since_load(cpu.rdpmc(counter), self.interface.width()))
     }
 
     /// What a stopped counter had counted since its start. Any IRQL.
     #[must_use]
     pub fn total(&self, processor: u32, counter: u8) -> u64 {
-        self.total_cell(processor, counter).map_or(0, |cell| cell.load(Ordering::Relaxed))
+        self.total_cell(processor, counter).map_or(0, Total::counted)
     }
 
-    fn set_total(&self, processor: u32, counter: u8, total: u64) {
-        if let Some(cell) = self.total_cell(processor, counter) {
-            cell.store(total, Ordering::Relaxed);
-        }
-    }
-
-    fn total_cell(&self, processor: u32, counter: u8) -> Option<&AtomicU64> {
+    fn total_cell(&self, processor: u32, counter: u8) -> Option<&Total> {
         let counters = usize::from(self.interface.counters());
         self.totals.get(processor as usize * counters..)?.get(..counters)?.get(usize::from(counter))
     }

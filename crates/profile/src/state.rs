@@ -65,9 +65,10 @@ impl CounterState {
 /// The bits of a counter.
 #[must_use]
 pub const fn mask(width: u8) -> u64 {
-    match u64::MAX.checked_shr(64 - width as u32) {
-        Some(mask) if width <= 64 => mask,
-        _ => 0,
+    let unused = 64_u32.saturating_sub(width as u32);
+    match u64::MAX.checked_shr(unused) {
+        Some(mask) => mask,
+        None => 0,
     }
 }
 
@@ -98,6 +99,46 @@ pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Box<[T]>> {
     states.try_reserve_exact(cells).ok()?;
     states.extend((0..cells).map(|_| T::default()));
     Some(states.into_boxed_slice())
+}
+
+/// What a counter has counted, beyond what its register has room for. Lives apart from the 8 bytes of its state.
+#[derive(Debug, Default)]
+pub struct Total {
+    counted: AtomicU64,
+    /// What the register held when `counted` was brought up to date.
+    held: AtomicU64,
+}
+
+impl Total {
+    /// Events up to the last update.
+    #[must_use]
+    pub fn counted(&self) -> u64 {
+        self.counted.load(Ordering::Relaxed)
+    }
+
+    /// Nothing has been counted.
+    pub fn clear(&self) {
+        self.counted.store(0, Ordering::Relaxed);
+    }
+
+    /// The register was loaded with this.
+    pub fn loaded(&self, value: u64) {
+        self.held.store(value, Ordering::Relaxed);
+    }
+
+    /// The register holds this; it has wrapped once at most since the last update.
+    pub fn update(&self, value: u64, width: u8) -> u64 {
+        let events = value.wrapping_sub(self.held.swap(value, Ordering::Relaxed)) & mask(width);
+        let counted = self.counted().wrapping_add(events);
+        self.counted.store(counted, Ordering::Relaxed);
+        counted
+    }
+
+    /// The register had counted so many events since it was loaded with `initial`, and is loaded with that again.
+    pub fn overflowed(&self, events: u64, initial: u64, width: u8) {
+        let told = self.held.swap(initial, Ordering::Relaxed).wrapping_sub(initial) & mask(width);
+        self.counted.store(self.counted().wrapping_add(events).wrapping_sub(told), Ordering::Relaxed);
+    }
 }
 
 /// Some counters of one processor.

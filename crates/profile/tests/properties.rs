@@ -9,7 +9,7 @@ use model::Mode;
 use native_lab::{Board, ModelCpu};
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
-use profile::{Cpu, Hal, Msr, Source};
+use profile::{Cpu, Hal, Msr, ProfileInterface, Source};
 use proptest::prelude::*;
 use raw_cpuid::CpuIdResult;
 
@@ -213,6 +213,29 @@ proptest! {
     }
 
     #[test]
+    fn a_counter_that_wraps_is_followed_as_long_as_it_is_read_in_between(
+        name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2", "yonah-t2400"]),
+        chunks in prop::collection::vec(0..1_u64 << 48, 1..30),
+    ) {
+        let board = Board::named(name, 1);
+        let cpu = board.processor(0);
+        let hal = Hal::new(cpu, 1).unwrap();
+        prop_assert!(hal.initialize(cpu, 0));
+        let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
+        let counter = CounterSet::NONE.with(hal.reserve(0, state).unwrap());
+        hal.start(cpu, 0, counter);
+        let mut happened = 0;
+        for chunk in chunks {
+            let chunk = chunk >> (48 - hal.interface().width());
+            board.run(0, Mode::User, &|_| chunk);
+            happened += chunk;
+            prop_assert_eq!(hal.count(cpu, 0, 0), happened);
+        }
+        hal.stop(cpu, 0, counter);
+        prop_assert_eq!(hal.total(0, 0), happened);
+    }
+
+    #[test]
     fn every_interval_overflows_after_just_so_many_events(
         name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2", "yonah-t2400"]),
         interval in prop_oneof![4_096..10_000_u32, 0x7FFF_0000..=0x7FFF_FFFF_u32, 4_096..=0x7FFF_FFFF_u32],
@@ -229,6 +252,7 @@ proptest! {
         hal.start(cpu, 0, counter);
         for _ in 0..rounds {
             board.run(0, Mode::User, &|_| u64::from(interval) - 1);
+            hal.count(cpu, 0, 0); // a read in between changes nothing
             prop_assert!(!cpu.model().interrupt_pending());
             prop_assert_eq!(hal.check_overflow(cpu, 0).number(), 0);
             board.run(0, Mode::User, &|_| 1);

@@ -13,6 +13,7 @@ struct Leaves {
     highest: u32,
     version: u32,
     counters: u32,
+    width: u32,
     length: u32,
     ebx: u32,
     hypervisor: Hypervisor,
@@ -34,6 +35,21 @@ enum Hypervisor {
 const HYPERVISORS: [Hypervisor; 5] =
     [Hypervisor::None, Hypervisor::Other, Hypervisor::Masking, Hypervisor::Open, Hypervisor::Absent];
 
+/// Counters, their width, length of the EBX vector.
+const COUNTERS: [(u32, u32, u32); 11] = [
+    (0, 48, 0),
+    (0, 48, 7),
+    (1, 40, 0),
+    (1, 32, 1),
+    (4, 48, 7),
+    (8, 64, 8),
+    (255, 48, 255),
+    (4, 0, 7),
+    (4, 31, 7),
+    (4, 65, 7),
+    (4, 255, 7),
+];
+
 impl Leaves {
     fn cpuid(self, leaf: u32) -> [u32; 4] {
         let word = |at: usize| u32::from_le_bytes(self.vendor[at..at + 4].try_into().unwrap());
@@ -42,7 +58,7 @@ impl Leaves {
             0 => [self.highest, word(0), word(8), word(4)],
             1 => [0x0006_06A6, 0, u32::from(present) << 31, 0],
             0xA if self.highest >= 0xA => {
-                [self.length << 24 | 48 << 16 | self.counters << 8 | self.version, self.ebx, 0, 0]
+                [self.length << 24 | self.width << 16 | self.counters << 8 | self.version, self.ebx, 0, 0]
             }
             0x4000_0001 if self.hypervisor == Hypervisor::Other => [u32::from_le_bytes(*b"KVM0"), 0, 0, 0],
             0x4000_0001 if self.hypervisor != Hypervisor::None => [u32::from_le_bytes(*b"Hv#1"), 0, 0, 0],
@@ -72,6 +88,7 @@ impl Leaves {
             b"GenuineIntel" if self.ebx % 2 == 1 => default(Reason::NoCycles),
             b"GenuineIntel" if masked => default(Reason::MaskedByHypervisor),
             b"GenuineIntel" if self.counters == 0 => (Kind::Emon, Kind::Default, Reason::ZeroCounters),
+            b"GenuineIntel" if self.width < 32 || self.width > 64 => (Kind::Emon, Kind::Default, Reason::BadWidth),
             b"GenuineIntel" => (Kind::Emon, Kind::Emon, Reason::Intel),
             _ => default(Reason::OtherVendor),
         }
@@ -87,11 +104,20 @@ fn the_whole_product_of_conditions_is_decided_as_the_hal_decides() {
         for long_mode in [false, true] {
             for highest in [0, 1, 9, 10, 11, 0x20, u32::MAX] {
                 for version in [0, 1, 2, 5, 255] {
-                    for (counters, length) in [(0, 0), (0, 7), (1, 0), (1, 1), (4, 7), (8, 8), (255, 255)] {
+                    for (counters, width, length) in COUNTERS {
                         for ebx in [0, 1, 2, 0xFE, 0xFF] {
                             for hypervisor in HYPERVISORS {
-                                let leaves =
-                                    Leaves { vendor, long_mode, highest, version, counters, length, ebx, hypervisor };
+                                let leaves = Leaves {
+                                    vendor,
+                                    long_mode,
+                                    highest,
+                                    version,
+                                    counters,
+                                    width,
+                                    length,
+                                    ebx,
+                                    hypervisor,
+                                };
                                 let Selection { windows10, interface, reason } = leaves.selection();
                                 assert_eq!((windows10, interface, reason), leaves.expected(), "{leaves:?}");
                                 seen += 1;
@@ -102,7 +128,7 @@ fn the_whole_product_of_conditions_is_decided_as_the_hal_decides() {
             }
         }
     }
-    assert_eq!(seen, 6 * 2 * 7 * 5 * 7 * 5 * 5);
+    assert_eq!(seen, 6 * 2 * 7 * 5 * COUNTERS.len() * 5 * 5);
 }
 
 #[test]
@@ -125,5 +151,5 @@ fn reasons_are_one_to_one_with_their_numbers_and_each_has_its_words() {
     }
     let words: std::collections::BTreeSet<_> = Reason::ALL.iter().map(ToString::to_string).collect();
     assert_eq!(words.len(), Reason::ALL.len());
-    assert_eq!(Reason::from_number(10), None);
+    assert_eq!(Reason::from_number(11), None);
 }

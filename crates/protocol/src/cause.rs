@@ -29,7 +29,7 @@ pub enum Cause {
     BadModes = 10,
     /// `source` already runs detached; `detail[0]` = its session.
     AlreadyStarted = 11,
-    /// Flags that do not exist were set; `detail[0]` = the bits.
+    /// Flags that do not exist, or fields that mean nothing, were not zero; `detail[0]` = the bits.
     BadFlags = 12,
     /// Too many sessions; `detail[0]` = how many there can be.
     TooManySessions = 13,

@@ -102,6 +102,26 @@ fn a_detached_session_outlives_its_client_and_ends_with_the_driver() {
 }
 
 #[test]
+fn counters_are_followed_by_the_driver_itself() {
+    let mut lab = Lab::boot("core2-6420").unwrap();
+    lab.install().unwrap();
+    lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+    let most = (1 << 40) - 1; // its counters have 40 bits
+    for round in 1..=2 {
+        let before = lab.wire.accesses().unwrap()[0].rdpmc;
+        lab.wire.run(0, &[(0xC0, 0, most)], &[]).unwrap();
+        let begun = Instant::now();
+        while lab.wire.accesses().unwrap()[0].rdpmc == before {
+            assert!(begun.elapsed() < Duration::from_secs(15), "nobody follows, round {round}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    let json = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
+    assert_eq!(json["events"][0]["count"], 2 * most);
+    lab.finish().unwrap();
+}
+
+#[test]
 fn installing_twice_and_uninstalling_twice_is_no_error() {
     let lab = Lab::boot("amd-legacy").unwrap();
     for _ in 0..2 {

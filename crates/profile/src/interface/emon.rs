@@ -238,6 +238,7 @@ impl ProfileInterface for Emon {
     fn release(&self, cpu: &impl Cpu, found: u64) {
         self.bank().clear(cpu);
         if self.has_global_control() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(CounterSet::first(self.bank().count).bits()));
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found);
         }
     }

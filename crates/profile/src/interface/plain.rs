@@ -6,7 +6,7 @@
 
 use super::events_at_overflow;
 use crate::cpu::{Cpu, Msr};
-use crate::state::{CounterSet, CounterState, Row, mask};
+use crate::state::{CounterSet, CounterState, Row};
 
 /// Registers of such a bank.
 #[derive(Debug, Clone, Copy)]
@@ -34,17 +34,19 @@ impl Bank {
         }
     }
 
-    /// Whether the first counter keeps what is written to it. It has to be off.
+    /// Whether the first select register and the first counter keep what is written to them. All have to be off.
     pub fn works(self, cpu: &impl Cpu) -> bool {
+        /// Some event in both modes, but not enabled: valid with every vendor.
+        const SELECT: u64 = 0x0003_00C0;
         /// Bit 31 is clear: a write of 32 bits is not extended by its sign.
-        const PATTERN: u64 = 0x2468_ACE1;
-        if self.count == 0 {
-            return true;
-        }
-        cpu.wrmsr(self.counters, PATTERN);
-        let kept = cpu.rdmsr(self.counters) & mask(self.width) == PATTERN & mask(self.width);
-        cpu.wrmsr(self.counters, 0);
-        kept
+        const COUNT: u64 = 0x2468_ACE1;
+        let keeps = |register, value| {
+            cpu.wrmsr(register, value);
+            let kept = cpu.rdmsr(register) == value;
+            cpu.wrmsr(register, 0);
+            kept
+        };
+        self.count == 0 || (keeps(self.selects, SELECT) && keeps(self.counters, COUNT))
     }
 
     /// Loads and selects `counters` as their states say: two writes each.

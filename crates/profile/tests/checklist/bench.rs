@@ -21,6 +21,9 @@ pub const GLOBAL_OVF_CTRL: u32 = 0x390;
 /// IA32_FIXED_CTR0 to 15 and IA32_FIXED_CTR_CTRL.
 pub const FIXED: [RangeInclusive<u32>; 2] = [0x309..=0x318, 0x38D..=0x38D];
 
+/// A source that every identity with counters has.
+pub const ANYWHERE: u32 = 0x19;
+
 /// An interval that no other counter of a test has.
 pub const SHORT: u32 = 5_000;
 /// One that is not over when the short one is.

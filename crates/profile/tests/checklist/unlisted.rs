@@ -2,21 +2,25 @@
 
 use profile::state::CounterSet;
 
-use super::bench::{Bench, GLOBAL_STATUS, LONG, PLAIN, SHORT, processor_of, version_of, with_counters};
+use super::bench::{
+    ANYWHERE, Bench, GLOBAL_CTRL, GLOBAL_STATUS, LONG, PLAIN, SHORT, processor_of, version_of, with_counters,
+    with_global_registers,
+};
 
 #[test]
 fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let name = identity.name;
-        let stopped = bench.started(2, Some(SHORT));
-        let other = bench.started(2, Some(LONG));
+        let stopped = bench.started(ANYWHERE, Some(SHORT));
+        let other = bench.started(ANYWHERE, Some(LONG));
         bench.run(u64::from(SHORT) + 3);
         bench.stop(CounterSet::NONE.with(stopped));
         assert_eq!(bench.hal.total(0, stopped), u64::from(SHORT) + 3, "{name}: the count is whole");
         assert!(bench.deliver(), "{name}: nothing recalls it");
         assert_eq!(bench.serve(), [], "{name}");
         assert_eq!(bench.hal.total(0, stopped), u64::from(SHORT) + 3, "{name}: told once");
+        assert_eq!(bench.model().enabled_counters().len(), 1, "{name}: serving does not start it again");
         if version_of(identity) >= 2 {
             assert_eq!(bench.msr(GLOBAL_STATUS), 0, "{name}: nothing is left for the next");
         }
@@ -34,10 +38,10 @@ fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
 fn no_peer_an_interrupt_that_comes_after_the_next_start_is_not_taken_for_the_new_owners() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let counter = bench.started(2, Some(SHORT));
+        let counter = bench.started(ANYWHERE, Some(SHORT));
         bench.run(u64::from(SHORT));
         bench.finish();
-        assert_eq!(bench.started(2, Some(SHORT)), counter, "{}: the same counter", identity.name);
+        assert_eq!(bench.started(ANYWHERE, Some(SHORT)), counter, "{}: the same counter", identity.name);
         bench.run(10);
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![]), "{}", identity.name);
         bench.run(u64::from(SHORT) - 10);
@@ -50,7 +54,7 @@ fn no_peer_an_interrupt_that_comes_after_the_next_start_is_not_taken_for_the_new
 fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt() {
     for name in PLAIN {
         let bench = Bench::named(name);
-        let counter = bench.started(2, Some(SHORT));
+        let counter = bench.started(ANYWHERE, Some(SHORT));
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{name}");
         bench.hal.interrupt(&bench, 0, |_| bench.run(u64::from(SHORT) + 2)); // the counter goes on
@@ -60,7 +64,7 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
     }
     for identity in with_counters().filter(|identity| version_of(identity) >= 2) {
         let bench = Bench::new(processor_of(identity));
-        let counter = bench.started(2, Some(SHORT));
+        let counter = bench.started(ANYWHERE, Some(SHORT));
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{}", identity.name);
         bench.hal.interrupt(&bench, 0, |_| bench.run(u64::from(SHORT) + 2)); // all stand still
@@ -75,8 +79,8 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
 fn no_peer_overflows_between_the_interrupt_and_its_handler_are_one() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let first = bench.reserve(2, Some(SHORT));
-        let second = bench.reserve(2, Some(SHORT + 100));
+        let first = bench.reserve(ANYWHERE, Some(SHORT));
+        let second = bench.reserve(ANYWHERE, Some(SHORT + 100));
         bench.start([first, second]);
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{}", identity.name);
@@ -93,7 +97,7 @@ fn no_peer_a_spurious_interrupt_changes_nothing() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         assert_eq!(bench.serve(), [], "{}: with nothing started", identity.name);
-        let (armed, free) = (bench.started(2, Some(SHORT)), bench.started(2, None));
+        let (armed, free) = (bench.started(ANYWHERE, Some(SHORT)), bench.started(ANYWHERE, None));
         for _ in 0..3 {
             bench.run(1_000);
             assert_eq!(bench.serve(), [], "{}", identity.name);
@@ -110,7 +114,7 @@ fn no_peer_a_spurious_interrupt_changes_nothing() {
 fn no_peer_a_handler_that_does_nothing_finds_its_counter_armed_again() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        bench.started(2, Some(SHORT));
+        bench.started(ANYWHERE, Some(SHORT));
         for round in 1..=5 {
             bench.run(u64::from(SHORT));
             assert!(bench.deliver(), "{}, round {round}", identity.name);
@@ -136,7 +140,7 @@ fn no_peer_a_counter_that_firmware_left_running_is_stopped_and_stays_so() {
         assert_eq!(selects(), vec![0; usize::from(counters)], "{}", identity.name);
         bench.run(1 << 20);
         assert!(!bench.model().interrupt_pending(), "{}", identity.name);
-        let counter = bench.started(2, None);
+        let counter = bench.started(ANYWHERE, None);
         bench.run(9);
         assert_eq!(bench.hal.count(&bench, 0, counter), 9, "{}: from zero", identity.name);
         bench.finish();
@@ -151,7 +155,7 @@ fn no_peer_counts_and_intervals_outlive_the_loss_of_registers() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let name = identity.name;
-        let (armed, free) = (bench.started(2, Some(SHORT)), bench.started(2, None));
+        let (armed, free) = (bench.started(ANYWHERE, Some(SHORT)), bench.started(ANYWHERE, None));
         let mut given = 0;
         for before in [0, 1, 4_999, 5_000, 5_001, 12_345] {
             bench.run(before); // an overflow of these is not served before the sleep
@@ -181,7 +185,7 @@ fn no_peer_counts_and_intervals_outlive_the_loss_of_registers() {
 fn no_peer_what_was_stopped_before_the_sleep_is_stopped_after_it() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let counter = bench.started(2, Some(SHORT));
+        let counter = bench.started(ANYWHERE, Some(SHORT));
         bench.run(10);
         bench.stop(CounterSet::NONE.with(counter));
         bench.hal.save(&bench, 0);
@@ -191,4 +195,59 @@ fn no_peer_what_was_stopped_before_the_sleep_is_stopped_after_it() {
         assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
         assert_eq!(bench.hal.total(0, counter), 10, "{}", identity.name);
     }
+}
+
+#[test]
+fn no_peer_what_firmware_starts_during_the_sleep_is_stopped_after_it() {
+    for identity in with_counters() {
+        let bench = Bench::new(processor_of(identity));
+        let (counter, other) = (bench.started(ANYWHERE, None), bench.counters() - 1);
+        assert_ne!(counter, other, "{}", identity.name);
+        bench.hal.save(&bench, 0);
+        bench.lose_registers();
+        bench.set_msr(bench.select(other), 0x0053_003C);
+        bench.hal.restore(&bench, 0);
+        assert_eq!(bench.msr(bench.select(other)), 0, "{}", identity.name);
+        bench.run(100);
+        assert_eq!(bench.finish(), [100], "{}", identity.name);
+        assert_eq!(bench.given(other), 0, "{}", identity.name);
+    }
+}
+
+#[test]
+fn no_peer_an_interrupt_that_comes_after_the_release_leaves_what_release_put_back() {
+    for identity in with_global_registers() {
+        let bench = Bench::idle(processor_of(identity));
+        let reset = bench.msr(GLOBAL_CTRL);
+        bench.initialize();
+        bench.started(ANYWHERE, Some(SHORT));
+        bench.run(u64::from(SHORT));
+        bench.finish();
+        bench.release();
+        assert_eq!(bench.msr(GLOBAL_STATUS), 0, "{}", identity.name);
+        assert_eq!((bench.deliver(), bench.serve()), (true, vec![]), "{}", identity.name);
+        assert_eq!(bench.msr(GLOBAL_CTRL), reset, "{}", identity.name);
+    }
+}
+
+#[test]
+fn no_peer_waking_without_a_session_leaves_the_registers_alone() {
+    let bench = Bench::named("intel-v2");
+    bench.started(ANYWHERE, None);
+    bench.finish();
+    bench.release();
+    bench.hal.save(&bench, 0);
+    bench.lose_registers();
+    bench.hal.restore(&bench, 0);
+    assert_eq!(bench.msr(GLOBAL_CTRL), 0xF, "as from reset");
+}
+
+#[test]
+fn no_peer_initializing_twice_does_not_forget_what_was_found() {
+    let bench = Bench::idle(processor_of(processors::find("intel-v2").unwrap()));
+    let reset = bench.msr(GLOBAL_CTRL);
+    bench.initialize();
+    bench.initialize();
+    bench.release();
+    assert_eq!(bench.msr(GLOBAL_CTRL), reset);
 }

@@ -1,0 +1,127 @@
+//! A system thread that does something now and then.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use wdk_sys::ntddk::{
+    KeInitializeEvent, KeSetEvent, KeWaitForSingleObject, ObReferenceObjectByHandle, ObfDereferenceObject,
+    PsCreateSystemThread, PsTerminateSystemThread, ZwClose,
+};
+use wdk_sys::{
+    _EVENT_TYPE, _KWAIT_REASON, HANDLE, KEVENT, LARGE_INTEGER, NTSTATUS, PVOID, STATUS_SUCCESS, STATUS_TIMEOUT,
+    SYNCHRONIZE, THREAD_ALL_ACCESS,
+};
+
+use super::irp::check;
+
+const KERNEL_MODE: i8 = 0;
+
+/// The thread and what stops it.
+pub struct Follower {
+    work: fn(),
+    /// Units of 100 ns between two calls.
+    period: i64,
+    stop: UnsafeCell<MaybeUninit<KEVENT>>,
+    /// The thread object, while it runs.
+    thread: AtomicPtr<core::ffi::c_void>,
+}
+
+// SAFETY: the event is a kernel object that any thread may wait for and set; `start` and `stop` come one after the other
+unsafe impl Sync for Follower {}
+
+impl Follower {
+    /// To call `work` at PASSIVE_LEVEL, once in every `period` units of 100 ns.
+    pub const fn new(work: fn(), period: i64) -> Self {
+        let thread = AtomicPtr::new(core::ptr::null_mut());
+        Self { work, period, stop: UnsafeCell::new(MaybeUninit::zeroed()), thread }
+    }
+
+    fn event(&self) -> *mut KEVENT {
+        self.stop.get().cast()
+    }
+
+    /// Starts the thread. Called once, by DriverEntry, at PASSIVE_LEVEL.
+    ///
+    /// # Errors
+    /// The NTSTATUS of what failed; then no thread runs.
+    pub fn start(&'static self) -> Result<(), NTSTATUS> {
+        // SAFETY: a static lives in memory that is not paged, and nobody waits for the event yet
+        unsafe { KeInitializeEvent(self.event(), _EVENT_TYPE::NotificationEvent, 0) };
+        let mut handle: HANDLE = core::ptr::null_mut();
+        let context = core::ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: the handle may be written; `run` takes a follower as its context, and a static lives long enough
+        let created = unsafe {
+            PsCreateSystemThread(
+                &raw mut handle,
+                THREAD_ALL_ACCESS,
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+                Some(run),
+                context,
+            )
+        };
+        check(created)?;
+        let mut thread: PVOID = core::ptr::null_mut();
+        // SAFETY: the handle was just made; a null type is allowed to callers in kernel mode
+        let referenced = unsafe {
+            ObReferenceObjectByHandle(
+                handle,
+                SYNCHRONIZE,
+                core::ptr::null_mut(),
+                KERNEL_MODE,
+                &raw mut thread,
+                core::ptr::null_mut(),
+            )
+        };
+        // SAFETY: made above, closed once
+        let _ = unsafe { ZwClose(handle) };
+        if let Err(status) = check(referenced) {
+            // Without the object nobody could wait for its end. It ends by itself, before it has worked once.
+            self.tell();
+            return Err(status);
+        }
+        self.thread.store(thread, Ordering::Release);
+        Ok(())
+    }
+
+    /// Stops the thread and waits for its end. PASSIVE_LEVEL. Again does nothing.
+    pub fn stop(&self) {
+        let thread = self.thread.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        if thread.is_null() {
+            return;
+        }
+        self.tell();
+        // SAFETY: `start` referenced it; PASSIVE_LEVEL may wait without end
+        let _ =
+            unsafe { KeWaitForSingleObject(thread, _KWAIT_REASON::Executive, KERNEL_MODE, 0, core::ptr::null_mut()) };
+        // SAFETY: the reference of `start`
+        unsafe { ObfDereferenceObject(thread) };
+    }
+
+    fn tell(&self) {
+        // SAFETY: initialized by `start`
+        unsafe { KeSetEvent(self.event(), 0, 0) };
+    }
+}
+
+/// The thread, at PASSIVE_LEVEL.
+unsafe extern "C" fn run(context: PVOID) {
+    // SAFETY: `start` gave a static follower
+    let follower = unsafe { &*context.cast::<Follower>() };
+    loop {
+        let mut period = LARGE_INTEGER { QuadPart: -follower.period };
+        // SAFETY: the event was initialized before the thread was made; `period` is read only
+        let waited = unsafe {
+            let event = follower.event().cast();
+            KeWaitForSingleObject(event, _KWAIT_REASON::Executive, KERNEL_MODE, 0, &raw mut period)
+        };
+        if waited != STATUS_TIMEOUT {
+            break;
+        }
+        (follower.work)();
+    }
+    // SAFETY: a system thread ends itself so, and holds nothing
+    let _ = unsafe { PsTerminateSystemThread(STATUS_SUCCESS) };
+}

@@ -1,0 +1,343 @@
+//! Instructions that each operation of `profile` takes besides its accesses to model-specific registers, as callgrind
+//! counts them: the same figures on every machine and in every run, for the same compiler. Times only on request.
+//!
+//! `crates/profile/benches/instructions.rs` executes every operation once. Callgrind counts inside of its `measured_`
+//! functions alone and writes what it has counted before each `report`. What the processor of the bench does for an
+//! access is a function of its own there and taken off, with the call of it, which stands for the instruction that
+//! makes the access.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::{run, workspace::Workspace};
+
+/// The profile that `halprof.sys` is compiled with: link-time optimization changes the figures much.
+const PROFILE: &str = "driver";
+
+/// Instructions that an interrupt for one of four counters may take.
+const INTERRUPT_TARGET: u64 = 250;
+
+/// The functions that stand for RDMSR, WRMSR and RDPMC, in the order in which the bench tells the accesses.
+const ACCESSES: [&str; 3] = [
+    "<instructions::scene::Recorder as profile::cpu::Cpu>::rdmsr",
+    "<instructions::scene::Recorder as profile::cpu::Cpu>::wrmsr",
+    "<instructions::scene::Recorder as profile::cpu::Cpu>::rdpmc",
+];
+
+/// Counts the instructions, twice; with `time` runs the bench that takes times as well.
+pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
+    ensure_valgrind()?;
+    let program = build(workspace)?;
+    let [first, second] = [measure(workspace, &program, "first")?, measure(workspace, &program, "second")?];
+    if let Some((before, after)) = first.iter().zip(&second).find(|(before, after)| before != after) {
+        bail!("two runs differ:\n{before}\n{after}");
+    }
+    ensure!(first.len() == second.len(), "one run has {} operations, the next {}", first.len(), second.len());
+    println!("\n{}", table(&first));
+    if time {
+        let mut command = workspace.cargo("bench");
+        command.args(["--locked", "--profile", PROFILE, "--package", "profile", "--bench", "operations"]);
+        run::shown(&mut command)?;
+    }
+    Ok(())
+}
+
+fn ensure_valgrind() -> Result<()> {
+    match Command::new("valgrind").arg("--version").stdout(Stdio::null()).status() {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "valgrind is missing, which counts the instructions (on Linux alone). Debian's package has the same name:\n\n    \
+             sudo apt-get install -y --no-install-recommends valgrind\n"
+        ),
+        Err(error) => Err(error).context("cannot start valgrind"),
+        Ok(status) => {
+            ensure!(status.success(), "`valgrind --version` failed ({status})");
+            Ok(())
+        }
+    }
+}
+
+/// The bench's program.
+fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let mut command = workspace.cargo("build");
+    command.args(["--locked", "--profile", PROFILE, "--package", "profile", "--bench", "instructions"]);
+    let messages = run::text(command.arg("--message-format=json-render-diagnostics"))?;
+    executable(&messages, "instructions").context("cargo did not say where the bench is")
+}
+
+/// The last program of that name in cargo's messages.
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+    let messages = messages.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs = messages.filter(|message| message.pointer("/target/name").is_some_and(|found| found == name));
+    programs.find_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
+}
+
+/// Runs the bench under callgrind.
+fn measure(workspace: &Workspace, program: &Path, which: &str) -> Result<Vec<Operation>> {
+    let folder = workspace.target().join("bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let counts = folder.join(format!("callgrind.{which}"));
+    let mut command = Command::new("valgrind");
+    command.args(["--quiet", "--tool=callgrind", "--combine-dumps=yes", "--toggle-collect=*measured_*"]);
+    command.arg("--dump-before=*instructions::report*");
+    command.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
+    // Callgrind would add to the file of an earlier call.
+    let _ = fs::remove_file(&counts);
+    let told = run::text(&mut command)?;
+    let text = fs::read_to_string(&counts).with_context(|| format!("cannot read {}", counts.display()))?;
+    operations(&told, &parts(&text)?)
+}
+
+/// An operation with what it takes.
+#[derive(Debug, PartialEq, Eq)]
+struct Operation {
+    interface: String,
+    name: String,
+    /// Counters.
+    n: u64,
+    /// How many of them have overflowed.
+    k: u64,
+    /// RDMSR, WRMSR and RDPMC.
+    accesses: [u64; 3],
+    /// Instructions besides those.
+    instructions: u64,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { interface, name, n, k, accesses: [rdmsr, wrmsr, rdpmc], instructions } = self;
+        write!(f, "{interface:9} {name:16} {n:>2} {k:>2} {instructions:>13}   {rdmsr:>2} {wrmsr:>2} {rdpmc:>2}")
+    }
+}
+
+/// What callgrind counted between two dumps: instructions of each function, those that it called left out.
+type Part = BTreeMap<String, u64>;
+
+/// Takes callgrind's file apart.
+///
+/// A line with a cost begins with a line number, absolute or relative to the one before; the one that follows
+/// `calls=` is the cost of the function called, which has lines of its own. Names are written once and then go by
+/// their number.
+fn parts(text: &str) -> Result<Vec<Part>> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut function = None;
+    let mut called = false;
+    for line in text.lines() {
+        if line.starts_with("part:") {
+            parts.push(Part::new());
+            function = None;
+        } else if let Some(name) = line.strip_prefix("fn=") {
+            function = Some(named(&mut names, name)?);
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            named(&mut names, name)?;
+        } else if let Some(events) = line.strip_prefix("events:") {
+            ensure!(events.trim() == "Ir", "callgrind counted {}, not instructions alone", events.trim());
+        } else if line.starts_with("calls=") {
+            called = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
+            if std::mem::take(&mut called) {
+                continue;
+            }
+            // A cost of zero may be left out.
+            let cost = line.split_ascii_whitespace().nth(1).unwrap_or("0");
+            let cost: u64 = cost.parse().with_context(|| format!("callgrind wrote `{line}`"))?;
+            let (Some(part), Some(function)) = (parts.last_mut(), function) else {
+                bail!("callgrind wrote a cost before a function: `{line}`")
+            };
+            *part.entry(function.to_owned()).or_default() += cost;
+        } else if let Some(total) = line.strip_prefix("totals:") {
+            let sum = parts.last().map_or(0, |part| part.values().sum::<u64>());
+            ensure!(total.trim().parse() == Ok(sum), "callgrind counted {} in all, its lines say {sum}", total.trim());
+        }
+    }
+    Ok(parts)
+}
+
+/// `(number) name`, or `(number)` for a name that was there before.
+fn named<'a>(names: &mut BTreeMap<&'a str, &'a str>, text: &'a str) -> Result<&'a str> {
+    let (number, name) = text.split_once(')').with_context(|| format!("callgrind wrote the function `{text}`"))?;
+    let name = name.trim_start();
+    if !name.is_empty() {
+        names.insert(number, name);
+    }
+    names.get(number).copied().with_context(|| format!("callgrind did not name the function {number})"))
+}
+
+/// Puts together what the bench tells of each operation and what callgrind counted of it.
+fn operations(told: &str, parts: &[Part]) -> Result<Vec<Operation>> {
+    // The last part is what came after the last operation.
+    let (rest, parts) = parts.split_last().context("callgrind wrote nothing")?;
+    ensure!(rest.values().all(|cost| *cost == 0), "something was measured and not told");
+    let lines: Vec<&str> = told.lines().collect();
+    ensure!(lines.len() == parts.len(), "{} operations were told, {} measured", lines.len(), parts.len());
+    let mut costs = [None; ACCESSES.len()];
+    lines.into_iter().zip(parts).map(|(line, part)| operation(line, part, &mut costs)).collect()
+}
+
+/// `costs` are the instructions that each kind of access takes, as far as they are known.
+fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()]) -> Result<Operation> {
+    let cells: Vec<&str> = line.split('|').collect();
+    let [interface, name, numbers @ ..] = cells.as_slice() else { bail!("the bench told `{line}`") };
+    let numbers: Result<Vec<u64>, _> = numbers.iter().map(|number| number.parse()).collect();
+    let Ok(Ok([n, k, accesses @ ..])) = numbers.map(<[u64; 2 + ACCESSES.len()]>::try_from) else {
+        bail!("the bench told `{line}`")
+    };
+    let mut spent = 0;
+    for ((function, count), known) in ACCESSES.iter().zip(accesses).zip(costs) {
+        let here = part.get(*function).copied().unwrap_or(0);
+        // An access has no branches: where its cost varies, or is none, something else was taken off.
+        let cost = here.checked_div(count).map_or(0, |cost| *known.get_or_insert(cost));
+        ensure!(here == count * cost && here >= count, "{count} calls of {function} took {here} instructions: {line}");
+        spent += here + count;
+    }
+    let all: u64 = part.values().sum();
+    let instructions =
+        all.checked_sub(spent).with_context(|| format!("accesses alone took {spent} of {all}: {line}"))?;
+    Ok(Operation { interface: (*interface).to_owned(), name: (*name).to_owned(), n, k, accesses, instructions })
+}
+
+fn table(operations: &[Operation]) -> String {
+    let head = "interface operation         N  k  instructions    R  W  P\n";
+    let foot = "Instructions besides the accesses: R RDMSR, W WRMSR, P RDPMC. N counters, k of them overflowed.\n";
+    let rows: Vec<String> = operations.iter().map(ToString::to_string).collect();
+    let most = operations.iter().filter(|one| one.name == "interrupt" && (one.n, one.k) == (4, 1));
+    let most = most.map(|one| one.instructions).max().unwrap_or(0);
+    let verdict = if most <= INTERRUPT_TARGET { "met" } else { "missed" };
+    format!(
+        "{head}{}\n\n{foot}Target for an interrupt, 1 of 4: at most {INTERRUPT_TARGET}; {verdict} with {most}.",
+        rows.join("\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As callgrind 3.19 writes it: two dumps and the end, abridged.
+    const COUNTS: &str = "\
+# callgrind format
+version: 1
+part: 1
+desc: Trigger: --dump-before=instructions::report
+positions: line
+events: Ir
+summary: 52
+
+ob=(1) /bench
+fl=(1) hal.rs
+fn=(10) profile::hal::Hal::count
+276 10
+fi=(2) interface.rs
+-9 8
++2
+cfi=(3) cell.rs
+cfn=(11) <instructions::scene::Recorder as profile::cpu::Cpu>::rdpmc
+calls=738 555
+* 17
+fe=(1)
+* 3
+
+fl=(3)
+fn=(11)
++4 17
+
+fn=(12) instructions::scene::measured_read
+cfn=(10)
+calls=1 555
++1 38
++1 14
+totals: 52
+
+part: 2
+events: Ir
+fn=(10)
+276 20
+cfn=(11)
+calls=2 0
+277 34
+fn=(11)
+555 34
+totals: 54
+
+part: 3
+desc: Trigger: Program termination
+events: Ir
+fn=(12)
+cfn=(10)
+calls=1 0
+12 0
+totals: 0
+";
+
+    const TOLD: &str = "Amd64|read|1|0|0|0|1\nEmon v2+|read|4|0|0|0|2\n";
+
+    #[test]
+    fn a_function_has_its_own_cost_without_that_of_its_callees() {
+        let parts = parts(COUNTS).unwrap();
+        let costs: Vec<Vec<u64>> = parts.iter().map(|part| part.values().copied().collect()).collect();
+        assert_eq!(costs, [vec![17, 14, 21], vec![34, 20], vec![]]);
+        assert_eq!(parts[1]["profile::hal::Hal::count"], 20);
+    }
+
+    #[test]
+    fn accesses_and_their_calls_are_taken_off() {
+        let found = operations(TOLD, &parts(COUNTS).unwrap()).unwrap();
+        let found: Vec<_> = found.iter().map(|one| (one.interface.as_str(), one.n, one.instructions)).collect();
+        assert_eq!(found, [("Amd64", 1, 34), ("Emon v2+", 4, 18)]);
+    }
+
+    fn refused(told: &str, counts: &str) -> String {
+        parts(counts).and_then(|parts| operations(told, &parts)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        let one_line = TOLD.lines().next().unwrap();
+        assert_eq!(refused(one_line, COUNTS), "1 operations were told, 2 measured");
+        assert_eq!(refused(TOLD, ""), "callgrind wrote nothing");
+        assert!(refused(&TOLD.replace("0|2\n", "0|1\n"), COUNTS).starts_with("1 calls of"));
+        assert!(refused(&TOLD.replace("1|0|0|0|1", "1|0|0|0|0"), COUNTS).starts_with("0 calls of"));
+        assert!(refused(TOLD, &COUNTS.replace("Recorder as", "Other as")).contains("took 0 instructions"));
+        assert!(refused(&TOLD.replace("read|4", "read|four"), COUNTS).starts_with("the bench told"));
+        assert!(refused(&TOLD.replace("|2\n", "\n"), COUNTS).starts_with("the bench told"));
+        assert_eq!(refused(TOLD, &COUNTS.replace("+4 17", "+4 16")), "callgrind counted 52 in all, its lines say 51");
+        assert_eq!(
+            refused(TOLD, &COUNTS.replace("(12) instructions::scene::measured_read", "(12)")),
+            "callgrind did not name the function (12)"
+        );
+        assert!(refused(TOLD, &COUNTS.replace("events: Ir\n", "events: Ir Dr\n")).contains("counted Ir Dr"));
+    }
+
+    #[test]
+    fn the_program_is_the_one_that_cargo_made_last() {
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"profile"},"executable":null}
+{"reason":"compiler-artifact","target":{"name":"instructions"},"executable":"/t/instructions-1"}
+{"reason":"build-finished","success":true}"#;
+        assert_eq!(executable(messages, "instructions"), Some("/t/instructions-1".into()));
+        assert_eq!(executable(messages, "profile"), None);
+    }
+
+    #[test]
+    fn the_table_says_whether_the_target_is_met() {
+        let of = |instructions| Operation {
+            interface: "Amd64".into(),
+            name: "interrupt".into(),
+            n: 4,
+            k: 1,
+            accesses: [0, 1, 4],
+            instructions,
+        };
+        let text = table(&[of(250)]);
+        assert!(text.contains("Amd64     interrupt         4  1           250    0  1  4\n"), "{text}");
+        assert!(text.ends_with("met with 250."), "{text}");
+        assert!(table(&[of(250), of(251)]).ends_with("missed with 251."));
+    }
+}
