@@ -193,7 +193,7 @@ fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()])
     let mut spent = 0;
     for ((function, count), known) in ACCESSES.iter().zip(accesses).zip(costs) {
         let here = part.get(*function).copied().unwrap_or(0);
-        // An access has no branches: where its cost varies, or is none, something else was taken off.
+        // An access takes the same way every time: where its cost varies, or is none, something else was taken off.
         let cost = here.checked_div(count).map_or(0, |cost| *known.get_or_insert(cost));
         ensure!(here == count * cost && here >= count, "{count} calls of {function} took {here} instructions: {line}");
         spent += here + count;

@@ -46,6 +46,24 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     outcome
 }
 
+/// What is too long for every change.
+pub fn soak(workspace: &Workspace) -> Result<()> {
+    const CASES: &str = "20000";
+    const ROUNDS: usize = 5;
+    let started = Instant::now();
+    prerequisites::for_testing(workspace)?;
+    artifacts::build(workspace)?;
+    let mut native = workspace.cargo("test");
+    // Optimized: the cases take their time, not the build.
+    run::shown(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
+    for round in 1..=ROUNDS {
+        println!("\n== round {round} of {ROUNDS} ==");
+        end_to_end_tests(workspace)?;
+    }
+    println!("{}", line("soak", started.elapsed(), true));
+    Ok(())
+}
+
 fn line(name: &str, time: Duration, passed: bool) -> String {
     let result = if passed { "passed" } else { "FAILED" };
     format!("  {name:24} {:>12}  {result}", run::duration(time))

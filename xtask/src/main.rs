@@ -1,4 +1,4 @@
-//! What people run: `cargo xtask build`, `test`, `demo`, `bench`, `clean-lab`. The same on Linux and on Windows.
+//! What people run: `cargo xtask build`, `test`, `soak`, `demo`, `bench`, `clean-lab`. The same on Linux and on Windows.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware; on Windows the installed WDK and the machine's own processor take their places.
@@ -56,6 +56,12 @@ enum Command {
         processor: Option<String>,
     },
 
+    /// Run for long what `test` runs for short
+    ///
+    /// The property tests with 20,000 cases each, then the tests of the real driver from end to end, five times over.
+    /// Takes about half an hour.
+    Soak,
+
     /// Count the instructions of starts, stops, reads and interrupts
     ///
     /// On Linux, under callgrind: how many each takes on one processor besides its accesses to model-specific
@@ -92,6 +98,7 @@ fn execute(command: &Command) -> Result<()> {
             Ok(())
         }
         Command::Test => checks::run(&workspace),
+        Command::Soak => checks::soak(&workspace),
         Command::Demo { processor } => demo::run(&workspace, processor.as_deref()),
         Command::Bench { time } => bench::run(&workspace, *time),
         Command::CleanLab => prefix::clean_lab(&workspace),
