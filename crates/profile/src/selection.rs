@@ -33,13 +33,11 @@ pub enum Reason {
     NoCycles = 8,
     /// Default, where the HAL takes Emon: leaf 0xA EAX\[15:8\] says zero counters.
     ZeroCounters = 9,
-    /// Default, where the HAL takes Emon: leaf 0xA EAX\[23:16\] says a width that no interval fits, or no register.
-    BadWidth = 10,
 }
 
 impl Reason {
     /// Every reason, in the order of its number.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::Amd,
         Self::Intel,
         Self::OtherVendor,
@@ -50,7 +48,6 @@ impl Reason {
         Self::NoEvents,
         Self::NoCycles,
         Self::ZeroCounters,
-        Self::BadWidth,
     ];
 
     /// The reason with this number.
@@ -73,7 +70,6 @@ impl fmt::Display for Reason {
             Self::NoEvents => "CPUID leaf 0xA enumerates no events",
             Self::NoCycles => "CPUID leaf 0xA says that core cycles are not available",
             Self::ZeroCounters => "CPUID leaf 0xA says zero counters",
-            Self::BadWidth => "CPUID leaf 0xA says counters of less than 32 or more than 64 bits",
         })
     }
 }
@@ -97,17 +93,11 @@ impl Selection {
         if kind != Kind::Default && masked_by_hypervisor(cpu) {
             return Self::both(Kind::Default, Reason::MaskedByHypervisor);
         }
-        // Nothing could be counted with such counters. The HAL has no such rules.
-        let unusable = match LeafAEax::of(cpu) {
-            _ if kind != Kind::Emon => None,
-            eax if eax.counters() == 0 => Some(Reason::ZeroCounters),
-            eax if !(32..=64).contains(&eax.width()) => Some(Reason::BadWidth),
-            _ => None,
-        };
-        match unusable {
-            Some(reason) => Self { windows10: Kind::Emon, interface: Kind::Default, reason },
-            None => Self::both(kind, reason),
+        // Nothing could ever be started on it. The HAL has no such rule.
+        if kind == Kind::Emon && LeafAEax::of(cpu).counters() == 0 {
+            return Self { windows10: Kind::Emon, interface: Kind::Default, reason: Reason::ZeroCounters };
         }
+        Self::both(kind, reason)
     }
 
     const fn both(kind: Kind, reason: Reason) -> Self {

@@ -6,7 +6,7 @@
 
 use super::events_at_overflow;
 use crate::cpu::{Cpu, Msr};
-use crate::state::{CounterSet, CounterState, Row};
+use crate::state::{CounterSet, CounterState, Row, mask};
 
 /// Registers of such a bank.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +86,8 @@ pub fn overflowed(cpu: &impl Cpu, row: Row<'_>, width: u8) -> CounterSet {
 }
 
 const fn has_overflowed(count: u64, width: u8) -> bool {
-    count >> (width - 1) & 1 == 0
+    let top_bit = mask(width) & !(mask(width) >> 1);
+    count & top_bit == 0
 }
 
 /// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
