@@ -53,7 +53,7 @@ pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
 fn ensure_valgrind() -> Result<()> {
     match Command::new("valgrind").arg("--version").stdout(Stdio::null()).status() {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-            "valgrind is missing, which counts the instructions (on Linux alone). Debian's package has the same name:\n\n    \
+            "valgrind is missing, which counts the instructions (on Linux alone). Debian's package has that name:\n\n    \
              sudo apt-get install -y --no-install-recommends valgrind\n"
         ),
         Err(error) => Err(error).context("cannot start valgrind"),

@@ -56,8 +56,8 @@ pub enum HalError {
 pub struct Overflow {
     /// Which, of the processor that was interrupted.
     pub counter: u8,
-    /// What it counts.
-    pub source: Source,
+    /// What it is set to do; [`Hal::source`] says of it what it counts.
+    pub state: CounterState,
 }
 
 /// A processor's registers.
@@ -100,6 +100,9 @@ pub struct SourceInformation {
 pub struct Hal {
     selection: Selection,
     interface: Interface,
+    /// Of the interface, at hand.
+    counters: u8,
+    width: u8,
     /// One row of [`ProfileInterface::counters`] cells for each processor; `None` when memory was short.
     states: Option<Box<[CounterCell]>>,
     /// Running totals, in the same order.
@@ -135,11 +138,12 @@ impl Hal {
     ) -> Result<Self, HalError> {
         let selection = Selection::of_boot_processor(cpu);
         let interface = Interface::new(selection.interface, cpu);
-        let states = allocate(maximum_processors, interface.counters());
+        let (counters, width) = (interface.counters(), interface.width());
+        let states = allocate(maximum_processors, counters);
         if states.is_none() && !matches!(interface, Interface::Emon(_)) {
             return Err(HalError::NoMemory);
         }
-        let totals = state::allocate(maximum_processors, interface.counters()).ok_or(HalError::NoMemory)?;
+        let totals = state::allocate(maximum_processors, counters).ok_or(HalError::NoMemory)?;
         let held = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
         let sources = interface.kind().sources();
         let intervals = filled(sources.len(), |index| {
@@ -147,7 +151,7 @@ impl Hal {
             AtomicU32::new(range.default)
         })?;
         let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { selection, interface, states, totals, held, intervals, handler, handler_owner })
+        Ok(Self { selection, interface, counters, width, states, totals, held, intervals, handler, handler_owner })
     }
 
     /// What was chosen, and why.
@@ -168,12 +172,17 @@ impl Hal {
         self.states.as_deref().map_or(0, size_of_val)
     }
 
-    /// The cells of a processor; none where there is no such processor or no memory.
+    /// The cells and totals of a processor; none where there is no such processor or no memory.
     #[must_use]
     pub fn row(&self, processor: u32) -> Row<'_> {
-        let counters = usize::from(self.interface.counters());
+        let counters = usize::from(self.counters);
         let begin = processor as usize * counters;
-        Row(self.states.as_deref().and_then(|states| states.get(begin..begin + counters)).unwrap_or_default())
+        let range = begin..begin + counters;
+        let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
+        match (cells, self.totals.get(range)) {
+            (Some(cells), Some(totals)) => Row { cells, totals },
+            _ => Row::default(),
+        }
     }
 
     /// HalQueryProfileSourceList: every source of the interface, in ascending order.
@@ -192,7 +201,7 @@ impl Hal {
 
     fn information(&self, index: u16, source: &'static ProfileSource) -> SourceInformation {
         let range = IntervalRange::of(source.source);
-        let needed = if source.source == Source::TIME { 0 } else { self.interface.counters() };
+        let needed = if source.source == Source::TIME { 0 } else { self.counters };
         let counters = CounterSet::first(needed);
         SourceInformation { source, support: self.support(source), interval: self.interval(index), range, counters }
     }
@@ -250,7 +259,7 @@ impl Hal {
         let row = self.row(processor);
         let counter = row.counters(CounterState::is_free).iter().next()?;
         row.set(counter, state.with_active(false));
-        if let Some(total) = self.total_cell(processor, counter) {
+        if let Some(total) = row.total(counter) {
             total.clear();
         }
         Some(counter)
@@ -297,8 +306,8 @@ impl Hal {
         let row = self.row(processor);
         if !counters.is_empty() {
             for counter in counters.iter() {
-                if let Some(total) = self.total_cell(processor, counter) {
-                    total.loaded(row.get(counter).initial_count(self.interface.width()));
+                if let Some(total) = row.total(counter) {
+                    total.loaded(row.get(counter).initial_count(self.width));
                 }
             }
             self.interface.enable(cpu, row, counters);
@@ -313,7 +322,7 @@ impl Hal {
         if !counters.is_empty() {
             self.interface.disable(cpu, row, counters);
             for counter in counters.iter() {
-                self.count(cpu, processor, counter);
+                self.count_in(cpu, row, counter);
             }
             set_active(row, counters, false);
         }
@@ -323,30 +332,26 @@ impl Hal {
     /// then every counter that overflowed is loaded again and told. PROFILE_LEVEL; nothing allocates, locks or waits.
     pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
         let row = self.row(processor);
-        if row.active().is_empty() {
-            // Late, after the last stop, or another's: the registers may not be ours any more.
-            return OverflowStatus(CounterSet::NONE);
-        }
-        let overflowed = self.interface.serve(cpu, row, |counter, events| {
-            let (state, width) = (row.get(counter), self.interface.width());
-            if let Some(total) = self.total_cell(processor, counter) {
+        let width = self.width;
+        let overflowed = self.interface.serve(cpu, row, |counter, state, events| {
+            if let Some(total) = row.total(counter) {
                 total.overflowed(events, state.initial_count(width), width);
             }
-            handler(Overflow { counter, source: self.source(state) });
+            handler(Overflow { counter, state });
         });
         OverflowStatus(overflowed)
     }
 
     /// CheckOverflowStatus alone: which active counters with an interval have overflowed. PROFILE_LEVEL.
     pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
-        OverflowStatus(self.interface.check_overflow(cpu, self.row(processor)))
+        OverflowStatus(self.interface.check_overflow(cpu, self.row(processor).active()))
     }
 
     /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped and its
     /// counts are kept. PROFILE_LEVEL.
     pub fn save(&self, cpu: &impl Cpu, processor: u32) {
         let row = self.row(processor);
-        let active = row.active();
+        let active = row.active().all;
         self.stop(cpu, processor, active);
         set_active(row, active, true);
     }
@@ -357,7 +362,7 @@ impl Hal {
             return;
         }
         let row = self.row(processor);
-        let active = row.active();
+        let active = row.active().all;
         set_active(row, active, false);
         self.interface.initialize(cpu);
         self.start(cpu, processor, active);
@@ -366,10 +371,12 @@ impl Hal {
     /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
     /// it runs. A counter that wraps is followed as long as it is asked at least once in between. PROFILE_LEVEL.
     pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
-        match self.total_cell(processor, counter) {
-            Some(total) if self.row(processor).get(counter).active() => {
-                total.update(cpu.rdpmc(counter), self.interface.width())
-            }
+        self.count_in(cpu, self.row(processor), counter)
+    }
+
+    fn count_in(&self, cpu: &impl Cpu, row: Row<'_>, counter: u8) -> u64 {
+        match row.total(counter) {
+            Some(total) if row.get(counter).active() => total.update(cpu.rdpmc(counter), self.width),
             total => total.map_or(0, Total::counted),
         }
     }
@@ -377,15 +384,12 @@ impl Hal {
     /// What a stopped counter had counted since its start. Any IRQL.
     #[must_use]
     pub fn total(&self, processor: u32, counter: u8) -> u64 {
-        self.total_cell(processor, counter).map_or(0, Total::counted)
+        self.row(processor).total(counter).map_or(0, Total::counted)
     }
 
-    fn total_cell(&self, processor: u32, counter: u8) -> Option<&Total> {
-        let counters = usize::from(self.interface.counters());
-        self.totals.get(processor as usize * counters..)?.get(..counters)?.get(usize::from(counter))
-    }
-
-    fn source(&self, state: CounterState) -> Source {
+    /// What a counter in this state counts.
+    #[must_use]
+    pub fn source(&self, state: CounterState) -> Source {
         self.interface.kind().sources().get(usize::from(state.event())).map_or(Source::TIME, |row| row.source)
     }
 

@@ -7,7 +7,7 @@ mod plain;
 
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
-use crate::state::{CounterSet, CounterState, Row};
+use crate::state::{Active, CounterSet, CounterState, Row};
 
 /// Which interface. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,12 +91,13 @@ pub trait ProfileInterface {
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet);
 
     /// CheckOverflowStatus: which of the active counters with an interval have overflowed.
-    fn check_overflow(&self, cpu: &impl Cpu, row: Row<'_>) -> CounterSet;
+    fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
 
     /// Serves a performance monitor interrupt: checks for overflow, gives each counter concerned to `overflowed`
-    /// together with the events that it had counted since its load (of an exact counter all, else the interval),
-    /// and loads it again. Answers the counters; none for an interrupt that is not ours, or late.
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, u64)) -> CounterSet;
+    /// with its state and the events that it had counted since its load (of an exact counter all, else the
+    /// interval), and loads it again. Answers the counters; none for an interrupt that is not ours, or late: while
+    /// nothing is active no register is written, because they may not be ours any more.
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet;
 
     /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
     fn release(&self, cpu: &impl Cpu, found: u64);
@@ -194,11 +195,11 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.disable(cpu, row, counters));
     }
 
-    fn check_overflow(&self, cpu: &impl Cpu, row: Row<'_>) -> CounterSet {
-        each!(self, interface => interface.check_overflow(cpu, row))
+    fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
+        each!(self, interface => interface.check_overflow(cpu, active))
     }
 
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, u64)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
         each!(self, interface => interface.serve(cpu, row, overflowed))
     }
 

@@ -48,6 +48,13 @@ impl CounterState {
         self.owner() == 0
     }
 
+    /// Whether it counts now and interrupts.
+    #[must_use]
+    pub const fn is_interrupting(self) -> bool {
+        const BOTH: u64 = CounterState::new().with_active(true).with_interrupt(true).into_bits();
+        self.into_bits() & BOTH == BOTH
+    }
+
     /// What the counter is loaded with at its start and after each overflow: the two's complement of the
     /// interval, within `width` bits, so that the interval's last event overflows it (seed 003, SetInterval).
     #[must_use]
@@ -210,8 +217,9 @@ impl CounterSet {
     pub fn iter(self) -> impl Iterator<Item = u8> {
         let mut left = self.0;
         core::iter::from_fn(move || {
-            let counter = u8::try_from(left.trailing_zeros()).ok().filter(|counter| *counter < Self::MOST)?;
-            left &= left - 1;
+            let after = left & left.checked_sub(1)?;
+            let counter = (left.trailing_zeros() & 0xFF) as u8;
+            left = after;
             Some(counter)
         })
     }
@@ -223,38 +231,63 @@ impl FromIterator<u8> for CounterSet {
     }
 }
 
-/// The cells of one processor.
-#[derive(Debug, Clone, Copy)]
-pub struct Row<'a>(pub &'a [CounterCell]);
+/// The cells and totals of one processor.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Row<'a> {
+    /// In the order of the counters.
+    pub cells: &'a [CounterCell],
+    /// In the same order.
+    pub totals: &'a [Total],
+}
 
-impl Row<'_> {
+/// Counters of one processor that count now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Active {
+    /// All of them.
+    pub all: CounterSet,
+    /// Those with an interval.
+    pub interrupting: CounterSet,
+}
+
+impl<'a> Row<'a> {
     /// The state of a counter; a counter that does not exist is free.
     #[must_use]
     pub fn get(self, counter: u8) -> CounterState {
-        self.0.get(usize::from(counter)).map_or(CounterState::FREE, CounterCell::load)
+        self.cells.get(usize::from(counter)).map_or(CounterState::FREE, CounterCell::load)
+    }
+
+    /// The total of a counter.
+    #[must_use]
+    pub fn total(self, counter: u8) -> Option<&'a Total> {
+        self.totals.get(usize::from(counter))
     }
 
     /// Puts a state in; nothing happens where there is no such counter.
     pub fn set(self, counter: u8, state: CounterState) {
-        if let Some(cell) = self.0.get(usize::from(counter)) {
+        if let Some(cell) = self.cells.get(usize::from(counter)) {
             cell.store(state);
         }
     }
 
     /// The counters whose state is as `wanted` says.
     pub fn counters(self, wanted: impl Fn(CounterState) -> bool) -> CounterSet {
-        (0_u8..).zip(self.0).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
+        (0_u8..).zip(self.cells).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
     }
 
-    /// The counters that count now.
+    /// The counters that count now, in one pass over the cells.
     #[must_use]
-    pub fn active(self) -> CounterSet {
-        self.counters(|state| state.active())
-    }
-
-    /// Those of them that interrupt.
-    #[must_use]
-    pub fn interrupting(self) -> CounterSet {
-        self.counters(|state| state.active() && state.interrupt())
+    pub fn active(self) -> Active {
+        let (mut all, mut interrupting, mut bit) = (0, 0, 1);
+        for cell in self.cells {
+            let state = cell.load();
+            if state.active() {
+                all |= bit;
+            }
+            if state.is_interrupting() {
+                interrupting |= bit;
+            }
+            bit <<= 1;
+        }
+        Active { all: CounterSet(all), interrupting: CounterSet(interrupting) }
     }
 }

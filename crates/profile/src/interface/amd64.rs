@@ -8,7 +8,7 @@ use super::plain::{self, Bank};
 use super::{ProfileInterface, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
-use crate::state::{CounterSet, CounterState, Row};
+use crate::state::{Active, CounterSet, CounterState, Row};
 
 pub use sources::SOURCES;
 
@@ -117,12 +117,12 @@ impl ProfileInterface for Amd64 {
     }
 
     /// One RDPMC for each counter with an interval.
-    fn check_overflow(&self, cpu: &impl Cpu, row: Row<'_>) -> CounterSet {
-        plain::overflowed(cpu, row, WIDTH)
+    fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
+        plain::overflowed(cpu, active.interrupting, WIDTH)
     }
 
     /// One RDPMC for each counter with an interval, one write for each that overflowed.
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, u64)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
         BANK.serve(cpu, row, overflowed)
     }
 

@@ -3,7 +3,7 @@
 use super::{ProfileInterface, Support};
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
-use crate::state::{CounterSet, Row};
+use crate::state::{Active, CounterSet, CounterState, Row};
 
 /// ProfileTime alone (seed 001).
 pub const SOURCES: [ProfileSource; 1] =
@@ -38,11 +38,11 @@ impl ProfileInterface for Default {
 
     fn disable(&self, _cpu: &impl Cpu, _row: Row<'_>, _counters: CounterSet) {}
 
-    fn check_overflow(&self, _cpu: &impl Cpu, _row: Row<'_>) -> CounterSet {
+    fn check_overflow(&self, _cpu: &impl Cpu, _active: Active) -> CounterSet {
         CounterSet::NONE
     }
 
-    fn serve(&self, _cpu: &impl Cpu, _row: Row<'_>, _overflowed: impl FnMut(u8, u64)) -> CounterSet {
+    fn serve(&self, _cpu: &impl Cpu, _row: Row<'_>, _overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
         CounterSet::NONE
     }
 

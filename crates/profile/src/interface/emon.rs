@@ -11,7 +11,7 @@ use super::plain::{self, Bank};
 use super::{ProfileInterface, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
-use crate::state::{CounterSet, CounterState, Row};
+use crate::state::{Active, CounterSet, CounterState, Row};
 
 pub use sources::SOURCES;
 
@@ -196,42 +196,46 @@ impl ProfileInterface for Emon {
         }
         self.bank().load(cpu, row, counters, |state| PerfEvtSel::of(state).into_bits());
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().or(counters).bits()));
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().all.or(counters).bits()));
         }
     }
 
     /// One write; in version 1 one for each counter.
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().without(counters).bits()));
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().all.without(counters).bits()));
         } else {
             self.bank().clear_selects(cpu, counters);
         }
     }
 
     /// One read; in version 1 one RDPMC for each counter with an interval.
-    fn check_overflow(&self, cpu: &impl Cpu, row: Row<'_>) -> CounterSet {
+    fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         if self.has_global_control() {
-            self.status(cpu).and(row.interrupting())
+            self.status(cpu).and(active.interrupting)
         } else {
-            plain::overflowed(cpu, row, self.width())
+            plain::overflowed(cpu, active.interrupting, self.width())
         }
     }
 
     /// From version 2 on: one read and 3 + k writes for k counters that overflowed, all counters standing still
     /// meanwhile. Version 1 as [`plain`].
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, u64)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
         if !self.has_global_control() {
             return self.bank().serve(cpu, row, overflowed);
         }
+        let active = row.active();
+        if active.all.is_empty() {
+            return CounterSet::NONE;
+        }
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, 0);
         let status = self.status(cpu);
-        let ours = status.and(row.interrupting());
+        let ours = status.and(active.interrupting);
         plain::reload_overflowed(self.bank(), cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(status.bits()));
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().bits()));
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(active.all.bits()));
         ours
     }
 

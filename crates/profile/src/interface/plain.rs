@@ -65,14 +65,19 @@ impl Bank {
 
     /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
     /// counters go on meanwhile; what they count between the two is lost.
-    pub fn serve(self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(u8, u64)) -> CounterSet {
-        let mut served = CounterSet::NONE;
-        for counter in row.interrupting().iter() {
-            let (state, count) = (row.get(counter), cpu.rdpmc(counter));
-            if has_overflowed(count, self.width) {
+    #[inline]
+    pub fn serve(self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
+        let (mut served, top_bit) = (CounterSet::NONE, top_bit(self.width));
+        for (counter, cell) in (0..).zip(row.cells) {
+            let state = cell.load();
+            if !state.is_interrupting() {
+                continue;
+            }
+            let count = cpu.rdpmc(counter);
+            if count & top_bit == 0 {
                 self.reload(cpu, counter, state);
                 // The value is at hand: nothing is gained by leaving the rest off.
-                overflowed(counter, state.events_since_load(count, self.width));
+                overflowed(counter, state, state.events_since_load(count, self.width));
                 served = served.with(counter);
             }
         }
@@ -80,14 +85,15 @@ impl Bank {
     }
 }
 
-/// The counters with an interval whose value says that they overflowed: one RDPMC each.
-pub fn overflowed(cpu: &impl Cpu, row: Row<'_>, width: u8) -> CounterSet {
-    row.interrupting().iter().filter(|counter| has_overflowed(cpu.rdpmc(*counter), width)).collect()
+/// Those of the counters with an interval whose value says that they overflowed: one RDPMC each.
+pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, width: u8) -> CounterSet {
+    let top_bit = top_bit(width);
+    interrupting.iter().filter(|counter| cpu.rdpmc(*counter) & top_bit == 0).collect()
 }
 
-const fn has_overflowed(count: u64, width: u8) -> bool {
-    let top_bit = mask(width) & !(mask(width) >> 1);
-    count & top_bit == 0
+/// It is set from a load with an interval to the overflow.
+const fn top_bit(width: u8) -> u64 {
+    mask(width) & !(mask(width) >> 1)
 }
 
 /// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
@@ -97,12 +103,12 @@ pub fn reload_overflowed(
     cpu: &impl Cpu,
     row: Row<'_>,
     counters: CounterSet,
-    mut overflowed: impl FnMut(u8, u64),
+    mut overflowed: impl FnMut(u8, CounterState, u64),
 ) {
     for counter in counters.iter() {
         let state = row.get(counter);
         let events = events_at_overflow(cpu, counter, state, bank.width);
         bank.reload(cpu, counter, state);
-        overflowed(counter, events);
+        overflowed(counter, state, events);
     }
 }
