@@ -32,7 +32,9 @@ impl Refusal {
         match self.cause() {
             Some(Cause::VersionMismatch) => Exit::VersionMismatch,
             Some(Cause::UnknownSource) => Exit::UnknownSource,
-            Some(Cause::UnsupportedSource | Cause::CountersDoNotWork) => Exit::UnsupportedSource,
+            Some(Cause::UnsupportedSource | Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
+                Exit::UnsupportedSource
+            }
             Some(Cause::NoFreeCounter) => Exit::NoFreeCounter,
             Some(Cause::NoMemory | Cause::TooManySessions) => Exit::NoResources,
             Some(Cause::NoSuchSession | Cause::NotStarted) => Exit::NotRunning,
@@ -59,7 +61,7 @@ impl Refusal {
                 "-C with processors that are active; client info says how many are".to_owned()
             }
             Some(Cause::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
-            Some(Cause::CountersDoNotWork) => {
+            Some(Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
             Some(Cause::TooManySessions) => "client status, then: client stop SOURCE".to_owned(),
@@ -137,6 +139,10 @@ impl fmt::Display for Refusal {
             Some(Cause::CountersDoNotWork) => {
                 write!(f, "the counters of processor {processor} do not work: a hypervisor only shows them")
             }
+            Some(Cause::CountersNotPromised) => f.write_str(
+                "a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  \
+                 if they do not exist, the first access would stop the machine",
+            ),
             Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
             None => write!(
                 f,
@@ -185,7 +191,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 20] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 21] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -285,6 +291,12 @@ mod tests {
                 [0, 0],
                 Exit::UnsupportedSource,
                 "error: the counters of processor 1 do not work: a hypervisor only shows them\n  try: give this virtual machine performance counters, if its hypervisor has them",
+            ),
+            (
+                15,
+                [0, 0],
+                Exit::UnsupportedSource,
+                "error: a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  if they do not exist, the first access would stop the machine\n  try: give this virtual machine performance counters, if its hypervisor has them",
             ),
             (
                 99,

@@ -5,7 +5,7 @@ use core::sync::atomic::AtomicU64;
 
 use profile::state::CounterState;
 use profile::{Hal, ProfileInterface, Source};
-use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER};
+use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED};
 use protocol::{Cause, EventRequest, ProcessorSet, flags, modes};
 
 use crate::clients::ClientId;
@@ -65,6 +65,9 @@ impl<M: Machine> Planner<'_, M> {
                 return Err(invalid(Cause::AlreadyStarted, session.number).source(event.source));
             }
             wanteds.push(wanted);
+        }
+        if wanteds.iter().any(Option::is_some) && !hal.is_promised() {
+            return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::CountersNotPromised));
         }
         let processors = choose(wanted, machine.processors())?;
         let mut session = Session {

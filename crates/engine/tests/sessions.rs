@@ -263,6 +263,28 @@ fn following_touches_nothing_where_nothing_counts() {
 }
 
 #[test]
+fn counters_that_a_hypervisor_does_not_promise_are_never_touched() {
+    for (name, promised) in
+        [("kvm-qemu-amd", false), ("amd-kvm", true), ("amd-hyperv-open", true), ("amd-legacy", true)]
+    {
+        let board = Board::named(name, 2);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(2, modes::BOTH)]).header();
+        if promised {
+            assert_eq!(header.cause, 0, "{name}");
+            continue;
+        }
+        assert_eq!(header.cause, Cause::CountersNotPromised as u32, "{name}");
+        for cpu in board.all() {
+            let accesses = cpu.model().accesses();
+            assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.rdpmc), (0, 0, 0), "{name}");
+        }
+        client.started(&mut engine, 0, &[0]); // ProfileTime needs none
+    }
+}
+
+#[test]
 fn between_sessions_the_registers_are_as_they_were_found() {
     let board = Board::named("intel-v2", 2);
     let mut engine = engine(&board);

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::cpu::Cpu;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::interval::IntervalRange;
-use crate::selection::Selection;
+use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
 use crate::state::{self, CounterCell, CounterSet, CounterState, Row, Total};
 
@@ -100,6 +100,8 @@ pub struct SourceInformation {
 pub struct Hal {
     selection: Selection,
     interface: Interface,
+    /// CPUID promises the interface's registers.
+    promised: bool,
     /// Of the interface, at hand.
     counters: u8,
     width: u8,
@@ -151,13 +153,32 @@ impl Hal {
             AtomicU32::new(range.default)
         })?;
         let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { selection, interface, counters, width, states, totals, held, intervals, handler, handler_owner })
+        let promised = selection::promised(cpu, selection.interface);
+        Ok(Self {
+            selection,
+            interface,
+            promised,
+            counters,
+            width,
+            states,
+            totals,
+            held,
+            intervals,
+            handler,
+            handler_owner,
+        })
     }
 
     /// What was chosen, and why.
     #[must_use]
     pub const fn selection(&self) -> Selection {
         self.selection
+    }
+
+    /// Whether CPUID promises that the interface's registers exist; if not, none of them may be touched.
+    #[must_use]
+    pub const fn is_promised(&self) -> bool {
+        self.promised
     }
 
     /// The interface in use.

@@ -145,13 +145,33 @@ fn has_long_mode(cpu: &impl Cpu) -> bool {
     cpu.cpuid(0x8000_0000, 0).eax >= 0x8000_0001 && cpu.cpuid(0x8000_0001, 0).edx & LONG_MODE != 0
 }
 
+/// Whether CPUID promises that the registers of an interface exist. Nothing does for AMD's four counters: every
+/// processor with long mode has them, but a hypervisor need not, and then the first access stops the machine. One that
+/// lends them out shows PerfCtrExtCore (CPUID.80000001H:ECX\[23\]) as well; Microsoft's says so itself.
+#[must_use]
+pub fn promised(cpu: &impl Cpu, kind: Kind) -> bool {
+    const PERF_CTR_EXT_CORE: u32 = 1 << 23;
+    kind != Kind::Amd64
+        || !hypervisor_is_present(cpu)
+        || microsoft_hypervisor(cpu)
+        || cpu.cpuid(0x8000_0001, 0).ecx & PERF_CTR_EXT_CORE != 0
+}
+
+/// CPUID.1:ECX\[31\].
+fn hypervisor_is_present(cpu: &impl Cpu) -> bool {
+    cpu.cpuid(1, 0).ecx & 1 << 31 != 0
+}
+
+/// Leaf 0x40000001 of a hypervisor that is present says "Hv#1".
+fn microsoft_hypervisor(cpu: &impl Cpu) -> bool {
+    cpu.cpuid(0x4000_0001, 0).eax == u32::from_le_bytes(*b"Hv#1")
+}
+
 /// Whether a Microsoft-compatible hypervisor is present, as HviIsHypervisorMicrosoftCompatible has it, and
 /// shows no performance monitors (TLFS, "Hypervisor CPUID Leaf Range").
 fn masked_by_hypervisor(cpu: &impl Cpu) -> bool {
-    const HYPERVISOR_PRESENT: u32 = 1 << 31;
-    const INTERFACE_HV1: u32 = u32::from_le_bytes(*b"Hv#1");
     const PERFORMANCE_MONITORS_AVAILABLE: u32 = 1 << 2;
-    cpu.cpuid(1, 0).ecx & HYPERVISOR_PRESENT != 0
-        && cpu.cpuid(0x4000_0001, 0).eax == INTERFACE_HV1
+    hypervisor_is_present(cpu)
+        && microsoft_hypervisor(cpu)
         && cpu.cpuid(0x4000_0003, 0).edx & PERFORMANCE_MONITORS_AVAILABLE == 0
 }

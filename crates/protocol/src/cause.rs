@@ -35,11 +35,14 @@ pub enum Cause {
     TooManySessions = 13,
     /// The counters of `processor` do not keep what is written to them: a hypervisor pretends to have them.
     CountersDoNotWork = 14,
+    /// A hypervisor is present, and CPUID does not promise the counters of the profile interface: an access to one that
+    /// does not exist would stop the machine.
+    CountersNotPromised = 15,
 }
 
 impl Cause {
     /// Every cause, for tables and tests.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -55,6 +58,7 @@ impl Cause {
         Self::BadFlags,
         Self::TooManySessions,
         Self::CountersDoNotWork,
+        Self::CountersNotPromised,
     ];
 
     /// The cause with this number.
@@ -106,7 +110,7 @@ mod tests {
             assert_eq!(support as u32, number);
             assert_eq!(Support::from_number(number), Some(support));
         }
-        assert_eq!(Cause::from_number(15), None);
+        assert_eq!(Cause::from_number(16), None);
         assert_eq!(Support::from_number(5), None);
     }
 }
