@@ -219,7 +219,7 @@ impl ProfileInterface for Emon {
     }
 
     /// From version 2 on: one read and 3 + k writes for k counters that overflowed, all counters standing still
-    /// meanwhile. Version 1 as [`plain`].
+    /// meanwhile. Version 1: one RDPMC for each counter with an interval, one write for each that overflowed.
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
         if !self.has_global_control() {
             return self.bank().serve(cpu, row, overflowed);
