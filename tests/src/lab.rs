@@ -125,7 +125,7 @@ impl Lab {
     /// # Errors
     /// It can not be started.
     pub fn probe(&self) -> Result<Probe> {
-        Probe::start(self.wine.program(&self.probe, &[]))
+        Probe::start(|| self.wine.program(&self.probe, &[]))
     }
 
     /// Installs and starts the driver.

@@ -23,12 +23,27 @@ pub enum Reply {
 }
 
 impl Probe {
-    pub(crate) fn start(mut command: Command) -> Result<Self> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    /// Starts it and waits until it answers. Under load Wine now and then ends a program before its first line; that
+    /// is said, and another is started.
+    pub(crate) fn start(command: impl Fn() -> Command) -> Result<Self> {
+        const TRIES: usize = 3;
+        for _ in 1..TRIES {
+            match Self::start_once(command()) {
+                Ok(probe) => return Ok(probe),
+                Err(error) => eprintln!("once more: {error:#}"),
+            }
+        }
+        Self::start_once(command())
+    }
+
+    fn start_once(mut command: Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().context("cannot start probe.exe")?;
         let to = child.stdin.take().context("no pipe to probe.exe")?;
         let from = BufReader::new(child.stdout.take().context("no pipe from probe.exe")?);
-        Ok(Self { child, to, from })
+        let mut probe = Self { child, to, from };
+        probe.say("pid")?;
+        Ok(probe)
     }
 
     /// One line, one answer.
@@ -39,6 +54,9 @@ impl Probe {
         writeln!(self.to, "{line}").context("probe.exe does not listen")?;
         let mut answer = String::new();
         self.from.read_line(&mut answer).context("probe.exe does not answer")?;
+        if answer.is_empty() {
+            bail!("probe.exe is gone ({}), asked for {line:?}", self.child.wait()?);
+        }
         Ok(answer.trim_end().to_owned())
     }
 
