@@ -84,7 +84,7 @@ impl Connection {
         if events.len() > MAX_EVENTS {
             return Err(Error::TooManyEvents { given: events.len() });
         }
-        let header = StartHeader { flags, reserved: 0, processors };
+        let header = StartHeader { flags, ring: 0, budget: 0, reserved: 0, processors };
         let input = [header.as_bytes(), events.as_bytes()].concat();
         let reply = self.succeed::<Holder>(Code::Start, &input, FIRST_ROOM)?;
         let [session, _] = reply.header.detail;

@@ -60,6 +60,8 @@ exits! {
     NotWindows = 17, "this client was not built for Windows";
     /// The file of `diagnose`.
     Dump = 18, "diagnose: the file cannot be read, or is no CPUID dump";
+    /// The HAL's slot for its handler.
+    InterruptTaken = 19, "another driver has the performance interrupt";
 }
 
 impl Exit {

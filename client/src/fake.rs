@@ -1,17 +1,21 @@
 //! A driver and a Windows for tests.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::{
-    Cause, Code, CountRecord, HelloReply, Holder, InfoReply, NAME_LENGTH, PROTOCOL_VERSION, ReplyHeader, SourceRecord,
-    StartHeader, StopRequest, modes, status,
+    Cause, Code, CountRecord, HelloReply, Holder, InfoReply, NAME_LENGTH, PROTOCOL_VERSION, ReplyHeader, Sample,
+    SourceRecord, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use crate::system::{Device, ServiceState, System, win32};
+
+/// Units per second of the clock by which samples are timed.
+pub const CLOCK: u64 = 10_000_000;
 
 /// A source as the driver lists it.
 pub fn record(source: u32, name: &str, support: u32) -> SourceRecord {
@@ -46,7 +50,18 @@ pub fn sources() -> Vec<SourceRecord> {
 
 /// A count of session 7 in both modes.
 pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountRecord {
-    CountRecord { session: 7, source, modes: modes::BOTH, processor, counter: 0, count, enabled, reserved: 0 }
+    CountRecord {
+        session: 7,
+        source,
+        modes: modes::BOTH,
+        processor,
+        counter: 0,
+        count,
+        enabled,
+        samples: 0,
+        lost: 0,
+        throttled: 0,
+    }
 }
 
 /// A driver whose answers are given; it notes what it was asked.
@@ -55,6 +70,8 @@ pub struct FakeDriver {
     pub sources: Vec<SourceRecord>,
     /// What Read and Stop answer.
     pub counts: RefCell<Vec<CountRecord>>,
+    /// What Samples answers, one by one.
+    pub samples: RefCell<VecDeque<Vec<Sample>>>,
     /// What Holders answers.
     pub holders: Vec<Holder>,
     /// The version it speaks.
@@ -72,6 +89,7 @@ impl Default for FakeDriver {
         Self {
             sources: sources(),
             counts: RefCell::default(),
+            samples: RefCell::default(),
             holders: Vec::new(),
             protocol: PROTOCOL_VERSION,
             refuse: None,
@@ -147,11 +165,17 @@ impl Device for Rc<FakeDriver> {
             Code::QuerySource | Code::SetInterval => self.one_source(output, header, input),
             Code::Start => {
                 assert!(input.len() > size_of::<StartHeader>());
-                list::<Holder>(output, ReplyHeader { detail: [7, 0], ..header }, &[])
+                list::<Holder>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
             }
             Code::Stop => self.stop(output, header, input),
             Code::Read => list(output, header, &self.counts.borrow()),
             Code::Holders => list(output, header, &self.holders),
+            Code::Samples => {
+                let batch = self.samples.borrow_mut().pop_front();
+                let stopped = !self.inputs(Code::Stop).is_empty();
+                let last = u64::from(stopped && self.samples.borrow().is_empty());
+                list(output, ReplyHeader { detail: [last, 0], ..header }, &batch.unwrap_or_default())
+            }
         })
     }
 }

@@ -32,15 +32,16 @@ impl Refusal {
         match self.cause() {
             Some(Cause::VersionMismatch) => Exit::VersionMismatch,
             Some(Cause::UnknownSource) => Exit::UnknownSource,
-            Some(Cause::UnsupportedSource | Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
-                Exit::UnsupportedSource
-            }
+            Some(
+                Cause::UnsupportedSource | Cause::CountersDoNotWork | Cause::CountersNotPromised | Cause::NotSampled,
+            ) => Exit::UnsupportedSource,
             Some(Cause::NoFreeCounter) => Exit::NoFreeCounter,
             Some(Cause::NoMemory | Cause::TooManySessions) => Exit::NoResources,
-            Some(Cause::NoSuchSession | Cause::NotStarted) => Exit::NotRunning,
+            Some(Cause::NoSuchSession | Cause::NotStarted | Cause::NothingSampled) => Exit::NotRunning,
             Some(Cause::NoProcessor | Cause::NoSuchProcessor) => Exit::NoProcessor,
             Some(Cause::AlreadyStarted) => Exit::AlreadyRunning,
-            Some(Cause::BadModes) => Exit::Usage,
+            Some(Cause::BadModes | Cause::BadInterval | Cause::BadRing | Cause::BadFrequency) => Exit::Usage,
+            Some(Cause::HandlerRefused) => Exit::InterruptTaken,
             Some(Cause::None | Cause::BadFlags) | None => Exit::Failure,
         }
     }
@@ -66,6 +67,14 @@ impl Refusal {
             }
             Some(Cause::TooManySessions) => "client status, then: client stop SOURCE".to_owned(),
             Some(Cause::BadModes) => format!("{source} without :u or :k"),
+            Some(Cause::BadInterval) => format!("client query {source}   (says what intervals it takes)"),
+            Some(Cause::BadRing) => "--ring with a power of two in that range".to_owned(),
+            Some(Cause::BadFrequency) => "a lower -F or --budget".to_owned(),
+            Some(Cause::NotSampled) => "-e with a source that a counter serves   (client list)".to_owned(),
+            Some(Cause::HandlerRefused) => {
+                "end the other profilers on this machine (wpr -cancel, VTune, uProf)".to_owned()
+            }
+            Some(Cause::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
             Some(Cause::None | Cause::BadFlags) | None => return None,
         };
         Some(text)
@@ -143,6 +152,25 @@ impl fmt::Display for Refusal {
                 "a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  \
                  if they do not exist, the first access would stop the machine",
             ),
+            Some(Cause::BadInterval) => write!(f, "the interval of {source} has to be from {first} to {second}"),
+            Some(Cause::BadRing) if first == 0 => f.write_str("a ring was asked for, and nothing is sampled"),
+            Some(Cause::BadRing) => {
+                write!(f, "a ring has room for a power of two from {first} to {second} records")
+            }
+            Some(Cause::BadFrequency) if first == 0 => {
+                f.write_str("a frequency or a budget was asked for, and nothing is sampled")
+            }
+            Some(Cause::BadFrequency) => write!(f, "the frequency or the budget is beyond {first}"),
+            Some(Cause::NotSampled) => write!(
+                f,
+                "{source} can be counted and not sampled\n  because: a timer serves it, which has no instruction pointer"
+            ),
+            Some(Cause::HandlerRefused) => write!(
+                f,
+                "Windows did not give the performance interrupt away: NTSTATUS 0x{first:08X}\n  \
+                 because: another driver has it, or this machine's HAL has none"
+            ),
+            Some(Cause::NothingSampled) => write!(f, "session {first} samples nothing"),
             Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
             None => write!(
                 f,
@@ -191,7 +219,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 21] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 29] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -299,10 +327,58 @@ mod tests {
                 "error: a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  if they do not exist, the first access would stop the machine\n  try: give this virtual machine performance counters, if its hypervisor has them",
             ),
             (
+                16,
+                [4_096, 0x7FFF_FFFF],
+                Exit::Usage,
+                "error: the interval of BranchInstructions has to be from 4096 to 2147483647\n  try: client query BranchInstructions   (says what intervals it takes)",
+            ),
+            (
+                17,
+                [64, 1_048_576],
+                Exit::Usage,
+                "error: a ring has room for a power of two from 64 to 1048576 records\n  try: --ring with a power of two in that range",
+            ),
+            (
+                17,
+                [0, 0],
+                Exit::Usage,
+                "error: a ring was asked for, and nothing is sampled\n  try: --ring with a power of two in that range",
+            ),
+            (
+                18,
+                [900, 0],
+                Exit::Usage,
+                "error: the frequency or the budget is beyond 900\n  try: a lower -F or --budget",
+            ),
+            (
+                18,
+                [0, 0],
+                Exit::Usage,
+                "error: a frequency or a budget was asked for, and nothing is sampled\n  try: a lower -F or --budget",
+            ),
+            (
+                19,
+                [0, 0],
+                Exit::UnsupportedSource,
+                "error: BranchInstructions can be counted and not sampled\n  because: a timer serves it, which has no instruction pointer\n  try: -e with a source that a counter serves   (client list)",
+            ),
+            (
+                20,
+                [0xC000_0001, 0],
+                Exit::InterruptTaken,
+                "error: Windows did not give the performance interrupt away: NTSTATUS 0xC0000001\n  because: another driver has it, or this machine's HAL has none\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+            ),
+            (
+                21,
+                [9, 0],
+                Exit::NotRunning,
+                "error: session 9 samples nothing\n  try: client record   (starts a session that samples)",
+            ),
+            (
                 99,
                 [0, 0],
                 Exit::Failure,
-                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 1) does not know: NTSTATUS 0xC0000225",
+                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 2) does not know: NTSTATUS 0xC0000225",
             ),
         ]
     }

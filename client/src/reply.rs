@@ -142,6 +142,8 @@ mod tests {
         let reply = Reply::new(bytes(u32::MAX, u32::MAX, 128), 176).unwrap();
         let missing = Malformed::MissingRecords { announced: u32::MAX, got: 128 };
         assert_eq!(reply.records::<SourceRecord>().unwrap_err(), missing);
+        let long = size_of::<InfoReply>();
+        let reply = Reply::new(bytes(u32::MAX, u32::MAX, long - 48), long).unwrap();
         assert_eq!(reply.layout::<InfoReply>().map(|info| info.header.count), Ok(u32::MAX));
     }
 

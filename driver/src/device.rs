@@ -9,10 +9,13 @@ use wdk_sys::{
     STATUS_SUCCESS,
 };
 
+use protocol::{Code, Method};
+
 use crate::kernel::Kernel;
 use crate::nt::fast_mutex::FastMutex;
 use crate::nt::irp::{Major, Request, current_process};
 use crate::nt::{device_object, privilege};
+use crate::waiting;
 
 /// The engine, from DriverEntry to unload.
 pub static ENGINE: FastMutex<Option<Engine<Kernel>>> = FastMutex::new(None);
@@ -43,31 +46,39 @@ impl Device {
 /// The dispatch routine of all requests, called by the I/O manager at PASSIVE_LEVEL in the caller's process.
 unsafe extern "C" fn dispatch(_device: PDEVICE_OBJECT, irp: PIRP) -> NTSTATUS {
     // SAFETY: straight from the I/O manager
-    let mut request = unsafe { Request::new(irp) };
-    let (status, information) = serve(&mut request);
-    request.complete(status, information)
+    let request = unsafe { Request::new(irp) };
+    serve(request)
 }
 
-fn serve(request: &mut Request<'_>) -> (NTSTATUS, usize) {
+fn serve(mut request: Request<'_>) -> NTSTATUS {
     let client = ClientId(request.file());
     if matches!(request.major(), Major::Create) && !privilege::may_profile() {
-        return (STATUS_PRIVILEGE_NOT_HELD, 0);
+        return request.complete(STATUS_PRIVILEGE_NOT_HELD, 0);
     }
     let mut engine = ENGINE.lock();
     let Some(engine) = engine.as_mut() else {
-        return (STATUS_DELETE_PENDING, 0);
+        return request.complete(STATUS_DELETE_PENDING, 0);
     };
-    match request.major() {
+    let (status, information) = match request.major() {
         Major::Create => (engine.open(client, current_process()).cast_signed(), 0),
         Major::Release => {
             engine.close(client);
+            waiting::cancel(Some(client));
             (STATUS_SUCCESS, 0)
         }
         Major::DeviceControl => {
-            let (code, buffer, input, output) = request.control();
+            let code = request.code();
+            if protocol::find(code).is_some_and(|spec| spec.method == Method::OutDirect) {
+                return waiting::begin(engine, request);
+            }
+            let (buffer, input, output) = request.buffered();
             let done = engine.serve(engine::Request { client, code, buffer, input, output });
+            if code == Code::Stop as u32 {
+                crate::wake(); // who waits for samples of what was stopped
+            }
             (done.status.cast_signed(), done.information)
         }
         Major::Other => (STATUS_INVALID_DEVICE_REQUEST, 0),
-    }
+    };
+    request.complete(status, information)
 }

@@ -1,10 +1,12 @@
 //! The kernel as the machine that the engine runs on.
 
 use core::cell::{Cell, OnceCell};
+use core::num::NonZeroU64;
 
-use engine::Machine;
+use engine::{Machine, Sampler};
 
 use crate::cpu::Processor;
+use crate::interrupt::Sampling;
 use crate::nt::timers::{FineClock, Timers};
 use crate::nt::{clock, processors, timers};
 
@@ -15,6 +17,14 @@ pub struct Kernel {
     timers: OnceCell<Timers>,
     /// While the timers run.
     clock: Cell<Option<FineClock>>,
+    /// While something is sampled.
+    sampling: Cell<Option<Sampling>>,
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        self.end_sampling();
+    }
 }
 
 impl Machine for Kernel {
@@ -47,7 +57,7 @@ impl Machine for Kernel {
 
     fn start_timers(&self, interval: u32) -> bool {
         if self.timers.get().is_none() {
-            let Some(timers) = Timers::new(processors::active()) else { return false };
+            let Some(timers) = Timers::new(processors::active(), || ()) else { return false };
             // It was empty: the engine's lock keeps others out.
             let _ = self.timers.set(timers);
         }
@@ -68,5 +78,24 @@ impl Machine for Kernel {
 
     fn ticks(&self, processor: u32) -> u64 {
         self.timers.get().map_or(0, |timers| timers.ticks(processor))
+    }
+    fn clock_frequency(&self) -> u64 {
+        clock::frequency()
+    }
+
+    fn clock(&self) -> u64 {
+        clock::ticks()
+    }
+
+    fn begin_sampling(&self, sampler: &Sampler) -> Result<NonZeroU64, u32> {
+        let (sampling, handler) = Sampling::begin(sampler).map_err(i32::cast_unsigned)?;
+        self.sampling.set(Some(sampling));
+        Ok(handler)
+    }
+
+    fn end_sampling(&self) {
+        if let Some(sampling) = self.sampling.take() {
+            sampling.end(true);
+        }
     }
 }

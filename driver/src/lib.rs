@@ -11,8 +11,12 @@ extern crate wdk_panic;
 
 mod cpu;
 mod device;
+mod interrupt;
 mod kernel;
 mod nt;
+mod waiting;
+
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use wdk_alloc::WdkAllocator;
 use wdk_sys::{
@@ -22,11 +26,18 @@ use wdk_sys::{
 use device::{Device, ENGINE};
 use engine::Engine;
 use kernel::Kernel;
-use nt::follower::Follower;
+use nt::clock;
+use nt::system_thread::SystemThread;
 
-/// Follows the counters before they can wrap unseen: one of 40 bits takes minutes for that, even at ten events a
-/// nanosecond.
-static FOLLOWER: Follower = Follower::new(follow, 10 * 10_000_000);
+/// Serves the requests that wait, and follows the counters.
+static ATTENDANT: SystemThread = SystemThread::new(attend);
+
+/// Units of 100 ns after which counters have to be followed, so that none can wrap unseen: one of 40 bits takes minutes
+/// for that, even at ten events a nanosecond.
+const FOLLOW: u64 = 10 * 10_000_000;
+
+/// When they were last followed.
+static FOLLOWED: AtomicU64 = AtomicU64::new(0);
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
@@ -55,35 +66,48 @@ const fn decimal(text: &str) -> u16 {
 #[unsafe(export_name = "DriverEntry")]
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUNICODE_STRING) -> NTSTATUS {
     ENGINE.initialize();
+    interrupt::initialize();
     match Engine::new(Kernel::default(), VERSION) {
         Ok(engine) => *ENGINE.lock() = Some(engine),
         Err(_) => return STATUS_INSUFFICIENT_RESOURCES,
     }
-    match FOLLOWER.start().and_then(|()| Device::create(driver)) {
+    match ATTENDANT.start().and_then(|()| Device::create(driver)) {
         Ok(()) => {
             driver.DriverUnload = Some(unload);
             STATUS_SUCCESS
         }
         Err(status) => {
-            FOLLOWER.stop();
+            ATTENDANT.stop();
             *ENGINE.lock() = None;
             status
         }
     }
 }
 
-/// PASSIVE_LEVEL.
-fn follow() {
-    if let Some(engine) = ENGINE.lock().as_mut() {
+/// PASSIVE_LEVEL. Answers the units of 100 ns until it has to be called again.
+fn attend() -> u64 {
+    let mut engine = ENGINE.lock();
+    let Some(engine) = engine.as_mut() else { return FOLLOW };
+    let now = clock::now();
+    if now.saturating_sub(FOLLOWED.load(Ordering::Relaxed)) >= FOLLOW {
         engine.follow();
+        FOLLOWED.store(now, Ordering::Relaxed);
     }
+    let deadline = waiting::go_on(engine);
+    deadline.map_or(FOLLOW, |deadline| deadline.saturating_sub(clock::now()).min(FOLLOW))
+}
+
+/// Somebody may have waited for what happened. DISPATCH_LEVEL at most, while the device is there.
+fn wake() {
+    ATTENDANT.wake();
 }
 
 /// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then the thread ends, then
 /// every session stops, then the memory goes.
 extern "C" fn unload(driver: PDRIVER_OBJECT) {
     Device::delete(driver);
-    FOLLOWER.stop();
+    waiting::cancel(None);
+    ATTENDANT.stop();
     // Taken out of the lock: what the engine still has of the kernel can be given back at PASSIVE_LEVEL only.
     let engine = ENGINE.lock().take();
     if let Some(mut engine) = engine {

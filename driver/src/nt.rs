@@ -4,11 +4,16 @@
 
 pub mod clock;
 pub mod device_object;
+pub mod dpc;
 pub mod fast_mutex;
-pub mod follower;
+pub mod hal;
 pub mod irp;
+pub mod pending;
 pub mod privilege;
 pub mod processors;
 pub mod security;
+pub mod system_process;
+pub mod system_thread;
 pub mod text;
 pub mod timers;
+pub mod trap_frame;

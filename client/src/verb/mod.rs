@@ -101,7 +101,7 @@ fn events(names: &[EventName], sources: &Sources) -> Result<Vec<EventRequest>, E
     let mut events: Vec<EventRequest> = Vec::new();
     for name in names {
         let source = sources.find(&name.source)?.id;
-        let event = EventRequest { source, modes: name.modes, reserved: 0 };
+        let event = EventRequest { source, modes: name.modes, interval: 0, frequency: 0 };
         if !events.contains(&event) {
             events.push(event);
         }

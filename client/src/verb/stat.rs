@@ -87,8 +87,10 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     let free = info.counters.saturating_sub(info.counters_in_use).max(1) as usize;
     let with_role = |role| sources.iter().find(|source| source.supported && metric::role(&source.name) == Some(role));
     let found = DEFAULT_ROLES.into_iter().filter_map(with_role);
-    let events: Vec<EventRequest> =
-        found.take(free).map(|source| EventRequest { source: source.id, modes: modes::BOTH, reserved: 0 }).collect();
+    let events: Vec<EventRequest> = found
+        .take(free)
+        .map(|source| EventRequest { source: source.id, modes: modes::BOTH, interval: 0, frequency: 0 })
+        .collect();
     if events.is_empty() { Err(Error::NoDefaultEvents) } else { Ok(events) }
 }
 

@@ -138,7 +138,7 @@ mod versions {
         let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("version 1 of the protocol and the driver version 9"), "{report}");
+        assert!(report.contains("version 2 of the protocol and the driver version 9"), "{report}");
 
         let refuse = Some((Code::Hello, Cause::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -240,7 +240,7 @@ mod asking {
              Processor       Some CPU\n\
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
-             Driver          1.2.3, protocol 1\n"
+             Driver          1.2.3, protocol 2\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -249,7 +249,7 @@ mod asking {
                 "reason_number": 1, "windows10_interface": "Emon", "counters": 3, "counter_width": 40,
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
-                "stepping": 10, "pmu_version": 2, "driver_version": "1.2.3", "driver_protocol": 1
+                "stepping": 10, "pmu_version": 2, "driver_version": "1.2.3", "driver_protocol": 2
             })
         );
     }
@@ -271,7 +271,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  1\n\
+             Protocol  2\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -339,8 +339,9 @@ mod counting {
         );
         let [input] = &system.driver.inputs(Code::Start)[..] else { panic!() };
         let words: Vec<u64> = input.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
-        assert_eq!((words[0], words[1], words[2..33].iter().sum::<u64>()), (1, 0b1101, 0), "detached, on 0, 2 and 3");
-        assert_eq!(words[33..], [2 | 3 << 32, 0, 6 | 1 << 32, 0]);
+        assert_eq!((words[0], words[1], words[2]), (1, 0, 0b1101), "detached, on 0, 2 and 3");
+        assert_eq!(words[3..34].iter().sum::<u64>(), 0);
+        assert_eq!(words[34..], [2 | 3 << 32, 0, 6 | 1 << 32, 0]);
         assert_eq!(
             run(&system, "start 2 --json").json(),
             json!({"session": 7, "events": [{"id": 2, "name": "TotalIssues", "modes": "uk"}]})
@@ -480,7 +481,7 @@ mod stat_ {
         let system = two_processors();
         assert_eq!(stat(&system, "").outcome.unwrap(), 3);
         let [start] = &system.driver.inputs(Code::Start)[..] else { panic!() };
-        let sources: Vec<u8> = start[264..].chunks(16).map(|event| event[0]).collect();
+        let sources: Vec<u8> = start[272..].chunks(16).map(|event| event[0]).collect();
         assert_eq!(sources, [0x13, 2], "cycles and instructions: one of three counters is in use");
 
         let none = vec![record(0, "Time", 4), record(2, "TotalIssues", 1)];

@@ -3,28 +3,34 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `machine` | what the engine needs of the system it runs on |
+//! | [`sampler`](Sampler) | what runs in the interrupt: from an overflow to a sample in a ring |
+//! | `rings` | the other ends of the rings: from there to the client |
 //! | `session` | events on processors, from their start to their final counts |
 //! | `plan` | what can be refused about a session, before a register is touched |
 //! | `sessions` | starting, reading and stopping, on every processor at once |
 //! | `clients` | who has the device open |
 //! | `requests` | one function for each request of [`protocol`] |
 //! | `reply` | answers: header and records |
+//! | `boxed` | memory that can be refused |
 //!
 //! An [`Engine`] belongs to one lock: its functions take it exclusively, at an IRQL at which memory can be had
-//! (DISPATCH_LEVEL at most) and all processors can be called (below IPI_LEVEL). Only what it hands to
-//! [`Machine::on_each_processor`] runs elsewhere. Nothing panics, and memory that can not be had is refused.
+//! (DISPATCH_LEVEL at most) and all processors can be called (below IPI_LEVEL). What runs elsewhere is what it hands to
+//! [`Machine::on_each_processor`], and its [`Sampler`], which [`Machine::begin_sampling`] lends to the interrupt. Nothing panics, and memory that can not be had is refused.
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod boxed;
 mod clients;
 mod identity;
 mod machine;
 mod plan;
 mod reply;
 mod requests;
+mod rings;
+mod sampler;
 mod session;
 mod sessions;
 
@@ -33,8 +39,10 @@ use protocol::status::STATUS_SUCCESS;
 
 pub use clients::ClientId;
 pub use machine::Machine;
-pub use requests::{Completion, Request};
+pub use requests::{Completion, Request, Samples};
+pub use sampler::{Interrupted, MOST_SAMPLERS, Sampler, TICKS_PER_SECOND};
 
+use boxed::Boxed;
 use clients::Clients;
 use identity::Identity;
 use machine::Ground;
@@ -46,9 +54,11 @@ pub type Version = [u16; 4];
 /// Everything that stands between a request and the processors.
 #[derive(Debug)]
 pub struct Engine<M: Machine> {
+    /// First, so that it is dropped first: it may still have lent the sampler.
     machine: M,
     version: Version,
-    hal: Hal,
+    /// In memory of its own, so that it stays where it is when the engine moves.
+    sampler: Boxed<Sampler>,
     identity: Identity,
     clients: Clients,
     sessions: Sessions,
@@ -60,9 +70,18 @@ impl<M: Machine> Engine<M> {
     /// # Errors
     /// [`HalError::NoMemory`].
     pub fn new(machine: M, version: Version) -> Result<Self, HalError> {
-        let (hal, identity) = machine
-            .on_boot_processor(|cpu| Hal::new(cpu, machine.maximum_processors()).map(|hal| (hal, Identity::of(cpu))))?;
-        Ok(Self { machine, version, hal, identity, clients: Clients::default(), sessions: Sessions::default() })
+        let processors = machine.maximum_processors();
+        let (hal, identity) =
+            machine.on_boot_processor(|cpu| Hal::new(cpu, processors).map(|hal| (hal, Identity::of(cpu))))?;
+        let sampler = Sampler::new(hal, processors, machine.clock_frequency()).and_then(Boxed::new);
+        let sampler = sampler.ok_or(HalError::NoMemory)?;
+        Ok(Self { machine, version, sampler, identity, clients: Clients::default(), sessions: Sessions::default() })
+    }
+
+    /// What serves the interrupts, for who delivers them.
+    #[must_use]
+    pub fn sampler(&self) -> &Sampler {
+        &self.sampler
     }
 
     /// A client opened the device. Answers an NTSTATUS.
@@ -72,18 +91,18 @@ impl<M: Machine> Engine<M> {
 
     /// A client's handle is gone: its sessions stop, its counters are free. Again changes nothing.
     pub fn close(&mut self, client: ClientId) {
-        self.sessions.stop_all_of(client, Ground { machine: &self.machine, hal: &self.hal });
+        self.sessions.stop_all_of(client, Ground::new(&self.machine, &self.sampler));
         self.clients.close(client);
     }
 
     /// Brings all counts up to date, so that no counter wraps unseen. Has to be called more often than a counter can
     /// wrap.
     pub fn follow(&mut self) {
-        self.sessions.follow(Ground { machine: &self.machine, hal: &self.hal });
+        self.sessions.follow(Ground::new(&self.machine, &self.sampler));
     }
 
     /// Stops every session, detached ones as well, before the driver goes.
     pub fn shut_down(&mut self) {
-        self.sessions.stop_every(Ground { machine: &self.machine, hal: &self.hal });
+        self.sessions.stop_every(Ground::new(&self.machine, &self.sampler));
     }
 }

@@ -1,6 +1,10 @@
 //! The system on which the engine runs: the kernel in the driver, a model in tests.
 
+use core::num::NonZeroU64;
+
 use profile::{Cpu, Hal};
+
+use crate::sampler::Sampler;
 
 /// Processors, and how to reach them.
 pub trait Machine {
@@ -35,15 +39,44 @@ pub trait Machine {
 
     /// How often the timer of a processor has expired since the driver was loaded.
     fn ticks(&self, processor: u32) -> u64;
+
+    /// Units in a second of the clock by which samples are timed.
+    fn clock_frequency(&self) -> u64;
+
+    /// That clock.
+    fn clock(&self) -> u64;
+
+    /// From now on performance monitor interrupts go to [`Sampler::interrupt`], and every processor calls
+    /// [`Sampler::tick`], [`TICKS_PER_SECOND`](crate::TICKS_PER_SECOND) times. Answers the address that the HAL was
+    /// given.
+    ///
+    /// The sampler stays where it is until [`end_sampling`](Self::end_sampling) has come back or the machine is
+    /// dropped, whichever is first.
+    ///
+    /// # Errors
+    /// The NTSTATUS of what refused; then nothing is registered.
+    fn begin_sampling(&self, sampler: &Sampler) -> Result<NonZeroU64, u32>;
+
+    /// The HAL has its interrupt back; when this returns, no processor is in the sampler or will come into it.
+    fn end_sampling(&self);
 }
 
-/// The machine and the HAL over it, for what needs both.
+/// The machine, and what runs on its processors, for what needs both.
 #[derive(Debug)]
 pub struct Ground<'a, M> {
     /// The machine.
     pub machine: &'a M,
-    /// Its counters.
+    /// Who gets the samples.
+    pub sampler: &'a Sampler,
+    /// The counters: those of the sampler.
     pub hal: &'a Hal,
+}
+
+impl<'a, M> Ground<'a, M> {
+    /// Of these two.
+    pub const fn new(machine: &'a M, sampler: &'a Sampler) -> Self {
+        Self { machine, sampler, hal: sampler.hal() }
+    }
 }
 
 impl<M> Clone for Ground<'_, M> {

@@ -1,17 +1,22 @@
 //! Planning: everything that can be refused about a session, before a register is touched.
 
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
 
+use profile::interval::IntervalRange;
 use profile::state::CounterState;
 use profile::{Hal, ProfileInterface, Source};
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED};
-use protocol::{Cause, EventRequest, ProcessorSet, flags, modes};
+use protocol::{
+    ALL_SOURCES, Cause, EventRequest, MOST_BUDGET, MOST_FREQUENCY, ProcessorSet, RING, StartHeader, USUAL_BUDGET,
+    flags, modes,
+};
 
 use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
 use crate::reply::{Refusal, Reply};
-use crate::session::{Event, Place, Session};
+use crate::rings::Rings;
+use crate::sampler::{MOST_SAMPLERS, Subscriber};
+use crate::session::{Count, Event, Place, Session};
 
 /// The tags that a counter's state has room for, and so the sessions at a time.
 pub const MOST_SESSIONS: u16 = 0xFFF;
@@ -26,12 +31,11 @@ pub struct Applicant {
     pub client: ClientId,
     /// Its process.
     pub process: u32,
-    /// [`flags`].
-    pub flags: u32,
 }
 
-/// How an event is to be served: by a counter in this state, or by the timer.
-type Wanted = Option<CounterState>;
+/// How an event is to be served: by a counter in this state, with an interval that is moved towards this frequency (0
+/// stays), or by the timer.
+type Wanted = Option<(CounterState, u32)>;
 
 /// What a session is planned among.
 #[derive(Debug)]
@@ -49,15 +53,14 @@ impl<M: Machine> Planner<'_, M> {
         &self,
         number: u64,
         applicant: Applicant,
-        wanted: &ProcessorSet,
+        header: &StartHeader,
         events: &[EventRequest],
         reply: &mut Reply<'_>,
     ) -> Result<Session, Refusal> {
-        let Ground { machine, hal } = self.ground;
-        if applicant.flags & !flags::ALL != 0 {
-            return Err(invalid(Cause::BadFlags, u64::from(applicant.flags)));
-        }
-        let detached = applicant.flags & flags::DETACHED != 0;
+        let Ground { machine, hal, .. } = self.ground;
+        let sampled = events.iter().any(|event| event.interval != 0);
+        check(header, sampled)?;
+        let detached = header.flags & flags::DETACHED != 0;
         let mut wanteds = with_room(events.len())?;
         for event in events {
             let wanted = how_to_serve(event, hal)?;
@@ -69,7 +72,9 @@ impl<M: Machine> Planner<'_, M> {
         if wanteds.iter().any(Option::is_some) && !hal.is_promised() {
             return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::CountersNotPromised));
         }
-        let processors = choose(wanted, machine.processors())?;
+        let processors = choose(&header.processors, machine.processors())?;
+        let budget = if header.budget == 0 { USUAL_BUDGET } else { header.budget };
+        let rings = sampled.then(|| Rings::new(self.free_place()?, budget, processors.len())).transpose()?;
         let mut session = Session {
             number,
             tag: self.free_tag()?,
@@ -79,28 +84,34 @@ impl<M: Machine> Planner<'_, M> {
             events: with_room(events.len())?,
             places: with_room(events.len() * processors.len())?,
             counts: with_room(events.len() * processors.len())?,
+            rings,
             processors,
         };
         session.events.extend(events.iter().map(|event| Event {
             source: event.source,
             modes: event.modes,
+            sampled: event.interval != 0,
             running: true,
         }));
         let cells = events.len() * session.processors.len();
-        session.counts.extend((0..cells).map(|_| AtomicU64::new(0)));
-        self.reserve(&mut session, &wanteds, reply)?;
+        session.counts.extend((0..cells).map(|_| Count::default()));
+        let reserved = self.reserve(&mut session, &wanteds, reply).and_then(|()| add_rings(&mut session, header.ring));
+        if let Err(refusal) = reserved {
+            session.give_back(hal);
+            return Err(refusal);
+        }
         Ok(session)
     }
 
     /// A counter or the timer for each event on each processor of the session, or none at all.
     fn reserve(&self, session: &mut Session, wanteds: &[Wanted], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        let Ground { machine, hal } = self.ground;
+        let Ground { machine, hal, .. } = self.ground;
         let Session { tag, processors, events, places, .. } = session;
         for processor in processors.iter() {
             for (wanted, event) in wanteds.iter().zip(events.iter()) {
                 let place = match wanted {
                     None => Some(Place::Timer(machine.ticks(*processor))),
-                    Some(state) => hal.reserve(*processor, state.with_owner(*tag)).map(Place::Counter),
+                    Some((state, frequency)) => self.counter(*processor, state.with_owner(*tag), *frequency),
                 };
                 if let Some(place) = place {
                     places.push(place);
@@ -113,11 +124,35 @@ impl<M: Machine> Planner<'_, M> {
                     .source(event.source)
                     .processor(*processor)
                     .detail(u64::from(hal.interface().counters()), needed);
-                session.give_back(hal);
                 return Err(refusal);
             }
         }
         Ok(())
+    }
+
+    /// A counter that another session samples in just this way, or a free one.
+    fn counter(&self, processor: u32, state: CounterState, frequency: u32) -> Option<Place> {
+        let Ground { sampler, hal, .. } = self.ground;
+        if state.interrupt() && frequency == 0 {
+            let way = |state: CounterState| state.with_owner(0).with_active(false);
+            let same =
+                |other: CounterState| !other.is_free() && other.owner() != state.owner() && way(other) == way(state);
+            let mut found = hal.row(processor).counters(same).iter();
+            if let Some(counter) = found.find(|counter| !sampler.is_moved(processor, *counter)) {
+                return Some(Place::Counter(counter));
+            }
+        }
+        let counter = hal.reserve(processor, state)?;
+        sampler.set_frequency(processor, counter, frequency);
+        Some(Place::Counter(counter))
+    }
+
+    /// A place at the desks that no session has.
+    fn free_place(&self) -> Result<Subscriber, Refusal> {
+        let taken = |place: &Subscriber| self.others.iter().any(|session| session.subscriber() == Some(*place));
+        (0..MOST_SAMPLERS).map(Subscriber).find(|place| !taken(place)).ok_or(
+            Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::TooManySessions).detail(u64::from(MOST_SAMPLERS), 0),
+        )
     }
 
     fn detached_with(&self, wanted: &EventRequest) -> Option<&Session> {
@@ -138,6 +173,7 @@ impl<M: Machine> Planner<'_, M> {
 fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Wanted, Refusal> {
     let bad_modes = invalid(Cause::BadModes, u64::from(event.modes)).source(event.source);
     hal.startable(Source(event.source))?;
+    check_sampling(event)?;
     if event.modes & modes::BOTH == 0 || event.modes & !modes::BOTH != 0 {
         return Err(bad_modes);
     }
@@ -145,8 +181,59 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Wanted, Refusal> {
         // A timer goes on in both modes.
         return if event.modes == modes::BOTH { Ok(None) } else { Err(bad_modes) };
     }
-    let state = hal.state_for(Source(event.source), false)?;
-    Ok(Some(state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0)))
+    let state = hal.state_for(Source(event.source), event.interval != 0)?.with_interval(event.interval);
+    let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
+    Ok(Some((state, event.frequency)))
+}
+
+/// Whether an event's interval and frequency can be.
+fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
+    let range = IntervalRange::of(Source(event.source));
+    let bad = |cause, from, to| Err(invalid(cause, from).detail(from, to).source(event.source));
+    match (event.interval, event.frequency) {
+        (0, 0) => Ok(()),
+        (0, _) => bad(Cause::BadFrequency, 0, 0),
+        _ if Source(event.source) == Source::TIME => {
+            Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::NotSampled).source(event.source))
+        }
+        (interval, _) if range.clamp(interval) != interval => {
+            bad(Cause::BadInterval, range.minimum.into(), range.maximum.into())
+        }
+        (_, frequency) if frequency > MOST_FREQUENCY => bad(Cause::BadFrequency, MOST_FREQUENCY.into(), 0),
+        _ => Ok(()),
+    }
+}
+
+/// Whether what is said of the session as a whole goes with what it does.
+fn check(header: &StartHeader, sampled: bool) -> Result<(), Refusal> {
+    let StartHeader { flags, ring, budget, .. } = *header;
+    let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
+    if flags & !flags::ALL != 0 || (sampled && flags & flags::DETACHED != 0) {
+        Err(invalid(Cause::BadFlags, u64::from(flags)))
+    } else if sampled && !(ring.is_power_of_two() && RING.contains(&ring)) {
+        Err(invalid(Cause::BadRing, least).detail(least, most))
+    } else if !sampled && ring != 0 {
+        Err(invalid(Cause::BadRing, 0))
+    } else if budget > if sampled { MOST_BUDGET } else { 0 } {
+        Err(invalid(Cause::BadFrequency, if sampled { MOST_BUDGET.into() } else { 0 }))
+    } else {
+        Ok(())
+    }
+}
+
+/// A ring for each processor of a session that samples.
+fn add_rings(session: &mut Session, records: u32) -> Result<(), Refusal> {
+    let Some(mut rings) = session.rings.take() else { return Ok(()) };
+    for processor in &session.processors {
+        let mut sampled = with_room(session.events.len())?;
+        sampled.extend(session.running(*processor, ALL_SOURCES).filter_map(|(event, place, _)| match place {
+            Place::Counter(counter) if event.sampled => Some((counter, event.source)),
+            _ => None,
+        }));
+        rings.add(*processor, records, sampled.into_iter())?;
+    }
+    session.rings = Some(rings);
+    Ok(())
 }
 
 /// A value of the request is out of its range.
@@ -154,7 +241,7 @@ pub const fn invalid(cause: Cause, detail: u64) -> Refusal {
     Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 
-fn with_room<T>(length: usize) -> Result<Vec<T>, Refusal> {
+pub fn with_room<T>(length: usize) -> Result<Vec<T>, Refusal> {
     let mut items = Vec::new();
     items.try_reserve_exact(length).map_err(|_| NO_MEMORY)?;
     Ok(items)

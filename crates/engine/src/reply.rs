@@ -1,6 +1,6 @@
 //! Answers: a header, then as many whole records as the client's buffer has room for.
 
-use profile::{HalError, Support};
+use profile::HalError;
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
 use protocol::{Cause, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
@@ -43,30 +43,17 @@ impl From<HalError> for Refusal {
     fn from(error: HalError) -> Self {
         match error {
             HalError::UnknownSource(source) => Self::new(STATUS_NOT_FOUND, Cause::UnknownSource).source(source.0),
-            HalError::Unsupported(source, support) => Self::new(STATUS_NOT_SUPPORTED, Cause::UnsupportedSource)
-                .source(source.0)
-                .detail(u64::from(support_number(support)), 0),
+            HalError::Unsupported(source, support) => {
+                Self::new(STATUS_NOT_SUPPORTED, Cause::UnsupportedSource).source(source.0).detail(support as u64, 0)
+            }
             HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory),
             // The engine asks for none of what these refuse.
             HalError::NoCounter(_)
-            | HalError::NoInterruptHandler
             | HalError::HandlerTaken
             | HalError::InvalidClass(_)
             | HalError::LengthMismatch { .. } => Self::new(STATUS_NOT_SUPPORTED, Cause::None),
         }
     }
-}
-
-/// The number by which the client knows an answer.
-pub const fn support_number(support: Support) -> u32 {
-    use protocol::Support as Number;
-    (match support {
-        Support::Supported => Number::Supported,
-        Support::NotInInterface => Number::NotInInterface,
-        Support::EventNotEnumerated => Number::EventNotEnumerated,
-        Support::EventNotAvailable => Number::EventNotAvailable,
-        Support::NoMemory => Number::NoMemory,
-    }) as u32
 }
 
 /// An answer in the making: records first, the header last.
@@ -83,6 +70,24 @@ impl<'a> Reply<'a> {
     /// Over the output buffer, which has room for a header.
     pub fn over(output: &'a mut [u8]) -> Self {
         Self { output, used: size_of::<ReplyHeader>(), count: 0, total: 0, detail: [0; 2] }
+    }
+
+    /// How many more records there is room for.
+    pub fn room<T>(&self) -> usize {
+        self.output.len().saturating_sub(self.used) / size_of::<T>().max(1)
+    }
+
+    /// Records for which there is room.
+    pub fn push_all(&mut self, records: &[impl IntoBytes + Immutable]) {
+        let bytes = records.as_bytes();
+        let end = self.used + bytes.len();
+        if let Some(room) = self.output.get_mut(self.used..end) {
+            room.copy_from_slice(bytes);
+            self.used = end;
+            let count = u32::try_from(records.len()).unwrap_or(u32::MAX);
+            self.count += count;
+            self.total += count;
+        }
     }
 
     /// One record more; it is counted even where there is no room for it.

@@ -10,8 +10,8 @@ use protocol::status::{
     STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
 };
 use protocol::{
-    Cause, Code, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, NAME_LENGTH, PROTOCOL_VERSION,
-    ReplyHeader, RequestSpec, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    Cause, Code, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH, PROTOCOL_VERSION,
+    ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros};
 
@@ -19,7 +19,7 @@ use crate::Engine;
 use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
 use crate::plan::{Applicant, invalid};
-use crate::reply::{Refusal, Reply, support_number, write};
+use crate::reply::{Refusal, Reply, write};
 
 /// A request as the I/O manager hands it over, METHOD_BUFFERED: one buffer for input and output.
 #[derive(Debug)]
@@ -34,6 +34,19 @@ pub struct Request<'a> {
     pub input: usize,
     /// Bytes of output.
     pub output: usize,
+}
+
+/// A request for samples, METHOD_OUT_DIRECT: the output is the client's own memory.
+#[derive(Debug)]
+pub struct Samples<'a> {
+    /// The handle it came through.
+    pub client: ClientId,
+    /// The system buffer.
+    pub input: &'a [u8],
+    /// The client's pages.
+    pub output: &'a mut [u8],
+    /// Whether it can be asked again later, when there are more.
+    pub may_wait: bool,
 }
 
 /// What goes into the IRP.
@@ -85,6 +98,8 @@ impl Input {
             Code::Stop => Self::Stop(StopRequest::read_from_bytes(bytes).ok()?),
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
             Code::Holders => Self::Holders,
+            // It comes in another way.
+            Code::Samples => return None,
         })
     }
 }
@@ -96,9 +111,7 @@ impl Input {
             Self::Hello(_) | Self::Info | Self::ListSources | Self::SetInterval(_) | Self::Read(_) | Self::Holders => 0,
             Self::QuerySource(request) => request.reserved.into(),
             Self::Stop(request) => request.reserved.into(),
-            Self::Start(header, events) => {
-                events.iter().fold(header.reserved.into(), |bits, event| bits | event.reserved)
-            }
+            Self::Start(header, _) => header.reserved.into(),
         }
     }
 }
@@ -108,23 +121,11 @@ impl<M: Machine> Engine<M> {
     /// is answered in the buffer, refusals with their cause.
     pub fn serve(&mut self, request: Request<'_>) -> Completion {
         let Request { client, code, buffer, input, output } = request;
-        let Some(spec) = protocol::find(code) else {
-            return Completion::failed(STATUS_INVALID_DEVICE_REQUEST);
+        let spec = match self.admit(client, code, input, output) {
+            Ok(spec) if spec.method == Method::Buffered => spec,
+            Ok(_) => return Completion::failed(STATUS_INVALID_DEVICE_REQUEST),
+            Err(status) => return Completion::failed(status),
         };
-        match self.clients.get_mut(client) {
-            // Only a handle whose open was refused can be unknown: a kernel need not keep such a one from coming here.
-            None => return Completion::failed(STATUS_PRIVILEGE_NOT_HELD),
-            Some(client) if !client.greeted && !spec.before_hello => {
-                return Completion::failed(STATUS_INVALID_DEVICE_STATE);
-            }
-            Some(_) => {}
-        }
-        if !spec.input.admits(input) {
-            return Completion::failed(STATUS_INFO_LENGTH_MISMATCH);
-        }
-        if !spec.output.admits(output) {
-            return Completion::failed(STATUS_BUFFER_TOO_SMALL);
-        }
         let Some(input) = buffer.get(..input).and_then(|bytes| Input::read(spec, bytes)) else {
             return Completion::failed(STATUS_INFO_LENGTH_MISMATCH);
         };
@@ -134,15 +135,54 @@ impl<M: Machine> Engine<M> {
         Completion { status: STATUS_SUCCESS, information: self.answer(client, input, output) }
     }
 
+    /// Serves [`Code::Samples`]. `Err` says how many milliseconds it wants to wait, unless more samples come before: it
+    /// has to be asked again then, with nothing in its output yet.
+    ///
+    /// # Errors
+    /// None but that; refusals are answers.
+    pub fn samples(&mut self, request: Samples<'_>) -> Result<Completion, u32> {
+        let Samples { client, input, output, may_wait } = request;
+        if let Err(status) = self.admit(client, Code::Samples as u32, input.len(), output.len()) {
+            return Ok(Completion::failed(status));
+        }
+        let Ok(wanted) = SamplesRequest::read_from_bytes(input) else {
+            return Ok(Completion::failed(STATUS_INFO_LENGTH_MISMATCH));
+        };
+        let reply = &mut Reply::over(output);
+        let may_wait = may_wait && wanted.wait != 0;
+        let outcome = match wanted.reserved {
+            0 => self.sessions.samples(wanted.session, client, may_wait, &self.machine, reply),
+            bits => Err(invalid(Cause::BadFlags, bits.into())),
+        };
+        match outcome {
+            Ok(false) => Err(wanted.wait),
+            Ok(true) => Ok(Completion { status: STATUS_SUCCESS, information: reply.finish(Ok(())) }),
+            Err(refusal) => Ok(Completion { status: STATUS_SUCCESS, information: reply.finish(Err(refusal)) }),
+        }
+    }
+
+    /// What the table says of a request, before anything is looked at.
+    fn admit(&mut self, client: ClientId, code: u32, input: usize, output: usize) -> Result<&'static RequestSpec, u32> {
+        let spec = protocol::find(code).ok_or(STATUS_INVALID_DEVICE_REQUEST)?;
+        match self.clients.get_mut(client) {
+            // Only a handle whose open was refused can be unknown: a kernel need not keep such a one from coming here.
+            None => Err(STATUS_PRIVILEGE_NOT_HELD),
+            Some(client) if !client.greeted && !spec.before_hello => Err(STATUS_INVALID_DEVICE_STATE),
+            Some(_) if !spec.input.admits(input) => Err(STATUS_INFO_LENGTH_MISMATCH),
+            Some(_) if !spec.output.admits(output) => Err(STATUS_BUFFER_TOO_SMALL),
+            Some(_) => Ok(spec),
+        }
+    }
+
     fn answer(&mut self, client: ClientId, input: Input, output: &mut [u8]) -> usize {
         let reply = &mut Reply::over(output);
-        let ground = Ground { machine: &self.machine, hal: &self.hal };
+        let ground = Ground::new(&self.machine, &self.sampler);
         let outcome = match input {
             Input::Hello(hello) => return self.hello(client, hello, output),
             Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
             input if input.reserved() != 0 => Err(invalid(Cause::BadFlags, input.reserved())),
             Input::ListSources => {
-                self.hal.source_list().for_each(|source| reply.push(&self.record(&source, source.interval)));
+                self.sampler.hal().source_list().for_each(|source| reply.push(&self.record(&source, source.interval)));
                 Ok(())
             }
             Input::QuerySource(wanted) => self.query_source(wanted, reply),
@@ -174,10 +214,11 @@ impl<M: Machine> Engine<M> {
     }
 
     fn info(&self) -> InfoReply {
-        let interface = self.hal.interface();
-        let selection = self.hal.selection();
+        let interface = self.sampler.hal().interface();
+        let selection = self.sampler.hal().selection();
         let processors = self.machine.processors();
-        let in_use = |processor| self.hal.row(processor).counters(|state| !state.is_free()).iter().count();
+        let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
+        let in_use = |processor| self.sampler.hal().row(processor).counters(|state| !state.is_free()).iter().count();
         InfoReply {
             header: ReplyHeader::new_zeroed(),
             driver: self.version,
@@ -191,18 +232,25 @@ impl<M: Machine> Engine<M> {
             processors,
             maximum_processors: self.machine.maximum_processors(),
             counters_in_use: number((0..processors).map(in_use).max().unwrap_or_default()),
-            sessions: number(self.sessions.len()),
+            sessions: number(self.sessions.running()),
             signature: self.identity.signature,
             vendor: self.identity.vendor,
             brand: self.identity.brand,
-            state_bytes: self.hal.state_bytes() as u64,
+            state_bytes: self.sampler.hal().state_bytes() as u64,
+            interrupts: interrupts.served,
+            spurious: interrupts.spurious,
+            delivered: account.delivered,
+            lost: account.lost,
+            throttled: account.throttled,
+            discarded: account.discarded,
+            throttles: interrupts.throttles,
         }
     }
 
     fn record(&self, source: &SourceInformation, previous_interval: u32) -> SourceRecord {
         let mut record = SourceRecord {
             source: source.source.source.0,
-            support: support_number(source.support),
+            support: source.support as u32,
             interval: source.interval,
             minimum: source.range.minimum,
             maximum: source.range.maximum,
@@ -221,7 +269,7 @@ impl<M: Machine> Engine<M> {
     }
 
     fn query_source(&self, wanted: SourceRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        let source = self.hal.source_information(Source(wanted.source))?;
+        let source = self.sampler.hal().source_information(Source(wanted.source))?;
         reply.push(&self.record(&source, source.interval));
         Ok(())
     }
@@ -232,12 +280,12 @@ impl<M: Machine> Engine<M> {
         if source == Source::TIME {
             interval = self.machine.timer_interval(IntervalRange::TIMER.clamp(interval));
         }
-        let (previous, interval) = self.hal.set_interval(source, interval)?;
+        let (previous, interval) = self.sampler.hal().set_interval(source, interval)?;
         if source == Source::TIME && self.sessions.processors_running(source.0) > 0 {
             // They run, so that their memory is there.
             self.machine.start_timers(interval);
         }
-        reply.push(&self.record(&self.hal.source_information(source)?, previous));
+        reply.push(&self.record(&self.sampler.hal().source_information(source)?, previous));
         Ok(())
     }
 
@@ -249,10 +297,10 @@ impl<M: Machine> Engine<M> {
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         let process = self.clients.get_mut(client).map_or(0, |client| client.process);
-        let applicant = Applicant { client, process, flags: header.flags };
-        let ground = Ground { machine: &self.machine, hal: &self.hal };
-        let number = self.sessions.start(applicant, &header.processors, events, ground, reply)?;
-        reply.set_detail(number, 0);
+        let applicant = Applicant { client, process };
+        let ground = Ground::new(&self.machine, &self.sampler);
+        let number = self.sessions.start(applicant, header, events, ground, reply)?;
+        reply.set_detail(number, self.sampler.clock());
         Ok(())
     }
 }

@@ -6,12 +6,14 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use profile::state::CounterSet;
-use profile::{Hal, Source};
+use profile::{Cpu, Hal, Source};
 use protocol::{ALL_SOURCES, CountRecord, DETACHED, Holder, TIMER, flags};
 
 use crate::clients::ClientId;
 use crate::machine::Machine;
 use crate::reply::Reply;
+use crate::rings::Rings;
+use crate::sampler::{Sampler, Subscriber};
 
 /// An event of a session, on all its processors.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +22,8 @@ pub struct Event {
     pub source: u32,
     /// [`modes`](protocol::modes).
     pub modes: u32,
+    /// It is sampled.
+    pub sampled: bool,
     /// Until it is stopped.
     pub running: bool,
 }
@@ -44,7 +48,34 @@ pub struct Session {
     /// For each processor and event, what serves it; in the order of `processors`, then of `events`.
     pub places: Vec<Place>,
     /// In the same order, what was counted when it was last read.
-    pub counts: Vec<AtomicU64>,
+    pub counts: Vec<Count>,
+    /// Where the samples are, if some event is sampled.
+    pub rings: Option<Rings>,
+}
+
+/// What an event counted on a processor.
+#[derive(Debug, Default)]
+pub struct Count {
+    /// At the last reading.
+    value: AtomicU64,
+    /// What the counter had counted for another session before this one began to share it.
+    before: AtomicU64,
+}
+
+impl Count {
+    /// Begins with what the counter has counted so far.
+    fn begin(&self, so_far: u64) {
+        self.before.store(so_far, Ordering::Relaxed);
+    }
+
+    /// Of a counter that has counted so much.
+    pub fn update(&self, so_far: u64) {
+        self.value.store(so_far.wrapping_sub(self.before.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    fn load(&self) -> u64 {
+        self.value.load(Ordering::Relaxed)
+    }
 }
 
 /// What serves an event on a processor.
@@ -58,7 +89,7 @@ pub enum Place {
 
 impl Session {
     /// The session's events on a processor, each with what serves it and the cell of its count.
-    fn on(&self, processor: u32) -> impl Iterator<Item = (&Event, Place, &AtomicU64)> {
+    fn on(&self, processor: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
         let width = self.events.len();
         let range = self.processors.binary_search(&processor).ok().map(|index| index * width..(index + 1) * width);
         let places = range.clone().and_then(|range| self.places.get(range)).unwrap_or_default();
@@ -67,12 +98,12 @@ impl Session {
     }
 
     /// Its running events of a source ([`ALL_SOURCES`] for all), on one processor.
-    pub fn running(&self, processor: u32, source: u32) -> impl Iterator<Item = (&Event, Place, &AtomicU64)> {
+    pub fn running(&self, processor: u32, source: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
         self.on(processor).filter(move |(event, ..)| event.is_running(source))
     }
 
     /// The counters of [`running`](Self::running), each with the cell of its count.
-    pub fn counting(&self, processor: u32, source: u32) -> impl Iterator<Item = (u8, &AtomicU64)> {
+    pub fn counting(&self, processor: u32, source: u32) -> impl Iterator<Item = (u8, &Count)> {
         self.running(processor, source).filter_map(|(_, place, count)| match place {
             Place::Counter(counter) => Some((counter, count)),
             Place::Timer(_) => None,
@@ -94,7 +125,7 @@ impl Session {
         for processor in &self.processors {
             for (_, place, count) in self.running(*processor, source) {
                 if let Place::Timer(start) = place {
-                    count.store(machine.ticks(*processor).wrapping_sub(start), Ordering::Relaxed);
+                    count.update(machine.ticks(*processor).wrapping_sub(start));
                 }
             }
         }
@@ -104,6 +135,10 @@ impl Session {
     pub fn tell_counts(&self, now: u64, source: u32, reply: &mut Reply<'_>) {
         for processor in &self.processors {
             for (event, place, count) in self.running(*processor, source) {
+                let [samples, lost, throttled] = match (&self.rings, place) {
+                    (Some(rings), Place::Counter(counter)) if event.sampled => rings.tally(*processor, counter),
+                    _ => [0; 3],
+                };
                 reply.push(&CountRecord {
                     session: self.number,
                     source: event.source,
@@ -113,9 +148,11 @@ impl Session {
                         Place::Counter(counter) => u32::from(counter),
                         Place::Timer(_) => TIMER,
                     },
-                    count: count.load(Ordering::Relaxed),
+                    count: count.load(),
                     enabled: now.saturating_sub(self.started),
-                    reserved: 0,
+                    samples,
+                    lost,
+                    throttled,
                 });
             }
         }
@@ -147,6 +184,73 @@ impl Session {
     /// Whether an event of a source ([`ALL_SOURCES`] for any) runs.
     pub fn has(&self, source: u32) -> bool {
         self.events.iter().any(|event| event.is_running(source))
+    }
+
+    /// Its place at the desks, while something of it is sampled.
+    pub fn subscriber(&self) -> Option<Subscriber> {
+        self.rings.as_ref().filter(|_| self.has(ALL_SOURCES)).map(|rings| rings.subscriber)
+    }
+
+    /// Begins on the current processor, which is `processor`. PROFILE_LEVEL.
+    pub fn begin(&self, cpu: &impl Cpu, processor: u32, sampler: &Sampler) {
+        let hal = sampler.hal();
+        let counters = self.counters(processor, ALL_SOURCES);
+        let is_own = |counter: &u8| hal.row(processor).get(*counter).owner() == self.tag;
+        let own: CounterSet = counters.iter().filter(is_own).collect();
+        for (counter, count) in self.counting(processor, ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
+            count.begin(hal.count(cpu, processor, counter));
+        }
+        if let Some(rings) = &self.rings
+            && let Some(outlet) = rings.take_outlet(processor)
+        {
+            sampler.subscribe(processor, rings.subscriber, outlet, rings.counters(processor));
+        }
+        sampler.start(cpu, processor, own);
+    }
+
+    /// Stops a source ([`ALL_SOURCES`] for all) on the current processor, which is `processor`. A counter that it
+    /// shares goes on for the others, of whom `successor` tells the tag. PROFILE_LEVEL.
+    pub fn end(
+        &self,
+        cpu: &impl Cpu,
+        processor: u32,
+        source: u32,
+        sampler: &Sampler,
+        successor: impl Fn(Subscriber) -> Option<u16>,
+    ) {
+        let hal = sampler.hal();
+        let counters = self.counters(processor, source);
+        let ringed = self.rings.as_ref().map(|rings| rings.counters(processor)).unwrap_or_default();
+        let _ = hal.stop(cpu, processor, counters.without(ringed));
+        if let Some(rings) = &self.rings {
+            sampler.leave(cpu, processor, rings.subscriber, counters.and(ringed));
+            for counter in counters.and(ringed).iter() {
+                if let Some(heir) = sampler.subscribers(processor, counter).find_map(&successor) {
+                    hal.hand_over(processor, counter, heir);
+                }
+            }
+            let rest = self.counters(processor, ALL_SOURCES).without(counters);
+            if rest.and(ringed).is_empty()
+                && let Some(outlet) = sampler.withdraw(processor, rings.subscriber)
+            {
+                rings.put_outlet(processor, outlet);
+            }
+        }
+        for (counter, count) in self.counting(processor, source) {
+            count.update(hal.count(cpu, processor, counter));
+        }
+    }
+
+    /// Frees the counters of a source, as far as nobody shares them, and marks its events stopped.
+    pub fn free(&mut self, source: u32, sampler: &Sampler) {
+        for processor in &self.processors {
+            let is_left = |counter: &u8| sampler.subscribers(*processor, *counter).next().is_none();
+            let left = self.counters(*processor, source).iter().filter(is_left).collect();
+            sampler.hal().free(*processor, left);
+        }
+        for event in self.events.iter_mut().filter(|event| event.is_running(source)) {
+            event.running = false;
+        }
     }
 
     /// Frees every counter that it has been given, none of which may count.

@@ -20,6 +20,8 @@ fn engine(board: &Board) -> Engine<&Board> {
     Engine::new(board, VERSION).unwrap()
 }
 
+const INFO: usize = size_of::<InfoReply>();
+
 fn smallest_input(spec: &RequestSpec) -> usize {
     match spec.input {
         Size::Exactly(size) | Size::AtLeast(size) => size,
@@ -93,7 +95,7 @@ fn nothing_is_served_before_the_versions_agree() {
     let reply = client.ask(&mut engine, Code::Hello, hello.as_bytes(), 72).bytes;
     let reply = HelloReply::read_from_bytes(&reply).unwrap();
     assert_eq!((reply.header.status, reply.protocol, reply.driver), (0, PROTOCOL_VERSION, VERSION));
-    assert_eq!(client.ask(&mut engine, Code::Info, &[], 176).completion.information, 176);
+    assert_eq!(client.ask(&mut engine, Code::Info, &[], INFO).completion.information, INFO);
     engine.close(client.0);
     refused(&mut engine, None, STATUS_PRIVILEGE_NOT_HELD);
 }
@@ -128,7 +130,7 @@ fn info_tells_what_the_leaves_say() {
         let board = Board::new(identity, 3);
         let mut engine = engine(&board);
         let client = Client::open(&mut engine, 1, 10);
-        let info = client.ask(&mut engine, Code::Info, &[], 176).bytes;
+        let info = client.ask(&mut engine, Code::Info, &[], INFO).bytes;
         let info = InfoReply::read_from_bytes(&info).unwrap();
         let expected = identity.expected;
         let interface = ["Default", "Emon", "Amd64"];
@@ -197,11 +199,11 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
         }
     }
     for (code, at, length) in
-        [(Code::QuerySource, 4, 8), (Code::Stop, 12, 16), (Code::Start, 4, 280), (Code::Start, 272, 280)]
+        [(Code::QuerySource, 4, 8), (Code::Stop, 12, 16), (Code::Start, 12, 288), (Code::Samples, 12, 16)]
     {
         let mut input = vec![0; length];
         if code == Code::Start {
-            input[264..272].copy_from_slice(&[19, 0, 0, 0, 3, 0, 0, 0]); // TotalCycles in both modes
+            input[272..280].copy_from_slice(&[19, 0, 0, 0, 3, 0, 0, 0]); // TotalCycles in both modes
         }
         input[at] = 0x40;
         let header = client.ask(&mut engine, code, &input, 4096).header();

@@ -29,9 +29,6 @@ pub enum HalError {
     /// The source is counted by no counter.
     #[error("profile source {0} is served by a timer, not by a counter")]
     NoCounter(Source),
-    /// Interrupts were asked for, and nobody registered for them.
-    #[error("no interrupt handler is registered")]
-    NoInterruptHandler,
     /// The interrupt handler belongs to another.
     #[error("the interrupt handler is registered by another owner")]
     HandlerTaken,
@@ -260,15 +257,11 @@ impl Hal {
     /// The owner is left to the caller.
     ///
     /// # Errors
-    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime, and with an
-    /// interrupt [`HalError::NoInterruptHandler`].
+    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime.
     pub fn state_for(&self, source: Source, interrupt: bool) -> Result<CounterState, HalError> {
         let event = self.startable(source)?;
         if source == Source::TIME {
             return Err(HalError::NoCounter(source));
-        }
-        if interrupt && self.interrupt_handler().is_none() {
-            return Err(HalError::NoInterruptHandler);
         }
         let interval = if interrupt { self.interval(event) } else { 0 };
         Ok(CounterState::FREE.with_event(event).with_interrupt(interrupt).with_interval(interval))
@@ -284,6 +277,18 @@ impl Hal {
             total.clear();
         }
         Some(counter)
+    }
+
+    /// The interval of a counter of `processor`, from its next load on. PROFILE_LEVEL there, or while it does not run.
+    pub fn set_counter_interval(&self, processor: u32, counter: u8, interval: u32) {
+        let row = self.row(processor);
+        row.set(counter, row.get(counter).with_interval(interval));
+    }
+
+    /// Another has a counter of `processor` from now on. PROFILE_LEVEL there.
+    pub fn hand_over(&self, processor: u32, counter: u8, owner: u16) {
+        let row = self.row(processor);
+        row.set(counter, row.get(counter).with_owner(owner));
     }
 
     /// Takes `counters` of `processor` back; they must have been stopped.
@@ -337,26 +342,40 @@ impl Hal {
     }
 
     /// HalStopProfileInterrupt on the current processor, which is `processor`. What the counters hold is added to
-    /// their totals, which stay for [`total`](Self::total). PROFILE_LEVEL.
-    pub fn stop(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
+    /// their totals, which stay for [`total`](Self::total). Answers those that had overflowed with nobody serving it
+    /// yet: their interrupt comes late, or not at all. PROFILE_LEVEL.
+    pub fn stop(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) -> OverflowStatus {
         let row = self.row(processor);
+        let mut overflowed = CounterSet::NONE;
         if !counters.is_empty() {
             self.interface.disable(cpu, row, counters);
             for counter in counters.iter() {
-                self.count_in(cpu, row, counter);
+                let state = row.get(counter);
+                if let (true, Some(total)) = (state.active(), row.total(counter)) {
+                    let value = cpu.rdpmc(counter);
+                    total.update(value, self.width);
+                    if state.interrupt() && value & state::top_bit(self.width) == 0 {
+                        overflowed = overflowed.with(counter);
+                    }
+                }
             }
             set_active(row, counters, false);
         }
+        OverflowStatus(overflowed)
     }
 
     /// Serves a performance monitor interrupt of the current processor, which is `processor`: CheckOverflowStatus,
-    /// then every counter that overflowed is loaded again and told. PROFILE_LEVEL; nothing allocates, locks or waits.
+    /// then every counter that overflowed is loaded again and told. While no handler is registered nothing is touched.
+    /// PROFILE_LEVEL; nothing allocates, locks or waits.
     pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
+        if self.interrupt_handler().is_none() {
+            return OverflowStatus(CounterSet::NONE);
+        }
         let row = self.row(processor);
         let width = self.width;
-        let overflowed = self.interface.serve(cpu, row, |counter, state, events| {
+        let overflowed = self.interface.serve(cpu, row, |counter, state, value| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(events, state.initial_count(width), width);
+                total.overflowed(value, state.initial_count(width), width);
             }
             handler(Overflow { counter, state });
         });
@@ -373,7 +392,7 @@ impl Hal {
     pub fn save(&self, cpu: &impl Cpu, processor: u32) {
         let row = self.row(processor);
         let active = row.active().all;
-        self.stop(cpu, processor, active);
+        let _ = self.stop(cpu, processor, active);
         set_active(row, active, true);
     }
 

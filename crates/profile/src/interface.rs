@@ -46,19 +46,20 @@ impl Kind {
     }
 }
 
-/// Whether a source can be had, and if not, why.
+/// Whether a source can be had, and if not, why. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Support {
     /// It can.
-    Supported,
+    Supported = 0,
     /// The interface's table has it not.
-    NotInInterface,
+    NotInInterface = 1,
     /// Leaf 0xA EAX\[31:24\] says that the event's EBX bit is not meaningful.
-    EventNotEnumerated,
+    EventNotEnumerated = 2,
     /// The event's bit in leaf 0xA EBX is set.
-    EventNotAvailable,
+    EventNotAvailable = 3,
     /// The memory for the counters' state could not be had.
-    NoMemory,
+    NoMemory = 4,
 }
 
 /// What every interface does, each in its own registers: HalpProfileInterface.
@@ -94,18 +95,13 @@ pub trait ProfileInterface {
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
 
     /// Serves a performance monitor interrupt: checks for overflow, gives each counter concerned to `overflowed`
-    /// with its state and the events that it had counted since its load (of an exact counter all, else the
-    /// interval), and loads it again. Answers the counters; none for an interrupt that is not ours, or late: while
+    /// with its state and the value that it held (0 where that was not read: only an exact counter's always
+    /// is), and loads it again. Answers the counters; none for an interrupt that is not ours, or late: while
     /// nothing is active no register is written, because they may not be ours any more.
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet;
 
     /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
     fn release(&self, cpu: &impl Cpu, found: u64);
-}
-
-/// Events that a counter had counted since its load, when it overflows: with an RDPMC if it is exact.
-fn events_at_overflow(cpu: &impl Cpu, counter: u8, state: CounterState, width: u8) -> u64 {
-    if state.exact() { state.events_since_load(cpu.rdpmc(counter), width) } else { u64::from(state.interval()) }
 }
 
 /// The interface in use.

@@ -61,12 +61,12 @@ impl CounterState {
     pub const fn initial_count(self, width: u8) -> u64 {
         if self.interrupt() { (self.interval() as u64).wrapping_neg() & mask(width) } else { 0 }
     }
+}
 
-    /// Events since the counter was loaded, from what it holds now.
-    #[must_use]
-    pub const fn events_since_load(self, count: u64, width: u8) -> u64 {
-        count.wrapping_sub(self.initial_count(width)) & mask(width)
-    }
+/// The top bit of a counter: set from a load with an interval to the overflow.
+#[must_use]
+pub const fn top_bit(width: u8) -> u64 {
+    mask(width) & !(mask(width) >> 1)
 }
 
 /// The bits of a counter.
@@ -141,11 +141,18 @@ impl Total {
         counted
     }
 
-    /// The register had counted so many events since it was loaded with `initial`, and is loaded with that again.
-    pub fn overflowed(&self, events: u64, initial: u64, width: u8) {
-        let told = self.held.swap(initial, Ordering::Relaxed).wrapping_sub(initial) & mask(width);
-        self.counted.store(self.counted().wrapping_add(events).wrapping_sub(told), Ordering::Relaxed);
+    /// The register had overflowed, held `value` (0 where that was not read), and is loaded with `initial`. Where it
+    /// was read before, after the overflow, a value of 0 takes the events since the overflow back.
+    pub fn overflowed(&self, value: u64, initial: u64, width: u8) {
+        let events = sign_extended(value.wrapping_sub(self.held.swap(initial, Ordering::Relaxed)), width);
+        self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
     }
+}
+
+/// The difference of two values of a counter that are less than half its range apart.
+const fn sign_extended(difference: u64, width: u8) -> u64 {
+    let unused = 64_u32.saturating_sub(width as u32) % 64;
+    ((difference << unused).cast_signed() >> unused).cast_unsigned()
 }
 
 /// Some counters of one processor.

@@ -53,7 +53,7 @@ impl Bench {
     }
 
     fn stop(&self, counters: CounterSet) {
-        self.hal.stop(self.board.processor(0), 0, counters);
+        let _ = self.hal.stop(self.board.processor(0), 0, counters);
         self.hal.free(0, counters);
     }
 }

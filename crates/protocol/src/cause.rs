@@ -38,11 +38,23 @@ pub enum Cause {
     /// A hypervisor is present, and CPUID does not promise the counters of the profile interface: an access to one that
     /// does not exist would stop the machine.
     CountersNotPromised = 15,
+    /// The interval of `source` is not in its range, `detail` = from, to; or it goes with what is not sampled.
+    BadInterval = 16,
+    /// The size of the rings is no power of two in the range of `detail` = from, to; or nothing is sampled.
+    BadRing = 17,
+    /// The frequency or the budget is beyond `detail[0]`, or goes with what is not sampled.
+    BadFrequency = 18,
+    /// `source` is served by a timer: it has no interrupt of its own, and so no samples.
+    NotSampled = 19,
+    /// The HAL did not register the handler of the interrupt; `detail[0]` = its NTSTATUS.
+    HandlerRefused = 20,
+    /// The session `detail[0]` samples nothing.
+    NothingSampled = 21,
 }
 
 impl Cause {
     /// Every cause, for tables and tests.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 22] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -59,6 +71,12 @@ impl Cause {
         Self::TooManySessions,
         Self::CountersDoNotWork,
         Self::CountersNotPromised,
+        Self::BadInterval,
+        Self::BadRing,
+        Self::BadFrequency,
+        Self::NotSampled,
+        Self::HandlerRefused,
+        Self::NothingSampled,
     ];
 
     /// The cause with this number.
@@ -110,7 +128,7 @@ mod tests {
             assert_eq!(support as u32, number);
             assert_eq!(Support::from_number(number), Some(support));
         }
-        assert_eq!(Cause::from_number(16), None);
+        assert_eq!(Cause::from_number(22), None);
         assert_eq!(Support::from_number(5), None);
     }
 }

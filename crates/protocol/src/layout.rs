@@ -2,6 +2,18 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+/// Records that a ring can have room for, from the least to the most.
+pub const RING: core::ops::RangeInclusive<u32> = 64..=1 << 20;
+
+/// Thousandths of a processor's time that its interrupts may take, unless something else is asked for.
+pub const USUAL_BUDGET: u32 = 250;
+
+/// The most of a processor's time that its interrupts may take, in thousandths.
+pub const MOST_BUDGET: u32 = 900;
+
+/// The most samples per second and processor that [`EventRequest::frequency`] can ask for.
+pub const MOST_FREQUENCY: u32 = 100_000;
+
 /// Words of 64 bits in a [`ProcessorSet`]: 2,048 processors, the most that Windows registers.
 pub const PROCESSOR_WORDS: usize = 32;
 
@@ -62,7 +74,7 @@ layout! {
     }
 
     /// Out: the profile interface, why it was chosen, and what it offers.
-    176 InfoReply {
+    232 InfoReply {
         /// As ever.
         header: ReplyHeader,
         /// Version of the driver: major, minor, patch, zero.
@@ -97,6 +109,20 @@ layout! {
         brand: [u8; 48],
         /// Bytes of counter state: 8 per counter per processor.
         state_bytes: u64,
+        /// Performance monitor interrupts served since the driver was loaded.
+        interrupts: u64,
+        /// Those in which no counter of ours had overflowed: another's, or late.
+        spurious: u64,
+        /// Samples given to clients since the driver was loaded.
+        delivered: u64,
+        /// Samples for which a ring had no room, or whose counter was stopped before it was served.
+        lost: u64,
+        /// Overflows that were dropped because their processor had spent its budget.
+        throttled: u64,
+        /// Samples that nobody had fetched when their session ended.
+        discarded: u64,
+        /// How often a processor had spent its budget.
+        throttles: u64,
     }
 
     /// In: which source.
@@ -150,9 +176,15 @@ layout! {
     }
 
     /// In: what begins a [`Code::Start`](crate::Code::Start); [`EventRequest`]s follow to the end of the buffer.
-    264 StartHeader {
+    272 StartHeader {
         /// [`flags`].
         flags: u32,
+        /// Records that the ring of each processor has room for: a power of two of [`RING`]; zero where no event is
+        /// sampled.
+        ring: u32,
+        /// Thousandths of a processor's time that its interrupts may take, at most [`MOST_BUDGET`]; zero for
+        /// [`USUAL_BUDGET`].
+        budget: u32,
         /// Zero.
         reserved: u32,
         /// Where.
@@ -165,8 +197,10 @@ layout! {
         source: u32,
         /// [`modes`].
         modes: u32,
-        /// Zero.
-        reserved: u64,
+        /// Events between two samples; zero: it is counted only.
+        interval: u32,
+        /// Samples per second and processor towards which the interval is moved while it runs; zero: it stays.
+        frequency: u32,
     }
 
     /// In: which session; [`DETACHED`](crate::DETACHED) for all detached ones.
@@ -186,7 +220,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    48 CountRecord {
+    64 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -201,8 +235,44 @@ layout! {
         count: u64,
         /// Time since the start, units of 100 ns.
         enabled: u64,
+        /// Of a sampled event: samples written to the ring.
+        samples: u64,
+        /// Samples for which the ring had no room, or whose counter was stopped before it was served.
+        lost: u64,
+        /// Overflows that were dropped because the processor had spent its budget.
+        throttled: u64,
+    }
+
+    /// In: samples of which session, and how long to wait for them.
+    16 SamplesRequest {
+        /// The number that [`Code::Start`](crate::Code::Start) answered.
+        session: u64,
+        /// Milliseconds to wait until the ring of a processor is half full; zero does not wait.
+        wait: u32,
         /// Zero.
-        reserved: u64,
+        reserved: u32,
+    }
+
+    /// Out: a sample, or what befell the sampling.
+    40 Sample {
+        /// When, in units of the clock that [`Code::Start`](crate::Code::Start) told.
+        time: u64,
+        /// Of a sample the instruction pointer; of other kinds what [`SampleKind`](crate::SampleKind) says.
+        ip: u64,
+        /// Process that was interrupted; 0 is the idle process.
+        process: u32,
+        /// Thread that was interrupted.
+        thread: u32,
+        /// Processor.
+        processor: u32,
+        /// KPROFILE_SOURCE; [`ALL_SOURCES`](crate::ALL_SOURCES) where all that are sampled there are meant.
+        source: u32,
+        /// Events that the sample stands for.
+        interval: u32,
+        /// A [`SampleKind`](crate::SampleKind).
+        kind: u16,
+        /// Of a sample the mode that was interrupted, one of [`modes`].
+        modes: u16,
     }
 
     /// Out: one event of a session, and whose it is.

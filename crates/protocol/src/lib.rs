@@ -1,6 +1,6 @@
 //! What `client.exe` and `halprof.sys` say to each other: request codes, sizes, layouts, causes.
 //!
-//! Every request goes through `DeviceIoControl` with `METHOD_BUFFERED`. A request that is not in
+//! Every request goes through `DeviceIoControl`, with `METHOD_BUFFERED` but for samples ([`Method`]). A request that is not in
 //! [`REQUESTS`], or whose buffers do not have the sizes told there, fails with an NTSTATUS and changes
 //! nothing. Every other request is answered: the output begins with a [`ReplyHeader`] that carries the
 //! NTSTATUS of the operation and its [`Cause`], so that a refusal travels with its reason.
@@ -13,17 +13,20 @@
 mod cause;
 mod layout;
 mod request;
+mod sample;
 pub mod status;
 
 pub use cause::{Cause, Support};
 pub use layout::{
-    CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply, IntervalRequest, NAME_LENGTH, PROCESSOR_WORDS,
-    ProcessorSet, ReplyHeader, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest, flags, modes,
+    CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply, IntervalRequest, MOST_BUDGET, MOST_FREQUENCY,
+    NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING, ReplyHeader, Sample, SamplesRequest, SessionRequest,
+    SourceRecord, SourceRequest, StartHeader, StopRequest, USUAL_BUDGET, flags, modes,
 };
-pub use request::{Access, Code, REQUESTS, RequestSpec, Size, find};
+pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
+pub use sample::SampleKind;
 
 /// The version both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Name of the device object in the kernel's name space.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

@@ -2,8 +2,8 @@
 
 use crate::MAX_EVENTS;
 use crate::layout::{
-    EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, ReplyHeader, SessionRequest, SourceRecord,
-    SourceRequest, StartHeader, StopRequest,
+    EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, ReplyHeader, Sample, SamplesRequest, SessionRequest,
+    SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 
 /// Device type of the codes: 0x8000 and above are left to vendors (WDK, "Specifying Device Types").
@@ -21,13 +21,27 @@ pub enum Access {
     ReadWrite,
 }
 
+/// How buffers travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Method {
+    /// `METHOD_BUFFERED`: through one system buffer.
+    Buffered = 0,
+    /// `METHOD_OUT_DIRECT`: the input through a system buffer, the output straight into the client's pages.
+    OutDirect = 2,
+}
+
 /// `CTL_CODE(DEVICE_TYPE, FIRST_FUNCTION + function, METHOD_BUFFERED, access)` of the WDK.
 const fn control_code(function: u32, access: Access) -> u32 {
+    code_with(Method::Buffered, function, access)
+}
+
+const fn code_with(method: Method, function: u32, access: Access) -> u32 {
     let access = match access {
         Access::Read => 1,
         Access::ReadWrite => 3,
     };
-    DEVICE_TYPE << 16 | access << 14 | (FIRST_FUNCTION + function) << 2
+    DEVICE_TYPE << 16 | access << 14 | (FIRST_FUNCTION + function) << 2 | method as u32
 }
 
 /// I/O control codes.
@@ -45,7 +59,8 @@ pub enum Code {
     /// [`IntervalRequest`] in, [`ReplyHeader`] and one [`SourceRecord`] out: HalProfileSourceInterval.
     SetInterval = control_code(4, Access::ReadWrite),
     /// [`StartHeader`] and [`EventRequest`]s in, [`ReplyHeader`] out: HalStartProfileInterrupt, all or nothing.
-    /// The answer carries the session's number in `detail[0]`, or on [`crate::Cause::NoFreeCounter`] the
+    /// The answer carries the session's number in `detail[0]` and the units per second of
+    /// [`Sample::time`](crate::Sample::time) in `detail[1]`, or on [`crate::Cause::NoFreeCounter`] the
     /// [`crate::Holder`]s of the counters as records.
     Start = control_code(5, Access::ReadWrite),
     /// [`StopRequest`] in, [`ReplyHeader`] and the final [`crate::CountRecord`]s out: HalStopProfileInterrupt.
@@ -54,6 +69,9 @@ pub enum Code {
     Read = control_code(7, Access::Read),
     /// Nothing in, [`ReplyHeader`] and [`crate::Holder`]s out: who holds which counters.
     Holders = control_code(8, Access::Read),
+    /// [`SamplesRequest`] in, [`ReplyHeader`] and [`Sample`](crate::Sample)s out; can wait, and then be cancelled.
+    /// `detail[0]` is 1 when the session has been stopped and these are its last.
+    Samples = code_with(Method::OutDirect, 9, Access::Read),
 }
 
 /// How long a buffer must be, in bytes.
@@ -97,6 +115,8 @@ pub struct RequestSpec {
     pub name: &'static str,
     /// What it wants of the handle; stands in the code as well.
     pub access: Access,
+    /// How its buffers travel; stands in the code as well.
+    pub method: Method,
     /// Input.
     pub input: Size,
     /// Output.
@@ -106,17 +126,19 @@ pub struct RequestSpec {
 }
 
 const fn request(code: Code, name: &'static str, access: Access, input: Size, output: Size) -> RequestSpec {
-    RequestSpec { code, name, access, input, output, before_hello: matches!(code, Code::Hello) }
+    let method = if matches!(code, Code::Samples) { Method::OutDirect } else { Method::Buffered };
+    RequestSpec { code, name, access, method, input, output, before_hello: matches!(code, Code::Hello) }
 }
 
 const NOTHING: Size = Size::Exactly(0);
 const HEADER: Size = Size::AtLeast(size_of::<ReplyHeader>());
 const ONE_SOURCE: Size = Size::AtLeast(size_of::<ReplyHeader>() + size_of::<SourceRecord>());
+const ONE_SAMPLE: Size = Size::AtLeast(size_of::<ReplyHeader>() + size_of::<Sample>());
 const EVENTS: Size =
     Size::Entries { head: size_of::<StartHeader>(), entry: size_of::<EventRequest>(), most: MAX_EVENTS };
 
 /// Every request there is.
-pub const REQUESTS: [RequestSpec; 9] = [
+pub const REQUESTS: [RequestSpec; 10] = [
     request(Code::Hello, "Hello", Access::Read, of::<Hello>(), at_least::<HelloReply>()),
     request(Code::Info, "Info", Access::Read, NOTHING, at_least::<InfoReply>()),
     request(Code::ListSources, "ListSources", Access::Read, NOTHING, HEADER),
@@ -126,6 +148,7 @@ pub const REQUESTS: [RequestSpec; 9] = [
     request(Code::Stop, "Stop", Access::ReadWrite, of::<StopRequest>(), HEADER),
     request(Code::Read, "Read", Access::Read, of::<SessionRequest>(), HEADER),
     request(Code::Holders, "Holders", Access::Read, NOTHING, HEADER),
+    request(Code::Samples, "Samples", Access::Read, of::<SamplesRequest>(), ONE_SAMPLE),
 ];
 
 const fn of<T>() -> Size {
@@ -147,12 +170,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_access_in_a_code_is_the_access_in_its_row() {
+    fn the_access_and_the_method_in_a_code_are_those_in_its_row() {
         for spec in REQUESTS {
             let bits = spec.code as u32 >> 14 & 3;
             let wanted = if spec.access == Access::Read { 1 } else { 3 };
             assert_eq!(bits, wanted, "{}", spec.name);
-            assert_eq!(spec.code as u32 & 3, 0, "{} is METHOD_BUFFERED", spec.name);
+            assert_eq!(spec.code as u32 & 3, spec.method as u32, "{}", spec.name);
         }
     }
 

@@ -8,6 +8,7 @@ use wdk_sys::{
 
 use super::irp::check;
 use super::security;
+use super::system_process;
 use super::text::Text;
 
 static NAME: Text<{ protocol::DEVICE_NAME.len() }> = Text::new(protocol::DEVICE_NAME);
@@ -34,9 +35,21 @@ pub fn create(driver: &mut DRIVER_OBJECT) -> Result<(), NTSTATUS> {
         unsafe { IoDeleteDevice(device) };
         return Err(status);
     }
+    system_process::initialize(device);
     // SAFETY: made above, and not shared before this line
     unsafe { (*device).Flags &= !DO_DEVICE_INITIALIZING };
     Ok(())
+}
+
+/// The driver stays loaded until the next boot: something of the system may still call it. Any IRQL.
+pub fn forbid_unload() {
+    let device = system_process::device();
+    if !device.is_null() {
+        // SAFETY: the driver's own device, which `delete` has not taken away: unload comes first
+        let driver = unsafe { (*device).DriverObject };
+        // SAFETY: the driver's own object; the I/O manager reads the field when it is asked to unload
+        unsafe { (*driver).DriverUnload = None };
+    }
 }
 
 /// Takes the name and the device away. PASSIVE_LEVEL.
@@ -45,6 +58,7 @@ pub fn delete(driver: PDRIVER_OBJECT) {
     let _ = unsafe { IoDeleteSymbolicLink(&mut LINK.counted()) };
     // SAFETY: the I/O manager calls the unload routine with the driver's own object
     let device = unsafe { (*driver).DeviceObject };
+    system_process::initialize(core::ptr::null_mut());
     // SAFETY: the one device that `create` made
     unsafe { IoDeleteDevice(device) };
 }

@@ -41,16 +41,28 @@ pub fn broadcast<W: Fn() + Sync>(work: &W) {
         let work = core::ptr::with_exposed_provenance::<W>(context as usize);
         // SAFETY: `broadcast` lent it, and does not return before every worker has
         let work = unsafe { &*work };
-        // SAFETY: raises, from IPI_LEVEL
-        let before = unsafe { KfRaiseIrql(HIGH_LEVEL) };
-        work();
-        // SAFETY: back to the level before
-        unsafe { KeLowerIrql(before) };
+        at_high_level(work);
         0
     }
     let context = core::ptr::from_ref(work).expose_provenance() as ULONG_PTR;
     // SAFETY: `worker::<W>` takes just such a context, and every caller of the engine is below IPI_LEVEL
     unsafe { KeIpiGenericCall(Some(worker::<W>), context) };
+}
+
+/// Runs `work` on the current processor at HIGH_LEVEL. DISPATCH_LEVEL to IPI_LEVEL: the processor stays the
+/// same.
+pub fn at_high_level(work: impl FnOnce()) {
+    // SAFETY: raises, from IPI_LEVEL at most
+    let before = unsafe { KfRaiseIrql(HIGH_LEVEL) };
+    work();
+    // SAFETY: back to the level before
+    unsafe { KeLowerIrql(before) };
+}
+
+/// Waits until no processor is in an interrupt that began before: the one at PROFILE_LEVEL holds off those that this
+/// sends. Below IPI_LEVEL.
+pub fn wait_for_interrupts() {
+    broadcast(&|| ());
 }
 
 /// While it lives, the thread runs on the boot processor.

@@ -1,4 +1,4 @@
-//! Periodic timers, one for each processor, that count their expiries there.
+//! Periodic timers, one for each processor, that count their expiries and do something there.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,11 +8,12 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use wdk_sys::ntddk::{
-    ExSetTimerResolution, KeCancelTimer, KeFlushQueuedDpcs, KeGetProcessorNumberFromIndex, KeInitializeDpc,
-    KeInitializeTimerEx, KeSetTargetProcessorDpcEx, KeSetTimerEx,
+    ExSetTimerResolution, KeCancelTimer, KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeTimerEx,
+    KeSetTargetProcessorDpcEx, KeSetTimerEx,
 };
 use wdk_sys::{_KDPC, _TIMER_TYPE, KDPC, KTIMER, LARGE_INTEGER, PROCESSOR_NUMBER, PVOID};
 
+use super::dpc;
 use super::irp::check;
 
 /// Units of 100 ns in the millisecond by which the kernel counts periods.
@@ -28,12 +29,13 @@ struct Timer {
     object: UnsafeCell<MaybeUninit<KTIMER>>,
     dpc: UnsafeCell<MaybeUninit<KDPC>>,
     ticks: AtomicU64,
+    work: fn(),
 }
 
 impl Timer {
-    const fn new() -> Self {
+    const fn new(work: fn()) -> Self {
         let (object, dpc) = (UnsafeCell::new(MaybeUninit::zeroed()), UnsafeCell::new(MaybeUninit::zeroed()));
-        Self { object, dpc, ticks: AtomicU64::new(0) }
+        Self { object, dpc, ticks: AtomicU64::new(0), work }
     }
 
     fn object(&self) -> *mut KTIMER {
@@ -51,7 +53,7 @@ impl Timer {
         let found = unsafe { KeGetProcessorNumberFromIndex(processor, &raw mut number) };
         // SAFETY: the timer's own memory, in non-paged pool, and nobody uses it yet
         unsafe { KeInitializeTimerEx(self.object(), _TIMER_TYPE::NotificationTimer) };
-        let context = (&raw const self.ticks).cast_mut().cast();
+        let context = core::ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the DPC's own memory likewise; `expired` takes this context, which lives as long as the DPC
         unsafe { KeInitializeDpc(self.dpc(), Some(expired), context) };
         // SAFETY: initialized above, and not queued
@@ -74,9 +76,10 @@ impl Timer {
 
 /// Runs on the timer's processor at DISPATCH_LEVEL.
 unsafe extern "C" fn expired(_dpc: *mut _KDPC, context: *mut c_void, _argument1: PVOID, _argument2: PVOID) {
-    // SAFETY: `aim` gave the address of the timer's count, whose memory `drop` keeps until no DPC is queued
-    let ticks = unsafe { &*context.cast::<AtomicU64>() };
-    ticks.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: `aim` gave the timer's address, whose memory `drop` keeps until no DPC is queued
+    let timer = unsafe { &*context.cast::<Timer>() };
+    timer.ticks.fetch_add(1, Ordering::Relaxed);
+    (timer.work)();
 }
 
 /// The timers of all processors.
@@ -88,11 +91,12 @@ pub struct Timers {
 unsafe impl Send for Timers {}
 
 impl Timers {
-    /// For so many processors; `None` when memory is short. PASSIVE_LEVEL to DISPATCH_LEVEL.
-    pub fn new(processors: u32) -> Option<Self> {
+    /// For so many processors; each calls `work` at DISPATCH_LEVEL when its timer expires. `None` when memory is short.
+    /// PASSIVE_LEVEL to DISPATCH_LEVEL.
+    pub fn new(processors: u32, work: fn()) -> Option<Self> {
         let mut timers = Vec::new();
         timers.try_reserve_exact(processors as usize).ok()?;
-        timers.extend((0..processors).map(|_| Timer::new()));
+        timers.extend((0..processors).map(|_| Timer::new(work)));
         let timers = timers.into_boxed_slice();
         (0..processors).zip(&timers).all(|(processor, timer)| timer.aim(processor)).then_some(Self { timers })
     }
@@ -121,8 +125,7 @@ impl Drop for Timers {
     /// PASSIVE_LEVEL.
     fn drop(&mut self) {
         self.stop();
-        // SAFETY: the driver drops its timers in unload and DriverEntry only, which run at PASSIVE_LEVEL
-        unsafe { KeFlushQueuedDpcs() };
+        dpc::flush();
     }
 }
 

@@ -1,8 +1,9 @@
 //! Processors of one identity, as [`engine::Machine`].
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use engine::Machine;
+use engine::{Engine, Interrupted, Machine, Sampler};
 use model::{CounterId, LedgerEntry, Mode, Processor, Selected};
 use processors::Identity;
 
@@ -16,7 +17,19 @@ pub struct Board {
     /// Interval of the timers, or 0 while they stand.
     timers: AtomicU32,
     ticks: Vec<AtomicU64>,
+    /// What the HAL answers to who wants its interrupt.
+    refusal: AtomicU32,
+    /// The engine has the interrupt.
+    sampling: AtomicBool,
+    /// By how much the clock turns whenever it is read.
+    pace: AtomicU64,
 }
+
+/// Of the entry in the local vector table: masked.
+const MASKED: u32 = 1 << 16;
+
+/// An NTSTATUS of success.
+const SUCCESS: u32 = 0;
 
 impl Board {
     /// `count` processors, all active, after reset.
@@ -39,6 +52,9 @@ impl Board {
             clock: AtomicU64::new(0),
             timers: AtomicU32::new(0),
             ticks: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            refusal: AtomicU32::new(SUCCESS),
+            sampling: AtomicBool::new(false),
+            pace: AtomicU64::new(0),
         }
     }
 
@@ -84,6 +100,47 @@ impl Board {
     #[must_use]
     pub fn timer(&self) -> Option<u32> {
         Some(self.timers.load(Ordering::Relaxed)).filter(|interval| *interval != 0)
+    }
+
+    /// The clock turns by so many units of 100 ns whenever it is read.
+    pub fn set_pace(&self, units: u64) {
+        self.pace.store(units, Ordering::Relaxed);
+    }
+
+    /// From now on the HAL refuses the interrupt with this NTSTATUS; 0 gives it again.
+    pub fn refuse_handler(&self, status: u32) {
+        self.refusal.store(status, Ordering::Relaxed);
+    }
+
+    /// Whether the engine has the interrupt.
+    #[must_use]
+    pub fn is_sampling(&self) -> bool {
+        self.sampling.load(Ordering::Relaxed)
+    }
+
+    /// Delivers interrupts to a processor as long as one is pending; answers how many, and whether one filled half
+    /// a ring. As the HAL since Windows 10 1803, it unmasks the entry of the local vector table, that Intel's masked.
+    pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
+        let (mut count, mut reached) = (0, false);
+        while self.take_interrupt(processor) {
+            let cpu = self.processor(processor);
+            reached |= engine.sampler().interrupt(cpu, processor, || self.clock(), interrupted);
+            count += 1;
+        }
+        (count, reached)
+    }
+
+    fn take_interrupt(&self, processor: u32) -> bool {
+        let mut model = self.processor(processor).model();
+        let taken = model.take_interrupt();
+        let entry = model.lvt();
+        model.set_lvt(entry & !MASKED);
+        taken
+    }
+
+    /// A tick of the sampling of a processor.
+    pub fn tick_sampling(&self, engine: &Engine<&Self>, processor: u32) {
+        engine.sampler().tick(self.processor(processor), processor, self.clock());
     }
 
     /// A processor executes something: `events` of whatever its counters are set to count.
@@ -141,5 +198,27 @@ impl Machine for &Board {
 
     fn ticks(&self, processor: u32) -> u64 {
         self.ticks.get(processor as usize).map_or(0, |ticks| ticks.load(Ordering::Relaxed))
+    }
+
+    fn clock_frequency(&self) -> u64 {
+        10_000_000
+    }
+
+    fn clock(&self) -> u64 {
+        self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed)
+    }
+
+    fn begin_sampling(&self, _sampler: &Sampler) -> Result<NonZeroU64, u32> {
+        match self.refusal.load(Ordering::Relaxed) {
+            SUCCESS => {
+                self.sampling.store(true, Ordering::Relaxed);
+                Ok(NonZeroU64::MIN)
+            }
+            refusal => Err(refusal),
+        }
+    }
+
+    fn end_sampling(&self) {
+        self.sampling.store(false, Ordering::Relaxed);
     }
 }

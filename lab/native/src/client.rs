@@ -1,11 +1,14 @@
 //! A client of the engine: requests and answers of [`protocol`] without a kernel between.
 
-use engine::{ClientId, Completion, Engine, Machine, Request};
+use engine::{ClientId, Completion, Engine, Machine, Request, Samples};
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, SessionRequest,
-    StartHeader, StopRequest, modes,
+    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, Method, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, Sample,
+    SamplesRequest, SessionRequest, StartHeader, StopRequest, modes,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// The request waits (ntstatus.h).
+pub const STATUS_PENDING: u32 = 0x103;
 
 /// An open handle.
 #[derive(Debug, Clone, Copy)]
@@ -58,8 +61,16 @@ impl Client {
         self.ask_raw(engine, code as u32, input, output)
     }
 
-    /// Any control code.
+    /// Any control code; one that goes straight into the client's memory may come back with STATUS_PENDING.
     pub fn ask_raw<M: Machine>(&self, engine: &mut Engine<M>, code: u32, input: &[u8], output: usize) -> Answer {
+        if protocol::find(code).is_some_and(|spec| spec.method == Method::OutDirect) {
+            let mut pages = vec![0xEE; output];
+            let samples = Samples { client: self.0, input, output: &mut pages, may_wait: true };
+            let pending = Completion { status: STATUS_PENDING, information: 0 };
+            let completion = engine.samples(samples).unwrap_or(pending);
+            pages.truncate(completion.information);
+            return Answer { completion, bytes: pages };
+        }
         let mut buffer = input.to_vec();
         buffer.resize(input.len().max(output), 0xEE);
         let request = Request { client: self.0, code, buffer: &mut buffer, input: input.len(), output };
@@ -76,9 +87,10 @@ impl Client {
         processors: ProcessorSet,
         events: &[(u32, u32)],
     ) -> Answer {
-        let mut input = StartHeader { flags, reserved: 0, processors }.as_bytes().to_vec();
+        let header = StartHeader { flags, ring: 0, budget: 0, reserved: 0, processors };
+        let mut input = header.as_bytes().to_vec();
         for (source, modes) in events {
-            let event = EventRequest { source: *source, modes: *modes, reserved: 0 };
+            let event = EventRequest { source: *source, modes: *modes, interval: 0, frequency: 0 };
             input.extend_from_slice(event.as_bytes());
         }
         self.ask(engine, Code::Start, &input, 4096)
@@ -94,6 +106,34 @@ impl Client {
         assert_eq!((header.status, header.cause), (0, 0), "start {sources:?}");
         let [session, _] = header.detail;
         session
+    }
+
+    /// Starts events of any kind.
+    pub fn start_with<M: Machine>(
+        &self,
+        engine: &mut Engine<M>,
+        header: StartHeader,
+        events: &[EventRequest],
+    ) -> Answer {
+        let input = [header.as_bytes(), events.as_bytes()].concat();
+        self.ask(engine, Code::Start, &input, 4096)
+    }
+
+    /// Fetches samples; `None` where the request would wait.
+    pub fn samples<M: Machine>(
+        &self,
+        engine: &mut Engine<M>,
+        session: u64,
+        wait: Option<u32>,
+        room: usize,
+    ) -> Option<Answer> {
+        let request = SamplesRequest { session, wait: wait.unwrap_or_default(), reserved: 0 };
+        let mut output = vec![0xEE; size_of::<ReplyHeader>() + room * size_of::<Sample>()];
+        let samples =
+            Samples { client: self.0, input: request.as_bytes(), output: &mut output, may_wait: wait.is_some() };
+        let completion = engine.samples(samples).ok()?;
+        output.truncate(completion.information);
+        Some(Answer { completion, bytes: output })
     }
 
     /// Stops a source, or all.

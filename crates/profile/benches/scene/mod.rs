@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use processors::Identity;
+use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::{CounterSet, CounterState};
 use profile::{Cpu, Hal, Msr, Source};
 use raw_cpuid::CpuIdResult;
@@ -119,6 +120,7 @@ impl Scene {
             accesses: Cell::default(),
         };
         let hal = Hal::new(&cpu, PROCESSORS).expect("memory");
+        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
         let event = hal.startable(Source(2)).expect("a source that every processor has");
         let mut state = CounterState::FREE.with_event(event).with_owner(1).with_user(true).with_kernel(true);
         if how != Use::Count {
@@ -147,7 +149,7 @@ pub fn measured_start(hal: &Hal, cpu: &Recorder, processor: u32, counters: Count
 /// Stops counters.
 #[inline(never)]
 pub fn measured_stop(hal: &Hal, cpu: &Recorder, processor: u32, counters: CounterSet) {
-    hal.stop(cpu, processor, counters);
+    black_box(hal.stop(cpu, processor, counters));
 }
 
 /// Reads counters.

@@ -4,9 +4,8 @@
 //! it is loaded with its top bit set, and an overflow clears that. The seed compares with the initial value instead,
 //! which fails when as many events as the interval follow an overflow before it is looked for.
 
-use super::events_at_overflow;
 use crate::cpu::{Cpu, Msr};
-use crate::state::{CounterSet, CounterState, Row, mask};
+use crate::state::{CounterSet, CounterState, Row, top_bit};
 
 /// Registers of such a bank.
 #[derive(Debug, Clone, Copy)]
@@ -76,8 +75,7 @@ impl Bank {
             let count = cpu.rdpmc(counter);
             if count & top_bit == 0 {
                 self.reload(cpu, counter, state);
-                // The value is at hand: nothing is gained by leaving the rest off.
-                overflowed(counter, state, state.events_since_load(count, self.width));
+                overflowed(counter, state, count);
                 served = served.with(counter);
             }
         }
@@ -91,11 +89,6 @@ pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, width: u8) -> Counte
     interrupting.iter().filter(|counter| cpu.rdpmc(*counter) & top_bit == 0).collect()
 }
 
-/// It is set from a load with an interval to the overflow.
-const fn top_bit(width: u8) -> u64 {
-    mask(width) & !(mask(width) >> 1)
-}
-
 /// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
 /// is exact.
 pub fn reload_overflowed(
@@ -107,8 +100,8 @@ pub fn reload_overflowed(
 ) {
     for counter in counters.iter() {
         let state = row.get(counter);
-        let events = events_at_overflow(cpu, counter, state, bank.width);
+        let value = if state.exact() { cpu.rdpmc(counter) } else { 0 };
         bank.reload(cpu, counter, state);
-        overflowed(counter, state, events);
+        overflowed(counter, state, value);
     }
 }

@@ -1,5 +1,6 @@
 //! Behaviours that no suite has.
 
+use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
 
 use super::bench::{
@@ -31,6 +32,46 @@ fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
         bench.release();
         assert_eq!(bench.serve(), [], "{name}: nor after the release");
         assert_eq!(bench.model().enabled_counters(), [], "{name}");
+    }
+}
+
+#[test]
+fn no_peer_a_stop_tells_of_the_overflows_that_nobody_served() {
+    for identity in with_counters() {
+        let bench = Bench::new(processor_of(identity));
+        let name = identity.name;
+        let due = bench.started(ANYWHERE, Some(SHORT));
+        let later = bench.started(ANYWHERE, Some(LONG));
+        bench.run(u64::from(SHORT));
+        assert_eq!((bench.deliver(), bench.serve()), (true, vec![due]), "{name}: served");
+        assert_eq!(bench.hal.stop(&bench, 0, CounterSet::NONE.with(due)).0, CounterSet::NONE, "{name}");
+        bench.hal.start(&bench, 0, CounterSet::NONE.with(due));
+        bench.run(u64::from(SHORT) + 9);
+        let both = CounterSet::NONE.with(due).with(later);
+        assert_eq!(bench.hal.stop(&bench, 0, both).0, CounterSet::NONE.with(due), "{name}: not served");
+        assert_eq!(bench.hal.stop(&bench, 0, both).0, CounterSet::NONE, "{name}: told once");
+        bench.hal.free(0, both);
+        let counting = bench.started(ANYWHERE, None);
+        bench.run(1);
+        assert_eq!(bench.hal.stop(&bench, 0, CounterSet::NONE.with(counting)).number(), 0, "{name}: no interval");
+    }
+}
+
+#[test]
+fn no_peer_an_interrupt_for_which_nobody_is_registered_touches_nothing() {
+    for identity in with_counters() {
+        let bench = Bench::new(processor_of(identity));
+        let counter = bench.started(ANYWHERE, Some(SHORT));
+        bench.run(u64::from(SHORT));
+        let handler = |address: u64| {
+            bench.hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &address.to_le_bytes(), 1).unwrap();
+        };
+        handler(0);
+        bench.take_log();
+        assert_eq!((bench.deliver(), bench.serve()), (true, vec![]), "{}", identity.name);
+        assert_eq!(bench.take_log(), [], "{}", identity.name);
+        handler(1);
+        assert_eq!(bench.serve(), [counter], "{}", identity.name);
     }
 }
 

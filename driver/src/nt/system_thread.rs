@@ -1,16 +1,16 @@
-//! A system thread that does something now and then.
+//! A system thread that does something whenever it is woken, and now and then.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use wdk_sys::ntddk::{
     KeInitializeEvent, KeSetEvent, KeWaitForSingleObject, ObReferenceObjectByHandle, ObfDereferenceObject,
     PsCreateSystemThread, PsTerminateSystemThread, ZwClose,
 };
 use wdk_sys::{
-    _EVENT_TYPE, _KWAIT_REASON, HANDLE, KEVENT, LARGE_INTEGER, NTSTATUS, PVOID, STATUS_SUCCESS, STATUS_TIMEOUT,
-    SYNCHRONIZE, THREAD_ALL_ACCESS,
+    _EVENT_TYPE, _KWAIT_REASON, HANDLE, KEVENT, LARGE_INTEGER, NTSTATUS, PVOID, STATUS_SUCCESS, SYNCHRONIZE,
+    THREAD_ALL_ACCESS,
 };
 
 use super::irp::check;
@@ -18,27 +18,27 @@ use super::irp::check;
 const KERNEL_MODE: i8 = 0;
 
 /// The thread and what stops it.
-pub struct Follower {
-    work: fn(),
-    /// Units of 100 ns between two calls.
-    period: i64,
-    stop: UnsafeCell<MaybeUninit<KEVENT>>,
+pub struct SystemThread {
+    work: fn() -> u64,
+    woken: UnsafeCell<MaybeUninit<KEVENT>>,
+    stopping: AtomicBool,
     /// The thread object, while it runs.
     thread: AtomicPtr<core::ffi::c_void>,
 }
 
 // SAFETY: the event is a kernel object that any thread may wait for and set; `start` and `stop` come one after the other
-unsafe impl Sync for Follower {}
+unsafe impl Sync for SystemThread {}
 
-impl Follower {
-    /// To call `work` at PASSIVE_LEVEL, once in every `period` units of 100 ns.
-    pub const fn new(work: fn(), period: i64) -> Self {
+impl SystemThread {
+    /// To call `work` at PASSIVE_LEVEL, whenever it is woken and after as many units of 100 ns as `work` answered.
+    pub const fn new(work: fn() -> u64) -> Self {
         let thread = AtomicPtr::new(core::ptr::null_mut());
-        Self { work, period, stop: UnsafeCell::new(MaybeUninit::zeroed()), thread }
+        let woken = UnsafeCell::new(MaybeUninit::zeroed());
+        Self { work, woken, stopping: AtomicBool::new(false), thread }
     }
 
     fn event(&self) -> *mut KEVENT {
-        self.stop.get().cast()
+        self.woken.get().cast()
     }
 
     /// Starts the thread. Called once, by DriverEntry, at PASSIVE_LEVEL.
@@ -47,10 +47,10 @@ impl Follower {
     /// The NTSTATUS of what failed; then no thread runs.
     pub fn start(&'static self) -> Result<(), NTSTATUS> {
         // SAFETY: a static lives in memory that is not paged, and nobody waits for the event yet
-        unsafe { KeInitializeEvent(self.event(), _EVENT_TYPE::NotificationEvent, 0) };
+        unsafe { KeInitializeEvent(self.event(), _EVENT_TYPE::SynchronizationEvent, 0) };
         let mut handle: HANDLE = core::ptr::null_mut();
         let context = core::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the handle may be written; `run` takes a follower as its context, and a static lives long enough
+        // SAFETY: the handle may be written; `run` takes a thread as its context, and a static lives long enough
         let created = unsafe {
             PsCreateSystemThread(
                 &raw mut handle,
@@ -78,8 +78,8 @@ impl Follower {
         // SAFETY: made above, closed once
         let _ = unsafe { ZwClose(handle) };
         if let Err(status) = check(referenced) {
-            // Without the object nobody could wait for its end. It ends by itself, before it has worked once.
-            self.tell();
+            // Without the object nobody could wait for its end. It ends by itself.
+            self.end();
             return Err(status);
         }
         self.thread.store(thread, Ordering::Release);
@@ -92,7 +92,7 @@ impl Follower {
         if thread.is_null() {
             return;
         }
-        self.tell();
+        self.end();
         // SAFETY: `start` referenced it; PASSIVE_LEVEL may wait without end
         let _ =
             unsafe { KeWaitForSingleObject(thread, _KWAIT_REASON::Executive, KERNEL_MODE, 0, core::ptr::null_mut()) };
@@ -100,27 +100,31 @@ impl Follower {
         unsafe { ObfDereferenceObject(thread) };
     }
 
-    fn tell(&self) {
+    /// Makes the thread do its work, as soon as it has done what it is at. DISPATCH_LEVEL at most, not before
+    /// [`start`](Self::start).
+    pub fn wake(&self) {
         // SAFETY: initialized by `start`
         unsafe { KeSetEvent(self.event(), 0, 0) };
+    }
+
+    fn end(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.wake();
     }
 }
 
 /// The thread, at PASSIVE_LEVEL.
 unsafe extern "C" fn run(context: PVOID) {
-    // SAFETY: `start` gave a static follower
-    let follower = unsafe { &*context.cast::<Follower>() };
-    loop {
-        let mut period = LARGE_INTEGER { QuadPart: -follower.period };
-        // SAFETY: the event was initialized before the thread was made; `period` is read only
-        let waited = unsafe {
-            let event = follower.event().cast();
-            KeWaitForSingleObject(event, _KWAIT_REASON::Executive, KERNEL_MODE, 0, &raw mut period)
+    // SAFETY: `start` gave a static thread
+    let thread = unsafe { &*context.cast::<SystemThread>() };
+    while !thread.stopping.load(Ordering::Acquire) {
+        let pause = (thread.work)();
+        let mut pause = LARGE_INTEGER { QuadPart: -i64::try_from(pause).unwrap_or(i64::MAX) };
+        // SAFETY: the event was initialized before the thread was made; `pause` is read only
+        let _ = unsafe {
+            let event = thread.event().cast();
+            KeWaitForSingleObject(event, _KWAIT_REASON::Executive, KERNEL_MODE, 0, &raw mut pause)
         };
-        if waited != STATUS_TIMEOUT {
-            break;
-        }
-        (follower.work)();
     }
     // SAFETY: a system thread ends itself so, and holds nothing
     let _ = unsafe { PsTerminateSystemThread(STATUS_SUCCESS) };

@@ -1,0 +1,28 @@
+//! A box that refuses where `Box::new` would end the system: when memory is short.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Deref;
+
+/// A value in memory of its own, where it stays when the box moves.
+#[derive(Debug)]
+pub struct Boxed<T>(Box<[T; 1]>);
+
+impl<T> Boxed<T> {
+    /// `None` when memory is short.
+    pub fn new(value: T) -> Option<Self> {
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(1).ok()?;
+        memory.push(value);
+        <Box<[T; 1]>>::try_from(memory.into_boxed_slice()).ok().map(Self)
+    }
+}
+
+impl<T> Deref for Boxed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        let [value] = &*self.0;
+        value
+    }
+}

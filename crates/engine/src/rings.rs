@@ -1,0 +1,191 @@
+//! The samples of a session: a ring for each of its processors, and what was told of them.
+
+use alloc::vec::Vec;
+
+use profile::state::CounterSet;
+use protocol::{Sample, SampleKind};
+use ring::{Consumer, Slot};
+
+use crate::plan::with_room;
+use crate::reply::{Refusal, Reply};
+use crate::sampler::{Outlet, Subscriber, Tallies, Tally};
+
+/// The rings of a session that samples.
+#[derive(Debug)]
+pub struct Rings {
+    /// The session's place at every desk.
+    pub subscriber: Subscriber,
+    /// Thousandths of a processor's time that interrupts may take.
+    pub budget: u32,
+    /// One for each processor of the session, in its order.
+    each: Vec<Ring>,
+    /// The ring from which the next request begins to fetch.
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Ring {
+    processor: u32,
+    /// The writing end, while it is not at the processor's desk.
+    outlet: Slot<Outlet>,
+    samples: Consumer<Sample, Tallies>,
+    /// Samples that were told.
+    delivered: u64,
+    /// The counters of the session there, each with its source and the lost samples that were told.
+    events: Vec<(u8, u32, u64)>,
+}
+
+/// What a session's samples came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Account {
+    /// Given to the client.
+    pub delivered: u64,
+    /// Lost.
+    pub lost: u64,
+    /// Dropped while throttled.
+    pub throttled: u64,
+    /// Not fetched so far; what is left when the session ends.
+    pub discarded: u64,
+}
+
+impl Rings {
+    /// For so many processors; they follow one by one.
+    pub fn new(subscriber: Subscriber, budget: u32, processors: usize) -> Result<Self, Refusal> {
+        Ok(Self { subscriber, budget, each: with_room(processors)?, next: 0 })
+    }
+
+    /// The ring of the next processor, with room for `records`, a power of two, and the counters sampled there with
+    /// their sources.
+    pub fn add(
+        &mut self,
+        processor: u32,
+        records: u32,
+        counters: impl ExactSizeIterator<Item = (u8, u32)>,
+    ) -> Result<(), Refusal> {
+        let (outlet, samples) = ring::channel(records as usize, Tallies::default()).ok_or(crate::plan::NO_MEMORY)?;
+        let mut events = with_room(counters.len())?;
+        events.extend(counters.map(|(counter, source)| (counter, source, 0)));
+        let slot = Slot::empty();
+        // It was made empty.
+        let _ = slot.put(outlet);
+        self.each.push(Ring { processor, outlet: slot, samples, delivered: 0, events });
+        Ok(())
+    }
+
+    fn ring(&self, processor: u32) -> Option<&Ring> {
+        let index = self.each.binary_search_by_key(&processor, |ring| ring.processor).ok()?;
+        self.each.get(index)
+    }
+
+    /// The writing end for a processor's desk.
+    pub fn take_outlet(&self, processor: u32) -> Option<Outlet> {
+        self.ring(processor)?.outlet.take()
+    }
+
+    /// The writing end is back.
+    pub fn put_outlet(&self, processor: u32, outlet: Outlet) {
+        if let Some(ring) = self.ring(processor) {
+            // Its place is empty since it was taken.
+            let _ = ring.outlet.put(outlet);
+        }
+    }
+
+    /// The counters sampled on a processor.
+    pub fn counters(&self, processor: u32) -> CounterSet {
+        self.ring(processor).map(|ring| ring.events.iter().map(|(counter, ..)| *counter).collect()).unwrap_or_default()
+    }
+
+    /// Samples, lost ones and throttled ones of a counter on a processor.
+    pub fn tally(&self, processor: u32, counter: u8) -> [u64; 3] {
+        let tallies = self.ring(processor).map(|ring| ring.samples.side());
+        tallies.and_then(|tallies| tallies.of(counter)).map(Tally::read).unwrap_or_default()
+    }
+
+    /// Whether a ring is half full.
+    pub fn are_half_full(&self) -> bool {
+        self.each.iter().any(|ring| ring.samples.is_half_full())
+    }
+
+    /// Whether there is nothing more to tell.
+    pub fn are_empty(&self) -> bool {
+        self.each.iter().all(|ring| ring.samples.is_empty() && ring.untold().next().is_none())
+    }
+
+    /// Tells as many records as the answer has room for, from each ring in turn; answers how many of them are samples.
+    pub fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
+        let count = self.each.len();
+        let mut told = 0;
+        for turn in 0..count {
+            let index = (self.next + turn) % count;
+            if let Some(ring) = self.each.get_mut(index) {
+                told += ring.tell(now, reply);
+                if reply.room::<Sample>() == 0 {
+                    self.next = index;
+                    return told;
+                }
+            }
+        }
+        told
+    }
+
+    /// What became of the samples that were not delivered.
+    pub fn account(&self) -> Account {
+        self.each.iter().fold(Account::default(), |sum, ring| {
+            let [samples, lost, throttled] = ring.tallied();
+            Account {
+                delivered: 0,
+                lost: sum.lost + lost,
+                throttled: sum.throttled + throttled,
+                discarded: sum.discarded + (samples - ring.delivered),
+            }
+        })
+    }
+}
+
+impl Ring {
+    fn tallied(&self) -> [u64; 3] {
+        let tallies = self.samples.side();
+        self.events.iter().filter_map(|(counter, ..)| tallies.of(*counter)).map(Tally::read).fold(
+            [0; 3],
+            |[samples, lost, throttled], [more, more_lost, more_throttled]| {
+                [samples + more, lost + more_lost, throttled + more_throttled]
+            },
+        )
+    }
+
+    /// Events of which samples were lost that nobody was told of: index, source, how many.
+    fn untold(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
+        let tallies = self.samples.side();
+        self.events.iter().enumerate().filter_map(|(index, (counter, source, told))| {
+            let [_, lost, _] = tallies.of(*counter)?.read();
+            Some((index, *source, lost - told)).filter(|(.., untold)| *untold > 0)
+        })
+    }
+
+    fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
+        let mut told = 0;
+        self.samples.drain(reply.room::<Sample>(), |records| {
+            told += records.iter().filter(|record| record.kind == SampleKind::Sample as u16).count() as u64;
+            reply.push_all(records);
+        });
+        self.delivered += told;
+        while reply.room::<Sample>() > 0 {
+            let Some((index, source, lost)) = self.untold().next() else { break };
+            reply.push(&Sample {
+                time: now,
+                ip: lost,
+                process: 0,
+                thread: 0,
+                processor: self.processor,
+                source,
+                interval: 0,
+                kind: SampleKind::Lost as u16,
+                modes: 0,
+            });
+            if let Some((.., so_far)) = self.events.get_mut(index) {
+                *so_far += lost;
+            }
+        }
+        told
+    }
+}

@@ -1,0 +1,264 @@
+//! What runs at PROFILE_LEVEL while something is sampled: the interrupt of a counter that overflowed, and the tick
+//! that lets a throttled processor go on.
+//!
+//! Each processor has a [`Desk`], which nobody touches but that processor at PROFILE_LEVEL: an interrupt can not come
+//! in between, so that its parts need no lock and no order. The samples leave through rings, whose other ends the
+//! sessions have.
+
+mod desk;
+mod frequency;
+mod tally;
+mod throttle;
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use profile::hal::Overflow;
+use profile::state::{self, CounterSet};
+use profile::{Cpu, Hal};
+use protocol::{ALL_SOURCES, Sample, SampleKind};
+
+pub use desk::{MOST_SAMPLERS, Outlet, Subscriber};
+pub use tally::{Tallies, Tally};
+
+use desk::{Desk, Post};
+
+/// How often each processor ticks while something is sampled, per second.
+pub const TICKS_PER_SECOND: u32 = 100;
+
+/// What an interrupt found.
+#[derive(Debug, Clone, Copy)]
+pub struct Interrupted {
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Process, 0 for the idle one.
+    pub process: u32,
+    /// Thread.
+    pub thread: u32,
+    /// The mode, one of [`protocol::modes`].
+    pub modes: u32,
+}
+
+/// The HAL functions, and who gets the samples of which counter.
+#[derive(Debug)]
+pub struct Sampler {
+    hal: Hal,
+    desks: Box<[Desk]>,
+    /// For each processor and counter.
+    posts: Box<[Post]>,
+    /// Time that interrupts may take between two ticks, in units of the clock.
+    budget: AtomicU64,
+    /// The clock's units in a second.
+    clock: u64,
+}
+
+/// How many interrupts there were.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Interrupts {
+    /// All.
+    pub served: u64,
+    /// In which no counter of ours had overflowed.
+    pub spurious: u64,
+    /// After which a processor had spent its budget.
+    pub throttles: u64,
+}
+
+impl Sampler {
+    /// Over these HAL functions, with a clock of so many units per second; `None` when memory is short.
+    pub fn new(hal: Hal, maximum_processors: u32, clock: u64) -> Option<Self> {
+        use profile::ProfileInterface as _;
+        let desks = state::allocate(maximum_processors, 1)?;
+        let posts = state::allocate(maximum_processors, hal.interface().counters())?;
+        Some(Self { hal, desks, posts, budget: AtomicU64::new(0), clock })
+    }
+
+    /// The HAL functions.
+    pub const fn hal(&self) -> &Hal {
+        &self.hal
+    }
+
+    /// The clock's units in a second.
+    pub const fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Interrupts may take so many thousandths of a processor's time from now on.
+    pub fn set_budget(&self, thousandths: u32) {
+        let tick = self.clock / u64::from(TICKS_PER_SECOND);
+        self.budget.store(tick * u64::from(thousandths) / 1_000, Ordering::Relaxed);
+    }
+
+    /// All interrupts since the sampler was made. Any IRQL.
+    pub fn interrupts(&self) -> Interrupts {
+        self.desks.iter().map(Desk::interrupts).fold(Interrupts::default(), |sum, one| Interrupts {
+            served: sum.served + one.served,
+            spurious: sum.spurious + one.spurious,
+            throttles: sum.throttles + one.throttles,
+        })
+    }
+
+    fn posts(&self, processor: u32) -> &[Post] {
+        use profile::ProfileInterface as _;
+        let counters = usize::from(self.hal.interface().counters());
+        let begin = processor as usize * counters;
+        self.posts.get(begin..begin + counters).unwrap_or_default()
+    }
+
+    fn post(&self, processor: u32, counter: u8) -> Option<&Post> {
+        self.posts(processor).get(usize::from(counter))
+    }
+
+    /// Serves a performance monitor interrupt of the current processor, which is `processor`: every counter that
+    /// overflowed is loaded again, and its sample goes to who subscribed. Answers whether a ring has become half full.
+    /// `clock` is read at the beginning and at the end.
+    ///
+    /// PROFILE_LEVEL. Nothing allocates, locks, waits or panics.
+    #[inline]
+    pub fn interrupt(
+        &self,
+        cpu: &impl Cpu,
+        processor: u32,
+        clock: impl Fn() -> u64,
+        interrupted: &Interrupted,
+    ) -> bool {
+        let Some(desk) = self.desks.get(processor as usize) else { return false };
+        let posts = self.posts(processor);
+        let begin = clock();
+        let mut reached = false;
+        let overflowed = self.hal.interrupt(cpu, processor, |Overflow { counter, state }| {
+            let Some(post) = posts.get(usize::from(counter)) else { return };
+            let sample = Sample {
+                time: begin,
+                ip: interrupted.ip,
+                process: interrupted.process,
+                thread: interrupted.thread,
+                processor,
+                source: self.hal.source(state).0,
+                interval: post.reloaded(state.interval()),
+                kind: SampleKind::Sample as u16,
+                modes: (interrupted.modes & 0xFFFF) as u16,
+            };
+            reached |= desk.deliver(post, counter, sample);
+        });
+        desk.count(overflowed.0);
+        let end = clock();
+        if desk.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
+            reached |= self.pause(cpu, processor, desk, end);
+        }
+        reached
+    }
+
+    /// Nothing is sampled on the processor from now on, until the next tick.
+    #[cold]
+    fn pause(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
+        let sampling = self.hal.row(processor).active().interrupting;
+        let late = self.hal.stop(cpu, processor, sampling).0;
+        for (counter, post) in late.iter().filter_map(|counter| Some((counter, self.post(processor, counter)?))) {
+            desk.tally(post, counter, Tally::throttle);
+        }
+        desk.throttle.begin(sampling, now);
+        desk.tell(&event(SampleKind::Throttled, processor, now, 0))
+    }
+
+    /// Lets a throttled processor, the current one, go on, and moves the intervals towards the frequencies wanted.
+    /// Answers whether a ring has become half full. PROFILE_LEVEL.
+    pub fn tick(&self, cpu: &impl Cpu, processor: u32, now: u64) -> bool {
+        let Some(desk) = self.desks.get(processor as usize) else { return false };
+        let mut reached = false;
+        if let Some((counters, since)) = desk.throttle.next_window() {
+            self.start(cpu, processor, counters);
+            reached = desk.tell(&event(SampleKind::Resumed, processor, now, now.wrapping_sub(since)));
+        }
+        let elapsed = desk.elapsed(now);
+        for (counter, post) in (0..).zip(self.posts(processor)) {
+            let state = self.hal.row(processor).get(counter);
+            if let Some(frequency) = post.frequency().filter(|_| state.is_interrupting()) {
+                let events = post.events_since(self.hal.count(cpu, processor, counter));
+                let interval = frequency::next(state.interval(), events, elapsed, self.clock, frequency);
+                self.hal.set_counter_interval(processor, counter, interval);
+            }
+        }
+        reached
+    }
+
+    /// Starts counters that were reserved on the current processor, which is `processor`. PROFILE_LEVEL.
+    pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
+        for counter in counters.iter() {
+            if let Some(post) = self.post(processor, counter) {
+                post.reloaded(self.hal.row(processor).get(counter).interval());
+            }
+        }
+        self.hal.start(cpu, processor, counters);
+    }
+
+    /// From now on the samples of `counters` of the current processor, which is `processor`, go to `subscriber` too.
+    /// PROFILE_LEVEL.
+    pub fn subscribe(&self, processor: u32, subscriber: Subscriber, outlet: Outlet, counters: CounterSet) {
+        if let Some(desk) = self.desks.get(processor as usize) {
+            desk.place(subscriber, outlet);
+        }
+        for post in counters.iter().filter_map(|counter| self.post(processor, counter)) {
+            post.add(subscriber);
+        }
+    }
+
+    /// Samples per second towards which the interval of a counter that nobody has subscribed to yet is moved. It does
+    /// not run.
+    pub fn set_frequency(&self, processor: u32, counter: u8, frequency: u32) {
+        if let Some(post) = self.post(processor, counter) {
+            post.set_frequency(frequency);
+        }
+    }
+
+    /// Whether the interval of a counter is moved. Any IRQL.
+    pub fn is_moved(&self, processor: u32, counter: u8) -> bool {
+        self.post(processor, counter).is_some_and(|post| post.frequency().is_some())
+    }
+
+    /// Who gets the samples of a counter. Any IRQL.
+    pub fn subscribers(&self, processor: u32, counter: u8) -> impl Iterator<Item = Subscriber> + use<> {
+        self.post(processor, counter).map(Post::subscribers).unwrap_or_default().iter()
+    }
+
+    /// The samples of `counters` of the current processor, which is `processor`, go to `subscriber` no more; those that
+    /// nobody else has subscribed to are stopped. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
+    pub fn leave(&self, cpu: &impl Cpu, processor: u32, subscriber: Subscriber, counters: CounterSet) {
+        let Some(desk) = self.desks.get(processor as usize) else { return };
+        let (mut alone, mut shared) = (CounterSet::NONE, CounterSet::NONE);
+        for counter in counters.iter() {
+            match self.post(processor, counter) {
+                Some(post) if post.remove(subscriber) => shared = shared.with(counter),
+                _ => alone = alone.with(counter),
+            }
+        }
+        let mut late = self.hal.stop(cpu, processor, alone).0;
+        if !shared.is_empty() {
+            late = late.or(self.hal.check_overflow(cpu, processor).0.and(shared));
+        }
+        for counter in late.iter() {
+            desk.tally_of(subscriber, counter, Tally::lose);
+        }
+        desk.throttle.forget(alone);
+    }
+
+    /// Takes a subscriber's end of its ring back on the current processor, which is `processor`, once it has left
+    /// every counter. PROFILE_LEVEL.
+    pub fn withdraw(&self, processor: u32, subscriber: Subscriber) -> Option<Outlet> {
+        self.desks.get(processor as usize)?.withdraw(subscriber)
+    }
+}
+
+/// A record that is no sample.
+const fn event(kind: SampleKind, processor: u32, time: u64, value: u64) -> Sample {
+    Sample {
+        time,
+        ip: value,
+        process: 0,
+        thread: 0,
+        processor,
+        source: ALL_SOURCES,
+        interval: 0,
+        kind: kind as u16,
+        modes: 0,
+    }
+}

@@ -1,0 +1,188 @@
+//! A processor's desk: who gets the samples of its counters.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use profile::state::CounterSet;
+use protocol::Sample;
+use ring::{Producer, Pushed, Slot};
+
+use super::throttle::Throttle;
+use super::{Interrupts, Tallies, Tally};
+
+/// How many sessions can sample at a time.
+pub const MOST_SAMPLERS: u8 = 8;
+
+/// The writing end of a session's ring.
+pub type Outlet = Producer<Sample, Tallies>;
+
+/// A session that samples, by its place at every desk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscriber(pub u8);
+
+/// Some subscribers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Subscribers(u8);
+
+impl Subscribers {
+    /// In ascending order.
+    pub fn iter(self) -> impl Iterator<Item = Subscriber> + use<> {
+        let mut left = self.0;
+        core::iter::from_fn(move || {
+            let after = left & left.checked_sub(1)?;
+            let subscriber = Subscriber((left.trailing_zeros() & 7) as u8);
+            left = after;
+            Some(subscriber)
+        })
+    }
+}
+
+/// What the handler has to know of a counter beyond its state.
+#[derive(Debug, Default)]
+pub struct Post {
+    /// Bit n is subscriber n.
+    subscribers: AtomicU8,
+    /// The interval with which the counter was loaded.
+    loaded: AtomicU32,
+    /// Samples per second wanted, or 0.
+    frequency: AtomicU32,
+    /// The counter's count at the last tick.
+    counted: AtomicU64,
+}
+
+impl Post {
+    /// Who subscribed.
+    pub fn subscribers(&self) -> Subscribers {
+        Subscribers(self.subscribers.load(Ordering::Relaxed))
+    }
+
+    /// One more.
+    pub fn add(&self, subscriber: Subscriber) {
+        self.subscribers.store(self.subscribers().0 | 1 << (subscriber.0 & 7), Ordering::Relaxed);
+    }
+
+    /// One less; answers whether any are left.
+    pub fn remove(&self, subscriber: Subscriber) -> bool {
+        let left = self.subscribers().0 & !(1 << (subscriber.0 & 7));
+        self.subscribers.store(left, Ordering::Relaxed);
+        left != 0
+    }
+
+    /// The counter was loaded with this interval; answers the one before.
+    pub fn reloaded(&self, interval: u32) -> u32 {
+        let before = self.loaded.load(Ordering::Relaxed);
+        self.loaded.store(interval, Ordering::Relaxed);
+        before
+    }
+
+    /// Samples per second wanted.
+    pub fn frequency(&self) -> Option<u32> {
+        Some(self.frequency.load(Ordering::Relaxed)).filter(|frequency| *frequency != 0)
+    }
+
+    /// Zero: the interval stays. The count begins anew.
+    pub fn set_frequency(&self, frequency: u32) {
+        self.frequency.store(frequency, Ordering::Relaxed);
+        self.counted.store(0, Ordering::Relaxed);
+    }
+
+    /// Events since this was last asked, with the count of now.
+    pub fn events_since(&self, count: u64) -> u64 {
+        let before = self.counted.load(Ordering::Relaxed);
+        self.counted.store(count, Ordering::Relaxed);
+        count.saturating_sub(before)
+    }
+}
+
+/// What one processor alone touches, at PROFILE_LEVEL.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Desk {
+    outlets: [Slot<Outlet>; MOST_SAMPLERS as usize],
+    /// Time in the handler.
+    pub throttle: Throttle,
+    served: AtomicU64,
+    spurious: AtomicU64,
+    /// When it last ticked.
+    ticked: AtomicU64,
+}
+
+impl Desk {
+    /// An interrupt was served.
+    pub fn count(&self, overflowed: CounterSet) {
+        let count = if overflowed.is_empty() { &self.spurious } else { &self.served };
+        count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// All so far.
+    pub fn interrupts(&self) -> Interrupts {
+        let spurious = self.spurious.load(Ordering::Relaxed);
+        let served = self.served.load(Ordering::Relaxed) + spurious;
+        Interrupts { served, spurious, throttles: self.throttle.times() }
+    }
+
+    /// A sample for everyone who subscribed to the counter; answers whether a ring has become half full.
+    #[inline]
+    pub fn deliver(&self, post: &Post, counter: u8, sample: Sample) -> bool {
+        let mut reached = false;
+        for subscriber in post.subscribers().iter() {
+            self.with(subscriber, |outlet| {
+                let pushed = outlet.push(sample);
+                if let Some(tally) = outlet.side().of(counter) {
+                    match pushed {
+                        Pushed::Stored { reached: half } => {
+                            reached |= half;
+                            tally.deliver();
+                        }
+                        Pushed::Full => tally.lose(),
+                    }
+                }
+            });
+        }
+        reached
+    }
+
+    /// A record for everyone who samples here. Where a ring is full it is dropped.
+    pub fn tell(&self, record: &Sample) -> bool {
+        let mut reached = false;
+        for outlet in &self.outlets {
+            outlet.with(|outlet| reached |= matches!(outlet.push(*record), Pushed::Stored { reached: true }));
+        }
+        reached
+    }
+
+    /// Accounts an overflow without a sample to everyone who subscribed to the counter.
+    pub fn tally(&self, post: &Post, counter: u8, account: fn(&Tally)) {
+        for subscriber in post.subscribers().iter() {
+            self.tally_of(subscriber, counter, account);
+        }
+    }
+
+    /// The same to one.
+    pub fn tally_of(&self, subscriber: Subscriber, counter: u8, account: fn(&Tally)) {
+        self.with(subscriber, |outlet| outlet.side().of(counter).map(account));
+    }
+
+    fn with<R>(&self, subscriber: Subscriber, work: impl FnOnce(&mut Outlet) -> R) -> Option<R> {
+        self.outlets.get(usize::from(subscriber.0))?.with(work)
+    }
+
+    /// A subscriber's end of its ring.
+    pub fn place(&self, subscriber: Subscriber, outlet: Outlet) {
+        if let Some(slot) = self.outlets.get(usize::from(subscriber.0)) {
+            // It is empty: the engine gives a place to one session at a time.
+            let _ = slot.put(outlet);
+        }
+    }
+
+    /// The end again.
+    pub fn withdraw(&self, subscriber: Subscriber) -> Option<Outlet> {
+        self.outlets.get(usize::from(subscriber.0))?.take()
+    }
+
+    /// Time since this was last asked.
+    pub fn elapsed(&self, now: u64) -> u64 {
+        let before = self.ticked.load(Ordering::Relaxed);
+        self.ticked.store(now, Ordering::Relaxed);
+        now.wrapping_sub(before)
+    }
+}

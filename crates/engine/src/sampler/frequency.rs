@@ -1,0 +1,61 @@
+//! An interval that follows a frequency: so many samples per second, whatever the rate of the events.
+
+use profile::interval::IntervalRange;
+
+/// The interval after `interval`, when `events` happened in `elapsed` units of a clock of `clock` units per second, and
+/// `frequency` samples per second are wanted.
+///
+/// A longer interval is taken at once, since the shorter one costs the processor too much; a shorter one by an
+/// eighth of the way, as a rate that falls for a moment often rises again.
+pub fn next(interval: u32, events: u64, elapsed: u64, clock: u64, frequency: u32) -> u32 {
+    if events == 0 {
+        return interval;
+    }
+    let parts = u128::from(elapsed.max(1)) * u128::from(frequency.max(1));
+    let wanted = u128::from(events) * u128::from(clock) / parts;
+    let wanted = IntervalRange::COUNTER.clamp(u32::try_from(wanted).unwrap_or(u32::MAX));
+    if wanted > interval { wanted } else { interval - (interval - wanted).div_ceil(8) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CLOCK: u64 = 10_000_000;
+
+    proptest! {
+        #[test]
+        fn a_steady_rate_leads_to_the_frequency_wanted(
+            rate in 10_000_000..4_000_000_000_u64,
+            frequency in 100..2_000_u32,
+            first in 4_096..0x7FFF_FFFF_u32,
+        ) {
+            let mut interval = first;
+            for _ in 0..200 {
+                interval = next(interval, rate / 100, CLOCK / 100, CLOCK, frequency);
+            }
+            let samples = rate / u64::from(interval);
+            let wanted = u64::from(frequency).min(rate / 4_096);
+            prop_assert!(samples.abs_diff(wanted) <= wanted / 20 + 1, "{} of {}", samples, wanted);
+        }
+
+        #[test]
+        fn no_rate_leaves_the_range(
+            interval in 4_096..=0x7FFF_FFFF_u32,
+            events: u64,
+            elapsed: u64,
+            clock: u64,
+            frequency: u32,
+        ) {
+            let next = next(interval, events, elapsed, clock, frequency);
+            prop_assert!((4_096..=0x7FFF_FFFF).contains(&next));
+        }
+    }
+
+    #[test]
+    fn nothing_is_learnt_from_an_idle_processor() {
+        assert_eq!(next(65_536, 0, CLOCK, CLOCK, 1_000), 65_536);
+    }
+}

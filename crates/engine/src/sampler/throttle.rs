@@ -1,0 +1,82 @@
+//! The budget for time in the handler: what a processor has spent since its last tick.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use profile::state::CounterSet;
+
+/// One processor's. Touched by that processor alone.
+#[derive(Debug, Default)]
+pub struct Throttle {
+    /// Time spent since the last tick.
+    spent: AtomicU64,
+    /// The counters that wait for the next tick; bit n is counter n.
+    waiting: AtomicU32,
+    /// Since when.
+    since: AtomicU64,
+    times: AtomicU64,
+}
+
+impl Throttle {
+    /// Time was spent; answers whether that is more than the budget.
+    pub fn spend(&self, time: u64, budget: u64) -> bool {
+        let spent = self.spent.load(Ordering::Relaxed).saturating_add(time);
+        self.spent.store(spent, Ordering::Relaxed);
+        spent > budget
+    }
+
+    /// Counters were stopped until the next tick.
+    pub fn begin(&self, counters: CounterSet, now: u64) {
+        let waiting = self.waiting().or(counters);
+        self.waiting.store(waiting.bits(), Ordering::Relaxed);
+        self.since.store(now, Ordering::Relaxed);
+        self.times.store(self.times().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Counters wait no more: they belong to nobody.
+    pub fn forget(&self, counters: CounterSet) {
+        self.waiting.store(self.waiting().without(counters).bits(), Ordering::Relaxed);
+    }
+
+    /// A tick: what was spent is forgotten. Answers the counters that waited, and since when.
+    pub fn next_window(&self) -> Option<(CounterSet, u64)> {
+        self.spent.store(0, Ordering::Relaxed);
+        let waiting = self.waiting();
+        self.waiting.store(0, Ordering::Relaxed);
+        (!waiting.is_empty()).then(|| (waiting, self.since.load(Ordering::Relaxed)))
+    }
+
+    /// How often the budget was spent.
+    pub fn times(&self) -> u64 {
+        self.times.load(Ordering::Relaxed)
+    }
+
+    fn waiting(&self) -> CounterSet {
+        CounterSet::from_bits(self.waiting.load(Ordering::Relaxed).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_is_for_all_interrupts_between_two_ticks_together() {
+        let throttle = Throttle::default();
+        assert_eq!([throttle.spend(60, 100), throttle.spend(40, 100), throttle.spend(1, 100)], [false, false, true]);
+        assert_eq!(throttle.next_window(), None);
+        assert_eq!([throttle.spend(100, 100), throttle.spend(u64::MAX, 100)], [false, true]);
+    }
+
+    #[test]
+    fn what_waits_goes_on_once_unless_it_is_forgotten() {
+        let throttle = Throttle::default();
+        let two = CounterSet::NONE.with(1).with(3);
+        throttle.begin(two, 7);
+        throttle.forget(CounterSet::NONE.with(3));
+        assert_eq!(throttle.next_window(), Some((CounterSet::NONE.with(1), 7)));
+        assert_eq!(throttle.next_window(), None);
+        throttle.begin(two, 9);
+        throttle.forget(two);
+        assert_eq!((throttle.next_window(), throttle.times()), (None, 2));
+    }
+}

@@ -1,0 +1,21 @@
+//! Sampling: from the overflow that the model raises to the record that the client fetches.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::unreachable,
+    reason = "helpers of tests fail as tests do"
+)]
+
+#[path = "sampling/ledger.rs"]
+mod ledger;
+#[path = "sampling/life.rs"]
+mod life;
+#[path = "sampling/refusals.rs"]
+mod refusals;
+#[path = "sampling/scene.rs"]
+mod scene;
+#[path = "sampling/sharing.rs"]
+mod sharing;
+#[path = "sampling/throttle.rs"]
+mod throttle;

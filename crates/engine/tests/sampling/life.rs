@@ -1,0 +1,184 @@
+//! From the start of a session that samples to its last record.
+
+use native_lab::{Board, Client};
+use protocol::{Cause, SampleKind};
+
+use super::scene::{
+    IDENTITIES, SHORT, engine, event, fetched, header, info, interrupted, is_left_clean, is_sample, on, run, started,
+    stopped,
+};
+
+#[test]
+fn a_sample_tells_what_was_interrupted_where_when_and_by_what() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 2);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, 64, on(&[]), &[event(6, SHORT)]);
+        board.pass(77);
+        run(&board, &engine, 1, u64::from(SHORT) - 1);
+        assert_eq!(fetched(client, &mut engine, session).0, [], "{name}: not yet");
+        run(&board, &engine, 1, 1);
+        let (records, _) = fetched(client, &mut engine, session);
+        let wanted = interrupted(1);
+        assert_eq!(records.len(), 1, "{name}");
+        let record = records[0];
+        assert_eq!((record.ip, record.process, record.thread), (wanted.ip, wanted.process, wanted.thread), "{name}");
+        assert_eq!((record.time, record.processor, record.source, record.interval), (77, 1, 6, SHORT), "{name}");
+        assert_eq!((record.kind, u32::from(record.modes)), (SampleKind::Sample as u16, wanted.modes), "{name}");
+    }
+}
+
+#[test]
+fn the_interrupt_is_taken_for_the_first_that_samples_and_given_back_after_the_last() {
+    let board = Board::named("intel-v2", 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let counting = client.started(&mut engine, 0, &[2]);
+    assert!(!board.is_sampling());
+    let first = started(client, &mut engine, 64, on(&[0]), &[event(6, SHORT)]);
+    let second = started(client, &mut engine, 64, on(&[1]), &[event(6, SHORT)]);
+    stopped(client, &mut engine, first, None);
+    assert!(board.is_sampling());
+    stopped(client, &mut engine, second, None);
+    assert!(!board.is_sampling());
+    run(&board, &engine, 0, 100);
+    assert_eq!(client.read(&mut engine, counting)[0].count, 100, "counting goes on");
+    started(client, &mut engine, 64, on(&[0]), &[event(6, SHORT)]);
+    assert!(board.is_sampling());
+    engine.close(client.0);
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn a_session_counts_and_samples_at_once() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, 64, on(&[]), &[event(2, 0), event(6, SHORT)]);
+        for _ in 0..7 {
+            run(&board, &engine, 0, 2_500);
+        }
+        let read: Vec<_> =
+            client.read(&mut engine, session).iter().map(|count| (count.source, count.count, count.samples)).collect();
+        assert_eq!(read, [(2, 17_500, 0), (6, 17_500, 3)], "{name}");
+        assert!(fetched(client, &mut engine, session).0.iter().all(|record| record.source == 6), "{name}");
+    }
+}
+
+#[test]
+fn a_request_waits_until_a_ring_is_half_full_or_the_session_stops() {
+    let board = Board::named("amd-legacy", 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+    for round in 0..31 {
+        run(&board, &engine, 1, SHORT.into());
+        assert!(client.samples(&mut engine, session, Some(100), 64).is_none(), "{round}");
+    }
+    board.run(1, model::Mode::User, &|_| SHORT.into());
+    assert_eq!(board.deliver(&engine, 1, &interrupted(1)), (1, true), "the reader is woken");
+    let answer = client.samples(&mut engine, session, Some(100), 64).unwrap();
+    assert_eq!(answer.header().count, 32);
+    run(&board, &engine, 0, SHORT.into());
+    assert!(client.samples(&mut engine, session, Some(100), 64).is_none());
+    stopped(client, &mut engine, session, None);
+    let answer = client.samples(&mut engine, session, Some(100), 64).unwrap();
+    assert_eq!((answer.header().count, answer.header().detail[0]), (1, 1));
+}
+
+#[test]
+fn the_last_samples_can_be_fetched_after_the_stop_and_then_the_session_is_gone() {
+    let board = Board::named("intel-v2", 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+    for processor in [0, 1, 1] {
+        run(&board, &engine, processor, SHORT.into());
+    }
+    stopped(client, &mut engine, session, None);
+    assert!(is_left_clean(&board));
+    assert_eq!(info(client, &mut engine).sessions, 0);
+    let mut seen = Vec::new();
+    for last in [0, 0, 1] {
+        let answer = client.samples(&mut engine, session, None, 1).unwrap();
+        assert_eq!((answer.header().count, answer.header().detail[0]), (1, last));
+        seen.extend(answer.records::<protocol::Sample>());
+    }
+    seen.sort_by_key(|record| record.processor);
+    assert_eq!(seen.iter().map(|record| record.processor).collect::<Vec<_>>(), [0, 1, 1]);
+    let answer = client.samples(&mut engine, session, None, 1).unwrap();
+    assert_eq!(answer.header().cause, Cause::NoSuchSession as u32);
+    let all = info(client, &mut engine);
+    assert_eq!((all.delivered, all.discarded, all.interrupts, all.spurious), (3, 0, 3, 0));
+}
+
+#[test]
+fn an_interrupt_that_is_nobodys_is_counted_and_harmless() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), event(6, 0x7FFF_FFFF)]);
+        let late = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
+        run(&board, &engine, 0, SHORT.into()); // both in one interrupt
+        board.run(0, model::Mode::User, &|selected| if matches!(selected.event, 0xC5 | 0xC3) { 5_000 } else { 0 });
+        stopped(client, &mut engine, late, None);
+        board.deliver(&engine, 0, &interrupted(0));
+        let all = info(client, &mut engine);
+        assert_eq!((all.interrupts, all.spurious, all.lost), (2, 1, 1), "{name}");
+        run(&board, &engine, 0, SHORT.into());
+        assert_eq!(fetched(client, &mut engine, session).0.len(), 2, "{name}");
+    }
+}
+
+#[test]
+fn rings_are_fetched_in_turn_so_that_none_starves() {
+    let board = Board::named("intel-v2", 3);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+    for processor in 0..3 {
+        for _ in 0..60 {
+            run(&board, &engine, processor, SHORT.into());
+        }
+    }
+    let mut seen = [0; 3];
+    for _ in 0..3 {
+        for record in client.samples(&mut engine, session, None, 60).unwrap().records::<protocol::Sample>() {
+            assert!(is_sample(&record));
+            seen[record.processor as usize] += 1;
+        }
+        run(&board, &engine, 0, SHORT.into()); // the first has always more
+    }
+    assert!(seen.iter().all(|count| *count >= 58), "{seen:?}");
+}
+
+#[test]
+fn an_interval_follows_the_frequency_wanted() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let wanted = protocol::EventRequest { frequency: 1_000, ..event(2, 65_536) };
+        let session = client.start_with(&mut engine, header(1 << 16, on(&[])), &[wanted]).header().detail[0];
+        // 500 million events per second, in steps of a fiftieth of a millisecond: what is counted between an overflow and
+        // its interrupt is lost with a status register.
+        let second = |engine: &mut _| {
+            for _ in 0..100 {
+                for _ in 0..500 {
+                    board.pass(200);
+                    run(&board, engine, 0, 10_000);
+                }
+                board.tick_sampling(engine, 0);
+            }
+            fetched(client, engine, session).0
+        };
+        second(&mut engine);
+        let samples = second(&mut engine);
+        assert!((950..=1_050).contains(&samples.len()), "{name}: {}", samples.len());
+        let events: u64 = samples.iter().map(|sample| u64::from(sample.interval)).sum();
+        assert!((475_000_000..=525_000_000).contains(&events), "{name}: {events} of 500 million");
+    }
+}

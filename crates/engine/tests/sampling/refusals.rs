@@ -1,0 +1,93 @@
+//! What is refused, and that it changes nothing.
+
+use native_lab::{Board, Client};
+use protocol::{Cause, EventRequest, MOST_BUDGET, MOST_FREQUENCY, RING, StartHeader, flags};
+
+use super::scene::{SHORT, engine, event, header, is_left_clean, on, started};
+
+#[test]
+fn what_can_not_be_is_refused_with_its_cause_and_touches_no_register() {
+    let plain = header(64, on(&[]));
+    let good = event(2, SHORT);
+    let cases: [(&str, StartHeader, EventRequest, Cause); 14] = [
+        ("shorter than the range", plain, event(2, 4_095), Cause::BadInterval),
+        ("longer than the range", plain, event(2, 0x8000_0000), Cause::BadInterval),
+        ("no ring", header(0, on(&[])), good, Cause::BadRing),
+        ("a small ring", header(RING.start() / 2, on(&[])), good, Cause::BadRing),
+        ("a large ring", header(RING.end() * 2, on(&[])), good, Cause::BadRing),
+        ("a crooked ring", header(100, on(&[])), good, Cause::BadRing),
+        ("a ring for nothing", StartHeader { budget: 0, ..plain }, event(2, 0), Cause::BadRing),
+        ("a budget for nothing", StartHeader { ring: 0, ..plain }, event(2, 0), Cause::BadFrequency),
+        ("all time", StartHeader { budget: MOST_BUDGET + 1, ..plain }, good, Cause::BadFrequency),
+        ("too often", plain, EventRequest { frequency: MOST_FREQUENCY + 1, ..good }, Cause::BadFrequency),
+        (
+            "a frequency for nothing",
+            StartHeader { ring: 0, budget: 0, ..plain },
+            EventRequest { frequency: 1, ..event(2, 0) },
+            Cause::BadFrequency,
+        ),
+        ("detached", StartHeader { flags: flags::DETACHED, ..plain }, good, Cause::BadFlags),
+        ("reserved", StartHeader { reserved: 1, ..plain }, good, Cause::BadFlags),
+        ("the timer", plain, event(0, 10_000), Cause::NotSampled),
+    ];
+    for (what, header, event, cause) in cases {
+        let board = Board::named("intel-v2", 2);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let before = board.processor(0).model().accesses();
+        let answer = client.start_with(&mut engine, header, &[event]).header();
+        assert_eq!(answer.cause, cause as u32, "{what}");
+        assert_ne!(answer.status, 0, "{what}");
+        assert_eq!(board.processor(0).model().accesses(), before, "{what}");
+        assert!(is_left_clean(&board), "{what}");
+        started(client, &mut engine, 64, on(&[]), &[good]);
+    }
+}
+
+#[test]
+fn a_handler_that_the_hal_refuses_is_told_and_leaves_everything_as_it_was() {
+    const UNSUCCESSFUL: u32 = 0xC000_0001;
+    let board = Board::named("intel-v2", 2);
+    board.processor(0).model().wrmsr(0x38F, 0x5).unwrap();
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    board.refuse_handler(UNSUCCESSFUL);
+    let events = [event(2, SHORT), event(6, SHORT), event(11, SHORT), event(10, SHORT)];
+    let answer = client.start_with(&mut engine, header(64, on(&[])), &events).header();
+    assert_eq!((answer.status, answer.cause), (UNSUCCESSFUL, Cause::HandlerRefused as u32));
+    assert_eq!(answer.detail[0], u64::from(UNSUCCESSFUL));
+    assert_eq!(board.processor(0).model().rdmsr(0x38F), Ok(0x5), "put back");
+    assert!(is_left_clean(&board));
+    client.started(&mut engine, 0, &[2, 6, 11, 10]); // every counter is free
+    engine.close(client.0);
+    board.refuse_handler(0);
+    let client = Client::open(&mut engine, 1, 10);
+    started(client, &mut engine, 64, on(&[]), &events);
+}
+
+#[test]
+fn samples_are_for_the_one_who_samples() {
+    let board = Board::named("intel-v2", 1);
+    let mut engine = engine(&board);
+    let (client, other) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
+    let counting = client.started(&mut engine, 0, &[2]);
+    let sampling = started(client, &mut engine, 64, on(&[]), &[event(6, SHORT)]);
+    let cause =
+        |client: Client, engine: &mut _, session| client.samples(engine, session, Some(100), 1).unwrap().header().cause;
+    assert_eq!(cause(client, &mut engine, counting), Cause::NothingSampled as u32);
+    assert_eq!(cause(other, &mut engine, sampling), Cause::NoSuchSession as u32);
+    assert_eq!(cause(client, &mut engine, 999), Cause::NoSuchSession as u32);
+    assert_eq!(cause(client, &mut engine, protocol::DETACHED), Cause::NothingSampled as u32);
+}
+
+#[test]
+fn no_more_than_eight_sample_at_a_time_and_a_place_is_free_again_after_a_stop() {
+    let board = Board::named("intel-v2", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let sessions: Vec<u64> = (0..8).map(|_| started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)])).collect();
+    let ninth = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
+    assert_eq!((ninth.cause, ninth.detail[0]), (Cause::TooManySessions as u32, 8));
+    client.stop(&mut engine, sessions[3], None);
+    started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+}

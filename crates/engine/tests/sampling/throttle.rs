@@ -1,0 +1,100 @@
+//! The budget for time in the handler.
+
+use native_lab::{Board, Client};
+use protocol::{ALL_SOURCES, SampleKind, StartHeader};
+
+use super::scene::{
+    IDENTITIES, SHORT, engine, event, fetched, header, info, is_left_clean, is_sample, on, run, started, stopped,
+};
+
+/// Units of 100 ns in a tick.
+const TICK: u64 = 100_000;
+
+#[test]
+fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for_how_long() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 2);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        // A quarter of a tick; every interrupt takes a tenth.
+        let asked = StartHeader { budget: 250, ..header(64, on(&[])) };
+        let session = client.start_with(&mut engine, asked, &[event(2, SHORT)]).header().detail[0];
+        board.set_pace(TICK / 10);
+        for _ in 0..3 {
+            run(&board, &engine, 0, SHORT.into());
+        }
+        assert_eq!(board.processor(0).model().enabled_counters(), [], "{name}");
+        assert_eq!(board.processor(1).model().enabled_counters().len(), 1, "{name}: the budget is a processor's own");
+        run(&board, &engine, 0, 10 * u64::from(SHORT));
+        board.set_pace(0);
+        board.pass(TICK / 2);
+        board.tick_sampling(&engine, 0);
+        assert_eq!(board.processor(0).model().enabled_counters().len(), 1, "{name}: it goes on");
+        run(&board, &engine, 0, SHORT.into());
+
+        let (records, _) = fetched(client, &mut engine, session);
+        let kinds: Vec<u16> = records.iter().map(|record| record.kind).collect();
+        let [sample, throttled, resumed] =
+            [SampleKind::Sample, SampleKind::Throttled, SampleKind::Resumed].map(|kind| kind as u16);
+        assert_eq!(kinds, [sample, sample, sample, throttled, resumed, sample], "{name}");
+        assert_eq!((records[3].processor, records[3].source), (0, ALL_SOURCES), "{name}");
+        assert_eq!(records[4].ip, records[4].time - records[3].time, "{name}");
+        assert!((TICK / 2..TICK).contains(&records[4].ip), "{name}: {}", records[4].ip);
+        assert_eq!((info(client, &mut engine).throttles, info(client, &mut engine).throttled), (1, 0), "{name}");
+        let counts = stopped(client, &mut engine, session, None);
+        assert_eq!((counts[0].count, counts[0].samples), (4 * u64::from(SHORT), 4), "{name}: what ran counted");
+    }
+}
+
+#[test]
+fn below_its_budget_nothing_is_throttled_however_long_it_goes() {
+    let board = Board::named("amd-legacy", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, 1 << 12, on(&[]), &[event(2, SHORT)]);
+    board.set_pace(TICK / 10);
+    for _ in 0..200 {
+        for _ in 0..9 {
+            run(&board, &engine, 0, SHORT.into());
+        }
+        board.tick_sampling(&engine, 0);
+    }
+    let (records, _) = fetched(client, &mut engine, session);
+    assert_eq!((records.len(), info(client, &mut engine).throttles), (1_800, 0));
+    assert!(records.iter().all(is_sample));
+}
+
+#[test]
+fn the_most_modest_session_sets_the_budget() {
+    let board = Board::named("intel-v2", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+    let asked = StartHeader { budget: 100, ..header(64, on(&[])) };
+    let modest = client.start_with(&mut engine, asked, &[event(6, 0x7FFF_FFFF)]).header().detail[0];
+    board.set_pace(TICK / 5);
+    run(&board, &engine, 0, SHORT.into());
+    assert_eq!(info(client, &mut engine).throttles, 1);
+    board.tick_sampling(&engine, 0);
+    stopped(client, &mut engine, modest, None);
+    run(&board, &engine, 0, SHORT.into());
+    assert_eq!(info(client, &mut engine).throttles, 1, "with it gone, the other's budget counts again");
+}
+
+#[test]
+fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+        board.set_pace(TICK);
+        run(&board, &engine, 0, SHORT.into());
+        stopped(client, &mut engine, session, None);
+        let counting = client.started(&mut engine, 0, &[6]);
+        board.tick_sampling(&engine, 0);
+        assert_eq!(board.processor(0).model().enabled_counters().len(), 1, "{name}");
+        client.stop(&mut engine, counting, None);
+        assert!(is_left_clean(&board), "{name}");
+    }
+}

@@ -1,0 +1,33 @@
+//! The atomics and cells of the crate: core's, or loom's, which try every order of what threads do.
+
+#[cfg(loom)]
+pub use loom::{
+    cell::UnsafeCell,
+    sync::atomic::{AtomicU8, AtomicUsize, fence},
+};
+
+#[cfg(not(loom))]
+pub use core::sync::atomic::{AtomicU8, AtomicUsize, fence};
+
+/// core's cell, with the functions of loom's.
+#[cfg(not(loom))]
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub const fn new(value: T) -> Self {
+        Self(core::cell::UnsafeCell::new(value))
+    }
+
+    #[inline]
+    pub fn with<R>(&self, work: impl FnOnce(*const T) -> R) -> R {
+        work(self.0.get())
+    }
+
+    #[inline]
+    pub fn with_mut<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
+        work(self.0.get())
+    }
+}

@@ -1,0 +1,187 @@
+//! What holds of a ring and a slot in one thread, and what millions of items show with two.
+
+#![cfg(not(loom))]
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use proptest::prelude::*;
+use ring::{Pushed, Slot, channel};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Push,
+    Pop,
+    Drain(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![3 => Just(Step::Push), 1 => Just(Step::Pop), 1 => (0..12_usize).prop_map(Step::Drain)]
+}
+
+proptest! {
+    #[test]
+    fn a_ring_is_a_queue_that_refuses_when_it_is_full(
+        power in 0..5_u32,
+        steps in prop::collection::vec(step(), 0..400),
+    ) {
+        let capacity = 1_usize << power;
+        let (mut producer, mut consumer) = channel(capacity, ()).unwrap();
+        let mut queue = VecDeque::new();
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Push => match producer.push(number) {
+                    Pushed::Full => prop_assert_eq!(queue.len(), capacity),
+                    Pushed::Stored { reached } => {
+                        queue.push_back(number);
+                        // At least then: what was fetched since the last look may still be counted in.
+                        prop_assert!(reached || queue.len() != (capacity / 2).max(1));
+                    }
+                },
+                Step::Pop => prop_assert_eq!(consumer.pop(), queue.pop_front()),
+                Step::Drain(most) => {
+                    let mut seen = Vec::new();
+                    let (mut calls, wanted) = (0, queue.len().min(most));
+                    let count = consumer.drain(most, |items| {
+                        calls += 1;
+                        seen.extend_from_slice(items);
+                    });
+                    prop_assert_eq!((count, seen), (wanted, queue.drain(..wanted).collect::<Vec<_>>()));
+                    prop_assert!(calls <= 2);
+                }
+            }
+            prop_assert_eq!((consumer.len(), consumer.is_empty()), (queue.len(), queue.is_empty()));
+            prop_assert_eq!(consumer.is_half_full(), queue.len() >= (capacity / 2).max(1));
+        }
+    }
+}
+
+#[test]
+fn who_is_always_fetched_from_wakes_nobody_twice_for_one_half() {
+    let (mut producer, mut consumer) = channel(64, ()).unwrap();
+    let mut woken = 0;
+    for number in 0..6_400 {
+        woken += usize::from(producer.push(number) == Pushed::Stored { reached: true });
+        consumer.pop();
+    }
+    assert!(woken <= 6_400 / 32, "{woken}");
+}
+
+#[test]
+fn only_powers_of_two_have_rings_and_memory_that_is_short_is_no_panic() {
+    for capacity in [0, 3, 5, 100, usize::MAX] {
+        assert!(channel::<u64, ()>(capacity, ()).is_none(), "{capacity}");
+    }
+    assert!(channel::<[u64; 5], ()>(1 << 62, ()).is_none());
+    assert!(channel::<[u64; 5], ()>(1 << 56, ()).is_none());
+    assert!(channel::<(), ()>(4, ()).is_none(), "what has no size needs no ring");
+}
+
+/// Counts how often it was dropped.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_side_is_seen_from_both_ends_and_dropped_with_the_last() {
+    for first in [true, false] {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (producer, consumer) = channel::<u8, _>(4, Dropped(drops.clone())).unwrap();
+        assert!(std::ptr::eq(producer.side(), consumer.side()));
+        if first {
+            drop(producer);
+            assert_eq!(drops.load(Ordering::Relaxed), 0);
+            drop(consumer);
+        } else {
+            drop(consumer);
+            assert_eq!(drops.load(Ordering::Relaxed), 0);
+            drop(producer);
+        }
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn items_survive_a_panic_of_who_looks_at_them() {
+    let (mut producer, mut consumer) = channel(4, ()).unwrap();
+    producer.push(1);
+    producer.push(2);
+    let outcome = catch_unwind(AssertUnwindSafe(|| consumer.drain(2, |_| panic!("in the middle"))));
+    assert!(outcome.is_err());
+    assert_eq!((consumer.pop(), consumer.pop(), consumer.pop()), (Some(1), Some(2), None));
+}
+
+#[test]
+fn between_two_threads_nothing_is_lost_unsaid_and_the_order_stays() {
+    const ITEMS: u64 = if cfg!(miri) { 300 } else { 2_000_000 };
+    let (mut producer, mut consumer) = channel(16, ()).unwrap();
+    let writer = thread::spawn(move || {
+        let mut lost = 0;
+        for number in 0..ITEMS {
+            lost += u64::from(producer.push([number, !number]) == Pushed::Full);
+        }
+        lost
+    });
+    let (mut seen, mut next) = (0, 0);
+    loop {
+        let over = writer.is_finished();
+        let count = consumer.drain(usize::MAX, |items| {
+            for [number, inverse] in items {
+                assert_eq!(*number, !*inverse, "torn");
+                assert!(*number >= next, "order");
+                next = number + 1;
+                seen += 1;
+            }
+        });
+        if count == 0 && over {
+            break;
+        }
+    }
+    assert_eq!(seen + writer.join().unwrap(), ITEMS);
+}
+
+#[test]
+fn a_slot_holds_one_value_and_gives_it_back_once() {
+    let slot = Slot::empty();
+    assert_eq!((slot.take(), slot.with(|value: &mut u32| *value)), (None, None));
+    assert_eq!(slot.put(1), Ok(()));
+    assert_eq!(slot.put(2), Err(2));
+    assert_eq!(slot.with(|value| std::mem::replace(value, 3)), Some(1));
+    assert_eq!((slot.take(), slot.take()), (Some(3), None));
+}
+
+#[test]
+fn who_comes_while_a_slot_is_in_use_is_told_so() {
+    let slot = Slot::empty();
+    slot.put(1).unwrap();
+    let inside = slot.with(|_| (slot.take(), slot.with(|value| *value), slot.put(2)));
+    assert_eq!(inside, Some((None, None, Err(2))));
+    assert_eq!(slot.take(), Some(1));
+}
+
+#[test]
+fn a_slot_survives_a_panic_of_who_uses_its_value() {
+    let slot = Slot::empty();
+    slot.put(7).unwrap();
+    let outcome = catch_unwind(AssertUnwindSafe(|| slot.with(|_| panic!("in the middle"))));
+    assert!(outcome.is_err());
+    assert_eq!(slot.take(), Some(7));
+}
+
+#[test]
+fn a_slot_drops_what_is_in_it() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let slot = Slot::empty();
+    assert!(slot.put(Dropped(drops.clone())).is_ok());
+    drop(slot.take());
+    assert!(slot.put(Dropped(drops.clone())).is_ok());
+    drop(slot);
+    assert_eq!(drops.load(Ordering::Relaxed), 2);
+}

@@ -1,0 +1,35 @@
+//! KTRAP_FRAME of x64: what the processor did when it was interrupted.
+
+/// As far as the handler reads it (ntddk.h; the bindings keep it opaque).
+#[repr(C)]
+pub struct TrapFrame {
+    volatile_state: [u8; 0x168],
+    rip: u64,
+    /// A word; what follows it is undefined.
+    cs: u16,
+    fill: [u16; 3],
+    flags: u32,
+    fill2: u32,
+    rsp: u64,
+    ss: u16,
+    fill3: [u16; 3],
+}
+
+const _: () = assert!(size_of::<TrapFrame>() == 0x190);
+const _: () = assert!(core::mem::offset_of!(TrapFrame, rip) == 0x168);
+const _: () = assert!(core::mem::offset_of!(TrapFrame, cs) == 0x170);
+const _: () = assert!(core::mem::offset_of!(TrapFrame, flags) == 0x178);
+const _: () = assert!(core::mem::offset_of!(TrapFrame, rsp) == 0x180);
+const _: () = assert!(core::mem::offset_of!(TrapFrame, ss) == 0x188);
+
+impl TrapFrame {
+    /// The instruction that comes next.
+    pub const fn instruction_pointer(&self) -> u64 {
+        self.rip
+    }
+
+    /// Whether that is at CPL 3: the low bits of CS (SDM Vol. 3A, 5.5). PreviousMode is not to be relied on.
+    pub const fn is_user(&self) -> bool {
+        self.cs & 3 == 3
+    }
+}

@@ -1,0 +1,64 @@
+//! Requests for samples that wait until there are enough.
+
+use engine::{ClientId, Completion, Engine, Samples};
+use wdk_sys::NTSTATUS;
+
+use crate::kernel::Kernel;
+use crate::nt::clock;
+use crate::nt::irp::Request;
+use crate::nt::pending::{PENDING, STATUS_CANCELLED, STATUS_PENDING};
+
+/// STATUS_DEVICE_BUSY (ntstatus.h).
+const STATUS_DEVICE_BUSY: NTSTATUS = 0x8000_0011_u32.cast_signed();
+
+/// Units of 100 ns in a millisecond.
+const MILLISECOND: u64 = 10_000;
+
+/// Serves a request for samples, or lets it wait; answers the NTSTATUS for the dispatch routine to return.
+pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS {
+    match ask(engine, &mut request, true) {
+        Ok(done) => request.complete(done.status.cast_signed(), done.information),
+        Err(milliseconds) => {
+            let deadline = clock::now() + u64::from(milliseconds) * MILLISECOND;
+            let key = request.file();
+            match PENDING.insert(request, key, deadline) {
+                Ok(()) => {
+                    crate::wake(); // for the deadline
+                    STATUS_PENDING
+                }
+                Err(request) => request.complete(STATUS_DEVICE_BUSY, 0),
+            }
+        }
+    }
+}
+
+/// Serves those that wait, as far as there is something for them or their time is up; answers when the next one's is.
+/// APC_LEVEL at most.
+pub fn go_on(engine: &mut Engine<Kernel>) -> Option<u64> {
+    let mut served = 0;
+    // Those that wait on are put back at the end.
+    while let Some((mut request, key, deadline)) = PENDING.take_nth(served, |_| true) {
+        if let Ok(done) = ask(engine, &mut request, clock::now() < deadline) {
+            request.complete(done.status.cast_signed(), done.information);
+            continue;
+        }
+        served += 1;
+        if let Err(request) = PENDING.insert(request, key, deadline) {
+            request.complete(STATUS_DEVICE_BUSY, 0);
+        }
+    }
+    PENDING.first_deadline()
+}
+
+/// Ends those of a handle, or all: nobody waits for them any more.
+pub fn cancel(client: Option<ClientId>) {
+    while let Some((request, ..)) = PENDING.take(|key| client.is_none_or(|client| client.0 == key)) {
+        request.complete(STATUS_CANCELLED, 0);
+    }
+}
+
+fn ask(engine: &mut Engine<Kernel>, request: &mut Request<'_>, may_wait: bool) -> Result<Completion, u32> {
+    let client = ClientId(request.file());
+    let (input, output) = request.direct();
+    engine.samples(Samples { client, input, output, may_wait })
+}
