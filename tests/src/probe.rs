@@ -51,7 +51,15 @@ impl Probe {
     /// # Errors
     /// The program is gone.
     pub fn say(&mut self, line: &str) -> Result<String> {
-        writeln!(self.to, "{line}").context("probe.exe does not listen")?;
+        self.tell(line)?;
+        self.answer(line)
+    }
+
+    fn tell(&mut self, line: &str) -> Result<()> {
+        writeln!(self.to, "{line}").context("probe.exe does not listen")
+    }
+
+    fn answer(&mut self, line: &str) -> Result<String> {
         let mut answer = String::new();
         self.from.read_line(&mut answer).context("probe.exe does not answer")?;
         if answer.is_empty() {
@@ -78,7 +86,24 @@ impl Probe {
     /// # Errors
     /// The program is gone.
     pub fn control(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<Reply> {
-        let answer = self.say(&format!("ioctl {handle} {code:#x} {input} {output}"))?;
+        self.begin(handle, code, input, output)?;
+        self.end_of_request()
+    }
+
+    /// Sends a request that can wait; its answer is to be had by [`end_of_request`](Self::end_of_request).
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn begin(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<()> {
+        self.tell(&format!("ioctl {handle} {code:#x} {input} {output}"))
+    }
+
+    /// The answer to a request that was begun; waits for it.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn end_of_request(&mut self) -> Result<Reply> {
+        let answer = self.answer("ioctl")?;
         let mut words = answer.split(' ');
         match (words.next(), words.next(), words.next()) {
             (Some("ok"), Some(_), bytes) => Ok(Reply::Done(unhex(bytes.unwrap_or_default())?)),

@@ -1,7 +1,7 @@
 //! Work in the System process, whoever asks for it.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use wdk_sys::ntddk::{
     IoAllocateWorkItem, IoFreeWorkItem, IoQueueWorkItem, KeInitializeEvent, KeSetEvent, KeWaitForSingleObject,
@@ -11,20 +11,14 @@ use wdk_sys::{
     PVOID,
 };
 
-use super::irp::current_process;
-
 /// KernelMode (wdm.h).
 const KERNEL_MODE: i8 = 0;
 
-/// Number of the System process, in which DriverEntry runs.
-static SYSTEM: AtomicU32 = AtomicU32::new(0);
-
-/// The device to which work items belong.
+/// The device to which work items belong: while there is none, requests do not come, and what runs is unload.
 static DEVICE: AtomicPtr<DEVICE_OBJECT> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Called in the System process, when the driver has its device, and with null before it has it no more.
+/// Called when the driver has its device, and with null before it has it no more.
 pub fn initialize(device: PDEVICE_OBJECT) {
-    SYSTEM.store(current_process(), Ordering::Relaxed);
     DEVICE.store(device, Ordering::Release);
 }
 
@@ -53,11 +47,10 @@ impl Worker {
         (!item.is_null()).then_some(Self(item))
     }
 
-    /// Runs `work` in the System process at PASSIVE_LEVEL and waits for its end. APC_LEVEL at most; where this is the
-    /// System process, PASSIVE_LEVEL.
+    /// Runs `work` in the System process at PASSIVE_LEVEL and waits for its end. APC_LEVEL at most.
     pub fn run(&self, work: &mut (dyn FnMut() + Send)) {
-        if current_process() == SYSTEM.load(Ordering::Relaxed) {
-            return work();
+        if device().is_null() {
+            return work(); // unload runs there, at that level
         }
         let job = Job { work: UnsafeCell::new(work), done: UnsafeCell::new(KEVENT::default()) };
         // SAFETY: nobody knows of the event yet; the stack of a thread that waits in kernel mode is not paged out

@@ -1,6 +1,6 @@
 //! The device: who may open it, and requests that are wrong.
 
-use protocol::{Code, Hello, HelloReply, PROTOCOL_VERSION, REQUESTS, Size};
+use protocol::{Code, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
 use tests::{Lab, Reply, hex};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -128,7 +128,8 @@ fn a_handle_for_reading_reads_and_changes_nothing() {
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
     let reply = probe.control(handle, Code::Hello as u32, &hex(hello.as_bytes()), "72").unwrap();
     assert!(matches!(reply, Reply::Done(_)));
-    assert!(matches!(probe.control(handle, Code::Info as u32, "-", "176").unwrap(), Reply::Done(_)));
+    let room = size_of::<InfoReply>().to_string();
+    assert!(matches!(probe.control(handle, Code::Info as u32, "-", &room).unwrap(), Reply::Done(_)));
     let reply = probe.control(handle, Code::Start as u32, &start_request(&[2]), "4096").unwrap();
     assert!(matches!(reply, Reply::Failed(_)), "{reply:?}");
     assert_eq!(lab.counting().unwrap(), 0);

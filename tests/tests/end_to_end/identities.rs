@@ -15,7 +15,7 @@ fn the_driver_says_of_every_identity_what_its_leaves_ask_for() {
         lab.become_processor(identity.name).unwrap();
         lab.wine().run("sc", &["start", "halprof"]).unwrap().success().unwrap();
         let handle = greet(&mut probe);
-        let reply = probe.control(handle, Code::Info as u32, "-", "176").unwrap();
+        let reply = probe.control(handle, Code::Info as u32, "-", &size_of::<InfoReply>().to_string()).unwrap();
         let Reply::Done(bytes) = reply else { panic!("{}: {reply:?}", identity.name) };
         let info = InfoReply::read_from_bytes(&bytes).unwrap();
         let expected = identity.expected;

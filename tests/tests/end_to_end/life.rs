@@ -22,9 +22,11 @@ pub fn header(bytes: &[u8]) -> ReplyHeader {
 
 /// A start request for sources in both modes on all processors, as the probe takes it.
 pub fn start_request(sources: &[u32]) -> String {
-    let mut bytes = StartHeader { flags: 0, reserved: 0, processors: ProcessorSet::EMPTY }.as_bytes().to_vec();
+    let header = StartHeader { flags: 0, ring: 0, budget: 0, reserved: 0, processors: ProcessorSet::EMPTY };
+    let mut bytes = header.as_bytes().to_vec();
     for source in sources {
-        bytes.extend_from_slice(EventRequest { source: *source, modes: modes::BOTH, reserved: 0 }.as_bytes());
+        let event = EventRequest { source: *source, modes: modes::BOTH, interval: 0, frequency: 0 };
+        bytes.extend_from_slice(event.as_bytes());
     }
     hex(&bytes)
 }

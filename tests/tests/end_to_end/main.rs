@@ -12,4 +12,5 @@ mod device;
 mod identities;
 mod inf;
 mod life;
+mod sampling;
 mod sources;

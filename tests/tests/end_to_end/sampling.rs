@@ -1,0 +1,267 @@
+//! Sampling: the shipped driver's interrupt handler, its rings, and the requests that fetch from them.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use protocol::{
+    Code, EventRequest, ProcessorSet, ReplyHeader, Sample, SampleKind, SamplesRequest, SessionRequest, StartHeader,
+    StopRequest, modes,
+};
+use tests::{Lab, Probe, Reply, hex};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::life::{greet, header};
+
+/// Identity, event select and unit mask of TotalIssues.
+const CASES: [(&str, u16, u8); 4] =
+    [("amd-legacy", 0xC0, 0), ("intel-v1", 0xC0, 0), ("haswell-4710mq", 0xC0, 0), ("zen4-7700x", 0xC0, 0)];
+
+const PROCESSORS: u32 = 2;
+
+/// TotalIssues.
+const SOURCE: u32 = 2;
+
+/// What STATUS_CANCELLED becomes.
+const ERROR_OPERATION_ABORTED: u32 = 995;
+
+/// What Wine says of a device that has gone.
+const ERROR_ACCESS_DENIED: u32 = 5;
+
+const INTERVAL: u32 = 10_000;
+
+/// A client with a session that samples TotalIssues on every processor.
+pub struct Sampler {
+    pub probe: Probe,
+    pub handle: u32,
+    pub session: u64,
+}
+
+impl Sampler {
+    pub fn start(lab: &Lab, ring: u32, interval: u32, budget: u32) -> Self {
+        let mut probe = lab.probe().unwrap();
+        let handle = greet(&mut probe);
+        let header = StartHeader { flags: 0, ring, budget, reserved: 0, processors: ProcessorSet::EMPTY };
+        let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, frequency: 0 };
+        let input = hex(&[header.as_bytes(), event.as_bytes()].concat());
+        let reply = ask(&mut probe, handle, Code::Start, &input, 4_096);
+        assert_eq!((reply.0.status, reply.0.cause), (0, 0));
+        Self { probe, handle, session: reply.0.detail[0] }
+    }
+
+    fn wanted(&self, wait: u32) -> String {
+        hex(SamplesRequest { session: self.session, wait, reserved: 0 }.as_bytes())
+    }
+
+    /// The samples there are: records, and whether they were the last.
+    pub fn fetch(&mut self, room: usize) -> (Vec<Sample>, bool) {
+        let input = self.wanted(0);
+        let (header, bytes) = ask(&mut self.probe, self.handle, Code::Samples, &input, 48 + 40 * room);
+        assert_eq!((header.status, header.cause), (0, 0));
+        (records(header, &bytes), header.detail[0] == 1)
+    }
+
+    /// Asks for samples and leaves the request waiting.
+    pub fn wait(&mut self, milliseconds: u32, room: usize) {
+        let input = self.wanted(milliseconds);
+        self.probe.begin(self.handle, Code::Samples as u32, &input, &(48 + 40 * room).to_string()).unwrap();
+    }
+
+    /// What the request that waits was answered.
+    pub fn waited(&mut self) -> Vec<Sample> {
+        match self.probe.end_of_request().unwrap() {
+            Reply::Done(bytes) => records(header(&bytes), &bytes),
+            Reply::Failed(code) => panic!("the request that waited failed: {code}"),
+        }
+    }
+
+    /// Stops; samples, lost ones and throttled ones on each processor.
+    pub fn stop(&mut self) -> Vec<[u64; 3]> {
+        let input = hex(StopRequest { session: self.session, source: protocol::ALL_SOURCES, reserved: 0 }.as_bytes());
+        let (header, bytes) = ask(&mut self.probe, self.handle, Code::Stop, &input, 4_096);
+        assert_eq!((header.status, header.cause), (0, 0));
+        let counts: Vec<protocol::CountRecord> = all(header, &bytes);
+        counts.iter().map(|count| [count.samples, count.lost, count.throttled]).collect()
+    }
+}
+
+fn ask(probe: &mut Probe, handle: u32, code: Code, input: &str, room: usize) -> (ReplyHeader, Vec<u8>) {
+    match probe.control(handle, code as u32, input, &room.to_string()).unwrap() {
+        Reply::Done(bytes) => (header(&bytes), bytes),
+        Reply::Failed(error) => panic!("{code:?} failed: {error}"),
+    }
+}
+
+fn all<T: FromBytes>(header: ReplyHeader, bytes: &[u8]) -> Vec<T> {
+    let records = bytes[48..].chunks_exact(size_of::<T>()).map(|bytes| T::read_from_bytes(bytes).unwrap());
+    records.take(header.count as usize).collect()
+}
+
+fn records(header: ReplyHeader, bytes: &[u8]) -> Vec<Sample> {
+    all(header, bytes)
+}
+
+fn is_sample(record: &&Sample) -> bool {
+    record.kind == SampleKind::Sample as u16
+}
+
+/// Overflows of each processor, by the model's own account.
+fn overflows(lab: &mut Lab) -> Vec<u64> {
+    let ledger = lab.wire.ledger().unwrap();
+    ledger.iter().map(|entries| entries.iter().map(|entry| entry.overflows).sum()).collect()
+}
+
+#[test]
+fn every_overflow_becomes_a_sample_on_its_own_processor() {
+    for (identity, event, umask) in CASES {
+        let mut lab = Lab::boot(identity).unwrap();
+        lab.install().unwrap();
+        let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+        let registration = lab.wire.handler().unwrap().registration.expect("the handler is registered");
+        assert!(registration.system, "{identity}: from the System process");
+        for processor in 0..PROCESSORS {
+            for _ in 0..5 * (processor + 1) {
+                lab.wire.run(processor, &[(event, umask, INTERVAL.into())], &[]).unwrap();
+            }
+        }
+        let (records, last) = sampler.fetch(100);
+        assert!(!last);
+        let on = |processor| records.iter().filter(|record| record.processor == processor).filter(is_sample).count();
+        assert_eq!((on(0), on(1), records.len()), (5, 10, 15), "{identity}");
+        assert!(records.iter().all(|record| (record.source, record.interval) == (SOURCE, INTERVAL)), "{identity}");
+        assert!(records.is_sorted_by_key(|record| (record.processor, record.time)), "{identity}");
+        assert_eq!(sampler.stop(), [[5, 0, 0], [10, 0, 0]], "{identity}");
+        assert_eq!(overflows(&mut lab), [5, 10], "{identity}");
+        assert!(lab.wire.handler().unwrap().registration.is_none(), "{identity}: given back");
+        assert_eq!(sampler.fetch(100), (vec![], true), "{identity}");
+        drop(sampler);
+        lab.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_full_ring_loses_samples_and_says_how_many() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.install().unwrap();
+    let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+    for _ in 0..100 {
+        lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+    }
+    let (records, _) = sampler.fetch(200);
+    let samples = records.iter().filter(is_sample).count();
+    let lost: u64 = records.iter().filter(|one| one.kind == SampleKind::Lost as u16).map(|one| one.ip).sum();
+    assert_eq!((samples, lost), (64, 36));
+    assert_eq!(sampler.stop(), [[0, 0, 0], [64, 36, 0]]);
+    assert_eq!(overflows(&mut lab), [0, 100]);
+    drop(sampler);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_request_waits_for_half_a_ring_for_its_time_or_for_the_stop() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+    sampler.wait(60_000, 100);
+    let overflow = |lab: &mut Lab| lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+    for _ in 0..32 {
+        overflow(&mut lab);
+    }
+    assert_eq!(sampler.waited().len(), 32, "half of 64");
+
+    overflow(&mut lab);
+    let begun = Instant::now();
+    sampler.wait(200, 100);
+    assert_eq!(sampler.waited().len(), 1);
+    let waited = begun.elapsed();
+    assert!((Duration::from_millis(150)..Duration::from_secs(5)).contains(&waited), "{waited:?}");
+
+    // Another handle can not stop it: the client's own second request has to come from another thread, which
+    // the probe has not; so the driver's end is what ends the wait.
+    sampler.wait(60_000, 100);
+    sleep(Duration::from_millis(100));
+    lab.wine().run("sc", &["stop", "halprof"]).unwrap();
+    // By the driver's STATUS_CANCELLED, or by Wine, which is faster.
+    let ended = sampler.probe.end_of_request().unwrap();
+    assert!(matches!(ended, Reply::Failed(ERROR_OPERATION_ABORTED | ERROR_ACCESS_DENIED)), "{ended:?}");
+    drop(sampler);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_client_killed_while_it_waits_leaves_nothing_behind() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.install().unwrap();
+    for round in 0..10 {
+        let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+        sampler.wait(60_000, 100);
+        lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+        sampler.probe.kill().unwrap();
+        let begun = Instant::now();
+        while lab.counting().unwrap() != 0 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "round {round}");
+            sleep(Duration::from_millis(5));
+        }
+        while lab.wire.handler().unwrap().registration.is_some() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "round {round}");
+            sleep(Duration::from_millis(5));
+        }
+    }
+    let json = lab.client(&["info", "--json"]).unwrap().json().unwrap();
+    assert_eq!(json["sessions"], 0);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn two_clients_share_a_counter_and_each_has_every_sample() {
+    let mut lab = Lab::boot("intel-v1").unwrap();
+    lab.install().unwrap();
+    let mut samplers = [0; 2].map(|_| Sampler::start(&lab, 64, INTERVAL, 900));
+    assert_eq!(lab.counting().unwrap(), 2, "one on each of two processors");
+    for _ in 0..7 {
+        lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+    }
+    for sampler in &mut samplers {
+        assert_eq!(sampler.fetch(100).0.len(), 7);
+    }
+    let [mut first, mut second] = samplers;
+    first.stop();
+    drop(first);
+    lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+    assert_eq!(second.fetch(100).0.len(), 1);
+    drop(second);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn it_unloads_in_the_middle_of_sampling() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    lab.live().unwrap();
+    for round in 0..5 {
+        let sampler = Sampler::start(&lab, 1 << 12, 100_000, 900);
+        sleep(Duration::from_millis(100));
+        lab.wine().run("sc", &["stop", "halprof"]).unwrap();
+        drop(sampler);
+        lab.left_nothing().unwrap_or_else(|error| panic!("round {round}: {error}"));
+        lab.client(&["install"]).unwrap().success().unwrap(); // starts what is installed
+    }
+    lab.scripted().unwrap();
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_session_that_samples_can_be_read() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.install().unwrap();
+    let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+    for _ in 0..3 {
+        lab.wire.run(0, &[(0xC0, 0, 8_000)], &[(0xC0, 0, 3_000)]).unwrap();
+    }
+    let input = hex(SessionRequest { session: sampler.session }.as_bytes());
+    let (header, bytes) = ask(&mut sampler.probe, sampler.handle, Code::Read, &input, 4_096);
+    let counts: Vec<protocol::CountRecord> = all(header, &bytes);
+    let counts: Vec<_> = counts.iter().map(|count| (count.processor, count.count, count.samples)).collect();
+    assert_eq!(counts, [(0, 33_000, 3), (1, 0, 0)]);
+    drop(sampler);
+    lab.finish().unwrap();
+}
