@@ -1,7 +1,7 @@
-//! Instructions that each operation of `profile` takes besides its accesses to model-specific registers, as callgrind
+//! Instructions that each operation of `profile` takes, and the handler of the interrupt as a whole, besides its accesses to model-specific registers, as callgrind
 //! counts them: the same figures on every machine and in every run, for the same compiler. Times only on request.
 //!
-//! `crates/profile/benches/instructions.rs` executes every operation once. Callgrind counts inside of its `measured_`
+//! `crates/profile/benches/instructions.rs` and `crates/engine/benches/handler.rs` execute every operation once. Callgrind counts inside of its `measured_`
 //! functions alone and writes what it has counted before each `report`. What the processor of the bench does for an
 //! access is a function of its own there and taken off, with the call of it, which stands for the instruction that
 //! makes the access.
@@ -22,21 +22,31 @@ use crate::{run, workspace::Workspace};
 /// The profile that `halprof.sys` is compiled with: link-time optimization changes the figures much.
 const PROFILE: &str = "driver";
 
-/// Instructions that an interrupt for one of four counters may take.
+/// Package and bench.
+const PROGRAMS: [(&str, &str); 2] = [("profile", "instructions"), ("engine", "handler")];
+
+/// Instructions that an interrupt for one of four counters may take, from the overflow to the sample in the ring.
 const INTERRUPT_TARGET: u64 = 250;
 
-/// The functions that stand for RDMSR, WRMSR and RDPMC, in the order in which the bench tells the accesses.
+/// The functions that stand for RDMSR, WRMSR and RDPMC, in the order in which a bench tells the accesses: their names
+/// behind that of the bench.
 const ACCESSES: [&str; 3] = [
-    "<instructions::scene::Recorder as profile::cpu::Cpu>::rdmsr",
-    "<instructions::scene::Recorder as profile::cpu::Cpu>::wrmsr",
-    "<instructions::scene::Recorder as profile::cpu::Cpu>::rdpmc",
+    "::scene::Recorder as profile::cpu::Cpu>::rdmsr",
+    "::scene::Recorder as profile::cpu::Cpu>::wrmsr",
+    "::scene::Recorder as profile::cpu::Cpu>::rdpmc",
 ];
 
 /// Counts the instructions, twice; with `time` runs the bench that takes times as well.
 pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
     ensure_valgrind()?;
-    let program = build(workspace)?;
-    let [first, second] = [measure(workspace, &program, "first")?, measure(workspace, &program, "second")?];
+    let mut runs = [Vec::new(), Vec::new()];
+    for (package, bench) in PROGRAMS {
+        let program = build(workspace, package, bench)?;
+        for (which, run) in ["first", "second"].into_iter().zip(&mut runs) {
+            run.extend(measure(workspace, &program, bench, which)?);
+        }
+    }
+    let [first, second] = runs;
     if let Some((before, after)) = first.iter().zip(&second).find(|(before, after)| before != after) {
         bail!("two runs differ:\n{before}\n{after}");
     }
@@ -65,11 +75,11 @@ fn ensure_valgrind() -> Result<()> {
 }
 
 /// The bench's program.
-fn build(workspace: &Workspace) -> Result<PathBuf> {
+fn build(workspace: &Workspace, package: &str, bench: &str) -> Result<PathBuf> {
     let mut command = workspace.cargo("build");
-    command.args(["--locked", "--profile", PROFILE, "--package", "profile", "--bench", "instructions"]);
+    command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
     let messages = run::text(command.arg("--message-format=json-render-diagnostics"))?;
-    executable(&messages, "instructions").context("cargo did not say where the bench is")
+    executable(&messages, bench).context("cargo did not say where the bench is")
 }
 
 /// The last program of that name in cargo's messages.
@@ -80,13 +90,13 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
 }
 
 /// Runs the bench under callgrind.
-fn measure(workspace: &Workspace, program: &Path, which: &str) -> Result<Vec<Operation>> {
+fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> Result<Vec<Operation>> {
     let folder = workspace.target().join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let counts = folder.join(format!("callgrind.{which}"));
+    let counts = folder.join(format!("callgrind.{bench}.{which}"));
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--tool=callgrind", "--combine-dumps=yes", "--toggle-collect=*measured_*"]);
-    command.arg("--dump-before=*instructions::report*");
+    command.arg(format!("--dump-before=*{bench}::report*"));
     command.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
     // Callgrind would add to the file of an earlier call.
     let _ = fs::remove_file(&counts);
@@ -192,7 +202,7 @@ fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()])
     };
     let mut spent = 0;
     for ((function, count), known) in ACCESSES.iter().zip(accesses).zip(costs) {
-        let here = part.get(*function).copied().unwrap_or(0);
+        let here = part.iter().filter(|(name, _)| name.ends_with(function)).map(|(_, cost)| cost).sum::<u64>();
         // An access takes the same way every time: where its cost varies, or is none, something else was taken off.
         let cost = here.checked_div(count).map_or(0, |cost| *known.get_or_insert(cost));
         ensure!(here == count * cost && here >= count, "{count} calls of {function} took {here} instructions: {line}");
@@ -208,11 +218,11 @@ fn table(operations: &[Operation]) -> String {
     let head = "interface operation         N  k  instructions    R  W  P\n";
     let foot = "Instructions besides the accesses: R RDMSR, W WRMSR, P RDPMC. N counters, k of them overflowed.\n";
     let rows: Vec<String> = operations.iter().map(ToString::to_string).collect();
-    let most = operations.iter().filter(|one| one.name == "interrupt" && (one.n, one.k) == (4, 1));
+    let most = operations.iter().filter(|one| one.name == "sample" && (one.n, one.k) == (4, 1));
     let most = most.map(|one| one.instructions).max().unwrap_or(0);
     let verdict = if most <= INTERRUPT_TARGET { "met" } else { "missed" };
     format!(
-        "{head}{}\n\n{foot}Target for an interrupt, 1 of 4: at most {INTERRUPT_TARGET}; {verdict} with {most}.",
+        "{head}{}\n\n{foot}Target for a sample, 1 of 4: at most {INTERRUPT_TARGET}; {verdict} with {most}.",
         rows.join("\n")
     )
 }
@@ -329,14 +339,14 @@ totals: 0
     fn the_table_says_whether_the_target_is_met() {
         let of = |instructions| Operation {
             interface: "Amd64".into(),
-            name: "interrupt".into(),
+            name: "sample".into(),
             n: 4,
             k: 1,
             accesses: [0, 1, 4],
             instructions,
         };
         let text = table(&[of(250)]);
-        assert!(text.contains("Amd64     interrupt         4  1           250    0  1  4\n"), "{text}");
+        assert!(text.contains("Amd64     sample            4  1           250    0  1  4\n"), "{text}");
         assert!(text.ends_with("met with 250."), "{text}");
         assert!(table(&[of(250), of(251)]).ends_with("missed with 251."));
     }

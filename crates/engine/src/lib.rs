@@ -40,7 +40,7 @@ use protocol::status::STATUS_SUCCESS;
 pub use clients::ClientId;
 pub use machine::Machine;
 pub use requests::{Completion, Request, Samples};
-pub use sampler::{Interrupted, MOST_SAMPLERS, Sampler, TICKS_PER_SECOND};
+pub use sampler::{Interrupted, MOST_SAMPLERS, Outlet, Sampler, Subscriber, TICKS_PER_SECOND, Tallies};
 
 use boxed::Boxed;
 use clients::Clients;
