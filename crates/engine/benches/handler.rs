@@ -1,55 +1,133 @@
 //! Serves interrupts as the driver's handler does, each once, for callgrind to count the instructions from the overflow
 //! to the sample in the ring; `cargo xtask bench` does that.
 //!
-//! By itself it only writes what each interrupt accesses, as `instructions` of `profile` does, whose scene it shares.
+//! By itself it only writes what each interrupt accesses, as `instructions` of `profile` does. An access is a load or a
+//! store here, so that the compiler has its registers as free as in the driver, where it is an instruction, too; they
+//! are taken off.
 
 #![expect(clippy::expect_used, reason = "a bench that can not be set up must not measure")]
 #![forbid(unsafe_code)]
 
-#[path = "../../profile/benches/scene/mod.rs"]
-#[expect(dead_code, reason = "this bench needs a part of it")]
-mod scene;
-
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::{Interrupted, Sampler, Subscriber, Tallies};
-use protocol::modes;
-use scene::{INTERFACES, PROCESSORS, Recorder, Scene, Use};
+use engine::{Interrupted, Outlet, Sampler, Subscriber, Tallies};
+use model::Mode;
+use native_lab::Board;
+use processors::Identity;
+use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use profile::state::CounterSet;
+use profile::{Cpu, Hal, Msr, Source};
+use protocol::{Sample, modes};
+use raw_cpuid::CpuIdResult;
 
-/// Any but the first: its place has to be computed.
+/// The interfaces with counters, each with a made-up processor that has four of them.
+const INTERFACES: [(&str, &str); 3] = [("Amd64", "amd-legacy"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
+
+/// Any but the first of so many: its place has to be computed.
 const PROCESSOR: u32 = 5;
+const PROCESSORS: u32 = 64;
+
+const INTERVAL: u32 = 65_536;
 
 const WHAT: Interrupted = Interrupted { ip: 0xFFFF_F800_0000_1234, process: 4, thread: 8, modes: modes::KERNEL };
 
+/// A processor whose registers are plain memory.
+struct Memory {
+    identity: &'static Identity,
+    /// What every RDMSR answers: in an interrupt a status register alone is read.
+    status: AtomicU64,
+    counters: [AtomicU64; 4],
+    written: AtomicU64,
+    clock: AtomicU64,
+}
+
+impl Cpu for Memory {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        let [eax, ebx, ecx, edx] = self.identity.cpuid().cpuid(leaf, subleaf);
+        CpuIdResult { eax, ebx, ecx, edx }
+    }
+
+    #[inline]
+    fn rdmsr(&self, _msr: Msr) -> u64 {
+        self.status.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn wrmsr(&self, _msr: Msr, value: u64) {
+        self.written.store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn rdpmc(&self, counter: u8) -> u64 {
+        self.counters.get(usize::from(counter & 3)).map_or(0, |value| value.load(Ordering::Relaxed))
+    }
+}
+
 fn main() {
-    for (interface, identity) in INTERFACES {
+    for (interface, name) in INTERFACES {
         for (n, k, subscribers) in [(1, 1, 1), (4, 0, 1), (4, 1, 1), (4, 4, 1), (4, 1, 2)] {
-            let Scene { hal, cpu, counters } = Scene::new(identity, n, Use::Sample, k);
-            let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");
-            sampler.set_budget(900);
-            let mut rings = Vec::new();
-            for subscriber in (0..subscribers).map(Subscriber) {
-                let (outlet, samples) = ring::channel(64, Tallies::default()).expect("memory");
-                sampler.subscribe(PROCESSOR, subscriber, outlet, counters);
-                rings.push(samples);
-            }
-            sampler.start(&cpu, PROCESSOR, counters);
-            let before = cpu.accesses();
+            let identity = processors::find(name).expect("an identity");
+            let overflowed = CounterSet::first(k);
+            let before_overflow = 1 << (identity.expected.width - 1) | 0x1234;
+            let count = |counter| if overflowed.iter().any(|one| one == counter) { 17 } else { before_overflow };
+            let cpu = Memory {
+                identity,
+                status: AtomicU64::new(overflowed.bits().into()),
+                counters: [0, 1, 2, 3].map(|counter| AtomicU64::new(count(counter))),
+                written: AtomicU64::new(0),
+                clock: AtomicU64::new(0),
+            };
+            let (sampler, rings) = set_up(&cpu, n, subscribers);
             measured_interrupt(black_box(&sampler), black_box(&cpu), black_box(PROCESSOR));
-            let after = cpu.accesses();
             let told: Vec<usize> = rings.iter().map(ring::Consumer::len).collect();
             assert_eq!(told, vec![usize::from(k); usize::from(subscribers)], "every sample is there");
             let operation = if subscribers == 1 { "sample" } else { "sample for two" };
-            let accesses = [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc];
-            report(format_args!("{interface}|{operation}|{n}|{k}"), accesses);
+            report(format_args!("{interface}|{operation}|{n}|{k}"), accesses(name, n, k));
         }
     }
 }
 
+/// `n` counters, whose samples go to so many.
+fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<ring::Consumer<Sample, Tallies>>) {
+    let hal = Hal::new(cpu, PROCESSORS).expect("memory");
+    hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
+    let state = hal.state_for(Source(2), true).expect("a source that every processor has").with_owner(1);
+    let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
+    let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();
+    let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");
+    sampler.set_budget(900);
+    let subscribe = |subscriber| {
+        let (outlet, samples): (Outlet, _) = ring::channel(64, Tallies::default()).expect("memory");
+        sampler.subscribe(PROCESSOR, Subscriber(subscriber), outlet, counters);
+        samples
+    };
+    let rings = (0..subscribers).map(subscribe).collect();
+    sampler.start(cpu, PROCESSOR, counters);
+    (sampler, rings)
+}
+
+/// RDMSR, WRMSR and RDPMC of such an interrupt, as the model counts them.
+fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
+    let board = Board::named(name, PROCESSORS);
+    let cpu = board.processor(PROCESSOR);
+    let (sampler, rings) = set_up(cpu, n, 1);
+    // The others are set back to their beginning, as if they had been started later.
+    board.run(PROCESSOR, Mode::Kernel, &|_| INTERVAL.into());
+    let later = CounterSet::first(n).without(CounterSet::first(k));
+    let _ = sampler.hal().stop(cpu, PROCESSOR, later);
+    sampler.start(cpu, PROCESSOR, later);
+    let before = cpu.model().accesses();
+    sampler.interrupt(cpu, PROCESSOR, || 0, &WHAT);
+    let after = cpu.model().accesses();
+    assert_eq!(rings.iter().map(ring::Consumer::len).sum::<usize>(), usize::from(k));
+    [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
+}
+
 /// The clock and what was interrupted are the kernel's to tell, and no part of what is counted.
 #[inline(never)]
-fn measured_interrupt(sampler: &Sampler, cpu: &Recorder, processor: u32) {
-    black_box(sampler.interrupt(cpu, processor, || black_box(0), &WHAT));
+fn measured_interrupt(sampler: &Sampler, cpu: &Memory, processor: u32) {
+    black_box(sampler.interrupt(cpu, processor, || cpu.clock.load(Ordering::Relaxed), &WHAT));
 }
 
 /// Callgrind writes what it has counted whenever it comes here.

@@ -13,7 +13,6 @@ mod throttle;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::hal::Overflow;
 use profile::state::{self, CounterSet};
 use profile::{Cpu, Hal};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
@@ -44,8 +43,6 @@ pub struct Interrupted {
 pub struct Sampler {
     hal: Hal,
     desks: Box<[Desk]>,
-    /// For each processor and counter.
-    posts: Box<[Post]>,
     /// Time that interrupts may take between two ticks, in units of the clock.
     budget: AtomicU64,
     /// The clock's units in a second.
@@ -66,10 +63,8 @@ pub struct Interrupts {
 impl Sampler {
     /// Over these HAL functions, with a clock of so many units per second; `None` when memory is short.
     pub fn new(hal: Hal, maximum_processors: u32, clock: u64) -> Option<Self> {
-        use profile::ProfileInterface as _;
         let desks = state::allocate(maximum_processors, 1)?;
-        let posts = state::allocate(maximum_processors, hal.interface().counters())?;
-        Some(Self { hal, desks, posts, budget: AtomicU64::new(0), clock })
+        Some(Self { hal, desks, budget: AtomicU64::new(0), clock })
     }
 
     /// The HAL functions.
@@ -97,15 +92,8 @@ impl Sampler {
         })
     }
 
-    fn posts(&self, processor: u32) -> &[Post] {
-        use profile::ProfileInterface as _;
-        let counters = usize::from(self.hal.interface().counters());
-        let begin = processor as usize * counters;
-        self.posts.get(begin..begin + counters).unwrap_or_default()
-    }
-
     fn post(&self, processor: u32, counter: u8) -> Option<&Post> {
-        self.posts(processor).get(usize::from(counter))
+        self.desks.get(processor as usize)?.post(counter)
     }
 
     /// Serves a performance monitor interrupt of the current processor, which is `processor`: every counter that
@@ -122,25 +110,31 @@ impl Sampler {
         interrupted: &Interrupted,
     ) -> bool {
         let Some(desk) = self.desks.get(processor as usize) else { return false };
-        let posts = self.posts(processor);
         let begin = clock();
+        let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
         let mut reached = false;
-        let overflowed = self.hal.interrupt(cpu, processor, |Overflow { counter, state }| {
-            let Some(post) = posts.get(usize::from(counter)) else { return };
-            let sample = Sample {
-                time: begin,
-                ip: interrupted.ip,
-                process: interrupted.process,
-                thread: interrupted.thread,
-                processor,
-                source: self.hal.source(state).0,
-                interval: post.reloaded(state.interval()),
-                kind: SampleKind::Sample as u16,
-                modes: (interrupted.modes & 0xFFFF) as u16,
-            };
-            reached |= desk.deliver(post, counter, sample);
-        });
-        desk.count(overflowed.0);
+        for (counter, post) in overflowed.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
+            let (source, interval) = post.loaded();
+            if post.frequency().is_some() {
+                post.reloaded(self.hal.row(processor).get(counter).interval());
+            }
+            reached |= desk.deliver(
+                post,
+                counter,
+                Sample {
+                    time: begin,
+                    ip: interrupted.ip,
+                    process: interrupted.process,
+                    thread: interrupted.thread,
+                    processor,
+                    source,
+                    interval,
+                    kind: SampleKind::Sample as u16,
+                    modes: (interrupted.modes & 0xFFFF) as u16,
+                },
+            );
+        }
+        desk.count(overflowed);
         let end = clock();
         if desk.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
             reached |= self.pause(cpu, processor, desk, end);
@@ -151,7 +145,7 @@ impl Sampler {
     /// Nothing is sampled on the processor from now on, until the next tick.
     #[cold]
     fn pause(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
-        let sampling = self.hal.row(processor).active().interrupting;
+        let sampling = self.hal.row(processor).active.interrupting;
         let late = self.hal.stop(cpu, processor, sampling).0;
         for (counter, post) in late.iter().filter_map(|counter| Some((counter, self.post(processor, counter)?))) {
             desk.tally(post, counter, Tally::throttle);
@@ -170,8 +164,9 @@ impl Sampler {
             reached = desk.tell(&event(SampleKind::Resumed, processor, now, now.wrapping_sub(since)));
         }
         let elapsed = desk.elapsed(now);
-        for (counter, post) in (0..).zip(self.posts(processor)) {
-            let state = self.hal.row(processor).get(counter);
+        let row = self.hal.row(processor);
+        for (counter, post) in desk.posts() {
+            let state = row.get(counter);
             if let Some(frequency) = post.frequency().filter(|_| state.is_interrupting()) {
                 let events = post.events_since(self.hal.count(cpu, processor, counter));
                 let interval = frequency::next(state.interval(), events, elapsed, self.clock, frequency);
@@ -185,7 +180,9 @@ impl Sampler {
     pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
         for counter in counters.iter() {
             if let Some(post) = self.post(processor, counter) {
-                post.reloaded(self.hal.row(processor).get(counter).interval());
+                let state = self.hal.row(processor).get(counter);
+                post.set_source(self.hal.source(state).0);
+                post.reloaded(state.interval());
             }
         }
         self.hal.start(cpu, processor, counters);

@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::Cpu;
-use crate::interface::{Interface, ProfileInterface, Support};
+use crate::interface::{Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
-use crate::state::{self, CounterCell, CounterSet, CounterState, Row, Total};
+use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Row, Total};
 
 /// Why a HAL function refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -106,6 +106,8 @@ pub struct Hal {
     states: Option<Box<[CounterCell]>>,
     /// Running totals, in the same order.
     totals: Box<[Total]>,
+    /// For each processor the counters that count.
+    active: Box<[ActiveCell]>,
     /// For each processor whether it is held, and what [`ProfileInterface::initialize`] found there.
     held: Box<[Held]>,
     /// For each row of the interface's table.
@@ -143,6 +145,7 @@ impl Hal {
             return Err(HalError::NoMemory);
         }
         let totals = state::allocate(maximum_processors, counters).ok_or(HalError::NoMemory)?;
+        let active = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
         let held = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
         let sources = interface.kind().sources();
         let intervals = filled(sources.len(), |index| {
@@ -159,6 +162,7 @@ impl Hal {
             width,
             states,
             totals,
+            active,
             held,
             intervals,
             handler,
@@ -197,9 +201,19 @@ impl Hal {
         let begin = processor as usize * counters;
         let range = begin..begin + counters;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
-        match (cells, self.totals.get(range)) {
-            (Some(cells), Some(totals)) => Row { cells, totals },
+        match (cells, self.totals.get(range), self.active.get(processor as usize)) {
+            (Some(cells), Some(totals), Some(active)) => Row { cells, totals, active: active.load() },
             _ => Row::default(),
+        }
+    }
+
+    fn set_active(&self, processor: u32, counters: CounterSet, active: bool) {
+        let row = self.row(processor);
+        for counter in counters.iter() {
+            row.set(counter, row.get(counter).with_active(active));
+        }
+        if let Some(shadow) = self.active.get(processor as usize) {
+            shadow.update(row.cells);
         }
     }
 
@@ -337,7 +351,7 @@ impl Hal {
                 }
             }
             self.interface.enable(cpu, row, counters);
-            set_active(row, counters, true);
+            self.set_active(processor, counters, true);
         }
     }
 
@@ -354,12 +368,12 @@ impl Hal {
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
                     let value = cpu.rdpmc(counter);
                     total.update(value, self.width);
-                    if state.interrupt() && value & state::top_bit(self.width) == 0 {
+                    if state.interrupt() && value & state::top_bit(state::mask(self.width)) == 0 {
                         overflowed = overflowed.with(counter);
                     }
                 }
             }
-            set_active(row, counters, false);
+            self.set_active(processor, counters, false);
         }
         OverflowStatus(overflowed)
     }
@@ -367,15 +381,16 @@ impl Hal {
     /// Serves a performance monitor interrupt of the current processor, which is `processor`: CheckOverflowStatus,
     /// then every counter that overflowed is loaded again and told. While no handler is registered nothing is touched.
     /// PROFILE_LEVEL; nothing allocates, locks or waits.
+    #[inline]
     pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
         if self.interrupt_handler().is_none() {
             return OverflowStatus(CounterSet::NONE);
         }
         let row = self.row(processor);
         let width = self.width;
-        let overflowed = self.interface.serve(cpu, row, |counter, state, value| {
+        let overflowed = self.interface.serve(cpu, row, |Reloaded { counter, state, value, initial }| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(value, state.initial_count(width), width);
+                total.overflowed(value, initial, width);
             }
             handler(Overflow { counter, state });
         });
@@ -384,16 +399,16 @@ impl Hal {
 
     /// CheckOverflowStatus alone: which active counters with an interval have overflowed. PROFILE_LEVEL.
     pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
-        OverflowStatus(self.interface.check_overflow(cpu, self.row(processor).active()))
+        OverflowStatus(self.interface.check_overflow(cpu, self.row(processor).active))
     }
 
     /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped and its
     /// counts are kept. PROFILE_LEVEL.
     pub fn save(&self, cpu: &impl Cpu, processor: u32) {
         let row = self.row(processor);
-        let active = row.active().all;
+        let active = row.active.all;
         let _ = self.stop(cpu, processor, active);
-        set_active(row, active, true);
+        self.set_active(processor, active, true);
     }
 
     /// After the registers were lost: what ran at [`save`](Self::save) goes on, from the state alone. PROFILE_LEVEL.
@@ -402,8 +417,8 @@ impl Hal {
             return;
         }
         let row = self.row(processor);
-        let active = row.active().all;
-        set_active(row, active, false);
+        let active = row.active.all;
+        self.set_active(processor, active, false);
         self.interface.initialize(cpu);
         self.start(cpu, processor, active);
     }
@@ -435,12 +450,6 @@ impl Hal {
 
     fn interval(&self, event: u16) -> u32 {
         self.intervals.get(usize::from(event)).map_or(0, |cell| cell.load(Ordering::Relaxed))
-    }
-}
-
-fn set_active(row: Row<'_>, counters: CounterSet, active: bool) {
-    for counter in counters.iter() {
-        row.set(counter, row.get(counter).with_active(active));
     }
 }
 

@@ -62,6 +62,19 @@ pub enum Support {
     NoMemory = 4,
 }
 
+/// A counter that overflowed and was loaded again.
+#[derive(Debug, Clone, Copy)]
+pub struct Reloaded {
+    /// Which.
+    pub counter: u8,
+    /// What it is set to do.
+    pub state: CounterState,
+    /// What it held, or 0 where that was not read: only an exact counter's always is.
+    pub value: u64,
+    /// What it was loaded with.
+    pub initial: u64,
+}
+
 /// What every interface does, each in its own registers: HalpProfileInterface.
 ///
 /// The functions that take a [`Cpu`] act on the processor on which they run, at PROFILE_LEVEL, with its own
@@ -94,11 +107,10 @@ pub trait ProfileInterface {
     /// CheckOverflowStatus: which of the active counters with an interval have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
 
-    /// Serves a performance monitor interrupt: checks for overflow, gives each counter concerned to `overflowed`
-    /// with its state and the value that it held (0 where that was not read: only an exact counter's always
-    /// is), and loads it again. Answers the counters; none for an interrupt that is not ours, or late: while
+    /// Serves a performance monitor interrupt: checks for overflow, loads each counter concerned again and gives it to
+    /// `overflowed`. Answers the counters; none for an interrupt that is not ours, or late: while
     /// nothing is active no register is written, because they may not be ours any more.
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet;
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
 
     /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
     fn release(&self, cpu: &impl Cpu, found: u64);
@@ -195,7 +207,8 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.check_overflow(cpu, active))
     }
 
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
+    #[inline]
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         each!(self, interface => interface.serve(cpu, row, overflowed))
     }
 

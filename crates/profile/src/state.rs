@@ -59,14 +59,20 @@ impl CounterState {
     /// interval, within `width` bits, so that the interval's last event overflows it (seed 003, SetInterval).
     #[must_use]
     pub const fn initial_count(self, width: u8) -> u64 {
-        if self.interrupt() { (self.interval() as u64).wrapping_neg() & mask(width) } else { 0 }
+        self.initial_within(mask(width))
+    }
+
+    /// The same, with the bits of the counter.
+    #[must_use]
+    pub const fn initial_within(self, mask: u64) -> u64 {
+        if self.interrupt() { (self.interval() as u64).wrapping_neg() & mask } else { 0 }
     }
 }
 
-/// The top bit of a counter: set from a load with an interval to the overflow.
+/// The top bit of a counter of these bits: set from a load with an interval to the overflow.
 #[must_use]
-pub const fn top_bit(width: u8) -> u64 {
-    mask(width) & !(mask(width) >> 1)
+pub const fn top_bit(mask: u64) -> u64 {
+    mask & !(mask >> 1)
 }
 
 /// The bits of a counter.
@@ -144,7 +150,9 @@ impl Total {
     /// The register had overflowed, held `value` (0 where that was not read), and is loaded with `initial`. Where it
     /// was read before, after the overflow, a value of 0 takes the events since the overflow back.
     pub fn overflowed(&self, value: u64, initial: u64, width: u8) {
-        let events = sign_extended(value.wrapping_sub(self.held.swap(initial, Ordering::Relaxed)), width);
+        // The processor's own at PROFILE_LEVEL, as everything that writes here: no locked exchange is needed.
+        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), width);
+        self.held.store(initial, Ordering::Relaxed);
         self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
     }
 }
@@ -238,6 +246,37 @@ impl FromIterator<u8> for CounterSet {
     }
 }
 
+/// The counters of one processor that count now: a shadow of the cells, so that an interrupt need not go through them.
+#[derive(Debug, Default)]
+pub struct ActiveCell(AtomicU64);
+
+impl ActiveCell {
+    /// Those that count.
+    #[must_use]
+    pub fn load(&self) -> Active {
+        let bits = self.0.load(Ordering::Relaxed);
+        Active { all: CounterSet::from_bits(bits), interrupting: CounterSet::from_bits(bits >> 32) }
+    }
+
+    /// Brings it up to date with the cells. PROFILE_LEVEL on the processor.
+    pub fn update(&self, cells: &[CounterCell]) {
+        let of = |wanted: fn(CounterState) -> bool| -> CounterSet {
+            (0..).zip(cells).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
+        };
+        let (all, interrupting) = (of(|state| state.active()), of(CounterState::is_interrupting));
+        self.0.store(u64::from(all.bits()) | u64::from(interrupting.bits()) << 32, Ordering::Relaxed);
+    }
+}
+
+/// Counters of one processor that count now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Active {
+    /// All of them.
+    pub all: CounterSet,
+    /// Those with an interval.
+    pub interrupting: CounterSet,
+}
+
 /// The cells and totals of one processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Row<'a> {
@@ -245,15 +284,8 @@ pub struct Row<'a> {
     pub cells: &'a [CounterCell],
     /// In the same order.
     pub totals: &'a [Total],
-}
-
-/// Counters of one processor that count now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Active {
-    /// All of them.
-    pub all: CounterSet,
-    /// Those with an interval.
-    pub interrupting: CounterSet,
+    /// Those that count now.
+    pub active: Active,
 }
 
 impl<'a> Row<'a> {
@@ -279,22 +311,5 @@ impl<'a> Row<'a> {
     /// The counters whose state is as `wanted` says.
     pub fn counters(self, wanted: impl Fn(CounterState) -> bool) -> CounterSet {
         (0_u8..).zip(self.cells).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
-    }
-
-    /// The counters that count now, in one pass over the cells.
-    #[must_use]
-    pub fn active(self) -> Active {
-        let (mut all, mut interrupting, mut bit) = (0, 0, 1);
-        for cell in self.cells {
-            let state = cell.load();
-            if state.active() {
-                all |= bit;
-            }
-            if state.is_interrupting() {
-                interrupting |= bit;
-            }
-            bit <<= 1;
-        }
-        Active { all: CounterSet(all), interrupting: CounterSet(interrupting) }
     }
 }

@@ -100,7 +100,7 @@ fn records(header: ReplyHeader, bytes: &[u8]) -> Vec<Sample> {
     all(header, bytes)
 }
 
-fn is_sample(record: &&Sample) -> bool {
+const fn is_sample(record: &Sample) -> bool {
     record.kind == SampleKind::Sample as u16
 }
 
@@ -125,7 +125,9 @@ fn every_overflow_becomes_a_sample_on_its_own_processor() {
         }
         let (records, last) = sampler.fetch(100);
         assert!(!last);
-        let on = |processor| records.iter().filter(|record| record.processor == processor).filter(is_sample).count();
+        let on = |processor| {
+            records.iter().filter(|record| record.processor == processor).filter(|record| is_sample(record)).count()
+        };
         assert_eq!((on(0), on(1), records.len()), (5, 10, 15), "{identity}");
         assert!(records.iter().all(|record| (record.source, record.interval) == (SOURCE, INTERVAL)), "{identity}");
         assert!(records.is_sorted_by_key(|record| (record.processor, record.time)), "{identity}");
@@ -147,9 +149,9 @@ fn a_full_ring_loses_samples_and_says_how_many() {
         lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
     }
     let (records, _) = sampler.fetch(200);
-    let samples = records.iter().filter(is_sample).count();
+    let delivered = records.iter().filter(|record| is_sample(record)).count();
     let lost: u64 = records.iter().filter(|one| one.kind == SampleKind::Lost as u16).map(|one| one.ip).sum();
-    assert_eq!((samples, lost), (64, 36));
+    assert_eq!((delivered, lost), (64, 36));
     assert_eq!(sampler.stop(), [[0, 0, 0], [64, 36, 0]]);
     assert_eq!(overflows(&mut lab), [0, 100]);
     drop(sampler);

@@ -41,6 +41,8 @@ impl Subscribers {
 pub struct Post {
     /// Bit n is subscriber n.
     subscribers: AtomicU8,
+    /// KPROFILE_SOURCE that it counts.
+    source: AtomicU32,
     /// The interval with which the counter was loaded.
     loaded: AtomicU32,
     /// Samples per second wanted, or 0.
@@ -67,11 +69,19 @@ impl Post {
         left != 0
     }
 
-    /// The counter was loaded with this interval; answers the one before.
-    pub fn reloaded(&self, interval: u32) -> u32 {
-        let before = self.loaded.load(Ordering::Relaxed);
+    /// What the counter counts, and the interval with which it was loaded.
+    pub fn loaded(&self) -> (u32, u32) {
+        (self.source.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
+    }
+
+    /// The counter counts this from now on.
+    pub fn set_source(&self, source: u32) {
+        self.source.store(source, Ordering::Relaxed);
+    }
+
+    /// The counter was loaded with this interval.
+    pub fn reloaded(&self, interval: u32) {
         self.loaded.store(interval, Ordering::Relaxed);
-        before
     }
 
     /// Samples per second wanted.
@@ -97,6 +107,7 @@ impl Post {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Desk {
+    posts: [Post; CounterSet::MOST as usize],
     outlets: [Slot<Outlet>; MOST_SAMPLERS as usize],
     /// Time in the handler.
     pub throttle: Throttle,
@@ -107,6 +118,17 @@ pub struct Desk {
 }
 
 impl Desk {
+    /// What is to be known of a counter.
+    #[inline]
+    pub fn post(&self, counter: u8) -> Option<&Post> {
+        self.posts.get(usize::from(counter))
+    }
+
+    /// Of every counter.
+    pub fn posts(&self) -> impl Iterator<Item = (u8, &Post)> {
+        (0..).zip(&self.posts)
+    }
+
     /// An interrupt was served.
     pub fn count(&self, overflowed: CounterSet) {
         let count = if overflowed.is_empty() { &self.spurious } else { &self.served };

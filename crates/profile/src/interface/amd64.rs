@@ -5,10 +5,10 @@ mod sources;
 use bitfield_struct::bitfield;
 
 use super::plain::{self, Bank};
-use super::{ProfileInterface, Support};
+use super::{ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
-use crate::state::{Active, CounterSet, CounterState, Row};
+use crate::state::{self, Active, CounterSet, CounterState, Row};
 
 pub use sources::SOURCES;
 
@@ -24,7 +24,7 @@ pub const COUNTERS: u8 = 4;
 /// Bits of a counter (seed 003, 1.2; APM Vol. 2, 13.2.1, "PerfCtr").
 pub const WIDTH: u8 = 48;
 
-const BANK: Bank = Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, count: COUNTERS, width: WIDTH };
+const BANK: Bank = Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, count: COUNTERS, mask: state::mask(WIDTH) };
 
 /// PerfEvtSeln (APM Vol. 2, 13.2.1, "PerfEvtSel").
 #[bitfield(u64)]
@@ -118,11 +118,12 @@ impl ProfileInterface for Amd64 {
 
     /// One RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
-        plain::overflowed(cpu, active.interrupting, WIDTH)
+        plain::overflowed(cpu, active.interrupting, BANK.mask)
     }
 
     /// One RDPMC for each counter with an interval, one write for each that overflowed.
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
+    #[inline]
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         BANK.serve(cpu, row, overflowed)
     }
 

@@ -1,9 +1,9 @@
 //! The Default interface: no counters at all.
 
-use super::{ProfileInterface, Support};
+use super::{ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
-use crate::state::{Active, CounterSet, CounterState, Row};
+use crate::state::{Active, CounterSet, Row};
 
 /// ProfileTime alone (seed 001).
 pub const SOURCES: [ProfileSource; 1] =
@@ -42,7 +42,8 @@ impl ProfileInterface for Default {
         CounterSet::NONE
     }
 
-    fn serve(&self, _cpu: &impl Cpu, _row: Row<'_>, _overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
+    #[inline]
+    fn serve(&self, _cpu: &impl Cpu, _row: Row<'_>, _overflowed: impl FnMut(Reloaded)) -> CounterSet {
         CounterSet::NONE
     }
 

@@ -8,10 +8,10 @@ mod sources;
 use bitfield_struct::bitfield;
 
 use super::plain::{self, Bank};
-use super::{ProfileInterface, Support};
+use super::{ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
-use crate::state::{Active, CounterSet, CounterState, Row};
+use crate::state::{self, Active, CounterSet, CounterState, Row};
 
 pub use sources::SOURCES;
 
@@ -122,13 +122,19 @@ impl PerfEvtSel {
 pub struct Emon {
     eax: LeafAEax,
     ebx: LeafAEbx,
+    bank: Bank,
+    /// All counters.
+    all: CounterSet,
 }
 
 impl Emon {
     /// With what leaf 0xA says on the current processor. Any IRQL.
     #[must_use]
     pub fn new(cpu: &impl Cpu) -> Self {
-        Self { eax: LeafAEax::of(cpu), ebx: LeafAEbx::of(cpu) }
+        let eax = LeafAEax::of(cpu);
+        let count = eax.counters().min(MOST_COUNTERS);
+        let bank = Bank { selects: IA32_PERFEVTSEL0, counters: IA32_PMC0, count, mask: state::mask(eax.width()) };
+        Self { eax, ebx: LeafAEbx::of(cpu), bank, all: CounterSet::first(count) }
     }
 
     /// Version of architectural performance monitoring.
@@ -143,19 +149,13 @@ impl Emon {
 
     /// The counters whose status says that they overflowed since it was cleared. From version 2 on.
     fn status(self, cpu: &impl Cpu) -> CounterSet {
-        CounterSet::from_bits(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS)).and(CounterSet::first(self.bank().count))
-    }
-
-    const fn bank(self) -> Bank {
-        let declared = self.eax.counters();
-        let count = if declared < MOST_COUNTERS { declared } else { MOST_COUNTERS };
-        Bank { selects: IA32_PERFEVTSEL0, counters: IA32_PMC0, count, width: self.eax.width() }
+        CounterSet::from_bits(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS)).and(self.all)
     }
 }
 
 impl ProfileInterface for Emon {
     fn counters(&self) -> u8 {
-        self.bank().count
+        self.bank.count
     }
 
     fn width(&self) -> u8 {
@@ -173,7 +173,7 @@ impl ProfileInterface for Emon {
     /// N writes for N counters; from version 2 on one read and one write more. Answers
     /// IA32_PERF_GLOBAL_CTRL as it was.
     fn initialize(&self, cpu: &impl Cpu) -> u64 {
-        self.bank().clear(cpu);
+        self.bank.clear(cpu);
         if !self.has_global_control() {
             return 0;
         }
@@ -183,7 +183,7 @@ impl ProfileInterface for Emon {
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
-        self.bank().works(cpu)
+        self.bank.works(cpu)
     }
 
     /// 2N writes; from version 2 on one more, and with an interval another: a counter that once counted without one
@@ -194,18 +194,18 @@ impl ProfileInterface for Emon {
         if self.has_global_control() && !stale.is_empty() {
             cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(stale.bits()));
         }
-        self.bank().load(cpu, row, counters, |state| PerfEvtSel::of(state).into_bits());
+        self.bank.load(cpu, row, counters, |state| PerfEvtSel::of(state).into_bits());
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().all.or(counters).bits()));
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active.all.or(counters).bits()));
         }
     }
 
     /// One write; in version 1 one for each counter.
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active().all.without(counters).bits()));
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active.all.without(counters).bits()));
         } else {
-            self.bank().clear_selects(cpu, counters);
+            self.bank.clear_selects(cpu, counters);
         }
     }
 
@@ -214,24 +214,25 @@ impl ProfileInterface for Emon {
         if self.has_global_control() {
             self.status(cpu).and(active.interrupting)
         } else {
-            plain::overflowed(cpu, active.interrupting, self.width())
+            plain::overflowed(cpu, active.interrupting, self.bank.mask)
         }
     }
 
     /// From version 2 on: one read and 3 + k writes for k counters that overflowed, all counters standing still
     /// meanwhile. Version 1: one RDPMC for each counter with an interval, one write for each that overflowed.
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
+    #[inline]
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         if !self.has_global_control() {
-            return self.bank().serve(cpu, row, overflowed);
+            return self.bank.serve(cpu, row, overflowed);
         }
-        let active = row.active();
+        let active = row.active;
         if active.all.is_empty() {
             return CounterSet::NONE;
         }
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, 0);
         let status = self.status(cpu);
         let ours = status.and(active.interrupting);
-        plain::reload_overflowed(self.bank(), cpu, row, ours, overflowed);
+        plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(status.bits()));
@@ -240,9 +241,9 @@ impl ProfileInterface for Emon {
     }
 
     fn release(&self, cpu: &impl Cpu, found: u64) {
-        self.bank().clear(cpu);
+        self.bank.clear(cpu);
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(CounterSet::first(self.bank().count).bits()));
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(self.all.bits()));
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found);
         }
     }

@@ -4,8 +4,9 @@
 //! it is loaded with its top bit set, and an overflow clears that. The seed compares with the initial value instead,
 //! which fails when as many events as the interval follow an overflow before it is looked for.
 
+use super::Reloaded;
 use crate::cpu::{Cpu, Msr};
-use crate::state::{CounterSet, CounterState, Row, top_bit};
+use crate::state::{self, CounterSet, CounterState, Row};
 
 /// Registers of such a bank.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +17,8 @@ pub struct Bank {
     pub counters: Msr,
     /// How many there are.
     pub count: u8,
-    /// Bits of a counter.
-    pub width: u8,
+    /// The bits of a counter, all set.
+    pub mask: u64,
 }
 
 impl Bank {
@@ -57,25 +58,25 @@ impl Bank {
         }
     }
 
-    /// Loads a counter: one write.
-    pub fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
-        cpu.wrmsr(self.counters.at(counter), state.initial_count(self.width));
+    /// Loads a counter: one write. Answers what it was loaded with.
+    #[inline]
+    pub fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64 {
+        let initial = state.initial_within(self.mask);
+        cpu.wrmsr(self.counters.at(counter), initial);
+        initial
     }
 
     /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
     /// counters go on meanwhile; what they count between the two is lost.
     #[inline]
-    pub fn serve(self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(u8, CounterState, u64)) -> CounterSet {
-        let (mut served, top_bit) = (CounterSet::NONE, top_bit(self.width));
-        for (counter, cell) in (0..).zip(row.cells) {
-            let state = cell.load();
-            if !state.is_interrupting() {
-                continue;
-            }
-            let count = cpu.rdpmc(counter);
-            if count & top_bit == 0 {
-                self.reload(cpu, counter, state);
-                overflowed(counter, state, count);
+    pub fn serve(self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        let (mut served, top_bit) = (CounterSet::NONE, state::top_bit(self.mask));
+        for counter in row.active.interrupting.iter() {
+            let value = cpu.rdpmc(counter);
+            if value & top_bit == 0 {
+                let state = row.get(counter);
+                let initial = self.reload(cpu, counter, state);
+                overflowed(Reloaded { counter, state, value, initial });
                 served = served.with(counter);
             }
         }
@@ -84,24 +85,25 @@ impl Bank {
 }
 
 /// Those of the counters with an interval whose value says that they overflowed: one RDPMC each.
-pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, width: u8) -> CounterSet {
-    let top_bit = top_bit(width);
+pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> CounterSet {
+    let top_bit = state::top_bit(mask);
     interrupting.iter().filter(|counter| cpu.rdpmc(*counter) & top_bit == 0).collect()
 }
 
 /// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
 /// is exact.
+#[inline]
 pub fn reload_overflowed(
     bank: Bank,
     cpu: &impl Cpu,
     row: Row<'_>,
     counters: CounterSet,
-    mut overflowed: impl FnMut(u8, CounterState, u64),
+    mut overflowed: impl FnMut(Reloaded),
 ) {
     for counter in counters.iter() {
         let state = row.get(counter);
         let value = if state.exact() { cpu.rdpmc(counter) } else { 0 };
-        bank.reload(cpu, counter, state);
-        overflowed(counter, state, value);
+        let initial = bank.reload(cpu, counter, state);
+        overflowed(Reloaded { counter, state, value, initial });
     }
 }
