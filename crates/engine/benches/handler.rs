@@ -98,9 +98,9 @@ fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<ring::Consume
     let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");
     sampler.set_budget(900);
     let subscribe = |subscriber| {
-        let (outlet, samples): (Outlet, _) = ring::channel(64, Tallies::default()).expect("memory");
+        let (outlet, fetched): (Outlet, _) = ring::channel(64, Tallies::default()).expect("memory");
         sampler.subscribe(PROCESSOR, Subscriber(subscriber), outlet, counters);
-        samples
+        fetched
     };
     let rings = (0..subscribers).map(subscribe).collect();
     sampler.start(cpu, PROCESSOR, counters);
