@@ -1,5 +1,7 @@
 //! The command line.
 
+mod record;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,12 +12,15 @@ use crate::event::{EventName, SourceName};
 use crate::exit;
 use crate::processors::ProcessorList;
 
+pub use record::RecordArgs;
+
 const EXAMPLES: &str = "\
 EXAMPLES
   client install                            install and start the driver
   client list                               what can be counted here
   client stat -- cmd /c dir                 count while a command runs
   client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
+  client record -- app.exe                  sample while a command runs
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far
   client stop --all                         stop, with the final counts
@@ -81,6 +86,9 @@ pub enum Verb {
     /// Count while a command runs, as `perf stat -a` does
     #[command(after_help = STAT_HELP)]
     Stat(StatArgs),
+    /// Sample where processors spend their events, as `perf record -a` does
+    #[command(after_help = record::HELP)]
+    Record(RecordArgs),
     /// Say what the driver would do on a processor; needs no driver
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(DiagnoseArgs),

@@ -1,10 +1,11 @@
 //! The driver as the verbs see it: one method per request, answers checked.
 
 use std::cell::OnceCell;
+use std::time::Duration;
 
 use protocol::{
     ALL_SOURCES, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply, IntervalRequest,
-    MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, SessionRequest, SourceRecord,
+    MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest, SessionRequest, SourceRecord,
     SourceRequest, StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -30,6 +31,24 @@ pub struct Connection {
     device: Box<dyn Device>,
     hello: HelloReply,
     sources: OnceCell<Sources>,
+}
+
+/// A session that runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Started {
+    /// Its number.
+    pub session: u64,
+    /// Units a second of [`Sample::time`].
+    pub clock: u64,
+}
+
+/// Samples of a session.
+#[derive(Debug)]
+pub struct Batch {
+    /// In the order in which the driver gave them.
+    pub samples: Vec<Sample>,
+    /// Whether the session has been stopped and there are no more.
+    pub is_last: bool,
 }
 
 impl Connection {
@@ -79,16 +98,25 @@ impl Connection {
         self.one_source(Code::SetInterval, request.as_bytes(), source)
     }
 
-    /// Starts a session and answers its number.
-    pub fn start(&self, flags: u32, processors: ProcessorSet, events: &[EventRequest]) -> Result<u64, Error> {
+    /// Starts a session.
+    pub fn start(&self, header: &StartHeader, events: &[EventRequest]) -> Result<Started, Error> {
         if events.len() > MAX_EVENTS {
             return Err(Error::TooManyEvents { given: events.len() });
         }
-        let header = StartHeader { flags, ring: 0, budget: 0, reserved: 0, processors };
         let input = [header.as_bytes(), events.as_bytes()].concat();
         let reply = self.succeed::<Holder>(Code::Start, &input, FIRST_ROOM)?;
-        let [session, _] = reply.header.detail;
-        Ok(session)
+        let [session, clock] = reply.header.detail;
+        Ok(Started { session, clock })
+    }
+
+    /// Samples of a session, at most `most`; waits until there are many or the time is up.
+    pub fn samples(&self, session: u64, wait: Duration, most: usize) -> Result<Batch, Error> {
+        let wait = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
+        let request = SamplesRequest { session, wait, reserved: 0 };
+        let reply = self.succeed::<Sample>(Code::Samples, request.as_bytes(), most)?;
+        let samples = reply.records().map_err(|cause| malformed(Code::Samples, cause))?;
+        let [last, _] = reply.header.detail;
+        Ok(Batch { samples, is_last: last != 0 })
     }
 
     /// Stops a source of a session and answers its last counts.
@@ -190,6 +218,11 @@ impl Connection {
 fn room_for(code: Code, total: u32) -> Result<usize, Error> {
     let room = total as usize;
     if room <= MOST_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
+}
+
+/// More samples came than the rings of a session can hold.
+pub fn endless() -> Error {
+    malformed(Code::Samples, Malformed::Endless)
 }
 
 fn malformed(code: Code, cause: Malformed) -> Error {

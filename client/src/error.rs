@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cpuid_dump::ParseError;
+use recording::WriteError;
 use thiserror::Error;
 
 use crate::dump;
@@ -103,10 +104,10 @@ pub enum Error {
         /// How many were named.
         given: usize,
     },
-    /// `stat` without events on a machine that has none of the usual ones.
-    #[error("none of the sources that stat counts by default is supported here")]
+    /// `stat` or `record` without events on a machine that has none of the usual ones.
+    #[error("none of the sources that are taken without -e is supported here")]
     NoDefaultEvents,
-    /// The command of `stat`.
+    /// The command of `stat` or `record`.
     #[error("the command {program} could not be run")]
     Command {
         /// Its first word.
@@ -185,7 +186,16 @@ pub enum Error {
     /// No memory for what the driver would keep.
     #[error("out of memory")]
     Memory,
-    /// The file of `stat -o`.
+    /// The file of `record`, after its beginning.
+    #[error("the recording could not be written to its end")]
+    Recording {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, or the system's words.
+        #[source]
+        cause: WriteError,
+    },
+    /// The file of `stat -o`, or of `record`.
     #[error("cannot write {}", .path.display())]
     OutputFile {
         /// The file.
@@ -228,6 +238,7 @@ impl Error {
             Self::TooManyEvents { .. } => Exit::Usage,
             Self::OtherInterface { .. } | Self::NoDefaultEvents => Exit::UnsupportedSource,
             Self::Command { .. } => Exit::Command,
+            Self::Recording { .. } => Exit::Unwritten,
             Self::DriverFile { .. } | Self::DriverRefused { .. } => Exit::DriverFile,
             Self::Busy { .. } | Self::Lingering => Exit::Busy,
             Self::DumpFile { .. } | Self::DumpTooLong { .. } | Self::NoDump { .. } => Exit::Dump,
@@ -262,11 +273,18 @@ impl Error {
             Self::NotRunning { .. } => "client status   (says what runs)",
             Self::NothingRuns => "client start SOURCE",
             Self::NoDefaultEvents => "client info   (says why), or name others with -e",
-            Self::Command { .. } => "a command of the shell itself runs as: client stat ... -- cmd /c COMMAND",
+            Self::Command { .. } => "a command of the shell itself runs as: ... -- cmd /c COMMAND",
             Self::DriverFile { cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
                 "client install --driver PATH, with the path of halprof.sys"
             }
             Self::DriverFile { cause, .. } if crate::system::is_denied(cause) => "run from an elevated prompt",
+            Self::Recording { path, .. } => {
+                return Some(format!(
+                    "-o with a file where there is room; what was written before is whole:\n       \
+                     client report {}",
+                    path.display()
+                ));
+            }
             Self::DriverRefused { cause } => return Some(refused_driver(cause).to_owned()),
             Self::Busy { .. } => "end the program, then the same command again",
             Self::Lingering => "close the programs that look at services (services.msc), then again",
@@ -389,7 +407,7 @@ mod tests {
             (
                 Error::Command { program: "dir".into(), cause: missing() },
                 Exit::Command,
-                "  try: a command of the shell itself runs as: client stat ... -- cmd /c COMMAND",
+                "  try: a command of the shell itself runs as: ... -- cmd /c COMMAND",
             ),
             (
                 Error::DriverFile { action: "read", path: path(), cause: missing() },
@@ -449,6 +467,11 @@ mod tests {
                 "  because: line 7: the registers are not four times eight hexadecimal digits",
             ),
             (Error::Memory, Exit::Failure, "error: out of memory"),
+            (
+                Error::Recording { path: "app.rec".into(), cause: WriteError::Write(other()) },
+                Exit::Unwritten,
+                "       client report app.rec",
+            ),
             (Error::OutputFile { path: path(), cause: other() }, Exit::Failure, "  because: odd"),
             (Error::Output(other()), Exit::Failure, "  because: odd"),
             (Error::Json(serde_json::Error::io(other())), Exit::Failure, "  because: odd"),

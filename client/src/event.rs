@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use protocol::modes;
 
+use crate::number;
+
 /// A source by number or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceName {
@@ -72,6 +74,29 @@ impl FromStr for EventName {
     }
 }
 
+/// An event, and how many of it lie between two samples: `BranchInstructions:u@100k`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampledEvent {
+    /// Which.
+    pub event: EventName,
+    /// The interval, where one is named; never 0.
+    pub interval: Option<u32>,
+}
+
+impl FromStr for SampledEvent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((event, interval)) = text.split_once('@') else {
+            return Ok(Self { event: text.parse()?, interval: None });
+        };
+        match number::parse(interval)? {
+            0 => Err("an interval of 0 gives no samples".to_owned()),
+            interval => Ok(Self { event: event.parse()?, interval: Some(interval) }),
+        }
+    }
+}
+
 /// What follows the name of a source in an event.
 pub fn suffix(bits: u32) -> &'static str {
     match bits {
@@ -118,6 +143,24 @@ mod tests {
         }
         for text in ["", ":u", "A:", "A:x", "A:uu", "A:u:k"] {
             assert!(text.parse::<EventName>().is_err(), "{text:?}");
+            assert!(text.parse::<SampledEvent>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_interval_of_an_event_stands_behind_its_mode() {
+        for (text, bits, interval) in [
+            ("A", 3, None),
+            ("A@65536", 3, Some(65_536)),
+            ("A:u@100k", 1, Some(100_000)),
+            ("A:k@2M", 2, Some(2_000_000)),
+        ] {
+            let SampledEvent { event, interval: parsed } = text.parse().unwrap();
+            assert_eq!((event.modes, parsed), (bits, interval), "{text}");
+            assert_eq!(event.source, SourceName::Name("A".to_owned()), "{text}");
+        }
+        for text in ["A@", "A@0", "A@u", "A@1:u", "@1", "A@1@2", "A@-1"] {
+            assert!(text.parse::<SampledEvent>().is_err(), "{text:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A driver and a Windows for tests.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use protocol::{
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use crate::system::{Device, ServiceState, System, win32};
+use crate::system::{Device, LoadedModule, ServiceState, System, win32};
 
 /// Units per second of the clock by which samples are timed.
 pub const CLOCK: u64 = 10_000_000;
@@ -64,6 +64,17 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
     }
 }
 
+/// A sample of a process in user mode.
+pub fn sample(process: u32, time: u64) -> Sample {
+    let modes = u16::try_from(modes::USER).unwrap();
+    Sample { time, process, thread: 8, ip: 0x40_1000, source: 0x13, interval: 65_536, modes, ..Sample::new_zeroed() }
+}
+
+/// A module of 4 KiB whose file is not there.
+pub fn module(base: u64, path: &str) -> LoadedModule {
+    LoadedModule { base, size: 0x1000, path: path.into() }
+}
+
 /// A driver whose answers are given; it notes what it was asked.
 pub struct FakeDriver {
     /// What ListSources answers.
@@ -72,6 +83,8 @@ pub struct FakeDriver {
     pub counts: RefCell<Vec<CountRecord>>,
     /// What Samples answers, one by one.
     pub samples: RefCell<VecDeque<Vec<Sample>>>,
+    /// After how many answers a request for samples fails.
+    pub fail_samples_after: Cell<Option<u32>>,
     /// What Holders answers.
     pub holders: Vec<Holder>,
     /// The version it speaks.
@@ -90,6 +103,7 @@ impl Default for FakeDriver {
             sources: sources(),
             counts: RefCell::default(),
             samples: RefCell::default(),
+            fail_samples_after: Cell::default(),
             holders: Vec::new(),
             protocol: PROTOCOL_VERSION,
             refuse: None,
@@ -171,6 +185,11 @@ impl Device for Rc<FakeDriver> {
             Code::Read => list(output, header, &self.counts.borrow()),
             Code::Holders => list(output, header, &self.holders),
             Code::Samples => {
+                let left = self.fail_samples_after.get();
+                self.fail_samples_after.set(left.map(|left| left.saturating_sub(1)));
+                if left == Some(0) {
+                    return Err(io::Error::other("gone"));
+                }
                 let batch = self.samples.borrow_mut().pop_front();
                 let stopped = !self.inputs(Code::Stop).is_empty();
                 let last = u64::from(stopped && self.samples.borrow().is_empty());
@@ -216,8 +235,16 @@ pub struct FakeSystem {
     pub failure: Option<i32>,
     /// Whether a stop never ends.
     pub busy: bool,
-    /// What was done to the service.
+    /// What was done to the service, and to Ctrl-C.
     pub done: RefCell<Vec<&'static str>>,
+    /// How often it is asked for Ctrl-C before the user presses it.
+    pub until_interrupt: Cell<Option<u32>>,
+    /// The processes that run.
+    pub processes: RefCell<Vec<(u32, String)>>,
+    /// The modules of those that can be opened.
+    pub modules: RefCell<BTreeMap<u32, Vec<LoadedModule>>>,
+    /// The modules of the kernel.
+    pub kernel: RefCell<Vec<LoadedModule>>,
 }
 
 impl FakeSystem {
@@ -230,6 +257,10 @@ impl FakeSystem {
             failure: None,
             busy: false,
             done: RefCell::default(),
+            until_interrupt: Cell::default(),
+            processes: RefCell::default(),
+            modules: RefCell::default(),
+            kernel: RefCell::default(),
         }
     }
 
@@ -288,7 +319,30 @@ impl System for FakeSystem {
 
     fn pause(&self) {}
 
-    fn ignore_interrupts(&self) -> io::Result<()> {
-        self.attempt("ignore interrupts")
+    fn note_interrupts(&self) -> io::Result<()> {
+        self.attempt("note interrupts")
+    }
+
+    fn interrupted(&self) -> bool {
+        let left = self.until_interrupt.get();
+        self.until_interrupt.set(left.map(|left| left.saturating_sub(1)));
+        left == Some(0)
+    }
+
+    fn is_watched(&self, _: bool) -> bool {
+        false
+    }
+
+    fn processes(&self) -> io::Result<Vec<(u32, String)>> {
+        Ok(self.processes.borrow().clone())
+    }
+
+    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
+        let denied = || io::Error::from_raw_os_error(win32::ERROR_ACCESS_DENIED);
+        self.modules.borrow().get(&process).cloned().ok_or_else(denied)
+    }
+
+    fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
+        Ok(self.kernel.borrow().clone())
     }
 }

@@ -92,10 +92,23 @@ pub fn properties(rows: &[(&str, String)]) -> String {
 
 /// The text that fills a field of fixed length, without what a terminal would take for a command.
 pub fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    let used = bytes.iter().take(end);
-    let text: String = used.map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
+    let text: String =
+        until_zero(bytes).iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The bytes before the first zero, or all.
+pub fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// A number of bytes, of which so many digits are enough.
+pub fn bytes(number: u64) -> String {
+    match number {
+        0..10_000 => format!("{} bytes", grouped(number)),
+        10_000..10_000_000 => format!("{} kB", grouped(number / 1_000)),
+        _ => format!("{} MB", grouped(number / 1_000_000)),
+    }
 }
 
 #[cfg(test)]
@@ -113,6 +126,20 @@ mod tests {
             (u64::MAX, "18,446,744,073,709,551,615"),
         ] {
             assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn a_number_of_bytes_has_at_most_four_digits_below_ten_gigabytes() {
+        for (number, text) in [
+            (0, "0 bytes"),
+            (9_999, "9,999 bytes"),
+            (10_000, "10 kB"),
+            (9_999_999, "9,999 kB"),
+            (10_000_000, "10 MB"),
+            (12_345_678_901, "12,345 MB"),
+        ] {
+            assert_eq!(bytes(number), text);
         }
     }
 

@@ -16,14 +16,23 @@ mod fake;
 mod format;
 mod holders;
 mod identity;
+mod image;
 mod metric;
+#[cfg(any(windows, test))]
+mod nt_modules;
+mod number;
+mod processes;
 mod processors;
+mod progress;
 mod reason;
+mod recorder;
 mod refusal;
 mod reply;
 mod source;
 mod support;
 mod system;
+mod tally;
+mod totals;
 mod verb;
 #[cfg(windows)]
 mod windows;

@@ -56,6 +56,9 @@ pub enum Malformed {
     /// The list was longer each time it was asked for.
     #[error("its list grows faster than it can be read")]
     Growing,
+    /// A session that was stopped, and has more samples than its rings can hold.
+    #[error("there are more samples in it than the driver can have kept")]
+    Endless,
 }
 
 /// An answer whose header is whole.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::error::{Error, OtherInterface};
 use crate::event::SourceName;
 use crate::format;
+use crate::metric::{self, Role};
 use crate::support;
 
 /// How many names are suggested for one that nobody has.
@@ -94,6 +95,11 @@ impl Sources {
             let near = self.nearest(wanted);
             elsewhere(wanted).unwrap_or_else(|| Error::UnknownSource { given: wanted.to_string(), near })
         })
+    }
+
+    /// The source with this role that can be had here.
+    pub fn with_role(&self, role: Role) -> Option<&Source> {
+        self.0.iter().find(|source| source.supported && metric::role(&source.name) == Some(role))
     }
 
     /// The name of a source, or its number when the driver lists none.

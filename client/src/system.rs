@@ -42,6 +42,17 @@ impl ServiceState {
     }
 }
 
+/// A file in the address space of a process, or of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LoadedModule {
+    /// Its lowest address.
+    pub base: u64,
+    /// Bytes of address space.
+    pub size: u64,
+    /// The file.
+    pub path: PathBuf,
+}
+
 /// The machine the client runs on. Errors carry Win32 codes.
 pub trait System {
     /// Opens the driver's device, with the profiling privilege enabled where the account has it.
@@ -60,8 +71,19 @@ pub trait System {
     fn driver_path(&self) -> io::Result<PathBuf>;
     /// Lets time pass while a service changes its state.
     fn pause(&self);
-    /// From now on Ctrl-C ends the command that runs and not the client.
-    fn ignore_interrupts(&self) -> io::Result<()>;
+    /// From now on Ctrl-C ends the command that runs and not the client, which can ask for it.
+    fn note_interrupts(&self) -> io::Result<()>;
+    /// Whether Ctrl-C was pressed since it is noted.
+    fn interrupted(&self) -> bool;
+    /// Whether standard error is for someone who looks on while `command` runs, or nothing: a terminal that the
+    /// output of a command does not share.
+    fn is_watched(&self, command: bool) -> bool;
+    /// Number and file name of the program of every process.
+    fn processes(&self) -> io::Result<Vec<(u32, String)>>;
+    /// The modules of a process.
+    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
+    /// The modules of the kernel.
+    fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>>;
 }
 
 /// Win32 error codes (source: winerror.h).

@@ -25,6 +25,10 @@ const PROFILE: &str = "driver";
 /// Package and bench.
 const PROGRAMS: [(&str, &str); 2] = [("profile", "instructions"), ("engine", "handler")];
 
+/// Package and bench of those that take times.
+const TIMED: [(&str, &str); 4] =
+    [("profile", "operations"), ("ring", "throughput"), ("engine", "pipeline"), ("recording", "throughput")];
+
 /// Instructions that an interrupt for one of four counters may take, from the overflow to the sample in the ring.
 const INTERRUPT_TARGET: u64 = 250;
 
@@ -56,9 +60,11 @@ pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
     ensure!(first.len() == second.len(), "one run has {} operations, the next {}", first.len(), second.len());
     println!("\n{}", table(&first));
     if time {
-        let mut command = workspace.cargo("bench");
-        command.args(["--locked", "--profile", PROFILE, "--package", "profile", "--bench", "operations"]);
-        run::shown(&mut command)?;
+        for (package, bench) in TIMED {
+            let mut command = workspace.cargo("bench");
+            command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
+            run::shown(&mut command)?;
+        }
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::format::{grouped, properties};
 use crate::identity::Identity;
 use crate::reason;
+use crate::totals::Totals;
 
 #[derive(Serialize)]
 struct Info {
@@ -29,6 +30,7 @@ struct Info {
     pmu_version: u32,
     driver_version: String,
     driver_protocol: u32,
+    sampling: Totals,
 }
 
 impl From<&InfoReply> for Info {
@@ -49,6 +51,7 @@ impl From<&InfoReply> for Info {
             pmu_version: reply.pmu_version,
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
+            sampling: Totals::from(reply),
         }
     }
 }
@@ -61,7 +64,7 @@ pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
 
 fn rows(info: &Info) -> String {
     let [vendor, processor, signature] = info.identity.rows();
-    properties(&[
+    let mut rows = vec![
         ("Interface", info.interface.clone()),
         ("Reason", info.reason.clone()),
         ("Windows 10 HAL", windows10(&info.windows10_interface, &info.interface)),
@@ -74,7 +77,9 @@ fn rows(info: &Info) -> String {
         signature,
         ("PMU version", pmu_version(info.pmu_version)),
         ("Driver", format!("{}, protocol {}", info.driver_version, info.driver_protocol)),
-    ])
+    ];
+    rows.extend(info.sampling.rows());
+    properties(&rows)
 }
 
 /// What the HAL of the original Windows 10 takes, beside what this driver takes.

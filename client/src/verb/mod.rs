@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod command;
 mod diagnose;
 mod info;
 mod install;
@@ -7,6 +8,7 @@ mod interval;
 mod list;
 mod query;
 mod read;
+mod record;
 mod service;
 mod start;
 mod stat;
@@ -50,6 +52,11 @@ impl<'a> Context<'a> {
         Ok(writeln!(self.out, "{text}")?)
     }
 
+    /// For people, beside what the verb puts out.
+    fn warn(&mut self, text: &str) -> Result<(), Error> {
+        Ok(writeln!(self.err, "{text}")?)
+    }
+
     fn json(&mut self, value: &impl Serialize) -> Result<(), Error> {
         write_json(self.out, value)
     }
@@ -59,6 +66,7 @@ impl<'a> Context<'a> {
 pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     match verb {
         Verb::Stat(args) => return stat::run(args, context),
+        Verb::Record(args) => return record::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),
         Verb::Install(args) => install::run(args, context),
         Verb::Uninstall => uninstall::run(context),

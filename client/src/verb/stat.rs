@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
-use protocol::{EventRequest, ProcessorSet, modes};
+use protocol::{EventRequest, ProcessorSet, StartHeader, modes};
 use serde::Serialize;
 
-use super::{Context, counts, events, write_json};
+use super::{Context, command, counts, events, write_json};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
 use crate::counts::{EventCount, OnProcessor};
@@ -47,15 +46,16 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     };
     // What can not be written is known before anything runs.
     let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
-    let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
+    let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
 
-    context.system()?.ignore_interrupts()?;
-    let session = connection.start(0, set, &events)?;
+    context.system()?.note_interrupts()?;
+    let header = StartHeader { flags: 0, ring: 0, budget: 0, reserved: 0, processors };
+    let session = connection.start(&header, &events)?.session;
     let begin = Instant::now();
-    let status = run_command(args);
+    let status = command::run(&args.command);
     let elapsed = begin.elapsed();
     let records = connection.stop_all(session);
-    let exit_code = exit_code(status?);
+    let exit_code = command::exit_code(status?);
     let mut counted = counts(&records?, &connection)?.events;
     counted.sort_by_key(|event| position(event, &events));
 
@@ -85,27 +85,12 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     let info = connection.info()?;
     // With none free one event is still asked for: the refusal says who holds them.
     let free = info.counters.saturating_sub(info.counters_in_use).max(1) as usize;
-    let with_role = |role| sources.iter().find(|source| source.supported && metric::role(&source.name) == Some(role));
-    let found = DEFAULT_ROLES.into_iter().filter_map(with_role);
+    let found = DEFAULT_ROLES.into_iter().filter_map(|role| sources.with_role(role));
     let events: Vec<EventRequest> = found
         .take(free)
         .map(|source| EventRequest { source: source.id, modes: modes::BOTH, interval: 0, frequency: 0 })
         .collect();
     if events.is_empty() { Err(Error::NoDefaultEvents) } else { Ok(events) }
-}
-
-fn run_command(args: &StatArgs) -> Result<ExitStatus, Error> {
-    let mut words = args.command.iter();
-    let program = words.next().map_or_else(Default::default, Clone::clone);
-    Command::new(&program)
-        .args(words)
-        .status()
-        .map_err(|cause| Error::Command { program: program.to_string_lossy().into_owned(), cause })
-}
-
-/// The code of the command; a command that a signal ended has none.
-fn exit_code(status: ExitStatus) -> i32 {
-    status.code().unwrap_or(crate::exit::Exit::Failure.code())
 }
 
 /// Where the user named an event.
@@ -121,7 +106,7 @@ fn describe(args: &StatArgs, exit_code: i32, elapsed_seconds: f64, counted: Vec<
     processors.dedup();
     let metrics: Vec<Option<Metric>> = counted.iter().map(|event| metric::of(event, &counted)).collect();
     Stat {
-        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: command::words(&args.command),
         exit_code,
         elapsed_seconds,
         processors,

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::format::properties;
 use crate::holders::Session;
 use crate::system::ServiceState;
+use crate::totals::Totals;
 
 #[derive(Serialize)]
 struct Status {
@@ -20,6 +21,7 @@ struct Status {
     driver_version: Option<String>,
     driver_protocol: Option<u32>,
     sessions: Vec<Session>,
+    sampling: Option<Totals>,
 }
 
 pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
@@ -31,6 +33,7 @@ pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
         driver_version: None,
         driver_protocol: None,
         sessions: Vec::new(),
+        sampling: None,
     };
     let exit = match state {
         None => Exit::NotInstalled,
@@ -40,6 +43,7 @@ pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
             // Another one would have been refused when it was opened.
             status.driver_protocol = Some(PROTOCOL_VERSION);
             status.sessions = connection.sessions()?;
+            status.sampling = Some(Totals::from(&connection.info()?));
             Exit::Done
         }
         Some(_) => Exit::NotStarted,
@@ -67,5 +71,6 @@ fn text(status: &Status, exit: Exit) -> String {
         ("Sessions", status.sessions.len().to_string()),
     ];
     rows.extend(status.sessions.iter().map(|session| ("", session.to_string())));
+    rows.extend(status.sampling.iter().flat_map(Totals::rows));
     properties(&rows)
 }

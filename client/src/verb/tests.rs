@@ -1,6 +1,7 @@
 //! Every verb against a driver and a Windows that are made up, or without either.
 
 mod diagnose;
+mod record;
 mod tables;
 
 use std::rc::Rc;
@@ -90,7 +91,17 @@ mod driver_that_is_not_there {
     #[test]
     fn every_verb_but_install_says_whether_it_is_missing_or_stopped() {
         let system = FakeSystem::running(FakeDriver::default());
-        for line in ["info", "list", "query 2", "interval 2 5000", "start 2", "stop 2", "read", "stat -e 2 -- app"] {
+        for line in [
+            "info",
+            "list",
+            "query 2",
+            "interval 2 5000",
+            "start 2",
+            "stop 2",
+            "read",
+            "stat -e 2 -- app",
+            "record -- app",
+        ] {
             system.service.set(None);
             assert_eq!(run(&system, line).failure().0, Exit::NotInstalled, "{line}");
             system.service.set(Some(ServiceState::Stopped));
@@ -249,7 +260,11 @@ mod asking {
                 "reason_number": 1, "windows10_interface": "Emon", "counters": 3, "counter_width": 40,
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
-                "stepping": 10, "pmu_version": 2, "driver_version": "1.2.3", "driver_protocol": 2
+                "stepping": 10, "pmu_version": 2, "driver_version": "1.2.3", "driver_protocol": 2,
+                "sampling": {
+                    "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
+                    "throttles": 0
+                }
             })
         );
     }
@@ -316,6 +331,7 @@ mod asking {
             "stop brunch",
             "read brunch",
             "stat -e brunch -- app",
+            "record -e brunch -- app",
         ] {
             assert_eq!(run(&system, line).failure().0, Exit::UnknownSource, "{line}");
         }
@@ -473,7 +489,7 @@ mod stat_ {
         assert_eq!(start[..4], [0; 4], "no flags: tied to the handle");
         let [stop] = &system.driver.inputs(Code::Stop)[..] else { panic!() };
         assert_eq!(StopRequest::read_from_bytes(stop).unwrap().session, 7);
-        assert_eq!(*system.done.borrow(), ["ignore interrupts"]);
+        assert_eq!(*system.done.borrow(), ["note interrupts"]);
     }
 
     #[test]
@@ -671,8 +687,13 @@ mod installing {
     }
 }
 
+#[cfg(not(windows))]
+const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o /dev/null";
+#[cfg(windows)]
+const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o NUL";
+
 /// Every verb that listens to the driver.
-const LISTENERS: [&str; 12] = [
+const LISTENERS: [&str; 13] = [
     "status",
     "info",
     "list --all",
@@ -685,6 +706,7 @@ const LISTENERS: [&str; 12] = [
     "read --json",
     "list --json",
     "stat -e 2 -- no-such-command-anywhere",
+    RECORD,
 ];
 
 fn header() -> impl Strategy<Value = ReplyHeader> {

@@ -3,15 +3,19 @@
 mod console;
 mod device;
 mod directory;
+mod modules;
 mod privilege;
+mod processes;
 mod service;
 
-use std::io;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::os::windows::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::system::{Device, SERVICE, ServiceState, System};
+use crate::system::{Device, LoadedModule, SERVICE, ServiceState, System};
 
 /// This machine.
 pub struct Windows;
@@ -19,7 +23,7 @@ pub struct Windows;
 impl System for Windows {
     fn open(&self) -> io::Result<Box<dyn Device>> {
         // An elevated token holds the privilege disabled. Where it is not held at all, the driver says so.
-        let _ = privilege::enable_system_profile();
+        let _ = privilege::enable(privilege::SYSTEM_PROFILE);
         Ok(Box::new(device::DeviceHandle::open()?))
     }
 
@@ -51,14 +55,44 @@ impl System for Windows {
         sleep(Duration::from_millis(50));
     }
 
-    fn ignore_interrupts(&self) -> io::Result<()> {
-        console::ignore_interrupts()
+    fn note_interrupts(&self) -> io::Result<()> {
+        console::note_interrupts()
+    }
+
+    fn interrupted(&self) -> bool {
+        console::interrupted()
+    }
+
+    fn is_watched(&self, command: bool) -> bool {
+        io::stderr().is_terminal() && !(command && io::stdout().is_terminal())
+    }
+
+    fn processes(&self) -> io::Result<Vec<(u32, String)>> {
+        processes::names()
+    }
+
+    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
+        // Without it, processes of other users are not opened.
+        let _ = privilege::enable(privilege::DEBUG);
+        modules::of_process(process)
+    }
+
+    fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
+        // Without it, later versions of Windows 11 hide the addresses.
+        let _ = privilege::enable(privilege::DEBUG);
+        modules::of_kernel(&directory::windows()?)
     }
 }
 
 /// As Windows takes it: UTF-16 with a zero at the end.
 fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().chain([0]).collect()
+}
+
+/// From UTF-16 that ends with a zero, or with the buffer.
+fn narrow(text: &[u16]) -> OsString {
+    let end = text.iter().position(|unit| *unit == 0).unwrap_or(text.len());
+    OsString::from_wide(text.get(..end).unwrap_or_default())
 }
 
 /// What a BOOL says.

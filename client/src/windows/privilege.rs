@@ -1,4 +1,4 @@
-//! The privilege that the driver asks for.
+//! Privileges that an elevated token holds disabled.
 
 #![expect(unsafe_code, reason = "calls to Windows")]
 
@@ -8,18 +8,26 @@ use std::ptr::{null, null_mut};
 
 use windows_sys::Win32::Foundation::LUID;
 use windows_sys::Win32::Security::{
-    AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_PRIVILEGE_ENABLED, SE_SYSTEM_PROFILE_NAME,
-    TOKEN_ADJUST_PRIVILEGES, TOKEN_PRIVILEGES,
+    AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_PRIVILEGE_ENABLED, TOKEN_ADJUST_PRIVILEGES,
+    TOKEN_PRIVILEGES,
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
-use super::succeeded;
+use super::{succeeded, wide};
 
-/// Enables SeSystemProfilePrivilege in the token of this process, if the token holds it.
-pub fn enable_system_profile() -> io::Result<()> {
+/// To profile the system: the driver asks for it.
+pub const SYSTEM_PROFILE: &str = "SeSystemProfilePrivilege";
+
+/// To look into processes of other users, and at addresses of the kernel.
+pub const DEBUG: &str = "SeDebugPrivilege";
+
+/// Enables a privilege in the token of this process, if the token holds it.
+pub fn enable(name: &str) -> io::Result<()> {
+    let name = wide(name);
     let mut luid = LUID { LowPart: 0, HighPart: 0 };
-    // SAFETY: a null system name means this machine, the name is a constant of Windows, and `luid` outlives the call.
-    succeeded(unsafe { LookupPrivilegeValueW(null(), SE_SYSTEM_PROFILE_NAME, &raw mut luid) })?;
+    // SAFETY: a null system name means this machine, the name ends with a zero, and both it and `luid` outlive
+    // the call.
+    succeeded(unsafe { LookupPrivilegeValueW(null(), name.as_ptr(), &raw mut luid) })?;
     let token = own_token()?;
     let wanted = TOKEN_PRIVILEGES {
         PrivilegeCount: 1,

@@ -8,18 +8,20 @@
 #![expect(clippy::expect_used, reason = "a bench that can not be set up must not measure")]
 #![forbid(unsafe_code)]
 
+#[path = "plain/mod.rs"]
+mod plain;
+
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use engine::{Interrupted, Outlet, Sampler, Subscriber, Tallies};
 use model::Mode;
 use native_lab::Board;
-use processors::Identity;
+use plain::PlainCpu;
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
-use profile::{Cpu, Hal, Msr, Source};
+use profile::{Cpu, Hal, Source};
 use protocol::{Sample, modes};
-use raw_cpuid::CpuIdResult;
 
 /// The interfaces with counters, each with a made-up processor that has four of them.
 const INTERFACES: [(&str, &str); 3] = [("Amd64", "amd-legacy"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
@@ -32,52 +34,10 @@ const INTERVAL: u32 = 65_536;
 
 const WHAT: Interrupted = Interrupted { ip: 0xFFFF_F800_0000_1234, process: 4, thread: 8, modes: modes::KERNEL };
 
-/// A processor whose registers are plain memory.
-struct Memory {
-    identity: &'static Identity,
-    /// What every RDMSR answers: in an interrupt a status register alone is read.
-    status: AtomicU64,
-    counters: [AtomicU64; 4],
-    written: AtomicU64,
-    clock: AtomicU64,
-}
-
-impl Cpu for Memory {
-    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
-        let [eax, ebx, ecx, edx] = self.identity.cpuid().cpuid(leaf, subleaf);
-        CpuIdResult { eax, ebx, ecx, edx }
-    }
-
-    #[inline]
-    fn rdmsr(&self, _msr: Msr) -> u64 {
-        self.status.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    fn wrmsr(&self, _msr: Msr, value: u64) {
-        self.written.store(value, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn rdpmc(&self, counter: u8) -> u64 {
-        self.counters.get(usize::from(counter & 3)).map_or(0, |value| value.load(Ordering::Relaxed))
-    }
-}
-
 fn main() {
     for (interface, name) in INTERFACES {
         for (n, k, subscribers) in [(1, 1, 1), (4, 0, 1), (4, 1, 1), (4, 4, 1), (4, 1, 2)] {
-            let identity = processors::find(name).expect("an identity");
-            let overflowed = CounterSet::first(k);
-            let before_overflow = 1 << (identity.expected.width - 1) | 0x1234;
-            let count = |counter| if overflowed.iter().any(|one| one == counter) { 17 } else { before_overflow };
-            let cpu = Memory {
-                identity,
-                status: AtomicU64::new(overflowed.bits().into()),
-                counters: [0, 1, 2, 3].map(|counter| AtomicU64::new(count(counter))),
-                written: AtomicU64::new(0),
-                clock: AtomicU64::new(0),
-            };
+            let cpu = PlainCpu::new(name, k);
             let (sampler, rings) = set_up(&cpu, n, subscribers);
             measured_interrupt(black_box(&sampler), black_box(&cpu), black_box(PROCESSOR));
             let told: Vec<usize> = rings.iter().map(ring::Consumer::len).collect();
@@ -126,7 +86,7 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
 
 /// The clock and what was interrupted are the kernel's to tell, and no part of what is counted.
 #[inline(never)]
-fn measured_interrupt(sampler: &Sampler, cpu: &Memory, processor: u32) {
+fn measured_interrupt(sampler: &Sampler, cpu: &PlainCpu, processor: u32) {
     black_box(sampler.interrupt(cpu, processor, || cpu.clock.load(Ordering::Relaxed), &WHAT));
 }
 

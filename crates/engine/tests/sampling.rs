@@ -7,6 +7,8 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+#[path = "sampling/budgets.rs"]
+mod budgets;
 #[path = "sampling/ledger.rs"]
 mod ledger;
 #[path = "sampling/life.rs"]

@@ -1,0 +1,150 @@
+//! What a module's file says about itself, so that its symbols can be found later and elsewhere.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::pe::{ImageNtHeaders32, ImageNtHeaders64};
+use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile};
+use object::read::{CodeView, FileKind, ReadCache, ReadRef};
+use object::{LittleEndian, Object};
+use recording::DebugFile;
+use zerocopy::{FromBytes, transmute};
+
+/// The unit in which address space is given to a module.
+const PAGE: u64 = 4096;
+
+/// The identity of a PE file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// TimeDateStamp of its COFF header.
+    pub timestamp: u32,
+    /// SizeOfImage of its optional header.
+    pub size: u32,
+    /// Which PDB holds its symbols, where it names one.
+    pub debug: Option<DebugFile>,
+}
+
+impl Image {
+    /// Reads the headers of a file; `None` where it can not be read, or is no PE file.
+    pub fn read(path: &Path) -> Option<Self> {
+        let data = ReadCache::new(File::open(path).ok()?);
+        match FileKind::parse(&data).ok()? {
+            FileKind::Pe32 => of::<ImageNtHeaders32, _>(&data),
+            FileKind::Pe64 => of::<ImageNtHeaders64, _>(&data),
+            _ => None,
+        }
+    }
+
+    /// Whether a module with so many bytes of address space can be of this file: behind the path that Windows tells
+    /// there can be another one, newer, or for programs of another width.
+    pub fn fills(&self, size: u64) -> bool {
+        u64::from(self.size).div_ceil(PAGE) == size.div_ceil(PAGE)
+    }
+}
+
+fn of<'data, Headers: ImageNtHeaders, Data: ReadRef<'data>>(data: Data) -> Option<Image> {
+    let file = PeFile::<Headers, Data>::parse(data).ok()?;
+    let headers = file.nt_headers();
+    Some(Image {
+        timestamp: headers.file_header().time_date_stamp.get(LittleEndian),
+        size: headers.optional_header().size_of_image(),
+        debug: file.pdb_info().ok().flatten().map(|info| debug_file(&info)),
+    })
+}
+
+/// A GUID: its first three fields are numbers, little-endian, and the last bytes.
+#[derive(FromBytes)]
+#[repr(C)]
+struct Guid {
+    first: u32,
+    second: u16,
+    third: u16,
+    bytes: [u8; 8],
+}
+
+fn debug_file(info: &CodeView<'_>) -> DebugFile {
+    let Guid { first, second, third, bytes } = transmute!(info.guid());
+    let rest = u64::from_be_bytes(bytes);
+    DebugFile {
+        name: String::from_utf8_lossy(info.path()).into_owned(),
+        id: format!("{first:08X}{second:04X}{third:04X}{rest:016X}{:x}", info.age()),
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
+        bytes[offset..offset + field.len()].copy_from_slice(field);
+    }
+
+    /// A PE32+ file of 0x3000 bytes of address space, with one section that holds its debug directory. Offsets are those
+    /// of "PE Format" in Microsoft's documentation.
+    pub fn tiny() -> Vec<u8> {
+        let mut file = vec![0; 0x400];
+        put(&mut file, 0, b"MZ");
+        put(&mut file, 0x3C, &0x40_u32.to_le_bytes());
+        put(&mut file, 0x40, b"PE\0\0");
+        put(&mut file, 0x44, &0x8664_u16.to_le_bytes());
+        put(&mut file, 0x46, &1_u16.to_le_bytes()); // sections
+        put(&mut file, 0x48, &0x5F00_0001_u32.to_le_bytes()); // TimeDateStamp
+        put(&mut file, 0x54, &0xF0_u16.to_le_bytes()); // SizeOfOptionalHeader
+        put(&mut file, 0x58, &0x20B_u16.to_le_bytes()); // PE32+
+        put(&mut file, 0x90, &0x3000_u32.to_le_bytes()); // SizeOfImage
+        put(&mut file, 0xC4, &16_u32.to_le_bytes()); // NumberOfRvaAndSizes
+        put(&mut file, 0xC8 + 6 * 8, &0x1000_u32.to_le_bytes()); // the debug directory
+        put(&mut file, 0xCC + 6 * 8, &28_u32.to_le_bytes());
+        put(&mut file, 0x148, b".rdata");
+        for (offset, field) in [(0x150, 0x200_u32), (0x154, 0x1000), (0x158, 0x200), (0x15C, 0x200)] {
+            put(&mut file, offset, &field.to_le_bytes()); // sizes and places of the section
+        }
+        for (offset, field) in [(0x20C, 2_u32), (0x210, 0x21), (0x214, 0x1020), (0x218, 0x220)] {
+            put(&mut file, offset, &field.to_le_bytes()); // CodeView, its size and places
+        }
+        put(&mut file, 0x220, b"RSDS");
+        put(&mut file, 0x224, &[0x78, 0x56, 0x34, 0x12, 0xBC, 0x9A, 0xF0, 0xDE, 1, 2, 3, 4, 5, 6, 7, 8]);
+        put(&mut file, 0x234, &0x1B_u32.to_le_bytes());
+        put(&mut file, 0x238, b"tiny.pdb\0");
+        file
+    }
+
+    fn read(bytes: &[u8]) -> Option<Image> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        Image::read(file.path())
+    }
+
+    #[test]
+    fn the_guid_is_written_as_numbers_and_bytes_and_the_age_behind_it() {
+        let debug = DebugFile { name: "tiny.pdb".into(), id: "123456789ABCDEF001020304050607081b".into() };
+        assert_eq!(read(&tiny()), Some(Image { timestamp: 0x5F00_0001, size: 0x3000, debug: Some(debug) }));
+    }
+
+    #[test]
+    fn a_file_without_symbols_has_an_identity_and_what_is_no_file_of_windows_has_none() {
+        let mut file = tiny();
+        put(&mut file, 0x20C, &4_u32.to_le_bytes()); // no CodeView
+        assert_eq!(read(&file), Some(Image { timestamp: 0x5F00_0001, size: 0x3000, debug: None }));
+        assert_eq!(read(b"\x7FELF"), None);
+        assert_eq!(read(b""), None);
+        assert_eq!(Image::read(Path::new("no/such/file")), None);
+    }
+
+    #[test]
+    fn a_file_cut_off_anywhere_is_read_without_harm() {
+        let whole = tiny();
+        for length in 0..whole.len() {
+            let image = read(&whole[..length]);
+            assert!(image.is_none_or(|image| (image.timestamp, image.size) == (0x5F00_0001, 0x3000)), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_module_of_another_size_is_not_of_this_file() {
+        let image = read(&tiny()).unwrap();
+        for (size, fills) in [(0x3000, true), (0x2FFF, true), (0x2001, true), (0x2000, false), (0x3001, false)] {
+            assert_eq!(image.fills(size), fills, "{size:#x}");
+        }
+    }
+}

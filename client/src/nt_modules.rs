@@ -1,0 +1,114 @@
+//! The kernel's list of its modules, as NtQuerySystemInformation gives it.
+
+use std::path::PathBuf;
+
+use zerocopy::FromBytes;
+
+use crate::format::until_zero;
+use crate::system::LoadedModule;
+
+/// RTL_PROCESS_MODULE_INFORMATION of 64-bit Windows (phnt, ntldr.h), as far as it is used.
+#[derive(FromBytes)]
+#[repr(C)]
+struct Entry {
+    _section_and_mapped_base: [u64; 2],
+    base: u64,
+    size: u32,
+    _flags_and_numbers: [u32; 3],
+    path: [u8; 256],
+}
+
+const _: () = assert!(size_of::<Entry>() == 296);
+
+/// Bytes before the first entry: their number, and what aligns them.
+const HEAD: usize = 8;
+
+/// The modules in an RTL_PROCESS_MODULES; `windows` is the directory of Windows. Those without an address are left off:
+/// Windows hides addresses from those who may not see them.
+pub fn parse(bytes: &[u8], windows: &str) -> Vec<LoadedModule> {
+    let Ok((count, _)) = u32::read_from_prefix(bytes) else { return Vec::new() };
+    let entries = bytes.get(HEAD..).unwrap_or_default().chunks_exact(size_of::<Entry>()).take(count as usize);
+    entries
+        .filter_map(|entry| Entry::read_from_bytes(entry).ok())
+        .filter(|entry| entry.base != 0)
+        .map(|entry| {
+            let path = String::from_utf8_lossy(until_zero(&entry.path)).into_owned();
+            LoadedModule { base: entry.base, size: entry.size.into(), path: win32_path(&path, windows) }
+        })
+        .collect()
+}
+
+/// A path as the kernel names it, for programs.
+fn win32_path(path: &str, windows: &str) -> PathBuf {
+    const ROOT: &str = "\\SystemRoot\\";
+    let text = if let Some(plain) = path.strip_prefix("\\??\\") {
+        plain.to_owned()
+    } else if path.get(..ROOT.len()).is_some_and(|root| root.eq_ignore_ascii_case(ROOT)) {
+        format!("{windows}\\{}", path.get(ROOT.len()..).unwrap_or_default())
+    } else if path.starts_with('\\') {
+        // What the boot loader loaded is named from the root of Windows' drive.
+        format!("{}{path}", windows.split('\\').next().unwrap_or_default())
+    } else {
+        path.to_owned()
+    };
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entry(base: u64, size: u32, path: &str) -> Vec<u8> {
+        let mut bytes = [[0xEE; 16].as_slice(), &base.to_le_bytes(), &size.to_le_bytes(), &[0xEE; 12]].concat();
+        bytes.extend(path.bytes().chain([0]));
+        bytes.resize(296, 0xEE);
+        bytes
+    }
+
+    fn list(count: u32, entries: &[Vec<u8>]) -> Vec<u8> {
+        [&count.to_le_bytes()[..], &[0xEE; 4], &entries.concat()].concat()
+    }
+
+    #[test]
+    fn every_module_that_has_an_address_is_told() {
+        let entries = [
+            entry(0xFFFF_F800_0000_0000, 0x0104_6000, "\\SystemRoot\\system32\\ntoskrnl.exe"),
+            entry(0, 0x1000, "\\SystemRoot\\hidden.sys"),
+            entry(0xFFFF_F800_0200_0000, 0x6000, "\\??\\D:\\tools\\halprof.sys"),
+        ];
+        let module = |base, size, path: &str| LoadedModule { base, size, path: path.into() };
+        let kernel = module(0xFFFF_F800_0000_0000, 0x0104_6000, "C:\\Windows\\system32\\ntoskrnl.exe");
+        let driver = module(0xFFFF_F800_0200_0000, 0x6000, "D:\\tools\\halprof.sys");
+        for (count, wanted) in
+            [(3, vec![kernel.clone(), driver.clone()]), (9, vec![kernel.clone(), driver]), (1, vec![kernel])]
+        {
+            assert_eq!(parse(&list(count, &entries), "C:\\Windows"), wanted, "{count}");
+        }
+    }
+
+    #[test]
+    fn paths_of_the_kernel_become_those_of_programs() {
+        for (path, wanted) in [
+            ("\\SystemRoot\\System32\\hal.dll", "E:\\Win\\System32\\hal.dll"),
+            ("\\systemroot\\System32\\hal.dll", "E:\\Win\\System32\\hal.dll"),
+            ("\\??\\C:\\x.sys", "C:\\x.sys"),
+            ("\\Windows\\System32\\drivers\\disk.sys", "E:\\Windows\\System32\\drivers\\disk.sys"),
+            ("C:\\x.sys", "C:\\x.sys"),
+            ("", ""),
+            ("\\SystemRoot", "E:\\SystemRoot"),
+        ] {
+            assert_eq!(win32_path(path, "E:\\Win"), PathBuf::from(wanted), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_no_more_modules_are_told_than_there_are_whole_entries(
+            bytes in prop::collection::vec(any::<u8>(), 0..1500)
+        ) {
+            prop_assert!(parse(&bytes, "C:\\Windows").len() <= bytes.len().saturating_sub(8) / 296);
+        }
+    }
+}

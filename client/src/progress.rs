@@ -1,0 +1,68 @@
+//! How a recording gets on, for someone who looks on.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::format::grouped;
+use crate::tally::Tally;
+
+/// Time, samples, samples a second, and what went wrong.
+const LINE: &str = "{elapsed_precise}  {human_pos} samples, {per_sec:0}{msg}";
+
+/// A line on standard error that changes; gone when dropped.
+#[derive(Debug)]
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// The line, or nothing where nobody looks on.
+    pub fn new(is_watched: bool) -> Self {
+        let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template(LINE);
+        Self(style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)))
+    }
+
+    /// Says what there is so far.
+    pub fn show(&self, tally: &Tally) {
+        self.0.set_message(troubles(tally));
+        self.0.set_position(tally.samples);
+        self.0.tick();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn troubles(tally: &Tally) -> String {
+    let troubles = [(tally.lost, "lost"), (tally.pauses, "pauses for want of budget")];
+    let met = troubles.iter().filter(|(number, _)| *number > 0);
+    met.map(|(number, what)| format!(", {} {what}", grouped(*number))).collect::<Vec<_>>().concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use indicatif::InMemoryTerm;
+
+    use super::*;
+
+    #[test]
+    fn the_line_is_ascii_and_speaks_of_troubles_only_when_there_are_any() {
+        for (tally, end) in [
+            (Tally { samples: 12_345, lost: 0, pauses: 0 }, ""),
+            (Tally { samples: 12_345, lost: 6_000, pauses: 0 }, ", 6,000 lost"),
+            (Tally { samples: 12_345, lost: 6, pauses: 7 }, ", 6 lost, 7 pauses for want of budget"),
+        ] {
+            let terminal = InMemoryTerm::new(5, 80);
+            let progress = Progress::new(false);
+            progress.0.set_draw_target(ProgressDrawTarget::term_like(Box::new(terminal.clone())));
+            progress.show(&tally);
+            let line = terminal.contents();
+            assert!(line.starts_with("00:00:0") && line.contains("  12,345 samples, "), "{line}");
+            assert!(line.is_ascii() && line.ends_with(&format!("/s{end}")), "{line}");
+            drop(progress);
+            assert_eq!(terminal.contents(), "");
+        }
+    }
+}

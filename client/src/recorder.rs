@@ -1,0 +1,161 @@
+//! From the driver's samples to the file: what is done while a session samples.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use protocol::CountRecord;
+use recording::{Count, Process, Session, Summary, WriteError, Writer};
+
+use crate::connection::{self, Connection};
+use crate::error::Error;
+use crate::processes::Processes;
+use crate::progress::Progress;
+use crate::system::System;
+use crate::tally::Tally;
+
+/// The longest that one request waits for samples.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// The same while there are processes to look at.
+const SHORT_WAIT: Duration = Duration::from_millis(10);
+
+/// How long it looks at processes between two requests.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Samples that one request has room for.
+const MOST_SAMPLES: usize = 16_384;
+
+/// Where samples come from.
+#[derive(Clone, Copy)]
+pub struct Samples<'a> {
+    /// The driver.
+    pub connection: &'a Connection,
+    /// Number of the session.
+    pub session: u64,
+}
+
+/// A recording while it is made.
+pub struct Recorder<'a> {
+    path: &'a Path,
+    writer: Writer<File>,
+    system: &'a dyn System,
+    processes: Processes,
+    progress: Progress,
+    tally: Tally,
+}
+
+/// Opens the file, with what is in it.
+pub fn open(path: &Path) -> Result<File, Error> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    file.map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })
+}
+
+/// Nothing will be recorded: a file that was not there before goes.
+pub fn abandon(file: &File, path: &Path) {
+    if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
+        // At worst an empty file is left behind.
+        let _ = fs::remove_file(path);
+    }
+}
+
+impl<'a> Recorder<'a> {
+    /// Begins the file, in place of what is in it.
+    pub fn begin(
+        file: File,
+        path: &'a Path,
+        session: &Session,
+        system: &'a dyn System,
+        processes: Processes,
+    ) -> Result<Self, Error> {
+        empty(&file).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?;
+        Ok(Self {
+            path,
+            writer: Writer::new(file, session).map_err(|cause| unwritten(path, cause))?,
+            system,
+            processes,
+            progress: Progress::new(system.is_watched(!session.command.is_empty())),
+            tally: Tally::default(),
+        })
+    }
+
+    /// The process of the command has started.
+    pub fn watch(&mut self, command: u32) -> Result<(), Error> {
+        self.processes.watch(command, Instant::now());
+        self.look(PATIENCE)
+    }
+
+    /// Writes down processes.
+    pub fn tell(&mut self, news: impl IntoIterator<Item = Process>) -> Result<(), Error> {
+        let written = news.into_iter().try_for_each(|process| self.writer.process(&process));
+        written.map_err(|cause| unwritten(self.path, cause))
+    }
+
+    /// Fetches samples once, waiting for a tenth of a second at most and not beyond `until`, and looks at some of the
+    /// processes they are of. Answers whether the driver says that there are no more.
+    pub fn go_on(&mut self, samples: Samples, until: Option<Instant>) -> Result<bool, Error> {
+        let now = Instant::now();
+        let longest = if self.processes.are_waiting() { SHORT_WAIT } else { WAIT };
+        let due = [until, self.processes.due()].into_iter().flatten().min();
+        let wait = due.map_or(longest, |due| due.saturating_duration_since(now).min(longest));
+        let (_, is_last) = self.fetch(samples, wait)?;
+        self.look(PATIENCE)?;
+        self.progress.show(&self.tally);
+        Ok(is_last)
+    }
+
+    /// Fetches what is left of a session that was stopped, at most what `records` can be, and looks at all processes that
+    /// were not yet looked at.
+    pub fn drain(&mut self, samples: Samples, mut records: u64) -> Result<(), Error> {
+        loop {
+            let (count, is_last) = self.fetch(samples, Duration::ZERO)?;
+            if is_last || count == 0 {
+                break;
+            }
+            records = records.checked_sub(count).ok_or_else(connection::endless)?;
+        }
+        self.look(Duration::MAX)?;
+        let kernel = self.processes.kernel(self.system, Instant::now());
+        self.tell(kernel)
+    }
+
+    /// Ends the file; answers what came among the samples, and the length of the file in bytes.
+    pub fn finish(self, summary: &Summary) -> Result<(Tally, u64), Error> {
+        let file = self.writer.finish(summary).map_err(|cause| unwritten(self.path, cause))?;
+        let length = file.metadata().map_err(|cause| Error::OutputFile { path: self.path.to_owned(), cause })?.len();
+        Ok((self.tally, length))
+    }
+
+    /// Writes down one answer; how many records it had, and whether it was the last.
+    fn fetch(&mut self, samples: Samples, wait: Duration) -> Result<(u64, bool), Error> {
+        let batch = samples.connection.samples(samples.session, wait, MOST_SAMPLES)?;
+        self.writer.samples(&batch.samples).map_err(|cause| unwritten(self.path, cause))?;
+        self.tally.add(&batch.samples);
+        self.processes.seen(&batch.samples, Instant::now());
+        Ok((batch.samples.len() as u64, batch.is_last))
+    }
+
+    fn look(&mut self, patience: Duration) -> Result<(), Error> {
+        let news = self.processes.look(self.system, Instant::now(), patience);
+        self.tell(news)
+    }
+}
+
+/// A file that is empty, and what is no file, is left alone.
+fn empty(file: &File) -> io::Result<()> {
+    if file.metadata()?.len() > 0 { file.set_len(0) } else { Ok(()) }
+}
+
+/// The final counts of a session, for the file.
+pub fn counts(records: &[CountRecord]) -> Vec<Count> {
+    let count = |record: &CountRecord| {
+        let CountRecord { source, modes, processor, count, samples, lost, throttled, .. } = *record;
+        Count { source, modes, processor, count, samples, lost, throttled }
+    };
+    records.iter().map(count).collect()
+}
+
+fn unwritten(path: &Path, cause: WriteError) -> Error {
+    Error::Recording { path: path.to_owned(), cause }
+}

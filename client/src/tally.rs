@@ -1,0 +1,44 @@
+//! What came among the samples of a recording.
+
+use protocol::{Sample, SampleKind};
+
+/// Sums over records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Samples.
+    pub samples: u64,
+    /// Samples that the driver says were lost.
+    pub lost: u64,
+    /// How often a processor had spent its budget.
+    pub pauses: u64,
+}
+
+impl Tally {
+    /// Adds records.
+    pub fn add(&mut self, records: &[Sample]) {
+        for record in records {
+            match SampleKind::from_number(record.kind) {
+                Some(SampleKind::Sample) => self.samples += 1,
+                Some(SampleKind::Lost) => self.lost = self.lost.saturating_add(record.ip),
+                Some(SampleKind::Throttled) => self.pauses += 1,
+                Some(SampleKind::Resumed) | None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::sample;
+
+    #[test]
+    fn each_kind_of_record_is_summed_by_itself() {
+        let of = |kind: u16, ip: u64| Sample { kind, ip, ..sample(4, 1) };
+        let mut tally = Tally::default();
+        tally.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
+        assert_eq!(tally, Tally { samples: 2, lost: 42, pauses: 1 });
+        tally.add(&[of(1, u64::MAX)]);
+        assert_eq!(tally.lost, u64::MAX);
+    }
+}

@@ -1,0 +1,78 @@
+//! What came of sampling since the driver was loaded.
+
+use protocol::InfoReply;
+use serde::Serialize;
+
+use crate::format::grouped;
+
+/// Totals of all sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Performance monitor interrupts served.
+    interrupts: u64,
+    /// Those in which no counter of ours had overflowed.
+    spurious: u64,
+    /// Samples given to clients.
+    delivered: u64,
+    /// Samples for which there was no room, or whose counter was stopped before it was served.
+    lost: u64,
+    /// Overflows that were dropped because their processor had spent its budget.
+    throttled: u64,
+    /// Samples that nobody had fetched when their session ended.
+    discarded: u64,
+    /// How often a processor had spent its budget.
+    throttles: u64,
+}
+
+impl From<&InfoReply> for Totals {
+    fn from(reply: &InfoReply) -> Self {
+        let InfoReply { interrupts, spurious, delivered, lost, throttled, discarded, throttles, .. } = *reply;
+        Self { interrupts, spurious, delivered, lost, throttled, discarded, throttles }
+    }
+}
+
+impl Totals {
+    /// As properties of the driver: what did not happen is not spoken of.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let interrupts = [(self.interrupts, "served"), (self.spurious, "of them not ours")];
+        let samples = [
+            (self.delivered, "fetched"),
+            (self.lost, "lost"),
+            (self.throttled, "throttled"),
+            (self.discarded, "never fetched"),
+        ];
+        let throttles = [(self.throttles, "times a processor had spent its budget")];
+        let rows = [("Interrupts", list(&interrupts)), ("Samples", list(&samples)), ("Throttling", list(&throttles))];
+        rows.into_iter().filter(|(_, text)| !text.is_empty()).collect()
+    }
+}
+
+fn list(numbers: &[(u64, &str)]) -> String {
+    let happened = numbers.iter().filter(|(number, _)| *number > 0);
+    happened.map(|(number, what)| format!("{} {what}", grouped(*number))).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    #[test]
+    fn only_what_happened_is_spoken_of() {
+        let none = InfoReply::new_zeroed();
+        assert!(Totals::from(&none).rows().is_empty());
+        let some = InfoReply { interrupts: 1_234, delivered: 1_200, ..none };
+        let row = |name, text: &str| (name, text.to_owned());
+        assert_eq!(Totals::from(&some).rows(), [row("Interrupts", "1,234 served"), row("Samples", "1,200 fetched")]);
+        let all = InfoReply { spurious: 1, lost: 2, throttled: 3, discarded: 4, throttles: 5, ..some };
+        assert_eq!(
+            Totals::from(&all).rows(),
+            [
+                row("Interrupts", "1,234 served, 1 of them not ours"),
+                row("Samples", "1,200 fetched, 2 lost, 3 throttled, 4 never fetched"),
+                row("Throttling", "5 times a processor had spent its budget"),
+            ]
+        );
+    }
+}

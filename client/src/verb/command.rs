@@ -1,0 +1,39 @@
+//! The command of `stat` and of `record`.
+
+use std::ffi::OsString;
+use std::process::{Child, Command, ExitStatus};
+
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Starts it.
+pub fn start(words: &[OsString]) -> Result<Child, Error> {
+    command(words).spawn().map_err(|cause| failure(words, cause))
+}
+
+/// Runs it to its end.
+pub fn run(words: &[OsString]) -> Result<ExitStatus, Error> {
+    command(words).status().map_err(|cause| failure(words, cause))
+}
+
+/// The code of the command; a command that a signal ended has none.
+pub fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or(Exit::Failure.code())
+}
+
+/// As text, for people and for files.
+pub fn words(words: &[OsString]) -> Vec<String> {
+    words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+fn command(words: &[OsString]) -> Command {
+    let (program, arguments) = words.split_first().map_or_else(Default::default, |(first, rest)| (first.clone(), rest));
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
+fn failure(words: &[OsString], cause: std::io::Error) -> Error {
+    let program = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    Error::Command { program, cause }
+}

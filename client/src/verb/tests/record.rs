@@ -1,0 +1,334 @@
+//! `record`: what the driver gave is in the file, and what it did not give is told.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use protocol::{ALL_SOURCES, EventRequest, Sample, SampleKind, SamplesRequest, StartHeader};
+use recording::{Block, Count, KERNEL, Process, Reader, Session, Summary};
+use zerocopy::FromBytes;
+
+use super::*;
+use crate::fake::{CLOCK, module, sample};
+
+/// A driver with samples, and a file for them.
+struct Bench {
+    system: FakeSystem,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(batches: &[&[Sample]]) -> Self {
+        let driver = FakeDriver::default();
+        driver.samples.replace(batches.iter().map(|batch| batch.to_vec()).collect::<VecDeque<_>>());
+        driver.counts.replace(vec![
+            CountRecord { samples: 3, ..count(0x13, 0, 200_000, SECOND) },
+            CountRecord { samples: 2, ..count(0x13, 1, 100_000, SECOND) },
+        ]);
+        Self { system: FakeSystem::running(driver), folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("app.rec")
+    }
+
+    fn record(&self, options: &str) -> Run {
+        let file = self.file();
+        let words = ["record", "-o", file.to_str().unwrap()].into_iter().chain(options.split_whitespace());
+        run_words(&self.system, &words.collect::<Vec<_>>())
+    }
+
+    /// Over a command that ends with the code 3.
+    fn record_command(&self, options: &str) -> Run {
+        let file = self.file();
+        let words = ["record", "-o", file.to_str().unwrap()].into_iter().chain(options.split_whitespace());
+        run_words(&self.system, &words.chain(["--"]).chain(EXIT_3.split(' ')).chain(["exit 3"]).collect::<Vec<_>>())
+    }
+
+    fn recording(&self) -> Recorded {
+        Recorded(Reader::new(fs::File::open(self.file()).unwrap()).unwrap().map(Result::unwrap).collect())
+    }
+
+    fn start(&self) -> (StartHeader, Vec<EventRequest>) {
+        let [input] = &self.system.driver.inputs(Code::Start)[..] else { panic!() };
+        let (header, rest) = StartHeader::read_from_prefix(input).unwrap();
+        (header, rest.chunks_exact(16).map(|bytes| EventRequest::read_from_bytes(bytes).unwrap()).collect())
+    }
+}
+
+/// The blocks of a whole file.
+struct Recorded(Vec<Block>);
+
+impl Recorded {
+    fn session(&self) -> &Session {
+        let Some(Block::Session(session)) = self.0.first() else { panic!("{:?}", self.0) };
+        session
+    }
+
+    fn summary(&self) -> &Summary {
+        let Some(Block::Summary(summary)) = self.0.last() else { panic!("{:?}", self.0) };
+        summary
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        let samples = self.0.iter().filter_map(|block| match block {
+            Block::Samples(samples) => Some(samples),
+            _ => None,
+        });
+        samples.flatten().copied().collect()
+    }
+
+    fn processes(&self) -> Vec<&Process> {
+        let processes = self.0.iter().filter_map(|block| match block {
+            Block::Process(process) => Some(process),
+            _ => None,
+        });
+        processes.collect()
+    }
+}
+
+fn of_kind(kind: SampleKind, ip: u64) -> Sample {
+    Sample { kind: kind as u16, ip, process: 0, source: ALL_SOURCES, ..sample(0, 9) }
+}
+
+#[test]
+fn the_file_holds_what_the_driver_gave_and_the_client_ends_with_the_code_of_the_command() {
+    let batches: [&[Sample]; 3] = [&[sample(12, 1)], &[sample(0, 2)], &[sample(12, 3), sample(4, 4)]];
+    let bench = Bench::new(&batches);
+    bench.system.processes.replace(vec![(4, "System".into()), (12, "app.exe".into())]);
+    bench.system.modules.borrow_mut().insert(12, vec![module(0x40_0000, "C:\\app.exe")]);
+    bench.system.kernel.replace(vec![module(0xF000_0000, "C:\\ntoskrnl.exe")]);
+    let ran = bench.record_command("");
+    assert_eq!(ran.outcome.unwrap(), 3);
+    assert!(ran.out.is_empty(), "standard output is the command's");
+
+    let recorded = bench.recording();
+    assert_eq!(recorded.samples(), batches.concat());
+    let session = recorded.session();
+    assert_eq!((session.client.as_str(), session.driver.as_str()), (env!("CARGO_PKG_VERSION"), "1.2.3"));
+    assert_eq!((session.processor.as_str(), session.clock), ("Some CPU", CLOCK));
+    assert_eq!(session.command, EXIT_3.split(' ').chain(["exit 3"]).collect::<Vec<_>>());
+    assert_eq!(session.processors, [0, 1]);
+    let event = recording::Event { source: 0x13, name: "TotalCycles".into(), modes: 3, interval: 65_536, frequency: 0 };
+    assert_eq!(session.events, [event]);
+    assert!(session.created_unix_ms > 1_700_000_000_000);
+
+    let summary = recorded.summary();
+    let of =
+        |processor, count, samples| Count { source: 0x13, modes: 3, processor, count, samples, lost: 0, throttled: 0 };
+    assert_eq!(summary.counts, [of(0, 200_000, 3), of(1, 100_000, 2)]);
+    assert_eq!((summary.interrupted_by_user, summary.exit_code), (false, Some(3)));
+    assert!(summary.elapsed > 0);
+
+    let processes = recorded.processes();
+    let named = |name: &str| processes.iter().find(|process| process.name == name).unwrap();
+    assert_eq!(processes.len(), 5, "each once, and the command's, though the kernel is looked at twice");
+    assert_eq!((named("kernel").id, named("kernel").modules[0].base), (KERNEL, 0xF000_0000));
+    assert_eq!((named("app.exe").id, named("app.exe").modules[0].path.as_str()), (12, "C:\\app.exe"));
+    assert_eq!((named("System").modules.len(), named("Idle").id), (0, 0), "what can not be opened has its name");
+    let last = ran.err.lines().last().unwrap();
+    assert!(last.starts_with("[ recorded 4 samples (0 lost) in ") && last.ends_with(" bytes ]"), "{last}");
+}
+
+#[test]
+fn the_session_has_the_events_that_are_named_each_once_and_the_intervals_that_there_are() {
+    let bench = Bench::new(&[]);
+    let ran = bench.record_command("-e 2:u@10k,6@10,6@11,2:u@10000,TotalCycles -F 2k -C 0,2 --ring 64 --budget 50");
+    let (header, events) = bench.start();
+    assert_eq!((header.flags, header.ring, header.budget), (0, 64, 500));
+    assert!(header.processors.iter().eq([0, 2]));
+    let event = |source, modes, interval, frequency| EventRequest { source, modes, interval, frequency };
+    assert_eq!(events, [event(2, 1, 10_000, 0), event(6, 3, 4_096, 0), event(0x13, 3, 65_536, 2_000)]);
+    assert_eq!(
+        ran.err.lines().take(2).collect::<Vec<_>>(),
+        [
+            "BranchInstructions: 10 is out of the range from 4096 to 2147483647; 4096 is used",
+            "BranchInstructions: 11 is out of the range from 4096 to 2147483647; 4096 is used",
+        ]
+    );
+    assert_eq!(bench.recording().session().processors, [0, 2]);
+    assert_eq!(bench.recording().session().events[2].frequency, 2_000);
+}
+
+#[test]
+fn without_events_it_samples_cycles_or_else_instructions_with_the_usual_ring_and_budget() {
+    let bench = Bench::new(&[]);
+    assert!(bench.record("-a --duration 0.001").outcome.is_ok());
+    let (header, events) = bench.start();
+    assert_eq!((header.ring, header.budget, header.processors.is_empty()), (8_192, 0, true));
+    assert_eq!(events, [EventRequest { source: 0x13, modes: 3, interval: 65_536, frequency: 0 }]);
+
+    for (sources, outcome) in [
+        (vec![record(0x13, "TotalCycles", 1), record(2, "TotalIssues", 0)], Ok(2)),
+        (vec![record(0, "Time", 0), record(6, "BranchInstructions", 0)], Err(Exit::UnsupportedSource)),
+    ] {
+        let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
+        let bench = Bench { system, ..Bench::new(&[]) };
+        let ran = bench.record("-a --duration 0.001");
+        let asked = ran.outcome.map(|_| bench.start().1[0].source).map_err(|error| error.exit());
+        assert_eq!(asked, outcome);
+    }
+}
+
+#[test]
+fn the_samples_that_are_left_after_the_stop_are_fetched_without_waiting() {
+    let many: Vec<Sample> = (0..20_000).map(|time| sample(12, time)).collect();
+    let bench = Bench::new(&[&many[..10], &many[10..4_000], &many[4_000..]]);
+    bench.record("-a --duration 0.000001").outcome.unwrap();
+    assert_eq!(bench.recording().samples(), many);
+    let asked = bench.system.driver.asked.borrow();
+    let after: Vec<u32> = asked
+        .iter()
+        .skip_while(|(code, _)| *code != Code::Stop)
+        .filter(|(code, _)| *code == Code::Samples)
+        .map(|(_, input)| SamplesRequest::read_from_bytes(input).unwrap().wait)
+        .collect();
+    assert!(!after.is_empty() && after.iter().all(|wait| *wait == 0), "{after:?}");
+}
+
+#[test]
+fn lost_and_throttled_samples_are_told_with_what_to_do() {
+    let bench = Bench::new(&[&[sample(12, 1), of_kind(SampleKind::Lost, 40), of_kind(SampleKind::Throttled, 0)]]);
+    bench.system.driver.counts.replace(vec![
+        CountRecord { samples: 1, lost: 1_000, throttled: 0, ..count(0x13, 0, 9, SECOND) },
+        CountRecord { samples: 0, lost: 234, throttled: 5_678, ..count(0x13, 1, 9, SECOND) },
+    ]);
+    let ran = bench.record("-a --duration 0.001 --ring 256");
+    assert_eq!(ran.outcome.unwrap(), 0);
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert!(lines[0].starts_with("[ recorded 1 samples (1,234 lost) in 0."), "{}", ran.err);
+    assert_eq!(
+        lines[1..],
+        [
+            "warning: 1,234 samples were lost, and the shares in the report are of the others",
+            "  try: --ring 512, a larger interval (-e SOURCE@INTERVAL) or a lower -F",
+            "warning: 5,678 samples were not taken: interrupts had 25 % of a processor's time",
+            "  try: a larger interval (-e SOURCE@INTERVAL), a lower -F, or a larger --budget",
+        ]
+    );
+    assert_eq!(bench.recording().summary().counts.iter().map(|count| count.lost).sum::<u64>(), 1_234);
+    assert_eq!(bench.recording().samples().len(), 3, "what befell the sampling is in the file");
+}
+
+#[test]
+fn the_largest_ring_is_not_told_to_be_larger() {
+    let bench = Bench::new(&[]);
+    bench.system.driver.counts.replace(vec![CountRecord { lost: 2, ..count(0x13, 0, 9, SECOND) }]);
+    let ran = bench.record("-a --duration 0.001 --ring 1048576");
+    assert!(ran.err.ends_with("  try: a larger interval (-e SOURCE@INTERVAL) or a lower -F\n"), "{}", ran.err);
+}
+
+#[test]
+fn the_last_overflow_of_each_counter_may_be_lost_without_a_warning() {
+    let bench = Bench::new(&[]);
+    let lost = |processor| CountRecord { lost: 1, ..count(0x13, processor, 9, SECOND) };
+    bench.system.driver.counts.replace(vec![lost(0), lost(1)]);
+    let ran = bench.record("-a --duration 0.001");
+    assert!(ran.err.starts_with("[ recorded 0 samples (2 lost) in 0."), "{}", ran.err);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+}
+
+#[test]
+fn ctrl_c_ends_the_recording_and_leaves_a_whole_file() {
+    let bench = Bench::new(&[&[sample(12, 1)], &[sample(12, 2)], &[sample(12, 3)]]);
+    bench.system.until_interrupt.set(Some(1));
+    let ran = bench.record("-a");
+    assert_eq!(ran.outcome.unwrap(), 0);
+    assert_eq!(bench.recording().samples().len(), 3);
+    let Summary { interrupted_by_user, exit_code, .. } = *bench.recording().summary();
+    assert_eq!((interrupted_by_user, exit_code), (true, None));
+    assert_eq!(*bench.system.done.borrow(), ["note interrupts"]);
+    assert_eq!(bench.system.driver.inputs(Code::Stop).len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_command_that_outlives_ctrl_c_is_left_alone() {
+    let bench = Bench::new(&[&[sample(12, 1)]]);
+    bench.system.until_interrupt.set(Some(0));
+    let file = bench.file();
+    let ran = run_words(&bench.system, &["record", "-o", file.to_str().unwrap(), "--", "sleep", "5"]);
+    assert_eq!(ran.outcome.unwrap(), Exit::Failure.code());
+    let Summary { interrupted_by_user, exit_code, .. } = *bench.recording().summary();
+    assert_eq!((interrupted_by_user, exit_code), (true, None));
+}
+
+#[test]
+fn a_refused_start_leaves_no_file_behind_and_an_old_one_as_it_was() {
+    for old in [None, Some("old")] {
+        let refuse = Some((Code::Start, Cause::HandlerRefused, [0xC000_0001, 0]));
+        let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
+        let bench = Bench { system, ..Bench::new(&[]) };
+        if let Some(old) = old {
+            fs::write(bench.file(), old).unwrap();
+        }
+        assert_eq!(bench.record("-- app").failure().0, Exit::InterruptTaken);
+        assert_eq!(fs::read_to_string(bench.file()).ok().as_deref(), old);
+        assert!(bench.system.driver.inputs(Code::Stop).is_empty());
+    }
+}
+
+#[test]
+fn a_command_that_does_not_run_leaves_no_file_behind_and_nothing_sampling() {
+    for old in [None, Some("old")] {
+        let bench = Bench::new(&[]);
+        if let Some(old) = old {
+            fs::write(bench.file(), old).unwrap();
+        }
+        assert_eq!(bench.record("-- no-such-command-anywhere").failure().0, Exit::Command);
+        assert_eq!(fs::read_to_string(bench.file()).ok().as_deref(), old);
+        assert_eq!(bench.system.driver.inputs(Code::Stop).len(), 1);
+    }
+}
+
+#[test]
+fn an_old_recording_gives_way_to_the_new_one_however_long_it_was() {
+    let bench = Bench::new(&[&[sample(12, 1)]]);
+    fs::write(bench.file(), vec![0xEE; 1 << 20]).unwrap();
+    bench.record("-a --duration 0.001").outcome.unwrap();
+    assert_eq!(bench.recording().samples(), [sample(12, 1)]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_the_command_runs() {
+    let bench = Bench::new(&[]);
+    let path = bench.folder.path().join("no").join("where");
+    let words = ["record", "-o", path.to_str().unwrap(), "--", "no-such-command-anywhere"];
+    let (exit, report) = run_words(&bench.system, &words).failure();
+    assert_eq!(exit, Exit::Failure);
+    assert!(report.starts_with("error: cannot write "), "{report}");
+    assert_eq!(bench.system.driver.inputs(Code::Stop).len(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_stops_the_session_and_is_told() {
+    let bench = Bench::new(&[]);
+    let (exit, report) = run(&bench.system, "record -o /dev/full -a --duration 1").failure();
+    assert_eq!(exit, Exit::Unwritten);
+    assert!(report.starts_with("error: the recording could not be written to its end\n  because: "), "{report}");
+    assert!(report.contains("\n  because: No space left on device"), "{report}");
+    assert!(report.ends_with("\n       client report /dev/full"), "{report}");
+    assert_eq!(bench.system.driver.inputs(Code::Stop).len(), 1);
+}
+
+#[test]
+fn a_driver_that_fails_in_the_midst_leaves_what_came_before() {
+    let bench = Bench::new(&[&[sample(12, 1)], &[sample(12, 2)]]);
+    bench.system.driver.fail_samples_after.set(Some(1));
+    let (exit, report) = bench.record("-a --duration 5").failure();
+    assert_eq!(exit, Exit::Failure);
+    assert!(report.starts_with("error: the driver did not answer the request Samples"), "{report}");
+    let blocks: Vec<_> = Reader::new(fs::File::open(bench.file()).unwrap()).unwrap().collect();
+    assert!(blocks.iter().any(|block| matches!(block, Ok(Block::Samples(samples)) if *samples == [sample(12, 1)])));
+    assert!(matches!(blocks.last(), Some(Err(recording::ReadError::CutOff { .. }))));
+    assert_eq!(bench.system.driver.inputs(Code::Stop).len(), 1);
+}
+
+#[test]
+fn more_samples_than_the_rings_can_hold_are_not_fetched_from_a_session_that_was_stopped() {
+    let batch = vec![sample(12, 1); 64];
+    let bench = Bench::new(&vec![batch.as_slice(); 100]);
+    let (exit, report) = bench.record("-C 0 -a --duration 0.000001 --ring 64").failure();
+    assert_eq!(exit, Exit::Failure);
+    assert!(report.contains("because: there are more samples in it than the driver can have kept"), "{report}");
+}

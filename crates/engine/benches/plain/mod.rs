@@ -1,0 +1,123 @@
+//! A processor whose registers are plain memory, and a machine of it: an access is a load or a store, as in the driver it
+//! is an instruction.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine::{Machine, Sampler};
+use processors::Identity;
+use profile::state::CounterSet;
+use profile::{Cpu, Msr};
+use raw_cpuid::CpuIdResult;
+
+/// IA32_PERF_GLOBAL_STATUS.
+const STATUS: u32 = 0x38E;
+
+/// A processor of which some counters have overflowed whenever somebody looks.
+pub struct PlainCpu {
+    identity: &'static Identity,
+    status: AtomicU64,
+    counters: [AtomicU64; 4],
+    written: AtomicU64,
+    /// What a clock shows.
+    pub clock: AtomicU64,
+}
+
+impl PlainCpu {
+    /// Of this identity, with the first `overflowed` of four counters.
+    pub fn new(name: &str, overflowed: u8) -> Self {
+        let identity = processors::find(name).expect("an identity");
+        let overflowed = CounterSet::first(overflowed);
+        // The top bit of a counter tells: it is set until the counter overflows.
+        let before_overflow = 1 << (identity.expected.width - 1) | 0x1234;
+        let count = |counter| if overflowed.iter().any(|one| one == counter) { 17 } else { before_overflow };
+        Self {
+            identity,
+            status: AtomicU64::new(overflowed.bits().into()),
+            counters: [0, 1, 2, 3].map(|counter| AtomicU64::new(count(counter))),
+            written: AtomicU64::new(0),
+            clock: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Cpu for PlainCpu {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        let [eax, ebx, ecx, edx] = self.identity.cpuid().cpuid(leaf, subleaf);
+        CpuIdResult { eax, ebx, ecx, edx }
+    }
+
+    #[inline]
+    fn rdmsr(&self, msr: Msr) -> u64 {
+        let register = if msr.address() == STATUS { &self.status } else { &self.written };
+        register.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn wrmsr(&self, _msr: Msr, value: u64) {
+        self.written.store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn rdpmc(&self, counter: u8) -> u64 {
+        self.counters.get(usize::from(counter & 3)).map_or(0, |value| value.load(Ordering::Relaxed))
+    }
+}
+
+/// A machine with one such processor.
+pub struct Plain {
+    /// It.
+    pub cpu: PlainCpu,
+}
+
+impl Machine for &Plain {
+    type Cpu = PlainCpu;
+
+    fn processors(&self) -> u32 {
+        1
+    }
+
+    fn maximum_processors(&self) -> u32 {
+        1
+    }
+
+    fn on_boot_processor<T>(&self, work: impl FnOnce(&PlainCpu) -> T) -> T {
+        work(&self.cpu)
+    }
+
+    fn on_each_processor(&self, work: &(impl Fn(u32, &PlainCpu) + Sync)) {
+        work(0, &self.cpu);
+    }
+
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn timer_interval(&self, wanted: u32) -> u32 {
+        wanted
+    }
+
+    fn start_timers(&self, _interval: u32) -> bool {
+        false
+    }
+
+    fn stop_timers(&self) {}
+
+    fn ticks(&self, _processor: u32) -> u64 {
+        0
+    }
+
+    fn clock_frequency(&self) -> u64 {
+        10_000_000
+    }
+
+    fn clock(&self) -> u64 {
+        self.cpu.clock.load(Ordering::Relaxed)
+    }
+
+    fn begin_sampling(&self, _sampler: &Sampler) -> Result<NonZeroU64, u32> {
+        Ok(NonZeroU64::MIN)
+    }
+
+    fn end_sampling(&self) {}
+}

@@ -1,0 +1,72 @@
+//! Samples a second into a file and out of it, in batches as the driver gives them.
+
+#![expect(clippy::unwrap_used, reason = "a bench that can not be set up must not measure")]
+
+use std::hint::black_box;
+use std::io::{self, sink};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use protocol::Sample;
+use recording::{Reader, Session, Summary, Writer};
+
+const SAMPLES: usize = 1 << 20;
+
+/// Samples of one request.
+const BATCHES: [usize; 3] = [64, 1_024, 16_384];
+
+fn session() -> Session {
+    Session {
+        created_unix_ms: 0,
+        client: String::new(),
+        driver: String::new(),
+        processor: String::new(),
+        computer: None,
+        command: Vec::new(),
+        clock: 10_000_000,
+        processors: Vec::new(),
+        events: Vec::new(),
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    let sample = |time| Sample {
+        time,
+        ip: time.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        process: 4,
+        thread: 8,
+        processor: 0,
+        source: 0x13,
+        interval: 65_536,
+        kind: 0,
+        modes: 1,
+    };
+    (0..SAMPLES as u64).map(sample).collect()
+}
+
+fn write<W: io::Write>(sink: W, samples: &[Sample], batch: usize) -> W {
+    let mut writer = Writer::new(sink, &session()).unwrap();
+    for samples in samples.chunks(batch) {
+        writer.samples(samples).unwrap();
+    }
+    let summary = Summary { elapsed: 0, counts: Vec::new(), interrupted_by_user: false, exit_code: None };
+    writer.finish(&summary).unwrap()
+}
+
+fn throughput(criterion: &mut Criterion) {
+    let samples = samples();
+    let mut group = criterion.benchmark_group("a million samples");
+    group.throughput(Throughput::Elements(SAMPLES as u64)).sample_size(10);
+    for batch in BATCHES {
+        group.bench_function(format!("write, {batch} at a time"), |bencher| {
+            bencher.iter(|| write(sink(), &samples, batch));
+        });
+        let file = write(Vec::new(), &samples, batch);
+        group.bench_function(format!("read, {batch} at a time"), |bencher| {
+            bencher.iter(|| Reader::new(&file[..]).unwrap().for_each(|block| drop(black_box(block.unwrap()))));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, throughput);
+criterion_main!(benches);

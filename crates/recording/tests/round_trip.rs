@@ -1,0 +1,254 @@
+//! What was written is what is read.
+
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+mod scene;
+
+use std::io::{self, Read, Write};
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use protocol::Sample;
+use recording::{
+    Block, Count, DebugFile, Event, MOST_SAMPLES, Module, Process, ReadError, Session, Summary, WriteError, Writer,
+};
+use scene::{forged, places, process, read, sample, session, small, summary, written};
+
+fn any_sample() -> impl Strategy<Value = Sample> {
+    let numbers = any::<(u64, u64, u32, u32, u32, u32, u32, u16, u16)>();
+    numbers.prop_map(|(time, ip, process, thread, processor, source, interval, kind, modes)| Sample {
+        time,
+        ip,
+        process,
+        thread,
+        processor,
+        source,
+        interval,
+        kind,
+        modes,
+    })
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    any::<(u32, String, u32, u32, u32)>().prop_map(|(source, name, modes, interval, frequency)| Event {
+        source,
+        name,
+        modes,
+        interval,
+        frequency,
+    })
+}
+
+fn any_session() -> impl Strategy<Value = Session> {
+    let texts = any::<(String, String, String, Option<String>)>();
+    (any::<(u64, u64)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), vec(any_event(), 0..3)).prop_map(
+        |((created_unix_ms, clock), (client, driver, processor, computer), command, processors, events)| Session {
+            created_unix_ms,
+            client,
+            driver,
+            processor,
+            computer,
+            command,
+            clock,
+            processors,
+            events,
+        },
+    )
+}
+
+fn any_module() -> impl Strategy<Value = Module> {
+    let debug = option::of(any::<(String, String)>().prop_map(|(name, id)| DebugFile { name, id }));
+    (any::<(u64, u64, String, u32, u32)>(), debug).prop_map(|((base, size, path, timestamp, image_size), debug)| {
+        Module { base, size, path, timestamp, image_size, debug }
+    })
+}
+
+fn any_process() -> impl Strategy<Value = Process> {
+    (any::<(u32, String)>(), vec(any_module(), 0..4)).prop_map(|((id, name), modules)| Process { id, name, modules })
+}
+
+fn any_count() -> impl Strategy<Value = Count> {
+    any::<(u32, u32, u32, u64, u64, u64, u64)>().prop_map(
+        |(source, modes, processor, count, samples, lost, throttled)| Count {
+            source,
+            modes,
+            processor,
+            count,
+            samples,
+            lost,
+            throttled,
+        },
+    )
+}
+
+fn any_recording() -> impl Strategy<Value = Vec<Block>> {
+    let middle = prop_oneof![any_process().prop_map(Block::Process), vec(any_sample(), 1..8).prop_map(Block::Samples)];
+    let summary = (any::<(u64, bool, Option<i32>)>(), vec(any_count(), 0..4)).prop_map(
+        |((elapsed, interrupted_by_user, exit_code), counts)| Summary {
+            elapsed,
+            counts,
+            interrupted_by_user,
+            exit_code,
+        },
+    );
+    (any_session(), vec(middle, 0..8), summary).prop_map(|(session, middle, summary)| {
+        [vec![Block::Session(session)], middle, vec![Block::Summary(summary)]].concat()
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_recording_comes_back_as_it_was_written(blocks in any_recording()) {
+        let (back, end) = read(&written(&blocks)[..]);
+        prop_assert_eq!(back, blocks);
+        prop_assert!(end.is_none(), "{:?}", end);
+    }
+}
+
+#[test]
+fn the_layout_is_the_one_that_the_documentation_tells() {
+    let session = session();
+    let file = Writer::new(Vec::new(), &session).unwrap().finish(&summary()).unwrap();
+    let text = serde_json::to_vec(&session).unwrap();
+    let last = serde_json::to_vec(&summary()).unwrap();
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap();
+    let wanted = [
+        &[0x89, b'H', b'A', b'L', b'P', b'R', b'F', 0x0A, 1, 0, 0, 0, 0, 0, 0, 0][..],
+        &forged(1, 0, length(&text), &text),
+        &forged(4, 1, length(&last), &last),
+    ];
+    assert_eq!(file, wanted.concat());
+}
+
+#[test]
+fn more_samples_than_a_block_holds_go_to_several_and_none_to_none() {
+    let samples: Vec<Sample> = (0..=2 * MOST_SAMPLES as u64).map(sample).collect();
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    writer.samples(&[]).unwrap();
+    writer.samples(&samples).unwrap();
+    let (blocks, end) = read(&writer.finish(&summary()).unwrap()[..]);
+    let lengths =
+        blocks.iter().filter_map(|block| if let Block::Samples(some) = block { Some(some.len()) } else { None });
+    assert_eq!(lengths.collect::<Vec<_>>(), [MOST_SAMPLES, MOST_SAMPLES, 1]);
+    let back = blocks.into_iter().filter_map(|block| if let Block::Samples(some) = block { Some(some) } else { None });
+    assert_eq!(back.flatten().collect::<Vec<_>>(), samples);
+    assert!(end.is_none());
+}
+
+#[test]
+fn modules_that_are_too_many_for_a_block_are_spread_in_their_order() {
+    let one = process(4).modules.remove(0);
+    let modules: Vec<Module> = (0..3).map(|base| Module { base, path: "x".repeat(12 << 20), ..one.clone() }).collect();
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    writer.process(&Process { id: 4, name: "app.exe".into(), modules }).unwrap();
+    let (blocks, end) = read(&writer.finish(&summary()).unwrap()[..]);
+    let processes: Vec<&Process> = blocks
+        .iter()
+        .filter_map(|block| if let Block::Process(process) = block { Some(process) } else { None })
+        .collect();
+    assert!(processes.len() > 1 && processes.iter().all(|process| (process.id, &*process.name) == (4, "app.exe")));
+    assert!(processes.iter().flat_map(|process| &process.modules).map(|module| module.base).eq(0..3));
+    assert!(end.is_none());
+}
+
+#[test]
+fn what_no_reader_takes_is_not_written_and_what_follows_is_read() {
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    let huge = Process { name: "x".repeat(33 << 20), ..process(4) };
+    assert!(matches!(writer.process(&huge), Err(WriteError::TooLong { length }) if length > 33 << 20));
+    let (blocks, end) = read(&writer.finish(&summary()).unwrap()[..]);
+    assert_eq!((blocks.len(), end.is_none()), (2, true));
+}
+
+/// Notes each write, and from one of them on takes only half of what it is given.
+struct Disk {
+    file: Vec<u8>,
+    writes: Vec<usize>,
+    full_at: usize,
+}
+
+impl Write for &mut Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.writes.len() > self.full_at {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let taken = if self.writes.len() == self.full_at { bytes.len() / 2 } else { bytes.len() };
+        self.file.extend(&bytes[..taken]);
+        self.writes.push(taken);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn disk(full_at: usize) -> Disk {
+    Disk { file: Vec::new(), writes: Vec::new(), full_at }
+}
+
+#[test]
+fn every_block_reaches_the_system_in_one_write_before_the_call_returns() {
+    let mut disk = disk(usize::MAX);
+    let mut writer = Writer::new(&mut disk, &session()).unwrap();
+    writer.process(&process(4)).unwrap();
+    writer.samples(&[sample(1), sample(2)]).unwrap();
+    let told = writer.written();
+    drop(writer);
+    assert_eq!(disk.file.len() as u64, told, "nothing was held back");
+    let mut blocks: Vec<usize> = places(&disk.file).into_iter().map(|place| place.len()).collect();
+    blocks[0] += scene::FILE_HEADER;
+    assert_eq!(disk.writes, blocks);
+}
+
+#[test]
+fn after_a_full_disk_every_block_before_it_is_read() {
+    for full_at in 1..4 {
+        let mut disk = disk(full_at);
+        let mut writer = Writer::new(&mut disk, &session()).unwrap();
+        let error = (0..9).find_map(|time| writer.samples(&[sample(time)]).err());
+        assert!(
+            matches!(&error, Some(WriteError::Write(cause)) if cause.kind() == io::ErrorKind::StorageFull),
+            "{error:?}"
+        );
+        let whole = writer.written();
+        drop(writer);
+        let (blocks, end) = read(&disk.file[..]);
+        assert_eq!(blocks.len(), full_at);
+        assert!(matches!(end, Some(ReadError::CutOff { offset }) if offset == whole), "{end:?}");
+    }
+}
+
+/// Gives a byte at a time, is interrupted before each, and fails at the end.
+struct Slow<'a> {
+    bytes: &'a [u8],
+    interrupted: bool,
+}
+
+impl Read for Slow<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.interrupted = !self.interrupted;
+        if self.interrupted {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match self.bytes.split_first() {
+            Some((first, rest)) => {
+                bytes[0] = *first;
+                self.bytes = rest;
+                Ok(1)
+            }
+            None => Err(io::Error::other("unplugged")),
+        }
+    }
+}
+
+#[test]
+fn a_source_that_gives_little_is_asked_again_and_its_failure_told_with_its_place() {
+    let file = written(&small());
+    let cut = places(&file)[3].start;
+    let (blocks, end) = read(Slow { bytes: &file[..cut + 30], interrupted: false });
+    assert_eq!(blocks, small()[..3]);
+    let Some(ReadError::Read { offset, cause }) = end else { panic!("{end:?}") };
+    assert_eq!((offset, cause.to_string().as_str()), (cut as u64, "unplugged"));
+}

@@ -1,0 +1,115 @@
+//! Recordings to write, to damage and to read.
+
+#![allow(dead_code, reason = "each test crate takes what it needs")]
+
+use std::io;
+use std::ops::Range;
+
+use protocol::Sample;
+use recording::{Block, Count, DebugFile, Event, KERNEL, Module, Process, ReadError, Reader, Session, Summary, Writer};
+
+/// Bytes of the file header.
+pub const FILE_HEADER: usize = 16;
+
+/// Bytes of a block's head.
+pub const HEAD: usize = 24;
+
+/// A session of one event on two processors.
+pub fn session() -> Session {
+    Session {
+        created_unix_ms: 1_790_000_000_000,
+        client: "0.1.0".into(),
+        driver: "0.1.0".into(),
+        processor: "AMD Ryzen 7".into(),
+        computer: Some("BENCH".into()),
+        command: vec!["app.exe".into(), "--fast".into()],
+        clock: 10_000_000,
+        processors: vec![0, 1],
+        events: vec![Event { source: 0x13, name: "TotalCycles".into(), modes: 3, interval: 65_536, frequency: 0 }],
+    }
+}
+
+/// A process with one module.
+pub fn process(id: u32) -> Process {
+    let debug = Some(DebugFile { name: "app.pdb".into(), id: "3F4A0C0B8A3B4D1F9E0C6A5B4C3D2E1F1".into() });
+    let path = "C:\\app\\app.exe".into();
+    let module = Module { base: 0x1_4000_0000, size: 0x9000, path, timestamp: 7, image_size: 0x9000, debug };
+    Process { id, name: "app.exe".into(), modules: vec![module] }
+}
+
+/// A sample of processor 1.
+pub fn sample(time: u64) -> Sample {
+    let ip = 0x1_4000_1000 + time;
+    Sample { time, ip, process: 4, thread: 8, processor: 1, source: 0x13, interval: 65_536, kind: 0, modes: 1 }
+}
+
+/// An end after a second.
+pub fn summary() -> Summary {
+    let count = Count { source: 0x13, modes: 3, processor: 1, count: u64::MAX, samples: 3, lost: 1, throttled: 2 };
+    Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: Some(-3) }
+}
+
+/// A recording with blocks of every kind.
+pub fn small() -> Vec<Block> {
+    vec![
+        Block::Session(session()),
+        Block::Process(process(KERNEL)),
+        Block::Samples(vec![sample(1), sample(2)]),
+        Block::Process(process(4)),
+        Block::Samples(vec![sample(3)]),
+        Block::Summary(summary()),
+    ]
+}
+
+/// The file with these blocks.
+pub fn written(blocks: &[Block]) -> Vec<u8> {
+    let [Block::Session(session), middle @ .., Block::Summary(summary)] = blocks else {
+        panic!("a session first and a summary last")
+    };
+    let mut writer = Writer::new(Vec::new(), session).unwrap();
+    for block in middle {
+        match block {
+            Block::Process(process) => writer.process(process).unwrap(),
+            Block::Samples(samples) => writer.samples(samples).unwrap(),
+            Block::Session(_) | Block::Summary(_) => panic!("a session first and a summary last"),
+        }
+    }
+    writer.finish(summary).unwrap()
+}
+
+/// The blocks that can be read, and why there are no more.
+pub fn read(source: impl io::Read) -> (Vec<Block>, Option<ReadError>) {
+    let reader = match Reader::new(source) {
+        Ok(reader) => reader,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let (mut blocks, mut end) = (Vec::new(), None);
+    for block in reader {
+        assert!(end.is_none(), "nothing comes after {end:?}");
+        match block {
+            Ok(block) => blocks.push(block),
+            Err(error) => end = Some(error),
+        }
+    }
+    (blocks, end)
+}
+
+/// Where the blocks of a whole file lie, by the lengths in their heads.
+pub fn places(file: &[u8]) -> Vec<Range<usize>> {
+    let (mut places, mut start) = (Vec::new(), FILE_HEADER);
+    while start < file.len() {
+        let length = u32::from_le_bytes(file[start + 4..start + 8].try_into().unwrap()) as usize;
+        places.push(start..start + HEAD + length);
+        start += HEAD + length;
+    }
+    places
+}
+
+/// A block with right checksums, whatever it says.
+pub fn forged(kind: u32, number: u64, length: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = [&kind.to_le_bytes()[..], &length.to_le_bytes(), &number.to_le_bytes()].concat();
+    bytes.extend(crc32fast::hash(payload).to_le_bytes());
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    bytes.extend(payload);
+    bytes
+}
