@@ -9,6 +9,7 @@ use wire::{Time, Violation};
 
 use crate::probe::Probe;
 use crate::program::Ran;
+use crate::target::Target;
 use crate::wine::{Wine, artifacts};
 
 /// Services of one load-order group share a process under Wine: the driver's own group, so that the lab sees it.
@@ -126,6 +127,15 @@ impl Lab {
     /// It can not be started.
     pub fn probe(&self) -> Result<Probe> {
         Probe::start(|| self.wine.program(&self.probe, &[]))
+    }
+
+    /// Starts the program whose functions are known.
+    ///
+    /// # Errors
+    /// It can not be started.
+    pub fn target(&self) -> Result<Target> {
+        let program = artifacts()?.join("target.exe");
+        Target::start(self.wine.program(&program.to_string_lossy(), &[]))
     }
 
     /// Installs and starts the driver.

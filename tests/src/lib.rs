@@ -6,9 +6,11 @@
 mod lab;
 mod probe;
 mod program;
+mod target;
 mod wine;
 
 pub use lab::Lab;
 pub use probe::{Probe, Reply, hex};
 pub use program::Ran;
+pub use target::{Function, Says, Target};
 pub use wine::{Wine, artifacts};

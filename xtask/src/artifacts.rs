@@ -36,7 +36,13 @@ const ON_LINUX: &[Group] = &[
     Group {
         target: MSVC,
         profile: "driver",
-        files: &[DRIVER, ("shim", "shim.dll", "shim.sys"), ("bcryptprimitives", RANDOM, RANDOM)],
+        files: &[
+            DRIVER,
+            ("shim", "shim.dll", "shim.sys"),
+            ("bcryptprimitives", RANDOM, RANDOM),
+            ("target", "target.exe", "target.exe"),
+            ("target", "target.pdb", "target.pdb"),
+        ],
         kit: true,
         lints: "lints, driver",
     },
@@ -68,7 +74,9 @@ impl Group {
             Kit::ensure(workspace)?.apply(&mut command);
         }
         command.args(["--locked", "--profile", self.profile, "--target", self.target]);
-        for (package, ..) in self.files {
+        let mut packages: Vec<_> = self.files.iter().map(|(package, ..)| *package).collect();
+        packages.dedup(); // a program's package makes its debug information as well
+        for package in packages {
             command.args(["--package", package]);
         }
         // These would take the place of the flags in .cargo/config.toml, which a driver can not do without.

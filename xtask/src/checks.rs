@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
-const WINDOWS_ONLY: [&str; 5] = ["halprof", "lab", "shim", "bcryptprimitives", "probe"];
+const WINDOWS_ONLY: [&str; 6] = ["halprof", "lab", "shim", "bcryptprimitives", "probe", "target"];
 
 /// One part of the whole, with its name.
 struct Stage<'a> {
@@ -80,6 +80,7 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     stages.extend(groups.map(|group| Stage::new(group.lints, || windows_lints(workspace, group))));
     stages.extend([
         Stage::new("tests, native", || run::shown(workspace.cargo("test").args(["--quiet", "--locked"]))),
+        Stage::new("tests, every order", || loom(workspace)),
         Stage::new("build", || artifacts::build(workspace).map(|_| ())),
         Stage::new("tests, end to end", || end_to_end_tests(workspace)),
     ]);
@@ -97,6 +98,14 @@ fn native_lints(workspace: &Workspace) -> Result<()> {
 
 fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
     run::shown(group.cargo(workspace, "clippy")?.args(["--", "-D", "warnings"]))
+}
+
+/// The ring between interrupt and request, in every order of what both do. In a folder of its own: all is compiled
+/// anew with loom's atomics.
+fn loom(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo("test");
+    command.args(["--quiet", "--locked", "--release", "--package", "ring", "--test", "loom"]);
+    run::shown(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
 }
 
 /// One at a time: the driver, its service and its counters are the whole machine's.

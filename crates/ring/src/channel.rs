@@ -2,13 +2,19 @@
 //!
 //! `head` counts the items that were ever pushed, `tail` those that were ever taken; both wrap with their type. The
 //! producer alone writes `head`, the consumer alone `tail`, and each on a cache line of its own.
+//!
+//! Who fetches sleeps below the half, and the push that reaches it wakes. Each side writes its count and looks at the
+//! other's after a fence: of a fetch and a push at the same time at least one sees the other, so that nobody sleeps
+//! while half of the room is in use.
 
 #![expect(unsafe_code, reason = "two owners of one memory, and items that are there by what the counts say")]
 
 use alloc::alloc::{Layout, alloc, dealloc};
+use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
@@ -25,24 +31,21 @@ struct Shared<T, S> {
     /// Items ever taken.
     tail: Line,
     /// Ends that are left.
-    ends: Line,
+    ends: AtomicUsize,
     mask: usize,
-    items: NonNull<UnsafeCell<MaybeUninit<T>>>,
+    /// As many as the capacity.
+    items: Vec<UnsafeCell<MaybeUninit<T>>>,
     side: S,
 }
 
 impl<T, S> Shared<T, S> {
-    /// The place of the item of this number.
-    #[inline]
-    fn place(&self, number: usize) -> &UnsafeCell<MaybeUninit<T>> {
-        // SAFETY: masked, it is below the capacity, for which there is memory
-        let place = unsafe { self.items.add(number & self.mask) };
-        // SAFETY: initialized by `channel`, and not freed while an end is left
-        unsafe { place.as_ref() }
-    }
-
     const fn capacity(&self) -> usize {
         self.mask + 1
+    }
+
+    /// Half of the capacity, 1 at least.
+    const fn half(&self) -> usize {
+        (self.mask >> 1) + 1
     }
 }
 
@@ -69,37 +72,14 @@ impl<T, S> End<T, S> {
 impl<T, S> Drop for End<T, S> {
     fn drop(&mut self) {
         // Release: what this end did is seen by the last one.
-        if self.shared().ends.0.fetch_sub(1, Ordering::Release) != 1 {
+        if self.shared().ends.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
         fence(Ordering::Acquire);
-        let (items, capacity) = (self.shared().items, self.shared().capacity());
-        // SAFETY: nobody else has the memory any more, and it was initialized
+        // SAFETY: nobody else has it any more, and `channel` initialized it
         unsafe { self.shared.drop_in_place() };
-        free(self.shared, 1);
-        if cfg!(loom) {
-            for index in 0..capacity {
-                // SAFETY: within the array; loom's cells have something to drop, others not
-                let item = unsafe { items.add(index) };
-                // SAFETY: initialized by `channel`
-                unsafe { item.drop_in_place() };
-            }
-        }
-        free(items, capacity);
-    }
-}
-
-/// Memory for `count` values, or `None` when it is short; never for none.
-fn allocate<V>(count: usize) -> Option<NonNull<V>> {
-    let layout = Layout::array::<V>(count).ok().filter(|layout| layout.size() > 0)?;
-    // SAFETY: the size is not zero
-    NonNull::new(unsafe { alloc(layout) }.cast())
-}
-
-fn free<V>(memory: NonNull<V>, count: usize) {
-    if let Ok(layout) = Layout::array::<V>(count) {
-        // SAFETY: every caller has it from `allocate`, with this count
-        unsafe { dealloc(memory.as_ptr().cast(), layout) };
+        // SAFETY: `channel` allocated it, with this layout
+        unsafe { dealloc(self.shared.as_ptr().cast(), Layout::new::<Shared<T, S>>()) };
     }
 }
 
@@ -124,7 +104,8 @@ pub enum Pushed {
     Full,
     /// It is in the ring.
     Stored {
-        /// With it, half of the room is in use, or was a moment ago: who fetches should be woken. Never missed.
+        /// With it, exactly half of the room is in use (of a room for one, all): who fetches is to be woken. Whoever
+        /// has seen less than half with [`Consumer::is_half_full`] will be told of it by such a push.
         reached: bool,
     },
 }
@@ -132,25 +113,19 @@ pub enum Pushed {
 /// Both ends of a ring with room for `capacity` items, a power of two, and `side`, which both ends see. `None` when memory
 /// is short, or for another capacity.
 pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Option<(Producer<T, S>, Consumer<T, S>)> {
-    if !capacity.is_power_of_two() || size_of::<T>() == 0 {
+    if !capacity.is_power_of_two() {
         return None;
     }
-    let items = allocate::<UnsafeCell<MaybeUninit<T>>>(capacity)?;
-    let Some(shared) = allocate::<Shared<T, S>>(1) else {
-        free(items, capacity);
-        return None;
-    };
-    if cfg!(loom) {
-        for index in 0..capacity {
-            // SAFETY: within the array
-            let item = unsafe { items.add(index) };
-            // SAFETY: room for just this
-            unsafe { item.write(UnsafeCell::new(MaybeUninit::uninit())) };
-        }
-    }
-    let line = |count| Line(AtomicUsize::new(count));
+    let mut items = Vec::new();
+    items.try_reserve_exact(capacity).ok()?;
+    items.resize_with(capacity, || UnsafeCell::new(MaybeUninit::uninit()));
+    // SAFETY: the counts alone have a size
+    let memory = unsafe { alloc(Layout::new::<Shared<T, S>>()) };
+    let shared = NonNull::new(memory.cast::<Shared<T, S>>())?;
+    let line = || Line(AtomicUsize::new(0));
+    let both = Shared { head: line(), tail: line(), ends: AtomicUsize::new(2), mask: capacity - 1, items, side };
     // SAFETY: room for just this
-    unsafe { shared.write(Shared { head: line(0), tail: line(0), ends: line(2), mask: capacity - 1, items, side }) };
+    unsafe { shared.write(both) };
     let end = || End { shared, owns: PhantomData };
     Some((Producer { end: end(), head: 0, tail: 0 }, Consumer { end: end(), tail: 0 }))
 }
@@ -160,22 +135,31 @@ impl<T: Copy + Send, S> Producer<T, S> {
     #[inline]
     pub fn push(&mut self, item: T) -> Pushed {
         let shared = self.end.shared();
-        let half = shared.capacity() / 2;
-        if self.head.wrapping_sub(self.tail) >= half {
+        if self.head.wrapping_sub(self.tail) >= shared.capacity() {
             // Acquire: what the consumer read from the place is read before this writes there.
             self.tail = shared.tail.0.load(Ordering::Acquire);
             if self.head.wrapping_sub(self.tail) >= shared.capacity() {
                 return Pushed::Full;
             }
         }
-        shared.place(self.head).with_mut(|place| {
+        // SAFETY: masked, it is below the capacity, and there are as many items
+        let place = unsafe { shared.items.get_unchecked(self.head & shared.mask) };
+        place.with_mut(|place| {
             // SAFETY: the consumer has taken what was here, and looks again only when `head` says so
             unsafe { (*place).write(item) };
         });
         self.head = self.head.wrapping_add(1);
         // Release: the item is there for who sees the count.
         shared.head.0.store(self.head, Ordering::Release);
-        Pushed::Stored { reached: self.head.wrapping_sub(self.tail) == half.max(1) }
+        // With a `tail` of before there seem to be more items than there are, never fewer: only now it takes a look.
+        if self.head.wrapping_sub(self.tail) < shared.half() {
+            return Pushed::Stored { reached: false };
+        }
+        // SeqCst, as in `is_half_full`: who does not see the count above has written the one below.
+        fence(Ordering::SeqCst);
+        // Acquire: as above.
+        self.tail = shared.tail.0.load(Ordering::Acquire);
+        Pushed::Stored { reached: self.head.wrapping_sub(self.tail) == shared.half() }
     }
 }
 
@@ -202,10 +186,12 @@ impl<T, S> Consumer<T, S> {
         self.len() == 0
     }
 
-    /// Whether half of the room is in use, or more.
+    /// Whether half of the room is in use, or more. Where it is not, a push will say that it reached the half.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
-        self.len() >= (self.end.shared().capacity() / 2).max(1)
+        // SeqCst, as in `push`: who does not see the `tail` that was written before this has written what is seen now.
+        fence(Ordering::SeqCst);
+        self.len() >= self.end.shared().half()
     }
 
     /// What both ends see.
@@ -227,36 +213,38 @@ impl<T: Copy + Send, S> Consumer<T, S> {
     /// `show` panics they stay.
     pub fn drain(&mut self, most: usize, mut show: impl FnMut(&[T])) -> usize {
         let count = self.len().min(most);
-        let mut taken = 0;
-        while taken < count {
-            let items = self.slice(self.tail.wrapping_add(taken), count - taken);
-            show(items);
-            taken += items.len();
+        if count == 0 {
+            return 0;
+        }
+        let shared = self.end.shared();
+        let begin = self.tail & shared.mask;
+        let first = count.min(shared.capacity() - begin);
+        self.show(begin..begin + first, &mut show);
+        if first < count {
+            self.show(0..count - first, &mut show);
         }
         self.tail = self.tail.wrapping_add(count);
         // Release: the items were read before the producer sees that their places are free.
-        self.end.shared().tail.0.store(self.tail, Ordering::Release);
+        shared.tail.0.store(self.tail, Ordering::Release);
         count
     }
 
-    /// The item of this number and those that lie behind it, `most` in all. They are there.
+    /// Shows the items at these places, which are in the ring.
     #[cfg(not(loom))]
-    fn slice(&self, number: usize, most: usize) -> &[T] {
-        let shared = self.end.shared();
-        let index = number & shared.mask;
-        // SAFETY: masked, it is below the capacity, for which there is memory
-        let first = unsafe { shared.items.add(index) };
-        let length = most.min(shared.capacity() - index);
+    fn show(&self, places: Range<usize>, show: &mut impl FnMut(&[T])) {
+        // SAFETY: `drain` stays below the capacity, and there are as many items
+        let cells = unsafe { self.end.shared().items.get_unchecked(places) };
         // SAFETY: the producer has written them, and will not again before `tail` says so; cells lie as their items do
-        unsafe { core::slice::from_raw_parts(first.as_ptr().cast(), length) }
+        show(unsafe { core::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) });
     }
 
-    /// loom's cells do not lie as their items do: one at a time.
+    /// The same, one by one: loom's cells do not lie as their items do.
     #[cfg(loom)]
-    fn slice(&self, number: usize, _most: usize) -> &[T] {
-        let item = self.end.shared().place(number);
-        // SAFETY: the producer has written it, and will not again before `tail` says so
-        item.with(|item| unsafe { core::slice::from_raw_parts(item.cast(), 1) })
+    fn show(&self, places: Range<usize>, show: &mut impl FnMut(&[T])) {
+        for cell in self.end.shared().items.get(places).into_iter().flatten() {
+            // SAFETY: the producer has written it, and will not again before `tail` says so
+            cell.with(|item| show(unsafe { core::slice::from_raw_parts(item.cast(), 1) }));
+        }
     }
 }
 

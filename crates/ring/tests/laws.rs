@@ -11,6 +11,9 @@ use std::thread;
 use proptest::prelude::*;
 use ring::{Pushed, Slot, channel};
 
+/// Miri takes its time.
+const STEPS: usize = if cfg!(miri) { 30 } else { 400 };
+
 #[derive(Debug, Clone)]
 enum Step {
     Push,
@@ -26,7 +29,7 @@ proptest! {
     #[test]
     fn a_ring_is_a_queue_that_refuses_when_it_is_full(
         power in 0..5_u32,
-        steps in prop::collection::vec(step(), 0..400),
+        steps in prop::collection::vec(step(), 0..STEPS),
     ) {
         let capacity = 1_usize << power;
         let (mut producer, mut consumer) = channel(capacity, ()).unwrap();
@@ -37,8 +40,7 @@ proptest! {
                     Pushed::Full => prop_assert_eq!(queue.len(), capacity),
                     Pushed::Stored { reached } => {
                         queue.push_back(number);
-                        // At least then: what was fetched since the last look may still be counted in.
-                        prop_assert!(reached || queue.len() != (capacity / 2).max(1));
+                        prop_assert_eq!(reached, queue.len() == (capacity / 2).max(1));
                     }
                 },
                 Step::Pop => prop_assert_eq!(consumer.pop(), queue.pop_front()),
@@ -60,14 +62,12 @@ proptest! {
 }
 
 #[test]
-fn who_is_always_fetched_from_wakes_nobody_twice_for_one_half() {
+fn who_is_always_fetched_from_wakes_nobody() {
     let (mut producer, mut consumer) = channel(64, ()).unwrap();
-    let mut woken = 0;
-    for number in 0..6_400 {
-        woken += usize::from(producer.push(number) == Pushed::Stored { reached: true });
+    for number in 0..640 {
+        assert_eq!(producer.push(number), Pushed::Stored { reached: false });
         consumer.pop();
     }
-    assert!(woken <= 6_400 / 32, "{woken}");
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn only_powers_of_two_have_rings_and_memory_that_is_short_is_no_panic() {
         assert!(channel::<u64, ()>(capacity, ()).is_none(), "{capacity}");
     }
     assert!(channel::<[u64; 5], ()>(1 << 62, ()).is_none());
-    assert!(channel::<[u64; 5], ()>(1 << 56, ()).is_none());
-    assert!(channel::<(), ()>(4, ()).is_none(), "what has no size needs no ring");
+    // Miri ends where memory is short.
+    assert!(cfg!(miri) || channel::<[u64; 5], ()>(1 << 56, ()).is_none());
 }
 
 /// Counts how often it was dropped.
@@ -130,21 +130,23 @@ fn between_two_threads_nothing_is_lost_unsaid_and_the_order_stays() {
         lost
     });
     let (mut seen, mut next) = (0, 0);
-    loop {
-        let over = writer.is_finished();
-        let count = consumer.drain(usize::MAX, |items| {
+    let mut fetch = || {
+        consumer.drain(usize::MAX, |items| {
             for [number, inverse] in items {
                 assert_eq!(*number, !*inverse, "torn");
                 assert!(*number >= next, "order");
                 next = number + 1;
                 seen += 1;
             }
-        });
-        if count == 0 && over {
-            break;
-        }
+        })
+    };
+    while !writer.is_finished() {
+        fetch();
     }
-    assert_eq!(seen + writer.join().unwrap(), ITEMS);
+    // Only the join, not `is_finished`, shows all that the thread did.
+    let lost = writer.join().unwrap();
+    fetch();
+    assert_eq!(seen + lost, ITEMS);
 }
 
 #[test]

@@ -1,22 +1,23 @@
 //! Every order of what two threads do, by loom: `RUSTFLAGS="--cfg loom" cargo test -p ring --release --test loom`.
 
 #![cfg(loom)]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
-use ring::{Pushed, Slot, channel};
+use ring::{Consumer, Pushed, Slot, channel};
 
-/// What loom keeps of an item in a cell is not `Copy`; its number is.
 #[test]
 fn over_the_wrap_nothing_is_lost_unsaid_nothing_comes_twice_and_the_order_stays() {
     loom::model(|| {
-        const ITEMS: usize = 4;
+        const ITEMS: usize = 5;
         let (mut producer, mut consumer) = channel::<usize, ()>(2, ()).unwrap();
         let writer = thread::spawn(move || {
             (0..ITEMS).filter(|number| producer.push(*number) == Pushed::Full).collect::<Vec<_>>()
         });
         let mut seen = Vec::new();
-        for _ in 0..2 {
+        for _ in 0..3 {
             consumer.drain(2, |items| seen.extend_from_slice(items));
         }
         let lost = writer.join().unwrap();
@@ -29,63 +30,170 @@ fn over_the_wrap_nothing_is_lost_unsaid_nothing_comes_twice_and_the_order_stays(
     });
 }
 
-#[test]
-fn who_fills_half_wakes_and_who_is_woken_finds_it() {
-    loom::model(|| {
-        let (mut producer, mut consumer) = channel::<usize, ()>(2, ()).unwrap();
-        let writer = thread::spawn(move || {
-            (0..3).filter(|number| producer.push(*number) == Pushed::Stored { reached: true }).count()
+/// One who fetches and one who pushes, in every order, over these: capacity, items that are there before, items that
+/// come meanwhile, fetches of one meanwhile. `sleep` gets the consumer, how many it fetched, and whether it was woken;
+/// then `rise` gets what it answered, when all items have come.
+fn meet<A>(
+    sleep: impl Fn(&mut Consumer<usize, ()>, usize, &AtomicBool) -> A + Copy + Send + Sync + 'static,
+    rise: impl Fn(&Consumer<usize, ()>, A, bool) + Copy + Send + Sync + 'static,
+) {
+    for (capacity, before, meanwhile, fetches) in
+        [(1, 0, 2, 1), (2, 0, 3, 1), (2, 1, 1, 1), (2, 2, 2, 2), (4, 2, 2, 1), (4, 3, 2, 2)]
+    {
+        loom::model(move || {
+            let (mut producer, mut consumer) = channel(capacity, ()).unwrap();
+            let woken = Arc::new(AtomicBool::new(false));
+            for number in 0..before {
+                producer.push(number);
+            }
+            let writer = {
+                let woken = woken.clone();
+                thread::spawn(move || {
+                    for number in 0..meanwhile {
+                        if producer.push(number) == (Pushed::Stored { reached: true }) {
+                            woken.store(true, Ordering::Release);
+                        }
+                    }
+                })
+            };
+            let fetched = (0..fetches).filter_map(|_| consumer.pop()).count();
+            let answer = sleep(&mut consumer, fetched, &woken);
+            writer.join().unwrap();
+            rise(&consumer, answer, woken.load(Ordering::Acquire));
         });
-        let early = consumer.drain(1, |_| ());
-        let woken = writer.join().unwrap();
-        // With nothing fetched meanwhile, the half was reached once.
-        assert!(woken >= 1);
-        assert!(early == 1 || consumer.is_half_full());
-    });
+    }
 }
 
 #[test]
-fn both_ends_can_go_at_once() {
+fn who_sleeps_below_the_half_is_woken_when_it_is_reached() {
+    meet(
+        |consumer, _, _| !consumer.is_half_full(),
+        |consumer, sleeps, woken| assert!(!sleeps || woken || !consumer.is_half_full(), "sleeps with work to do"),
+    );
+}
+
+#[test]
+fn who_is_woken_finds_the_half_unless_it_has_fetched_meanwhile() {
+    meet(
+        |consumer, fetched, woken| {
+            assert!(!woken.load(Ordering::Acquire) || fetched > 0 || consumer.is_half_full());
+        },
+        |_, (), _| (),
+    );
+}
+
+/// A side that tells the sum of its two counts when it is dropped.
+struct Side {
+    counts: [AtomicUsize; 2],
+    told: Arc<AtomicUsize>,
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        let sum = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+        self.told.fetch_add(sum, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_side_goes_once_with_the_last_end_and_with_what_both_did_to_it() {
     loom::model(|| {
-        let side = Arc::new(());
-        let (producer, consumer) = channel::<usize, _>(2, side.clone()).unwrap();
-        let other = thread::spawn(move || drop(producer));
+        let told = Arc::new(AtomicUsize::new(0));
+        let side = Side { counts: [AtomicUsize::new(0), AtomicUsize::new(0)], told: told.clone() };
+        let (mut producer, mut consumer) = channel(2, side).unwrap();
+        let other = thread::spawn(move || {
+            producer.push(0);
+            producer.side().counts[0].store(1, Ordering::Relaxed);
+        });
+        consumer.pop();
+        consumer.side().counts[1].store(2, Ordering::Relaxed);
         drop(consumer);
         other.join().unwrap();
-        assert_eq!(Arc::strong_count(&side), 1);
+        assert_eq!(told.load(Ordering::Relaxed), 3);
+    });
+}
+
+/// A slot with this in it, and what comes of `there` and `here` at the same time.
+fn at_once<A: Send + 'static, B>(
+    first: Option<usize>,
+    there: impl FnOnce(&Slot<usize>) -> A + Send + 'static,
+    here: impl FnOnce(&Slot<usize>) -> B,
+) -> (Arc<Slot<usize>>, A, B) {
+    let slot = Arc::new(Slot::empty());
+    if let Some(value) = first {
+        slot.put(value).unwrap();
+    }
+    let other = {
+        let slot = slot.clone();
+        thread::spawn(move || there(&slot))
+    };
+    let here = here(&slot);
+    (slot, other.join().unwrap(), here)
+}
+
+/// Adds one; answers what there was.
+fn add(slot: &Slot<usize>) -> Option<usize> {
+    slot.with(|value| {
+        *value += 1;
+        *value - 1
+    })
+}
+
+#[test]
+fn a_value_is_used_by_one_at_a_time() {
+    loom::model(|| {
+        let (slot, there, here) = at_once(Some(0), add, add);
+        let used = usize::from(there.is_some()) + usize::from(here.is_some());
+        assert!(used >= 1);
+        assert_eq!(slot.take(), Some(used));
     });
 }
 
 #[test]
-fn a_slot_is_used_by_one_at_a_time() {
+fn a_value_is_taken_before_its_use_or_after_or_stays() {
     loom::model(|| {
-        let slot = Arc::new(Slot::empty());
-        slot.put(0).unwrap();
-        let other = {
-            let slot = slot.clone();
-            thread::spawn(move || slot.with(|value: &mut usize| *value += 1).is_some())
-        };
-        let here = slot.with(|value| *value += 1).is_some();
-        let there = other.join().unwrap();
-        assert_eq!(slot.take(), Some(usize::from(here) + usize::from(there)));
-        assert!(here || there);
-    });
-}
-
-#[test]
-fn a_value_is_taken_once_and_put_back_whole() {
-    loom::model(|| {
-        let slot = Arc::new(Slot::empty());
-        slot.put(5).unwrap();
-        let other = {
-            let slot = slot.clone();
-            thread::spawn(move || slot.with(|value: &mut usize| *value += 1).is_some())
-        };
-        let taken = slot.take();
-        let used = other.join().unwrap();
-        match taken {
-            Some(value) => assert_eq!(value, 5 + usize::from(used)),
-            None => assert!(used && slot.take() == Some(6)),
+        let (slot, used, taken) = at_once(Some(5), add, Slot::take);
+        let left = slot.take();
+        match (used, taken) {
+            (None, Some(5)) | (Some(5), Some(6)) => assert_eq!(left, None),
+            (Some(5), None) => assert_eq!(left, Some(6)),
+            other => panic!("{other:?}"),
         }
+    });
+}
+
+#[test]
+fn a_value_is_used_whole_or_not_there_yet() {
+    loom::model(|| {
+        let (slot, used, put) = at_once(None, add, |slot| slot.put(5));
+        assert_eq!(put, Ok(()));
+        match used {
+            Some(5) => assert_eq!(slot.take(), Some(6)),
+            None => assert_eq!(slot.take(), Some(5)),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn of_two_who_put_or_take_one_does() {
+    loom::model(|| {
+        let (slot, there, here) = at_once(None, |slot| slot.put(1), |slot| slot.put(2));
+        let stays = slot.take().unwrap();
+        assert_eq!([there, here], if stays == 1 { [Ok(()), Err(2)] } else { [Err(1), Ok(())] });
+    });
+    loom::model(|| {
+        let (slot, there, here) = at_once(Some(3), Slot::take, Slot::take);
+        assert!([(Some(3), None), (None, Some(3))].contains(&(there, here)));
+        assert_eq!(slot.take(), None);
+    });
+}
+
+#[test]
+fn what_is_put_where_something_is_taken_comes_in_or_back() {
+    loom::model(|| {
+        let (slot, put, taken) = at_once(Some(1), |slot| slot.put(2), Slot::take);
+        assert_eq!(taken, Some(1));
+        assert_eq!(slot.take(), if put.is_ok() { Some(2) } else { None });
     });
 }

@@ -3,10 +3,11 @@
 use crate::{
     deferred, hal, image, pool,
     processor::{self, Core, State},
+    scene::Scene,
     security, violation,
 };
 use model::{CounterId, LedgerEntry, Mode, Selected};
-use wire::{Accesses, Answer, Command, Counter, Enabled, Handler, Happened, Registration};
+use wire::{Accesses, Answer, Command, Counter, Enabled, Handler, Happened, Place, Registration};
 
 pub fn answer(command: Command) -> Answer {
     match command {
@@ -20,6 +21,9 @@ pub fn answer(command: Command) -> Answer {
         Command::Run { processor, user, kernel } => run(processor, &user, &kernel),
         Command::Tick { processor, times } => tick(processor, times),
         Command::Ticks => Answer::Ticks(deferred::ticks()),
+        Command::Skipped => Answer::Skipped(each(|state| state.skipped())),
+        Command::SetScene { processor, places } => set_scene(processor, places),
+        Command::Scene => Answer::Scene(each(|state| state.scene.visited().collect())),
         Command::Ledger => Answer::Ledger(each(|state| state.processor.ledger().entries().map(entry).collect())),
         Command::ClearLedger => {
             each(|state| state.processor.clear_ledger());
@@ -45,6 +49,10 @@ pub fn answer(command: Command) -> Answer {
         }
         Command::RefuseCounters(refuse) => {
             hal::refuse_counters(refuse);
+            Answer::Done
+        }
+        Command::RefuseHandler(refuse) => {
+            hal::refuse_handler(refuse);
             Answer::Done
         }
         Command::Handler => Answer::Handler(handler()),
@@ -100,8 +108,19 @@ fn tick(processor: u32, times: u64) -> Answer {
     })
 }
 
+fn set_scene(processor: u32, places: Vec<Place>) -> Answer {
+    done(match (processor::find(processor), Scene::new(places)) {
+        (None, _) => Err(format!("there is no processor {processor}")),
+        (_, None) => refused("no place has a weight"),
+        (Some(core), Some(scene)) => {
+            core.with(|state| state.scene = scene);
+            Ok(())
+        }
+    })
+}
+
 fn handler() -> Handler {
-    let registration = hal::handler().as_ref().map(|registered| Registration {
+    let registration = hal::handler().map(|registered| Registration {
         process: registered.process,
         system: registered.process == std::process::id(),
     });

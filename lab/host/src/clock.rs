@@ -1,10 +1,13 @@
 //! Live time: how many of each event happen in so many ticks of the time-stamp counter.
 
-use model::{Mode, Selected};
+use model::{Interrupting, Mode, Selected};
 use std::collections::BTreeMap;
 
 /// Rates are in events per so many ticks.
 const TICKS: u64 = 10_000;
+
+/// Events of a mode are counted in parts of this: of a tick, and of a hundred.
+const WHOLE: u128 = TICKS as u128 * 100;
 
 /// Of every hundred events, those in user mode; the rest happen in kernel mode.
 const USER_PERCENT: u64 = 70;
@@ -45,35 +48,89 @@ fn rate(selected: Selected) -> u64 {
     )
 }
 
+/// Parts of [`WHOLE`] that happen in a tick.
+fn parts(selected: Selected, mode: Mode) -> u128 {
+    let percent = if mode == Mode::User { USER_PERCENT } else { 100 - USER_PERCENT };
+    u128::from(rate(selected) * percent)
+}
+
 /// The clock of one processor. What is less than one event is kept for the next time, so that no event is lost or made
 /// up, however often one asks.
 #[derive(Debug, Default)]
 pub struct Clock {
-    last: Option<u64>,
+    /// The time-stamp counter to which the processor has come; none before time is live.
+    reached: Option<u64>,
+    skipped: u64,
     carry: BTreeMap<(Selected, bool), u64>,
 }
 
 impl Clock {
-    /// Ticks since this was last asked; none the first time, and none when the time-stamp counter went back.
-    pub fn elapsed(&mut self, now: u64) -> u64 {
-        let last = self.last.replace(now).unwrap_or(now);
-        now.saturating_sub(last)
+    /// Ticks that have gone by and that the processor still has to live through; none the first time, and none when the
+    /// time-stamp counter went back.
+    pub fn behind(&mut self, now: u64) -> u64 {
+        now.saturating_sub(*self.reached.get_or_insert(now))
     }
 
-    /// Lets the time go by without events.
-    pub fn skip(&mut self) {
-        self.last = None;
+    /// The processor has lived through so many ticks.
+    pub fn pass(&mut self, ticks: u64) {
+        self.reached = self.reached.map(|reached| reached.saturating_add(ticks));
+    }
+
+    /// Lets so many ticks go by in which nothing happens, and keeps account of them.
+    pub fn skip(&mut self, ticks: u64) {
+        self.pass(ticks);
+        self.skipped = self.skipped.saturating_add(ticks);
+    }
+
+    /// Ticks in which nothing happened because the machine could not follow.
+    #[must_use]
+    pub const fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Time begins anew, now: what went by before is nobody's.
+    pub fn begin(&mut self) {
+        self.reached = None;
     }
 
     /// How often `selected` happens in `mode` in the next `ticks`.
     pub fn happen(&mut self, selected: Selected, mode: Mode, ticks: u64) -> u64 {
-        const WHOLE: u128 = TICKS as u128 * 100;
-        let user = mode == Mode::User;
-        let percent = if user { USER_PERCENT } else { 100 - USER_PERCENT };
-        let carry = self.carry.entry((selected, user)).or_default();
-        let total = u128::from(ticks) * u128::from(rate(selected) * percent) + u128::from(*carry);
-        *carry = u64::try_from(total % WHOLE).unwrap_or_default();
+        let total = u128::from(ticks) * parts(selected, mode) + self.carry(selected, mode);
+        let carry = u64::try_from(total % WHOLE).unwrap_or_default();
+        self.carry.insert((selected, mode == Mode::User), carry);
         u64::try_from(total / WHOLE).unwrap_or(u64::MAX)
+    }
+
+    /// The first tick from now with which a counter has the events that it needs to overflow.
+    #[must_use]
+    pub fn until(&self, counter: &Interrupting) -> u64 {
+        let Interrupting { selected, user, kernel, events } = *counter;
+        let modes = [(Mode::User, user), (Mode::Kernel, kernel)].into_iter().filter(|(_, counts)| *counts);
+        let modes: Vec<_> = modes.map(|(mode, _)| (parts(selected, mode), self.carry(selected, mode))).collect();
+        let (each, begun) = modes.iter().fold((0, 0), |(each, begun), mode| (each + mode.0, begun + mode.1));
+        let wanted = (u128::from(events) * WHOLE).saturating_sub(begun);
+        let enough = |ticks: u128| {
+            let happened: u128 = modes.iter().map(|(parts, carry)| (ticks * parts + carry) / WHOLE).sum();
+            happened >= u128::from(events)
+        };
+        // No sooner than if the modes could put their parts of an event together; but each keeps its own.
+        let (mut few, mut enough_at) = match each {
+            0 => return u64::MAX,
+            each => (wanted.div_ceil(each), (wanted + 2 * WHOLE).div_ceil(each)),
+        };
+        while few < enough_at {
+            let middle = few.midpoint(enough_at);
+            if enough(middle) {
+                enough_at = middle;
+            } else {
+                few = middle + 1;
+            }
+        }
+        u64::try_from(few).unwrap_or(u64::MAX)
+    }
+
+    fn carry(&self, selected: Selected, mode: Mode) -> u128 {
+        self.carry.get(&(selected, mode == Mode::User)).map_or(0, |carry| u128::from(*carry))
     }
 }
 
@@ -118,9 +175,51 @@ mod tests {
     #[test]
     fn time_that_does_not_go_forward_brings_nothing() {
         let mut clock = Clock::default();
-        assert_eq!([clock.elapsed(100), clock.elapsed(130), clock.elapsed(120), clock.elapsed(121)], [0, 30, 0, 1]);
-        clock.skip();
-        assert_eq!(clock.elapsed(1_000), 0);
+        assert_eq!([clock.behind(100), clock.behind(130)], [0, 30]);
+        clock.pass(30);
+        assert_eq!([clock.behind(120), clock.behind(131)], [0, 1]);
+        clock.begin();
+        assert_eq!(clock.behind(1_000), 0);
+    }
+
+    #[test]
+    fn all_time_is_lived_through_or_skipped_or_still_behind() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.behind(1_000), 0);
+        let mut lived = 0;
+        for (now, pass, skip) in [(1_100, 40, 0), (1_250, 10, 200), (1_250, 0, 0), (9_000, 5_000, 750)] {
+            clock.pass(pass);
+            clock.skip(skip);
+            lived += pass;
+            assert_eq!(clock.behind(now), now - 1_000 - lived - clock.skipped());
+        }
+        assert_eq!(clock.skipped(), 950);
+    }
+
+    #[test]
+    fn until_tells_the_first_tick_with_which_the_events_are_there() {
+        let modes = [(true, true), (true, false), (false, true)];
+        let events = [1, 2, 3, 99, 65_536, 1 << 40];
+        for selected in [event(0xC0, 0), event(0x3C, 0), event(0xC5, 0), event(0x123, 0x45)] {
+            for ((user, kernel), events) in modes.into_iter().flat_map(|modes| events.map(|events| (modes, events))) {
+                let happen = |before: u64, ticks: u64| {
+                    let mut clock = Clock::default();
+                    for mode in [Mode::User, Mode::Kernel] {
+                        clock.happen(selected, mode, before);
+                    }
+                    let until = clock.until(&Interrupting { selected, user, kernel, events });
+                    let of = |mode, counts: bool, clock: &mut Clock| {
+                        if counts { clock.happen(selected, mode, until + ticks - 1) } else { 0 }
+                    };
+                    of(Mode::User, user, &mut clock) + of(Mode::Kernel, kernel, &mut clock)
+                };
+                for before in [0, 1, 77, 10_001] {
+                    let what = format!("{selected:?} {user} {kernel} {events} after {before}");
+                    assert!(happen(before, 1) >= events, "{what}");
+                    assert!(happen(before, 0) < events, "{what}");
+                }
+            }
+        }
     }
 
     #[test]

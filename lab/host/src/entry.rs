@@ -2,7 +2,9 @@
 
 #![expect(unsafe_code, reason = "exports by name")]
 
-use crate::{deferred, image, interrupt, ipi, lock, nt, nt::NtStatus, processor, server, trap, violation::caught};
+use crate::{
+    deferred, image, interrupt, ipi, lock, nt, nt::NtStatus, processor, requests, server, trap, violation::caught,
+};
 use std::{sync::Mutex, thread::JoinHandle};
 
 /// The lab's folder.
@@ -43,7 +45,7 @@ pub extern "system" fn lab_start() -> NtStatus {
                 return nt::UNSUCCESSFUL;
             }
         }
-        let status = if trap::start() { image::start() } else { nt::UNSUCCESSFUL };
+        let status = if trap::start() && requests::start() { image::start() } else { nt::UNSUCCESSFUL };
         if status < 0 {
             stop(threads.take());
         } else {
@@ -69,6 +71,7 @@ pub extern "system" fn lab_stop() -> NtStatus {
 
 fn stop(threads: Option<Vec<JoinHandle<()>>>) {
     image::stop();
+    requests::stop();
     trap::stop();
     interrupt::stop();
     ipi::stop();

@@ -1,39 +1,55 @@
 //! Who may execute on a processor where others of the same level must wait.
 
 use crate::lock;
-use std::sync::{Condvar, Mutex};
+use std::{
+    collections::VecDeque,
+    sync::{Condvar, Mutex, PoisonError},
+};
 
 /// A lock that its holder may take again. For HIGH_LEVEL a processor has one, in which are a thread at that level, the
 /// handler of the profile interrupt, and each access to a register of the processor: so the handler, which runs on a
 /// thread of its own, is for the code that it interrupts one step, as on a real processor.
+///
+/// Who waits longest is the next: interrupts that follow each other without end do not keep everybody else out, as
+/// between any two a real processor executes an instruction of what they interrupt.
 #[derive(Debug, Default)]
 pub struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
     /// The thread inside, and how often it entered.
-    inside: Mutex<Option<(u32, u32)>>,
-    free: Condvar,
+    inside: Option<(u32, u32)>,
+    /// Who waits, the first in front.
+    waiting: VecDeque<u32>,
 }
 
 impl Gate {
     /// Waits until nobody else is inside.
     pub fn enter(&self, thread: u32) {
-        let mut inside = lock(&self.inside);
-        loop {
-            match &mut *inside {
-                None => break *inside = Some((thread, 1)),
-                Some((holder, depth)) if *holder == thread => break *depth += 1,
-                Some(_) => inside = self.free.wait(inside).unwrap_or_else(std::sync::PoisonError::into_inner),
-            }
+        let mut state = lock(&self.state);
+        if let Some((_, depth)) = state.inside.as_mut().filter(|(holder, _)| *holder == thread) {
+            *depth += 1;
+            return;
         }
+        state.waiting.push_back(thread);
+        while state.inside.is_some() || state.waiting.front() != Some(&thread) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiting.pop_front();
+        state.inside = Some((thread, 1));
     }
 
     /// Takes back one [`enter`](Self::enter) of this thread.
     pub fn leave(&self, thread: u32) {
-        let mut inside = lock(&self.inside);
-        match &mut *inside {
+        let mut state = lock(&self.state);
+        match &mut state.inside {
             Some((holder, depth)) if *holder == thread && *depth > 1 => *depth -= 1,
             Some((holder, _)) if *holder == thread => {
-                *inside = None;
-                self.free.notify_one();
+                state.inside = None;
+                self.changed.notify_all();
             }
             _ => {}
         }
@@ -96,6 +112,28 @@ mod tests {
         let gate = Gate::default();
         gate.enter(1);
         gate.leave(2);
-        assert_eq!(*lock(&gate.inside), Some((1, 1)));
+        assert_eq!(lock(&gate.state).inside, Some((1, 1)));
+    }
+
+    #[test]
+    fn who_waits_goes_before_who_comes_back() {
+        let (gate, order) = (Gate::default(), Mutex::new(Vec::new()));
+        gate.enter(1);
+        thread::scope(|scope| {
+            for waiting in 2..5 {
+                let (gate, order) = (&gate, &order);
+                scope.spawn(move || {
+                    gate.enter(waiting);
+                    lock(order).push(waiting);
+                    gate.leave(waiting);
+                });
+                while lock(&gate.state).waiting.len() < usize::try_from(waiting).unwrap() - 1 {
+                    thread::yield_now();
+                }
+            }
+            gate.leave(1);
+            gate.enter(1);
+            assert_eq!(*lock(&order), [2, 3, 4]);
+        });
     }
 }

@@ -4,10 +4,27 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    level,
+    level, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
     violation::caught,
 };
+use std::arch::naked_asm;
+
+/// The highest level at which devices interrupt: below CLOCK_LEVEL.
+const HIGHEST_OF_A_DEVICE: u8 = 12;
+
+/// Functions of Wine's that may be called at any IRQL.
+pub const AT_ANY_LEVEL: [&str; 9] = [
+    "KeInitializeEvent",
+    "KeInitializeSpinLock",
+    "KeQueryActiveProcessorCountEx",
+    "KeQueryInterruptTime",
+    "KeQueryMaximumProcessorCountEx",
+    "memcmp",
+    "memcpy",
+    "memmove",
+    "memset",
+];
 
 macro_rules! guarded {
     ($($level:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
@@ -32,10 +49,29 @@ macro_rules! guarded {
             )*
             match name {
                 $(stringify!($name) => Some($name as *const () as usize),)*
+                "DbgPrint" => Some(debug_print as *const () as usize),
                 _ => None,
             }
         }
     };
+}
+
+/// DbgPrint, which takes any number of arguments: what checks the level leaves them all as they came.
+#[unsafe(naked)]
+unsafe extern "system" fn debug_print() {
+    extern "system" fn check() {
+        caught("DbgPrint", (), || level::check("DbgPrint", HIGHEST_OF_A_DEVICE));
+    }
+    naked_asm!(
+        "push rcx", "push rdx", "push r8", "push r9",
+        "sub rsp, 40",
+        "call {check}",
+        "add rsp, 40",
+        "pop r9", "pop r8", "pop rdx", "pop rcx",
+        "jmp {print}",
+        check = sym check,
+        print = sym nt::DbgPrint,
+    )
 }
 
 guarded! {
@@ -45,7 +81,6 @@ guarded! {
     APC_LEVEL IoDeleteDevice(device: Pointer);
     PASSIVE_LEVEL IoCreateSymbolicLink(link: Pointer, name: Pointer) -> NtStatus;
     PASSIVE_LEVEL IoDeleteSymbolicLink(link: Pointer) -> NtStatus;
-    DISPATCH_LEVEL IofCompleteRequest(irp: Pointer, boost: i8);
     DISPATCH_LEVEL IoAllocateWorkItem(device: Pointer) -> Pointer;
     DISPATCH_LEVEL IoQueueWorkItem(item: Pointer, routine: Pointer, queue: u32, context: Pointer);
     DISPATCH_LEVEL IoFreeWorkItem(item: Pointer);
@@ -57,8 +92,15 @@ guarded! {
         thread: Pointer, access: u32, attributes: Pointer, process: Pointer, client: Pointer, routine: Pointer,
         context: Pointer
     ) -> NtStatus;
-    DISPATCH_LEVEL KeSetEvent(event: Pointer, increment: i32, wait: u8) -> i32;
-    APC_LEVEL KeWaitForSingleObject(
-        object: Pointer, reason: u32, mode: i8, alertable: u8, timeout: Pointer
+    PASSIVE_LEVEL PsTerminateSystemThread(status: NtStatus) -> NtStatus;
+    PASSIVE_LEVEL ObReferenceObjectByHandle(
+        handle: Pointer, access: u32, kind: Pointer, mode: i8, object: Pointer, information: Pointer
     ) -> NtStatus;
+    DISPATCH_LEVEL ObfDereferenceObject(object: Pointer) -> isize;
+    DISPATCH_LEVEL KeSetEvent(event: Pointer, increment: i32, wait: u8) -> i32;
+    DISPATCH_LEVEL KeResetEvent(event: Pointer) -> i32;
+    DISPATCH_LEVEL KeClearEvent(event: Pointer);
+    DISPATCH_LEVEL KeReadStateEvent(event: Pointer) -> i32;
+    APC_LEVEL KeDelayExecutionThread(mode: i8, alertable: u8, interval: Pointer) -> NtStatus;
+    APC_LEVEL ExSetTimerResolution(resolution: u32, set: u8) -> u32;
 }

@@ -6,12 +6,16 @@ use crate::{
     interrupt::TrapFrame,
     level, lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    processor::{self, Core},
     violation::{self, caught},
 };
 use std::{
     ops::Range,
     ptr,
-    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS.
@@ -20,16 +24,43 @@ const INTERRUPT_HANDLER: u32 = 1;
 pub type Routine = unsafe extern "system" fn(*mut TrapFrame);
 
 /// Who has the profile interrupt.
+#[derive(Clone, Copy)]
 pub struct Registered {
     pub routine: Routine,
     pub process: u32,
 }
 
-static HANDLER: RwLock<Option<Registered>> = RwLock::new(None);
+impl Registered {
+    fn is_in(self, addresses: &Range<usize>) -> bool {
+        let routine: *const () = self.routine as *const ();
+        addresses.contains(&routine.addr())
+    }
+}
 
-/// The registration; it does not change while this is held.
-pub fn handler() -> RwLockReadGuard<'static, Option<Registered>> {
-    HANDLER.read().unwrap_or_else(PoisonError::into_inner)
+static HANDLER: Mutex<Option<Registered>> = Mutex::new(None);
+static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
+
+/// The registration.
+pub fn handler() -> Option<Registered> {
+    *lock(&HANDLER)
+}
+
+pub fn refuse_handler(refuse: bool) {
+    REFUSE_HANDLER.store(refuse, Ordering::SeqCst);
+}
+
+/// Calls the handler that is registered now, if there is one, on the thread that delivers a processor's interrupts. It
+/// may be unregistered while it runs: as in Windows nobody waits for it then.
+pub fn call_handler(core: &Core, call: impl FnOnce(Routine)) {
+    let registered = {
+        let handler = lock(&HANDLER);
+        *lock(&core.handling) = *handler;
+        *handler
+    };
+    if let Some(Registered { routine, .. }) = registered {
+        call(routine);
+        *lock(&core.handling) = None;
+    }
 }
 
 /// HAL_DISPATCH of version 4, the one of Windows 10 2004.
@@ -68,7 +99,6 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
             return nt::INFO_LENGTH_MISMATCH;
         }
         if level > PASSIVE_LEVEL {
-            // It would wait for a handler that may wait for this thread.
             return nt::UNSUCCESSFUL;
         }
         // SAFETY: the driver promises a buffer of 8 bytes with the address of its handler, or null.
@@ -80,8 +110,12 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
 /// The slot belongs to the process that filled it, which alone may replace or empty it.
 fn register(routine: Option<Routine>) -> NtStatus {
     let process = nt::current_process();
-    let mut handler = HANDLER.write().unwrap_or_else(PoisonError::into_inner);
-    if handler.as_ref().is_some_and(|registered| registered.process != process) {
+    let mut handler = lock(&HANDLER);
+    let is_anothers = match *handler {
+        Some(registered) => registered.process != process,
+        None => REFUSE_HANDLER.load(Ordering::SeqCst),
+    };
+    if is_anothers {
         return nt::UNSUCCESSFUL;
     }
     *handler = routine.map(|routine| Registered { routine, process });
@@ -140,16 +174,16 @@ pub extern "system" fn free_counters(set: usize) -> NtStatus {
 
 /// A driver is gone; what it holds of the HAL is noted and taken back, so that the next can be tried.
 pub fn image_unloaded(addresses: &Range<usize>) {
-    let mut handler = HANDLER.write().unwrap_or_else(PoisonError::into_inner);
-    let left = handler.as_ref().is_some_and(|registered| {
-        let routine: *const () = registered.routine as *const ();
-        addresses.contains(&routine.addr())
-    });
-    if left {
-        *handler = None;
+    if lock(&HANDLER).take_if(|registered| registered.is_in(addresses)).is_some() {
         violation::other("a driver was unloaded that had the profile interrupt");
     }
-    drop(handler);
+    for core in processor::all() {
+        if lock(&core.handling).is_some_and(|registered| registered.is_in(addresses)) {
+            violation::other("a driver was unloaded while its handler of the profile interrupt ran");
+            // Its code goes when this returns: the lab goes on if the handler ends.
+            core.gate.pass(nt::current_thread());
+        }
+    }
     if lock(&COUNTERS).holder.take().is_some() {
         violation::other("a driver was unloaded that had hardware counters");
     }

@@ -5,11 +5,11 @@
 #![expect(unsafe_code, reason = "reads and changes the image of a driver")]
 
 use crate::{
-    code, deferred, hal, nt,
+    code, deferred, guarded, hal, nt,
     nt::{NtStatus, Pointer, UnicodeString},
     pe::Image,
-    served, trap,
-    violation::caught,
+    requests, served, trap,
+    violation::{self, caught},
 };
 use std::{
     collections::BTreeSet,
@@ -133,6 +133,8 @@ unsafe fn adopt(name: String, base: *mut u8, size: usize) {
             served += 1;
         } else if let Some(wrong) = served::wrong_with_wine(&import.module, &import.name) {
             nt::say(&format!("{name} imports {}, which in Wine is {wrong}", import.name));
+        } else if !guarded::AT_ANY_LEVEL.contains(&&*import.name) {
+            violation::other(format!("{name} imports {}, whose highest IRQL the lab does not know", import.name));
         }
     }
     for offset in &cpuids {
@@ -165,6 +167,7 @@ fn forget(base: usize) {
     let image = images.swap_remove(index);
     drop(images);
     deferred::image_unloaded(&image.addresses);
+    requests::image_unloaded(&image.addresses);
     hal::image_unloaded(&image.addresses);
     nt::say(&format!("{} is unloaded", image.name));
 }

@@ -7,15 +7,17 @@ use crate::{
     nt::HIGH_LEVEL,
     processor::{self, Core},
     violation::caught,
+    who,
 };
 use std::{
-    sync::{Condvar, Mutex, PoisonError},
+    sync::{
+        Condvar, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
-
-/// In live time a processor does its work at least so often.
-const TICK: Duration = Duration::from_millis(10);
+use wire::Place;
 
 /// The LVT performance entry as the HAL wants it: vector FE, fixed, not masked.
 const LVT_OF_THE_HAL: u32 = 0xFE;
@@ -27,8 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub struct Bell {
     calls: Mutex<Calls>,
-    rung: Condvar,
     answered: Condvar,
+    /// Another value after each call. The thread waits for that, since condition variables count milliseconds, and
+    /// overflows come sooner.
+    sound: AtomicU32,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -42,17 +46,17 @@ struct Calls {
 impl Bell {
     /// An interrupt may be pending.
     pub fn ring(&self) {
-        lock(&self.calls).rung += 1;
-        self.rung.notify_one();
+        self.call(|calls| calls.rung += 1);
     }
 
     /// Rings, and waits until what is pending now is delivered; false if that takes too long.
     pub fn settle(&self) -> bool {
         let deadline = Instant::now() + PATIENCE;
+        let mine = self.call(|calls| {
+            calls.rung += 1;
+            calls.rung
+        });
         let mut calls = lock(&self.calls);
-        calls.rung += 1;
-        let mine = calls.rung;
-        self.rung.notify_one();
         while calls.answered < mine {
             let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
             calls = self.answered.wait_timeout(calls, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -61,16 +65,25 @@ impl Bell {
     }
 
     pub fn stop(&self) {
-        lock(&self.calls).stop = true;
-        self.rung.notify_one();
+        self.call(|calls| calls.stop = true);
     }
 
-    /// Waits for a ring, at most a tick; None when the thread is to end.
-    fn wait(&self) -> Option<u64> {
-        let calls = lock(&self.calls);
-        let nothing = |calls: &mut Calls| !calls.stop && calls.rung == calls.answered;
-        let (calls, _) = self.rung.wait_timeout_while(calls, TICK, nothing).unwrap_or_else(PoisonError::into_inner);
-        (!calls.stop).then_some(calls.rung)
+    fn call<T>(&self, change: impl FnOnce(&mut Calls) -> T) -> T {
+        let result = change(&mut lock(&self.calls));
+        self.sound.fetch_add(1, Ordering::SeqCst);
+        nt::wake(&self.sound);
+        result
+    }
+
+    /// Waits for a call, at most so long; None when the thread is to end.
+    fn wait(&self, most: Duration) -> Option<u64> {
+        let sound = self.sound.load(Ordering::SeqCst);
+        let Calls { rung, answered, stop } = *lock(&self.calls);
+        if rung == answered && !stop {
+            nt::wait_for_change(&self.sound, sound, most);
+        }
+        let Calls { rung, stop, .. } = *lock(&self.calls);
+        (!stop).then_some(rung)
     }
 
     fn answer(&self, call: u64) {
@@ -83,8 +96,8 @@ impl Bell {
 pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         nt::set_affinity(1 << core.number);
-        while let Some(call) = core.bell.wait() {
-            while caught("an interrupt", false, || deliver(core)) {}
+        while let Some(call) = core.bell.wait(core.until_interrupt()) {
+            caught("an interrupt", (), || deliver(core));
             core.bell.answer(call);
         }
     })
@@ -97,31 +110,33 @@ pub fn stop() {
 }
 
 /// Delivers the pending interrupt, if there is one and it is not masked, when the processor's interrupts are not.
-fn deliver(core: &Core) -> bool {
-    if !core.with(|state| state.processor.interrupt_pending()) {
-        return false;
+fn deliver(core: &Core) {
+    if !core.with(|state| state.processor.interrupt_due()) {
+        return;
     }
     let thread = nt::current_thread();
-    // Held while the handler runs: so unregistering waits for it.
-    let handler = hal::handler();
     core.gate.enter(thread);
-    let number = core.with(|state| {
+    let taken = core.with(|state| {
         let taken = state.processor.take_interrupt();
         if taken {
             // Intel masks the entry on delivery. The HAL, since Windows 10 1803, unmasks it before it calls the handler.
             state.processor.set_lvt(LVT_OF_THE_HAL);
         }
-        state.delivered += u64::from(taken && handler.is_some());
-        taken.then_some(state.delivered)
+        taken
     });
-    if let (Some(number), Some(registered)) = (number, &*handler) {
-        let mut frame = TrapFrame::interrupted(number);
-        let routine = registered.routine;
-        // SAFETY: the driver registered this function for this frame, and unregistering waits until it has returned.
-        level::at(HIGH_LEVEL, || unsafe { routine(&raw mut frame) });
+    if taken {
+        hal::call_handler(core, |routine| {
+            let place = core.with(|state| {
+                state.delivered += 1;
+                state.scene.interrupt()
+            });
+            let Some(place) = place else { return };
+            let mut frame = TrapFrame::interrupted(place);
+            // SAFETY: the driver registered this function for this frame, and stays loaded while it runs.
+            who::interrupting(place, || level::at(HIGH_LEVEL, || unsafe { routine(&raw mut frame) }));
+        });
     }
     core.gate.leave(thread);
-    number.is_some()
 }
 
 /// KTRAP_FRAME of x64, as far as a handler reads it.
@@ -138,11 +153,13 @@ pub struct TrapFrame {
 const _: () = assert!(size_of::<TrapFrame>() == 0x190 && std::mem::offset_of!(TrapFrame, rip) == 0x168);
 
 impl TrapFrame {
-    /// The n-th interruption of kernel code: sixteen addresses in turn, each in an instruction of sixteen bytes.
-    fn interrupted(number: u64) -> Self {
-        const CODE: u64 = 0xFFFF_F800_0000_0000;
-        const STACK: u64 = 0xFFFF_F800_0010_0000;
-        let rip = CODE + number % 16 * 16;
-        Self { registers: [0; 45], rip, cs: 0x10, flags: 0x202, rsp: STACK, ss: 0x18 }
+    /// With the selectors that Windows has on x64, and with interrupts enabled. Above the selectors, which are words, the
+    /// processor or the kernel leave what they like.
+    fn interrupted(place: Place) -> Self {
+        const KERNEL_STACK: u64 = 0xFFFF_F800_0010_0000;
+        const USER_STACK: u64 = 0x0000_0010_0000_0000;
+        const UNDEFINED: u64 = 0xA5A5_A5A5_A5A5_0000;
+        let (cs, ss, rsp) = if place.user { (0x33, 0x2B, USER_STACK) } else { (0x10, 0x18, KERNEL_STACK) };
+        Self { registers: [0; 45], rip: place.ip, cs: UNDEFINED | cs, flags: 0x202, rsp, ss: UNDEFINED | ss }
     }
 }

@@ -91,6 +91,8 @@ impl Call {
         self.begin.wait();
         // SAFETY: the driver asked for this call with this argument, and waits for it.
         let result = unsafe { (self.routine)(std::ptr::with_exposed_provenance_mut(self.argument)) };
+        // So does one that came meanwhile, beside the routine that it would have interrupted.
+        core.gate.pass(thread);
         self.end.wait();
         core.ipi.leave(thread);
         result

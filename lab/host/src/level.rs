@@ -83,6 +83,19 @@ pub fn at<T>(level: u8, body: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Runs what waits for a thread that may itself wait for DISPATCH_LEVEL here: others may be at that level meanwhile.
+pub fn aside(body: impl FnOnce()) {
+    let thread = nt::current_thread();
+    let is_there = current() >= DISPATCH_LEVEL;
+    if is_there {
+        processor::here(|core| core.dispatch.leave(thread));
+    }
+    body();
+    if is_there {
+        processor::here(|core| core.dispatch.enter(thread));
+    }
+}
+
 /// KeGetCurrentIrql.
 pub extern "system" fn get() -> u8 {
     current()

@@ -11,7 +11,8 @@
 //! | the processors, and what makes their events happen | `processor.rs`, `clock.rs` |
 //! | IRQL | `level.rs`; who runs while interrupts are masked: `gate.rs` |
 //! | DPCs and timers | `dpc.rs`, `timer.rs`; their account: `dpcs.rs`, `timers.rs`; where they run: `deferred.rs` |
-//! | the profile interrupt | `interrupt.rs`; who registered it: `hal.rs` |
+//! | the profile interrupt | `interrupt.rs`; who registered it: `hal.rs`; what it interrupts: `scene.rs`, `who.rs` |
+//! | requests: dispatched, cancelled, completed | `requests.rs`, and `fates.rs` for its account |
 //! | what a test can ask | crate `wire`; its answers: `server.rs`, `answer.rs` |
 //!
 //! What has no Windows in it is built, and tested, on every system.
@@ -19,8 +20,10 @@
 pub mod clock;
 pub mod code;
 pub mod dpcs;
+pub mod fates;
 pub mod gate;
 pub mod pe;
+pub mod scene;
 pub mod timers;
 
 #[cfg(windows)]
@@ -37,6 +40,8 @@ mod entry;
 mod guarded;
 #[cfg(windows)]
 mod hal;
+#[cfg(windows)]
+mod hook;
 #[cfg(windows)]
 mod image;
 #[cfg(windows)]
@@ -56,6 +61,8 @@ mod pool;
 #[cfg(windows)]
 mod processor;
 #[cfg(windows)]
+mod requests;
+#[cfg(windows)]
 mod security;
 #[cfg(windows)]
 mod served;
@@ -67,6 +74,8 @@ mod timer;
 mod trap;
 #[cfg(windows)]
 mod violation;
+#[cfg(windows)]
+mod who;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -5,6 +5,9 @@
 use std::{
     ffi::{CString, c_void},
     ptr,
+    sync::{OnceLock, atomic::AtomicU32},
+    thread,
+    time::{Duration, Instant},
 };
 use windows_sys::Win32::System::{
     LibraryLoader::{GetModuleHandleA, GetProcAddress},
@@ -51,9 +54,15 @@ pub struct UnicodeString {
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
-    fn DbgPrint(format: *const u8, ...) -> u32;
+    pub fn DbgPrint(format: *const u8, ...) -> u32;
     fn KeQueryActiveProcessorCountEx(group: u16) -> u32;
     fn PsGetCurrentProcessId() -> Pointer;
+}
+
+#[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn RtlWaitOnAddress(address: *const c_void, compare: *const c_void, size: usize, timeout: *const i64) -> NtStatus;
+    fn RtlWakeAddressAll(address: *const c_void);
 }
 
 /// A line of the debugger's output.
@@ -124,6 +133,46 @@ pub fn performance_counter() -> (i64, i64) {
 pub fn time_stamp() -> u64 {
     // SAFETY: every x86-64 processor has the instruction.
     unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+const NANOSECONDS: u128 = 1_000_000_000;
+
+/// Ticks of the time-stamp counter in a second, at least one.
+fn ticks_per_second() -> u128 {
+    const MEASURED: Duration = Duration::from_millis(50);
+    static MEASUREMENT: OnceLock<u128> = OnceLock::new();
+    *MEASUREMENT.get_or_init(|| {
+        let (begin, first) = (Instant::now(), time_stamp());
+        thread::sleep(MEASURED);
+        let ticks = u128::from(time_stamp().saturating_sub(first));
+        (ticks * NANOSECONDS / begin.elapsed().as_nanos().max(1)).max(1)
+    })
+}
+
+/// How many ticks the time-stamp counter makes in so long a time.
+pub fn ticks(time: Duration) -> u64 {
+    u64::try_from(ticks_per_second() * time.as_nanos() / NANOSECONDS).unwrap_or(u64::MAX)
+}
+
+/// How long the time-stamp counter takes for so many ticks.
+pub fn duration(ticks: u64) -> Duration {
+    let nanoseconds = u128::from(ticks) * NANOSECONDS / ticks_per_second();
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+}
+
+/// Waits until the number is another than `known`, at most so long; now and then for less.
+pub fn wait_for_change(number: &AtomicU32, known: u32, most: Duration) {
+    // In units of 100 ns; negative, since it is from now on.
+    let timeout = i64::try_from(most.as_nanos() / 100).map_or(i64::MIN, |units| -units);
+    let (address, compare) = (ptr::from_ref(number).cast(), (&raw const known).cast());
+    // SAFETY: both can be read, with the size told, while this waits.
+    unsafe { RtlWaitOnAddress(address, compare, size_of::<u32>(), &raw const timeout) };
+}
+
+/// Wakes those who wait for the number to change.
+pub fn wake(number: &AtomicU32) {
+    // SAFETY: the address is not accessed.
+    unsafe { RtlWakeAddressAll(ptr::from_ref(number).cast()) };
 }
 
 /// The address of an export of a module that is loaded.

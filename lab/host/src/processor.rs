@@ -1,6 +1,6 @@
 //! The processors of the machine: each a model, and what makes its events happen.
 
-use crate::{clock::Clock, gate::Gate, interrupt::Bell, lock, nt};
+use crate::{clock::Clock, gate::Gate, hal::Registered, interrupt::Bell, lock, nt, scene::Scene};
 use model::{Mode, Processor, Selected};
 use std::{
     collections::BTreeMap,
@@ -8,8 +8,15 @@ use std::{
         Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 use wire::{Happened, Time};
+
+/// In live time a processor does its work at least so often.
+const TICK: Duration = Duration::from_millis(10);
+
+/// How far a processor that has to wait for its interrupts to be handled falls behind the time, at most.
+const MOST_BEHIND: Duration = Duration::from_millis(100);
 
 /// One processor.
 pub struct Core {
@@ -21,6 +28,8 @@ pub struct Core {
     /// In it is KeIpiGenericCall.
     pub ipi: Gate,
     pub bell: Bell,
+    /// The handler of the profile interrupt that runs there.
+    pub handling: Mutex<Option<Registered>>,
     state: Mutex<State>,
 }
 
@@ -29,6 +38,8 @@ pub struct State {
     pub processor: Processor,
     /// How often the handler of the profile interrupt was called.
     pub delivered: u64,
+    /// What it interrupts.
+    pub scene: Scene,
     clock: Clock,
 }
 
@@ -45,6 +56,7 @@ pub fn start(identity: &str) -> bool {
         dispatch: Gate::default(),
         ipi: Gate::default(),
         bell: Bell::default(),
+        handling: Mutex::new(None),
         state: Mutex::new(state),
     });
     CORES.set(cores.collect()).is_ok()
@@ -58,7 +70,7 @@ pub fn reset(identity: &str) -> bool {
 fn fresh(identity: &str) -> Option<State> {
     let leaves = processors::find(identity)?.cpuid();
     let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
-    Some(State { processor, delivered: 0, clock: Clock::default() })
+    Some(State { processor, delivered: 0, scene: Scene::default(), clock: Clock::default() })
 }
 
 pub fn all() -> &'static [Core] {
@@ -82,7 +94,7 @@ pub fn set_time(time: Time) {
     }
     LIVE.store(time == Time::Live, Ordering::SeqCst);
     for core in all() {
-        lock(&core.state).clock.skip();
+        lock(&core.state).clock.begin();
     }
 }
 
@@ -98,19 +110,55 @@ impl Core {
             state.catch_up();
         }
         let result = body(&mut state);
-        let pending = state.processor.interrupt_pending();
+        let due = state.processor.interrupt_due();
         drop(state);
-        if pending {
+        if due {
             self.bell.ring();
         }
         result
     }
+
+    /// How long the thread that delivers interrupts may wait for the next.
+    pub fn until_interrupt(&self) -> Duration {
+        if !is_live() {
+            return TICK;
+        }
+        let ticks = self.with(|state| if state.processor.interrupt_due() { Some(0) } else { state.until_overflow() });
+        ticks.map_or(TICK, nt::duration).min(TICK)
+    }
 }
 
 impl State {
-    /// Does the work of the time since the last time.
+    /// Does the work of the time since the last time, but goes no further than to an overflow that interrupts, before
+    /// that has been delivered.
     fn catch_up(&mut self) {
-        let ticks = self.clock.elapsed(nt::time_stamp());
+        let mut behind = self.clock.behind(nt::time_stamp());
+        while behind > 0 && !self.processor.interrupt_due() {
+            let step = self.until_overflow().map_or(behind, |overflow| overflow.clamp(1, behind));
+            self.live(step);
+            behind -= step;
+        }
+        let most = nt::ticks(MOST_BEHIND);
+        if behind > most {
+            self.clock.skip(behind - most);
+        }
+    }
+
+    /// Ticks from now to the next overflow that makes an interrupt pending, if there will be one.
+    fn until_overflow(&self) -> Option<u64> {
+        if self.processor.interrupt_pending() {
+            return None;
+        }
+        self.processor.interrupting_counters().iter().map(|counter| self.clock.until(counter)).min()
+    }
+
+    /// Ticks that were left out.
+    pub const fn skipped(&self) -> u64 {
+        self.clock.skipped()
+    }
+
+    fn live(&mut self, ticks: u64) {
+        self.clock.pass(ticks);
         let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
         selected.sort_unstable();
         selected.dedup();

@@ -4,9 +4,10 @@
 
 use crate::{
     affinity, dpc, guarded, hal, ipi, level, nt,
-    nt::{APC_LEVEL, DISPATCH_LEVEL, PASSIVE_LEVEL, Pointer, UnicodeString},
-    numbers, pool, security, timer,
+    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer, UnicodeString},
+    numbers, pool, requests, security, timer,
     violation::{self, caught},
+    who,
 };
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -15,6 +16,7 @@ unsafe extern "system" {
     fn ExReleaseFastMutex(mutex: Pointer);
     fn KeAcquireSpinLockAtDpcLevel(lock: Pointer);
     fn KeReleaseSpinLockFromDpcLevel(lock: Pointer);
+    fn KeWaitForSingleObject(object: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64) -> NtStatus;
     fn MmGetSystemRoutineAddress(name: *const UnicodeString) -> Pointer;
 }
 
@@ -33,6 +35,10 @@ pub fn find(name: &str) -> Option<usize> {
         "HalAllocateHardwareCounters" => hal::allocate_counters as *const (),
         "HalDispatchTable" => return Some(hal::dispatch_table()),
         "HalFreeHardwareCounters" => hal::free_counters as *const (),
+        "IoAcquireCancelSpinLock" => requests::acquire_cancel_lock as *const (),
+        "IoCancelIrp" => requests::cancel as *const (),
+        "IoReleaseCancelSpinLock" => requests::release_cancel_lock as *const (),
+        "IofCompleteRequest" => requests::complete as *const (),
         "KeAcquireSpinLockRaiseToDpc" => acquire_spin_lock as *const (),
         "KeBugCheckEx" => bug_check as *const (),
         "KeCancelTimer" => timer::cancel as *const (),
@@ -58,8 +64,12 @@ pub fn find(name: &str) -> Option<usize> {
         "KeSetTargetProcessorDpcEx" => dpc::set_target as *const (),
         "KeSetTimer" => timer::set as *const (),
         "KeSetTimerEx" => timer::set_ex as *const (),
+        "KeWaitForSingleObject" => wait_for_single_object as *const (),
         "KfRaiseIrql" => level::raise as *const (),
+        "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),
         "MmGetSystemRoutineAddress" => system_routine as *const (),
+        "PsGetCurrentProcessId" => who::process as *const (),
+        "PsGetCurrentThreadId" => who::thread as *const (),
         "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
         "ZwSetSecurityObject" => security::set_security_object as *const (),
         _ => return guarded::find(name),
@@ -111,6 +121,23 @@ unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer 
 extern "system" fn bug_check(code: u32, first: usize, second: usize, third: usize, fourth: usize) -> ! {
     nt::say(&format!("bug check {code:#x} ({first:#x}, {second:#x}, {third:#x}, {fourth:#x})"));
     std::process::abort()
+}
+
+/// KeWaitForSingleObject: at DISPATCH_LEVEL it may look, and not wait.
+unsafe extern "system" fn wait_for_single_object(
+    object: Pointer,
+    reason: u32,
+    mode: i8,
+    alertable: u8,
+    timeout: *const i64,
+) -> NtStatus {
+    caught("KeWaitForSingleObject", (), || {
+        // SAFETY: null, or the driver promises a time that can be read.
+        let looks = unsafe { timeout.as_ref() } == Some(&0);
+        level::check("KeWaitForSingleObject", if looks { DISPATCH_LEVEL } else { APC_LEVEL });
+    });
+    // SAFETY: as the driver called it.
+    unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) }
 }
 
 /// `FAST_MUTEX.OldIrql` (wdm.h, x64): where its holder's level is kept.

@@ -49,7 +49,7 @@ mod select;
 pub use counter::CounterId;
 pub use fault::GeneralProtection;
 pub use ledger::{Ledger, LedgerEntry};
-pub use processor::{Accesses, Mode, Processor};
+pub use processor::{Accesses, Interrupting, Mode, Processor};
 pub use select::Selected;
 
 /// The CPUID instruction of the processor: (leaf, subleaf) to \[eax, ebx, ecx, edx\].

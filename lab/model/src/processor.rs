@@ -8,7 +8,7 @@ use crate::{
     fault::GeneralProtection,
     identity,
     ledger::{Ledger, LedgerEntry},
-    pmu::Pmu,
+    pmu::{Pmu, Running},
     select::Selected,
 };
 
@@ -33,6 +33,19 @@ pub struct Accesses {
     pub rdpmc: u64,
     /// How many of the three together faulted.
     pub faulted: u64,
+}
+
+/// A counter that interrupts when it overflows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupting {
+    /// What it counts.
+    pub selected: Selected,
+    /// Whether it counts user mode.
+    pub user: bool,
+    /// Whether it counts kernel mode.
+    pub kernel: bool,
+    /// Events until it overflows.
+    pub events: u64,
 }
 
 /// One logical processor, as far as its performance monitoring goes.
@@ -162,6 +175,17 @@ impl Processor {
         }
     }
 
+    /// The counters whose next overflow raises an interrupt, and what each needs for it.
+    #[must_use]
+    pub fn interrupting_counters(&self) -> Vec<Interrupting> {
+        let interrupting = |counter: &Running| {
+            let Running { id, selected, user, kernel, interrupt } = *counter;
+            let events = self.pmu.counter(id).filter(|_| interrupt)?.until_overflow();
+            Some(Interrupting { selected, user, kernel, events })
+        };
+        self.pmu.running().iter().filter_map(interrupting).collect()
+    }
+
     /// How many more events of `id` until it overflows. None when it does not count in any mode.
     #[must_use]
     pub fn until_overflow(&self, id: CounterId) -> Option<u64> {
@@ -181,7 +205,7 @@ impl Processor {
     /// A pending interrupt outlives what raised it: stopping the counter or clearing its status does not recall it, and
     /// behind a masked entry it waits.
     pub fn take_interrupt(&mut self) -> bool {
-        let taken = self.pending && self.apic.delivers();
+        let taken = self.interrupt_due();
         if taken {
             self.pending = false;
             if self.pmu.masks_lvt_on_delivery() {
@@ -195,6 +219,12 @@ impl Processor {
     #[must_use]
     pub fn interrupt_pending(&self) -> bool {
         self.pending
+    }
+
+    /// [`take_interrupt`](Self::take_interrupt) would deliver one.
+    #[must_use]
+    pub fn interrupt_due(&self) -> bool {
+        self.pending && self.apic.delivers()
     }
 
     /// What the counters were given since the processor was made or [`clear_ledger`](Self::clear_ledger).

@@ -510,6 +510,7 @@ fn m19_intel_masks_the_entry_on_delivery_and_the_handler_unmasks_it() {
         unit.load_negative(processor, 0, 1);
         run(processor, 1);
         assert!(processor.interrupt_pending());
+        assert_eq!(processor.interrupt_due(), unit.amd);
         assert_eq!(processor.take_interrupt(), unit.amd);
         if !unit.amd {
             processor.set_lvt(processor.lvt() & !MASK);

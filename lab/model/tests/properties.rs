@@ -184,6 +184,27 @@ proptest! {
         prop_assert_eq!(unit.read(&mut processor, 0), 0);
     }
 
+    /// The counters that interrupt are those enabled with INT, each with its modes and the events it still needs.
+    #[test]
+    fn interrupting_counters_are_those_that_would_interrupt(
+        unit in 0..UNITS.len(),
+        flags in prop::collection::vec((any::<[bool; 4]>(), 1..200u32), 1..4),
+    ) {
+        let unit = &UNITS[unit];
+        let mut processor = (unit.make)();
+        let mut expected = Vec::new();
+        for (i, (bits @ [enabled, interrupt, user, kernel], distance)) in (0..unit.counters).zip(&flags) {
+            unit.load_negative(&mut processor, i, *distance);
+            step(unit, &mut processor, &Step::Select(i, *bits, 1));
+            if *enabled && *interrupt && (*user || *kernel) {
+                expected.push((*user, *kernel, u64::from(*distance)));
+            }
+        }
+        let found = processor.interrupting_counters();
+        let found: Vec<_> = found.iter().map(|counter| (counter.user, counter.kernel, counter.events)).collect();
+        prop_assert_eq!(found, expected);
+    }
+
     /// A refused write changes no register.
     #[test]
     fn refused_write_changes_nothing(

@@ -1,5 +1,6 @@
 //! What the lab answers. Lists of lists have one entry for each processor, in the order of their numbers.
 
+use crate::Place;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -161,6 +162,15 @@ pub struct Handler {
     pub delivered: Vec<u64>,
 }
 
+/// A place, and how often it was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visited {
+    /// The place.
+    pub place: Place,
+    /// How often the handler was called there since the scene was set.
+    pub times: u64,
+}
+
 /// Timers, and the DPCs that they queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticks {
@@ -203,6 +213,10 @@ pub enum Answer {
     Pool(Pool),
     /// To `Ticks`.
     Ticks(Ticks),
+    /// To `Skipped`: ticks of the time-stamp counter since the identity was set.
+    Skipped(Vec<u64>),
+    /// To `Scene`.
+    Scene(Vec<Vec<Visited>>),
     /// To `Handler`.
     Handler(Handler),
     /// To `Descriptor`.

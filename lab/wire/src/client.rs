@@ -1,7 +1,8 @@
 //! The test's end.
 
 use crate::{
-    Accesses, Answer, Command, Descriptor, Enabled, Handler, Happened, LedgerEntry, Pool, Ticks, Time, Violation,
+    Accesses, Answer, Command, Descriptor, Enabled, Handler, Happened, LedgerEntry, Place, Pool, Ticks, Time,
+    Violation, Visited,
 };
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -146,6 +147,30 @@ impl Client {
         ask!(self, Command::Ticks, Answer::Ticks(ticks) => ticks)
     }
 
+    /// [`Command::Skipped`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn skipped(&mut self) -> Result<Vec<u64>, Error> {
+        ask!(self, Command::Skipped, Answer::Skipped(skipped) => skipped)
+    }
+
+    /// [`Command::SetScene`].
+    ///
+    /// # Errors
+    /// Also when no place has a weight, or there is no such processor.
+    pub fn set_scene(&mut self, processor: u32, places: &[Place]) -> Result<(), Error> {
+        ask!(self, Command::SetScene { processor, places: places.to_vec() }, Answer::Done => ())
+    }
+
+    /// [`Command::Scene`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn scene(&mut self) -> Result<Vec<Vec<Visited>>, Error> {
+        ask!(self, Command::Scene, Answer::Scene(scene) => scene)
+    }
+
     /// [`Command::Ledger`].
     ///
     /// # Errors
@@ -216,6 +241,14 @@ impl Client {
     /// As [`ask`](Self::ask).
     pub fn refuse_counters(&mut self, refuse: bool) -> Result<(), Error> {
         ask!(self, Command::RefuseCounters(refuse), Answer::Done => ())
+    }
+
+    /// [`Command::RefuseHandler`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn refuse_handler(&mut self, refuse: bool) -> Result<(), Error> {
+        ask!(self, Command::RefuseHandler(refuse), Answer::Done => ())
     }
 
     /// [`Command::Handler`].

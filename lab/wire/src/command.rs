@@ -6,11 +6,28 @@ use serde::{Deserialize, Serialize};
 /// edge) are given the same number.
 pub type Happened = (u16, u8, u64);
 
+/// Where a processor can be when it is interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Whether that is code of user mode.
+    pub user: bool,
+    /// Process that runs; 0 is the idle one.
+    pub process: u32,
+    /// Thread that runs.
+    pub thread: u32,
+    /// How often the processor is here, in relation to the other places.
+    pub weight: u32,
+}
+
 /// What makes events happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Time {
-    /// The time-stamp counter: at every access and at least every 10 ms a processor does the work of the time since,
-    /// at a fixed rate for each event. Timers expire when they are due.
+    /// The time-stamp counter: a processor does the work of the time that goes by, at a fixed rate for each event, at
+    /// every access, at every overflow that interrupts, and at least every 10 ms. It goes no further than to such an
+    /// overflow before the handler has been called for it, and so each has an interrupt of its own; but see
+    /// [`Command::Skipped`]. Timers expire when they are due.
     Live,
     /// Only [`Command::Run`] and, for timers, [`Command::Tick`].
     Script,
@@ -54,6 +71,20 @@ pub enum Command {
     },
     /// How often timers made DPCs run, and how many are set.
     Ticks,
+    /// How long, of live time, each processor stood still because interrupts came faster than the handler can be called
+    /// on this machine: it then falls behind the time-stamp counter by 100 ms at most, and what is more is left out.
+    Skipped,
+    /// Where a processor is interrupted from now on; identities begin with kernel code of the idle process. After as many
+    /// interrupts as the weights have together, each place came just as often as its weight, and at no time more than
+    /// one interrupt too often. Refused when no place has a weight, and where there is no such processor.
+    SetScene {
+        /// Which processor.
+        processor: u32,
+        /// Its places.
+        places: Vec<Place>,
+    },
+    /// How often the handler was called at each place of the scene.
+    Scene,
     /// What each counter of each processor was given.
     Ledger,
     /// Begins the ledgers anew.
@@ -72,6 +103,8 @@ pub enum Command {
     FailAllocation(Option<u64>),
     /// Whether `HalAllocateHardwareCounters` says that the counters are taken.
     RefuseCounters(bool),
+    /// Whether the profile interrupt is another's, who has registered a handler before: nobody else can then.
+    RefuseHandler(bool),
     /// Who has the profile interrupt.
     Handler,
     /// What was last given to `ZwSetSecurityObject`.

@@ -11,7 +11,7 @@ mod command;
 
 pub use answer::{
     Accesses, Answer, Counter, Descriptor, Enabled, Handler, Instruction, LedgerEntry, Pool, PoolTag, Registration,
-    Ticks, Violation,
+    Ticks, Violation, Visited,
 };
 pub use client::{Client, Error};
-pub use command::{Command, Happened, Time};
+pub use command::{Command, Happened, Place, Time};

@@ -12,5 +12,7 @@ mod device;
 mod identities;
 mod inf;
 mod life;
+mod record;
 mod sampling;
+mod scene;
 mod sources;

@@ -38,14 +38,20 @@ pub struct Sampler {
 
 impl Sampler {
     pub fn start(lab: &Lab, ring: u32, interval: u32, budget: u32) -> Self {
+        let (probe, handle, header) = Self::ask(lab, ring, interval, budget);
+        assert_eq!((header.status, header.cause), (0, 0));
+        Self { probe, handle, session: header.detail[0] }
+    }
+
+    /// A client that asked for such a session, and what it was answered.
+    pub fn ask(lab: &Lab, ring: u32, interval: u32, budget: u32) -> (Probe, u32, ReplyHeader) {
         let mut probe = lab.probe().unwrap();
         let handle = greet(&mut probe);
         let header = StartHeader { flags: 0, ring, budget, reserved: 0, processors: ProcessorSet::EMPTY };
         let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, frequency: 0 };
         let input = hex(&[header.as_bytes(), event.as_bytes()].concat());
-        let reply = ask(&mut probe, handle, Code::Start, &input, 4_096);
-        assert_eq!((reply.0.status, reply.0.cause), (0, 0));
-        Self { probe, handle, session: reply.0.detail[0] }
+        let (header, _) = ask(&mut probe, handle, Code::Start, &input, 4_096);
+        (probe, handle, header)
     }
 
     fn wanted(&self, wait: u32) -> String {

@@ -1,0 +1,143 @@
+//! Makes a recording for measurements: samples at some 20,000 addresses in 50 modules, the same ones every time.
+//!
+//! ```text
+//! cargo run --release -p report --example synthetic -- 10000000 big.rec
+//! cargo run --release -p report --example synthetic -- 1000000 big.txt    (as `perf script` prints samples)
+//! ```
+
+use std::env;
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use protocol::{Sample, SampleKind, modes};
+use recording::{Event, Module, Process, Session, Summary, Writer};
+
+const MODULES: u64 = 50;
+const ADDRESSES: u64 = 400;
+/// Bytes from one module to the next.
+const SPACING: u64 = 0x100_0000;
+
+const PROCESSES: u32 = 8;
+const PROCESSORS: u32 = 16;
+const INTERVAL: u32 = 100_003;
+
+/// Samples that are written at a time.
+const BATCH: usize = 4096;
+
+/// Units of time in a second.
+const CLOCK: u64 = 10_000_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let [number, path] = words.as_slice() else { return Err("NUMBER FILE".into()) };
+    let samples = Samples { random: SplitMix(1), time: 0 }.take(number.parse()?);
+    let file = File::create(path)?;
+    let text = Path::new(path).extension().is_some_and(|extension| extension == "txt");
+    if text { script(samples, BufWriter::new(file)) } else { recording(samples, file) }
+}
+
+fn recording(mut samples: impl Iterator<Item = Sample>, file: File) -> Result<(), Box<dyn Error>> {
+    let mut writer = Writer::new(file, &session())?;
+    for id in 0..PROCESSES {
+        let modules = (0..MODULES).map(module).collect();
+        writer.process(&Process { id: 4 * (id + 1), name: format!("program{id}.exe"), modules })?;
+    }
+    loop {
+        let batch: Vec<Sample> = samples.by_ref().take(BATCH).collect();
+        if batch.is_empty() {
+            break;
+        }
+        writer.samples(&batch)?;
+    }
+    let summary = Summary { elapsed: CLOCK, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0) };
+    writer.finish(&summary)?;
+    Ok(())
+}
+
+/// One frame a sample, as there is one address.
+fn script(samples: impl Iterator<Item = Sample>, mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    for Sample { time, ip, process, thread, processor, interval, .. } in samples {
+        let program = process / 4 - 1;
+        let (seconds, rest) = (time / CLOCK, time % CLOCK / 10);
+        writeln!(
+            out,
+            "program{program} {process}/{thread} [{processor:03}] {seconds}.{rest:06}: {interval} cycles:u: "
+        )?;
+        let module = (ip - base(0)) / SPACING;
+        writeln!(out, "\t{ip:16x} function_{:x}+0x0 (/usr/lib/library{module}.so)\n", ip - base(module))?;
+    }
+    Ok(out.flush()?)
+}
+
+fn base(module: u64) -> u64 {
+    0x7FF8_0000_0000 + module * SPACING
+}
+
+fn module(number: u64) -> Module {
+    Module {
+        base: base(number),
+        size: 0x10_0000,
+        path: format!("C:\\Program Files\\Example\\library{number}.dll"),
+        timestamp: 1,
+        image_size: 0x10_0000,
+        debug: None,
+    }
+}
+
+fn session() -> Session {
+    let name = "TotalCycles".to_owned();
+    Session {
+        created_unix_ms: 1_767_225_600_000,
+        client: "0.1.0".to_owned(),
+        driver: "0.1.0".to_owned(),
+        processor: "Synthetic".to_owned(),
+        computer: None,
+        command: Vec::new(),
+        clock: CLOCK,
+        processors: (0..PROCESSORS).collect(),
+        events: vec![Event { source: 25, name, modes: modes::BOTH, interval: INTERVAL, frequency: 0 }],
+    }
+}
+
+/// Samples without end.
+struct Samples {
+    random: SplitMix,
+    time: u64,
+}
+
+impl Iterator for Samples {
+    type Item = Sample;
+
+    /// The product of two even numbers makes few addresses hot and many cold.
+    fn next(&mut self) -> Option<Sample> {
+        self.time += 10;
+        let place =
+            self.random.below(MODULES * ADDRESSES) * self.random.below(MODULES * ADDRESSES) / (MODULES * ADDRESSES);
+        let process = 4 * (1 + u32::try_from(place % u64::from(PROCESSES)).ok()?);
+        Some(Sample {
+            time: self.time,
+            ip: base(place % MODULES) + place / MODULES * 64,
+            process,
+            thread: process + 1,
+            processor: u32::try_from(self.random.below(PROCESSORS.into())).ok()?,
+            source: 25,
+            interval: INTERVAL,
+            kind: SampleKind::Sample as u16,
+            modes: u16::try_from(modes::USER).ok()?,
+        })
+    }
+}
+
+/// The generator of G. L. Steele, D. Lea and C. H. Flood (2014).
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ mixed >> 31) % limit
+    }
+}

@@ -1,0 +1,242 @@
+//! Profiles for the Firefox Profiler (<https://profiler.firefox.com>).
+//!
+//! A process has a track for each thread, and for each source where several were sampled. Samples are stacks of one
+//! frame, in the category user or kernel. What befell the sampling stands as markers in tracks of their own, one for
+//! each processor.
+
+mod marker;
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fxprof_processed_profile::debugid::DebugId;
+use fxprof_processed_profile::{
+    CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, MarkerTiming,
+    ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, SymbolTable, ThreadHandle, Timestamp,
+};
+use protocol::{ALL_SOURCES, Sample, SampleKind};
+use recording::{KERNEL, Module};
+use rustc_hash::FxHashMap;
+
+use self::marker::{Lost, Throttled};
+use crate::atlas::Atlas;
+use crate::filter::Filter;
+use crate::modules::{ModuleId, file_name};
+use crate::read::{Contents, ExportError, for_each_record};
+use crate::tally::{Detail, Place};
+
+/// Nanoseconds between two samples where the recording does not tell.
+const USUAL_INTERVAL: u64 = 1_000_000;
+
+/// Writes the samples that `filter` takes as a profile. `input` is the recording again, of which the `contents` are.
+/// All of the profile is in memory: some 50 bytes a sample.
+///
+/// # Errors
+/// When the recording can not be read again, or the output written.
+pub fn firefox(
+    contents: &Contents,
+    atlas: &Atlas,
+    filter: &Filter,
+    input: impl Read,
+    out: impl Write,
+) -> Result<(), ExportError> {
+    let mut builder = Builder::new(contents, atlas, filter);
+    for_each_record(input, |record| {
+        builder.add(record);
+        Ok(())
+    })?;
+    Ok(serde_json::to_writer(out, &builder.profile).map_err(io::Error::from)?)
+}
+
+/// A track: a thread, as far as it was interrupted by one source.
+struct Track {
+    handle: ThreadHandle,
+    /// The sample before, in nanoseconds.
+    last: u64,
+}
+
+struct Builder<'a> {
+    profile: Profile,
+    contents: &'a Contents,
+    atlas: &'a Atlas,
+    filter: &'a Filter,
+    user: CategoryHandle,
+    kernel: CategoryHandle,
+    /// Nanoseconds between two samples of a processor, on the average.
+    interval: u64,
+    libraries: FxHashMap<ModuleId, LibraryHandle>,
+    symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>>,
+    processes: FxHashMap<u32, ProcessHandle>,
+    tracks: FxHashMap<(u32, u32, u32), Track>,
+    processors: FxHashMap<u32, ThreadHandle>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(contents: &'a Contents, atlas: &'a Atlas, filter: &'a Filter) -> Self {
+        let created = Duration::from_millis(contents.session.created_unix_ms);
+        let interval = interval(contents);
+        let mut profile = Profile::new(
+            &product(&contents.session.command),
+            ReferenceTimestamp::from_duration_since_unix_epoch(created),
+            SamplingInterval::from_nanos(interval),
+        );
+        profile.set_os_name("Windows");
+        // The names are in it, and there is no server to ask for others.
+        profile.set_symbolicated(true);
+        let mut symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>> = FxHashMap::default();
+        for symbol in atlas.symbols() {
+            let (address, size, name) = (symbol.address, symbol.size, symbol.name.clone());
+            let known = fxprof_processed_profile::Symbol { address, size, name };
+            symbols.entry(symbol.module).or_default().push(known);
+        }
+        Self {
+            user: profile.add_category("User", CategoryColor::Blue),
+            kernel: profile.add_category("Kernel", CategoryColor::Orange),
+            profile,
+            contents,
+            atlas,
+            filter,
+            interval,
+            libraries: FxHashMap::default(),
+            symbols,
+            processes: FxHashMap::default(),
+            tracks: FxHashMap::default(),
+            processors: FxHashMap::default(),
+        }
+    }
+
+    fn add(&mut self, record: &Sample) {
+        let time = self.contents.nanoseconds(record.time);
+        match SampleKind::from_number(record.kind) {
+            Some(SampleKind::Sample) if self.filter.takes(record.source, record.process) => self.sample(record, time),
+            Some(SampleKind::Sample) | None => {}
+            Some(kind) if self.filter.takes_source(record.source) => self.disturbance(kind, record, time),
+            Some(_) => {}
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample, time: u64) {
+        let frame = self.frame(&Place::of(sample, Detail::default()));
+        let interval = self.interval;
+        let track = self.track(sample);
+        // No more than the time since the sample before: a thread does not run on two processors.
+        let delta = CpuDelta::from_nanos(interval.min(time.saturating_sub(track.last)));
+        track.last = time;
+        let thread = track.handle;
+        let frame = self.profile.intern_frame(thread, frame);
+        let stack = self.profile.intern_stack(thread, None, frame);
+        let time = Timestamp::from_nanos_since_reference(time);
+        self.profile.add_sample(thread, time, Some(stack), delta, 1);
+    }
+
+    fn frame(&mut self, place: &Place) -> FrameInfo {
+        let found = self.contents.processes.module_at(place.process, place.kernel, place.ip);
+        let inside = found.and_then(|(module, offset)| Some((self.library(module)?, u32::try_from(offset).ok()?)));
+        let frame = match inside {
+            Some((library, offset)) => Frame::RelativeAddressFromInstructionPointer(library, offset),
+            None => Frame::InstructionPointer(place.ip),
+        };
+        let category = if place.kernel { self.kernel } else { self.user };
+        FrameInfo { frame, category_pair: category.into(), flags: FrameFlags::empty() }
+    }
+
+    fn library(&mut self, id: ModuleId) -> Option<LibraryHandle> {
+        if let Some(library) = self.libraries.get(&id) {
+            return Some(*library);
+        }
+        let mut library = library_info(self.atlas.modules().get(id)?);
+        library.symbol_table = self.symbols.remove(&id).map(|symbols| Arc::new(SymbolTable::new(symbols)));
+        let library = self.profile.add_lib(library);
+        self.libraries.insert(id, library);
+        Some(library)
+    }
+
+    fn process(&mut self, id: u32, name: &str) -> ProcessHandle {
+        let start = Timestamp::from_nanos_since_reference(0);
+        *self.processes.entry(id).or_insert_with(|| self.profile.add_process(name, id, start))
+    }
+
+    fn track(&mut self, sample: &Sample) -> &mut Track {
+        let Sample { process, thread, source, .. } = *sample;
+        let start = Timestamp::from_nanos_since_reference(0);
+        let contents = self.contents;
+        let owner = self.process(process, contents.processes.text(process));
+        self.tracks.entry((process, thread, source)).or_insert_with(|| {
+            let handle = self.profile.add_thread(owner, thread, start, false);
+            let name = if contents.tally.totals().count() > 1 {
+                format!("Thread {thread}: {}", contents.source_name(source))
+            } else {
+                format!("Thread {thread}")
+            };
+            self.profile.set_thread_name(handle, &name);
+            Track { handle, last: 0 }
+        })
+    }
+
+    /// Processors have their tracks in a process of their own.
+    fn processor(&mut self, processor: u32) -> ThreadHandle {
+        let start = Timestamp::from_nanos_since_reference(0);
+        let owner = self.process(KERNEL, "Sampling");
+        *self.processors.entry(processor).or_insert_with(|| {
+            let handle = self.profile.add_thread(owner, processor, start, false);
+            self.profile.set_thread_name(handle, &format!("Processor {processor}"));
+            handle
+        })
+    }
+
+    fn disturbance(&mut self, kind: SampleKind, record: &Sample, time: u64) {
+        let track = self.processor(record.processor);
+        let source = match record.source {
+            ALL_SOURCES => self.profile.intern_string("all sources"),
+            source => self.profile.intern_string(&self.contents.source_name(source)),
+        };
+        let time = Timestamp::from_nanos_since_reference(time);
+        match kind {
+            SampleKind::Sample => {}
+            SampleKind::Lost => {
+                let lost = Lost { source, samples: real(record.ip) };
+                self.profile.add_marker(track, MarkerTiming::Instant(time), lost);
+            }
+            SampleKind::Throttled => {
+                self.profile.add_marker(track, MarkerTiming::IntervalStart(time), Throttled { source });
+            }
+            SampleKind::Resumed => {
+                self.profile.add_marker(track, MarkerTiming::IntervalEnd(time), Throttled { source });
+            }
+        }
+    }
+}
+
+/// The program of the command, or what stands for it.
+fn product(command: &[String]) -> String {
+    command.first().map_or("All processes", |program| file_name(program)).to_owned()
+}
+
+fn interval(contents: &Contents) -> u64 {
+    let Some(summary) = &contents.summary else { return USUAL_INTERVAL };
+    let samples: u64 = contents.tally.totals().map(|(_, total)| total.weight.samples).sum();
+    let processors = contents.session.processors.len() as u64;
+    let nanoseconds = summary.elapsed.saturating_mul(100).saturating_mul(processors);
+    nanoseconds.checked_div(samples).filter(|interval| *interval > 0).unwrap_or(USUAL_INTERVAL)
+}
+
+fn library_info(module: &Module) -> LibraryInfo {
+    let debug = module.debug.as_ref();
+    let debug_path = debug.map_or(&module.path, |debug| &debug.name);
+    LibraryInfo {
+        name: file_name(&module.path).to_owned(),
+        debug_name: file_name(debug_path).to_owned(),
+        path: module.path.clone(),
+        debug_path: debug_path.clone(),
+        debug_id: debug.and_then(|debug| DebugId::from_breakpad(&debug.id).ok()).unwrap_or_default(),
+        code_id: Some(format!("{:08X}{:x}", module.timestamp, module.image_size)),
+        arch: Some("x86_64".to_owned()),
+        symbol_table: None,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the profile has real numbers alone")]
+fn real(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,81 @@
+//! The markers of what befell the sampling.
+
+use fxprof_processed_profile::{
+    CategoryHandle, MarkerFieldFlags, MarkerFieldFormat, Profile, StaticSchemaMarker, StaticSchemaMarkerField,
+    StringHandle,
+};
+
+const SOURCE: StaticSchemaMarkerField = StaticSchemaMarkerField {
+    key: "source",
+    label: "Source",
+    format: MarkerFieldFormat::String,
+    flags: MarkerFieldFlags::SEARCHABLE,
+};
+
+/// Samples were lost before this moment.
+pub struct Lost {
+    pub source: StringHandle,
+    /// Samples.
+    pub samples: f64,
+}
+
+impl StaticSchemaMarker for Lost {
+    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Lost";
+    const DESCRIPTION: Option<&'static str> = Some("Samples for which the ring of the processor had no room.");
+    const CHART_LABEL: Option<&'static str> = Some("{marker.data.samples}");
+    const TABLE_LABEL: Option<&'static str> = Some("{marker.data.samples} samples of {marker.data.source}");
+    const FIELDS: &'static [StaticSchemaMarkerField] = &[
+        SOURCE,
+        StaticSchemaMarkerField {
+            key: "samples",
+            label: "Samples",
+            format: MarkerFieldFormat::Integer,
+            flags: MarkerFieldFlags::empty(),
+        },
+    ];
+
+    fn name(&self, profile: &mut Profile) -> StringHandle {
+        profile.intern_string("Lost")
+    }
+
+    fn category(&self, _: &mut Profile) -> CategoryHandle {
+        CategoryHandle::OTHER
+    }
+
+    fn string_field_value(&self, _: u32) -> StringHandle {
+        self.source
+    }
+
+    fn number_field_value(&self, _: u32) -> f64 {
+        self.samples
+    }
+}
+
+/// Interrupts had spent their budget: nothing was sampled while this lasts.
+pub struct Throttled {
+    pub source: StringHandle,
+}
+
+impl StaticSchemaMarker for Throttled {
+    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Throttled";
+    const DESCRIPTION: Option<&'static str> = Some("The interrupts of the processor had spent their budget.");
+    const TABLE_LABEL: Option<&'static str> = Some("{marker.data.source}");
+    const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
+
+    fn name(&self, profile: &mut Profile) -> StringHandle {
+        profile.intern_string("Throttled")
+    }
+
+    fn category(&self, _: &mut Profile) -> CategoryHandle {
+        CategoryHandle::OTHER
+    }
+
+    fn string_field_value(&self, _: u32) -> StringHandle {
+        self.source
+    }
+
+    /// There is no such field.
+    fn number_field_value(&self, _: u32) -> f64 {
+        0.0
+    }
+}

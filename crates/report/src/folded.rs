@@ -1,0 +1,55 @@
+//! Folded stacks, `process;module;symbol count`, and the flame graph that inferno draws of them.
+
+use std::io::{self, Write};
+
+use inferno::flamegraph::{self, Options};
+
+use crate::table::Table;
+
+/// A line for each row of a table with the columns process, module and symbol. The count is that of events, so that
+/// widths in a flame graph are the shares of a report.
+#[must_use]
+pub fn folded(table: &Table) -> Vec<String> {
+    let mut lines: Vec<String> = table
+        .rows
+        .iter()
+        .map(|row| {
+            let process = row.process_name.as_deref().unwrap_or_default();
+            let frames =
+                [process, row.module.as_deref().unwrap_or_default(), row.symbol.as_deref().unwrap_or_default()];
+            let id = row.process.unwrap_or_default();
+            let [process, module, symbol] = frames.map(frame);
+            format!("{process} ({id});{module};{symbol} {}", row.weight.events)
+        })
+        .collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A semicolon ends a frame, and a line ends a stack.
+fn frame(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c == ';' {
+                ':'
+            } else if c.is_control() {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// Draws folded stacks as an SVG.
+///
+/// # Errors
+/// When there are none, or the output can not be written.
+pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: impl Write) -> io::Result<()> {
+    let mut options = Options::default();
+    title.clone_into(&mut options.title);
+    options.subtitle = Some(subtitle.to_owned());
+    "events".clone_into(&mut options.count_name);
+    options.deterministic = true;
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
+}

@@ -1,0 +1,99 @@
+//! Single samples as lines of CSV.
+
+use std::io::{self, Read, Write};
+
+use protocol::{Sample, SampleKind, modes};
+
+use crate::atlas::Atlas;
+use crate::filter::Filter;
+use crate::read::{Contents, ExportError, for_each_record};
+use crate::tally::{Detail, Place};
+
+/// The names of the fields, which are the first line.
+const FIELDS: [&str; 13] = [
+    "time_ns",
+    "kind",
+    "processor",
+    "source",
+    "process",
+    "process_name",
+    "thread",
+    "mode",
+    "events",
+    "address",
+    "module",
+    "symbol",
+    "detail",
+];
+
+/// Writes every sample that `filter` takes, and what befell the sampling, a line each. `input` is the recording again,
+/// of which the `contents` are.
+///
+/// # Errors
+/// When the recording can not be read again, or the output written.
+pub fn lines(
+    contents: &Contents,
+    atlas: &Atlas,
+    filter: &Filter,
+    input: impl Read,
+    out: impl Write,
+) -> Result<(), ExportError> {
+    let mut lines = Lines { out: csv::Writer::from_writer(out), contents, atlas, filter };
+    lines.out.write_record(FIELDS).map_err(io::Error::from)?;
+    for_each_record(input, |record| lines.write(record))?;
+    Ok(lines.out.flush()?)
+}
+
+struct Lines<'a, W: Write> {
+    out: csv::Writer<W>,
+    contents: &'a Contents,
+    atlas: &'a Atlas,
+    filter: &'a Filter,
+}
+
+impl<W: Write> Lines<'_, W> {
+    fn write(&mut self, record: &Sample) -> io::Result<()> {
+        let Some(kind) = SampleKind::from_number(record.kind) else { return Ok(()) };
+        let time = self.contents.nanoseconds(record.time).to_string();
+        let processor = record.processor.to_string();
+        let source = match record.source {
+            protocol::ALL_SOURCES => "".into(),
+            source => self.contents.source_name(source),
+        };
+        let (word, detail) = match kind {
+            SampleKind::Sample if self.filter.takes(record.source, record.process) => {
+                return self.write_sample(record, [&time, &processor, &source]);
+            }
+            SampleKind::Sample => return Ok(()),
+            SampleKind::Lost => ("lost", record.ip.to_string()),
+            SampleKind::Throttled => ("throttled", String::new()),
+            SampleKind::Resumed => ("resumed", self.contents.duration(record.ip).to_string()),
+        };
+        if self.filter.takes_source(record.source) {
+            let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
+            self.out.write_record(fields)?;
+        }
+        Ok(())
+    }
+
+    fn write_sample(&mut self, sample: &Sample, [time, processor, source]: [&str; 3]) -> io::Result<()> {
+        let place = Place::of(sample, Detail::default());
+        let mode = if u32::from(sample.modes) == modes::KERNEL { "k" } else { "u" };
+        let fields = [
+            time,
+            "sample",
+            processor,
+            source,
+            &sample.process.to_string(),
+            self.contents.processes.text(sample.process),
+            &sample.thread.to_string(),
+            mode,
+            &sample.interval.to_string(),
+            &format!("{:#018x}", sample.ip),
+            self.atlas.module(&place),
+            &self.atlas.symbol(&place),
+            "",
+        ];
+        Ok(self.out.write_record(fields)?)
+    }
+}

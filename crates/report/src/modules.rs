@@ -1,0 +1,89 @@
+//! The modules of a recording, each once, however many processes have it loaded.
+
+use recording::{DebugFile, Module};
+use rustc_hash::FxHashMap;
+
+/// A module of a [`Modules`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(usize);
+
+/// What makes a module the same in two processes: everything but where it is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Identity {
+    path: String,
+    timestamp: u32,
+    image_size: u32,
+    debug: Option<(String, String)>,
+}
+
+impl Identity {
+    fn of(module: &Module) -> Self {
+        let debug = module.debug.as_ref().map(|DebugFile { name, id }| (name.clone(), id.clone()));
+        Self { path: module.path.clone(), timestamp: module.timestamp, image_size: module.image_size, debug }
+    }
+}
+
+/// The modules of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct Modules {
+    list: Vec<Module>,
+    ids: FxHashMap<Identity, ModuleId>,
+}
+
+impl Modules {
+    /// The number of `module`, which it gets if it is new.
+    pub(crate) fn intern(&mut self, module: &Module) -> ModuleId {
+        *self.ids.entry(Identity::of(module)).or_insert_with(|| {
+            self.list.push(module.clone());
+            ModuleId(self.list.len() - 1)
+        })
+    }
+
+    /// The module with this number, with the base that it had in the first process that told of it.
+    #[must_use]
+    pub fn get(&self, id: ModuleId) -> Option<&Module> {
+        self.list.get(id.0)
+    }
+
+    /// The last part of the path of a module.
+    #[must_use]
+    pub fn name(&self, id: ModuleId) -> &str {
+        self.get(id).map_or("", |module| file_name(&module.path))
+    }
+}
+
+/// The last part of a path of Windows, on any system.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit(['\\', '/']).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_follows_the_last_separator() {
+        for (path, name) in
+            [("C:\\Windows\\System32\\ntdll.dll", "ntdll.dll"), ("/usr/bin/app", "app"), ("a.exe", "a.exe"), ("", "")]
+        {
+            assert_eq!(file_name(path), name);
+        }
+    }
+
+    #[test]
+    fn a_module_is_the_same_wherever_it_is_loaded_and_another_when_it_was_built_anew() {
+        let module = |base, timestamp| Module {
+            base,
+            size: 0x1000,
+            path: "C:\\a.dll".to_owned(),
+            timestamp,
+            image_size: 0x1000,
+            debug: None,
+        };
+        let mut modules = Modules::default();
+        let first = modules.intern(&module(0x1_0000, 7));
+        assert_eq!(modules.intern(&module(0x2_0000, 7)), first);
+        assert_ne!(modules.intern(&module(0x1_0000, 8)), first);
+        assert_eq!(modules.name(first), "a.dll");
+    }
+}

@@ -1,0 +1,173 @@
+//! Which modules were loaded where, process by process.
+
+use std::collections::BTreeMap;
+
+use recording::{KERNEL, Module, Process};
+
+use crate::modules::{ModuleId, Modules};
+
+/// A module in an address space.
+#[derive(Debug, Clone, Copy)]
+struct Loaded {
+    size: u64,
+    module: ModuleId,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Space {
+    name: String,
+    /// By base; they do not overlap.
+    loaded: BTreeMap<u64, Loaded>,
+}
+
+impl Space {
+    /// What was loaded there before has been unloaded since.
+    fn load(&mut self, base: u64, loaded: Loaded) {
+        let end = base.saturating_add(loaded.size);
+        let below =
+            self.loaded.range(..base).next_back().filter(|(start, other)| start.saturating_add(other.size) > base);
+        let within = self.loaded.range(base..end);
+        let replaced: Vec<u64> = below.into_iter().chain(within).map(|(start, _)| *start).collect();
+        for start in replaced {
+            self.loaded.remove(&start);
+        }
+        self.loaded.insert(base, loaded);
+    }
+
+    fn at(&self, address: u64) -> Option<(ModuleId, u64)> {
+        let (base, loaded) = self.loaded.range(..=address).next_back()?;
+        let offset = address - base;
+        (offset < loaded.size).then_some((loaded.module, offset))
+    }
+}
+
+/// The processes of a recording, and the kernel.
+#[derive(Debug, Clone, Default)]
+pub struct Processes {
+    spaces: BTreeMap<u32, Space>,
+    modules: Modules,
+}
+
+impl Processes {
+    /// Takes what a block tells: the last name of a process counts, and its modules are added to those told before.
+    /// A module that overlaps others takes their place.
+    pub fn add(&mut self, process: &Process) {
+        let space = self.spaces.entry(process.id).or_default();
+        process.name.clone_into(&mut space.name);
+        for module in &process.modules {
+            let Module { base, size, .. } = *module;
+            space.load(base, Loaded { size, module: self.modules.intern(module) });
+        }
+    }
+
+    /// The name of process `id`, where it is known.
+    #[must_use]
+    pub fn name(&self, id: u32) -> Option<&str> {
+        self.spaces.get(&id).map(|space| space.name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// The name of process `id`, or what stands for it.
+    #[must_use]
+    pub fn text(&self, id: u32) -> &str {
+        self.name(id).unwrap_or("[unknown]")
+    }
+
+    /// The processes with the name `name`, with or without its `.exe`, in any case.
+    pub fn called(&self, name: &str) -> impl Iterator<Item = u32> {
+        let wanted = plain(name);
+        self.spaces.iter().filter(move |(_, space)| plain(&space.name) == wanted).map(|(id, _)| *id)
+    }
+
+    /// The module at `address` and the offset in it: of the kernel's, or of those of process `id`.
+    #[must_use]
+    pub fn module_at(&self, id: u32, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
+        self.spaces.get(if kernel { &KERNEL } else { &id })?.at(address)
+    }
+
+    /// Whether it is known what the kernel has loaded.
+    #[must_use]
+    pub fn know_the_kernel(&self) -> bool {
+        self.spaces.get(&KERNEL).is_some_and(|space| !space.loaded.is_empty())
+    }
+
+    /// Every module.
+    #[must_use]
+    pub fn modules(&self) -> &Modules {
+        &self.modules
+    }
+}
+
+fn plain(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    name.strip_suffix(".exe").map(ToOwned::to_owned).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn module(base: u64, size: u64, path: &str) -> Module {
+        Module { base, size, path: path.to_owned(), timestamp: 1, image_size: 0, debug: None }
+    }
+
+    fn process(id: u32, modules: &[Module]) -> Process {
+        Process { id, name: format!("p{id}"), modules: modules.to_vec() }
+    }
+
+    fn name_at(processes: &Processes, id: u32, kernel: bool, address: u64) -> Option<(&str, u64)> {
+        processes.module_at(id, kernel, address).map(|(module, offset)| (processes.modules().name(module), offset))
+    }
+
+    #[test]
+    fn an_address_belongs_to_the_module_that_covers_it() {
+        let mut processes = Processes::default();
+        processes.add(&process(7, &[module(0x1000, 0x100, "a"), module(0x2000, 0x100, "b")]));
+        processes.add(&process(KERNEL, &[module(0x2000, 0x100, "nt")]));
+        for (address, wanted) in [
+            (0xFFF, None),
+            (0x1000, Some(("a", 0))),
+            (0x10FF, Some(("a", 0xFF))),
+            (0x1100, None),
+            (0x2001, Some(("b", 1))),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(name_at(&processes, 7, false, address), wanted, "{address:#x}");
+        }
+        assert_eq!(name_at(&processes, 7, true, 0x2001), Some(("nt", 1)));
+        assert_eq!(name_at(&processes, 8, false, 0x1000), None);
+    }
+
+    #[test]
+    fn later_blocks_add_to_earlier_ones_and_the_last_name_counts() {
+        let mut processes = Processes::default();
+        processes.add(&process(7, &[module(0x1000, 0x100, "a")]));
+        processes.add(&Process { id: 7, name: "renamed".to_owned(), modules: vec![module(0x2000, 0x100, "b")] });
+        assert_eq!(processes.name(7), Some("renamed"));
+        assert_eq!(name_at(&processes, 7, false, 0x1000), Some(("a", 0)));
+        assert_eq!(name_at(&processes, 7, false, 0x2000), Some(("b", 0)));
+        assert!(!processes.know_the_kernel());
+    }
+
+    proptest! {
+        /// Against a list that is searched from its end.
+        #[test]
+        fn of_modules_that_overlap_the_last_one_stays(
+            bases in prop::collection::vec((0_u64..64, 1_u64..32), 1..12), address in 0_u64..100
+        ) {
+            let modules: Vec<Module> =
+                bases.iter().enumerate().map(|(index, (base, size))| module(*base, *size, &index.to_string())).collect();
+            let mut processes = Processes::default();
+            processes.add(&process(1, &modules));
+            let mut left: Vec<&Module> = Vec::new();
+            for module in &modules {
+                left.retain(|other| other.base >= module.base + module.size || module.base >= other.base + other.size);
+                left.push(module);
+            }
+            let wanted = left.iter().find(|module| (module.base..module.base + module.size).contains(&address));
+            let wanted = wanted.map(|module| (module.path.as_str(), address - module.base));
+            prop_assert_eq!(name_at(&processes, 1, false, address), wanted);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! How far a share of samples can be from the share of time or of events that it estimates.
+
+/// The 97.5th percentile of the normal distribution: two sides of 95 %.
+const Z: f64 = 1.959_963_985;
+
+/// An interval of shares, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Wilson's 95 % interval for the `share` that was found in `samples` independent samples (E. B. Wilson, 1927).
+    /// Unlike the normal approximation it holds for few samples and for shares near 0 and 1. Samples that fall in step
+    /// with what the program does are not independent: against that helps an interval that is a prime.
+    #[must_use]
+    pub fn wilson(share: f64, samples: f64) -> Self {
+        if samples <= 0.0 {
+            return Self { low: 0.0, high: 1.0 };
+        }
+        let square = Z * Z;
+        let scale = 1.0 + square / samples;
+        let middle = (share + square / (2.0 * samples)) / scale;
+        let half = Z / scale * (share * (1.0 - share) / samples + square / (4.0 * samples * samples)).sqrt();
+        Self { low: (middle - half).clamp(0.0, share), high: (middle + half).clamp(share, 1.0) }
+    }
+
+    /// Half its width.
+    #[must_use]
+    pub fn half(self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// As many samples of one weight as tell as much as samples of different weights do, from the sum of the weights and
+/// the sum of their squares (L. Kish, 1965).
+pub(crate) fn effective_samples(sum: f64, squares: f64) -> f64 {
+    if squares > 0.0 { sum * sum / squares } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn wilson_gives_what_the_textbooks_have() {
+        for (hits, samples, low, high) in [
+            (10.0, 100.0, 0.0552, 0.1744),
+            (0.0, 10.0, 0.0, 0.2775),
+            (10.0, 10.0, 0.7225, 1.0),
+            (81.0, 263.0, 0.2553, 0.3662),
+        ] {
+            let interval = Interval::wilson(hits / samples, samples);
+            assert!((interval.low - low).abs() < 5e-5 && (interval.high - high).abs() < 5e-5, "{interval:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_from_no_samples() {
+        assert_eq!(Interval::wilson(0.0, 0.0), Interval { low: 0.0, high: 1.0 });
+        assert_eq!(effective_samples(0.0, 0.0).to_bits(), 0.0_f64.to_bits());
+    }
+
+    /// Of all samples that a share can give, those whose interval has the share in it are 95 % or nearly.
+    #[test]
+    fn the_interval_covers_the_share_about_as_often_as_it_says() {
+        for (share, samples) in [(0.02, 200_u32), (0.1, 100), (0.3, 50), (0.5, 400)] {
+            let mut probability = (1.0_f64 - share).powi(samples.try_into().unwrap());
+            let mut covered = 0.0;
+            for hits in 0..=samples {
+                let n = f64::from(samples);
+                let interval = Interval::wilson(f64::from(hits) / n, n);
+                if (interval.low..=interval.high).contains(&share) {
+                    covered += probability;
+                }
+                probability *= (n - f64::from(hits)) / (f64::from(hits) + 1.0) * share / (1.0 - share);
+            }
+            assert!((0.92..=0.98).contains(&covered), "{share} of {samples}: {covered}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_share_is_in_its_interval_and_more_samples_make_it_narrower(share in 0.0_f64..=1.0, samples in 1.0_f64..1e9) {
+            let interval = Interval::wilson(share, samples);
+            prop_assert!(0.0 <= interval.low && interval.low <= share && share <= interval.high && interval.high <= 1.0);
+            prop_assert!(Interval::wilson(share, samples * 2.0).half() < interval.half());
+        }
+
+        #[test]
+        fn samples_of_one_weight_count_each_and_uneven_ones_less(weight in 1_u32..u32::MAX, samples in 2_u32..1_000_000) {
+            let (weight, samples) = (f64::from(weight), f64::from(samples));
+            let even = effective_samples(weight * samples, weight * weight * samples);
+            prop_assert!((even / samples - 1.0).abs() < 1e-9);
+            let uneven = effective_samples(weight * samples + weight, weight * weight * (samples - 1.0) + 4.0 * weight * weight);
+            prop_assert!(uneven < samples);
+        }
+    }
+}

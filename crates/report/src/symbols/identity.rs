@@ -1,0 +1,33 @@
+//! Which build of a module a file holds.
+
+use object::read::pe::{ImageNtHeaders, ImageOptionalHeader};
+use object::{FileKind, LittleEndian, pe};
+
+/// What the headers of an image say about its build: the same pair under which symbol servers keep images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// TimeDateStamp of the file header.
+    pub timestamp: u32,
+    /// SizeOfImage of the optional header.
+    pub image_size: u32,
+}
+
+impl Identity {
+    /// From the bytes of an image; `None` where they are none.
+    pub fn of_image(data: &[u8]) -> Option<Self> {
+        match FileKind::parse(data).ok()? {
+            FileKind::Pe32 => of::<pe::ImageNtHeaders32>(data),
+            FileKind::Pe64 => of::<pe::ImageNtHeaders64>(data),
+            _ => None,
+        }
+    }
+}
+
+fn of<Headers: ImageNtHeaders>(data: &[u8]) -> Option<Identity> {
+    let mut offset = pe::ImageDosHeader::parse(data).ok()?.nt_headers_offset().into();
+    let (headers, _) = Headers::parse(data, &mut offset).ok()?;
+    Some(Identity {
+        timestamp: headers.file_header().time_date_stamp.get(LittleEndian),
+        image_size: headers.optional_header().size_of_image(),
+    })
+}

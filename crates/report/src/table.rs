@@ -1,0 +1,138 @@
+//! Tables: the samples of a source, summed over what the columns do not tell apart.
+
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashMap;
+
+use crate::atlas::{Atlas, Name, Owner};
+use crate::filter::Filter;
+use crate::proportion::{Interval, effective_samples};
+use crate::read::Contents;
+use crate::tally::{Place, Total, Weight};
+
+/// What a column of a table tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Column {
+    /// The process.
+    Process,
+    /// The thread; its tally must have been made with [`Detail::thread`](crate::Detail::thread).
+    Thread,
+    /// The processor; its tally must have been made with [`Detail::processor`](crate::Detail::processor).
+    Processor,
+    /// The module.
+    Module,
+    /// The symbol.
+    Symbol,
+    /// The address.
+    Address,
+}
+
+/// What the columns of a table tell apart; nothing where there is no such column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    process: Option<u32>,
+    thread: Option<u32>,
+    processor: Option<u32>,
+    module: Option<Owner>,
+    symbol: Option<Name>,
+    address: Option<u64>,
+}
+
+impl Key {
+    fn of(place: &Place, columns: &[Column], atlas: &Atlas) -> Self {
+        let mut key = Self::default();
+        for column in columns {
+            match column {
+                Column::Process => key.process = Some(place.process),
+                Column::Thread => key.thread = Some(place.thread),
+                Column::Processor => key.processor = Some(place.processor),
+                Column::Module => key.module = Some(atlas.owner_and_name(place).0),
+                Column::Symbol => key.symbol = Some(atlas.owner_and_name(place).1),
+                Column::Address => key.address = Some(place.ip),
+            }
+        }
+        key
+    }
+}
+
+/// A row of a table. What the table has no column for is `None`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// How much fell there.
+    pub weight: Weight,
+    /// Its events as a share of all events of the source, from 0 to 1.
+    pub share: f64,
+    /// Where the true share lies, with 95 % confidence.
+    pub interval: Interval,
+    /// Number of the process.
+    pub process: Option<u32>,
+    /// Name of the process, `[unknown]` where the recording tells none.
+    pub process_name: Option<String>,
+    /// Thread.
+    pub thread: Option<u32>,
+    /// Processor.
+    pub processor: Option<u32>,
+    /// Name of the module, or `[kernel]` or `[unknown]`.
+    pub module: Option<String>,
+    /// Name of the symbol, or what stands for it.
+    pub symbol: Option<String>,
+    /// Address.
+    pub address: Option<u64>,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// All samples of the source, those that are in no row among them.
+    pub total: Total,
+    /// Its rows, the one with most events first.
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// The samples of `source` that `filter` takes, by `columns`.
+    #[must_use]
+    pub fn new(contents: &Contents, atlas: &Atlas, source: u32, columns: &[Column], filter: &Filter) -> Self {
+        let mut sums: FxHashMap<Key, Weight> = FxHashMap::default();
+        let places = contents.tally.places().filter(|(place, _)| place.source == source);
+        for (place, weight) in places.filter(|(place, _)| filter.takes(place.source, place.process)) {
+            *sums.entry(Key::of(place, columns, atlas)).or_default() += weight;
+        }
+        let total = contents.tally.total(source);
+        let mut rows: Vec<Row> = sums.iter().map(|(key, weight)| row(key, *weight, &total, contents, atlas)).collect();
+        rows.sort_by(compare);
+        Self { total, rows }
+    }
+}
+
+fn row(key: &Key, weight: Weight, total: &Total, contents: &Contents, atlas: &Atlas) -> Row {
+    let events = real(total.weight.events.into());
+    let share = if events > 0.0 { real(weight.events.into()) / events } else { 0.0 };
+    Row {
+        weight,
+        share,
+        interval: Interval::wilson(share, effective_samples(events, real(total.squares))),
+        process: key.process,
+        process_name: key.process.map(|process| contents.processes.text(process).to_owned()),
+        thread: key.thread,
+        processor: key.processor,
+        module: key.module.map(|owner| atlas.owner_text(owner).to_owned()),
+        symbol: key.symbol.map(|name| atlas.name_text(name).into_owned()),
+        address: key.address,
+    }
+}
+
+/// Most events first; among equals by what is in the columns, so that one recording always gives one table.
+fn compare(one: &Row, other: &Row) -> Ordering {
+    let weights = (other.weight.events, other.weight.samples).cmp(&(one.weight.events, one.weight.samples));
+    weights.then_with(|| names(one).cmp(&names(other)))
+}
+
+fn names(row: &Row) -> impl Ord {
+    (&row.process_name, row.process, row.thread, row.processor, &row.module, &row.symbol, row.address)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share has far fewer digits")]
+fn real(number: u128) -> f64 {
+    number as f64
+}

@@ -1,0 +1,14 @@
+//! Reading recordings: from the file to tables, symbols and exports.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "reading/damage.rs"]
+mod damage;
+#[path = "reading/exports.rs"]
+mod exports;
+#[path = "reading/scene.rs"]
+mod scene;
+#[path = "reading/symbols.rs"]
+mod symbols;
+#[path = "reading/tables.rs"]
+mod tables;

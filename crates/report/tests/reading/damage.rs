@@ -1,0 +1,38 @@
+//! Recordings that are not whole.
+
+use recording::ReadError;
+use report::{Contents, Detail};
+
+use super::scene::{CYCLES, recording};
+
+#[test]
+fn of_a_recording_that_was_cut_off_all_whole_blocks_are_read() {
+    let whole = recording();
+    let mut most = 0;
+    for length in 0..whole.len() {
+        match Contents::read(&whole[..length], Detail::default()) {
+            Ok(contents) => {
+                assert!(matches!(contents.damage, Some(ReadError::CutOff { .. })), "{length}");
+                assert!(contents.summary.is_none());
+                let samples = contents.tally.total(CYCLES).weight.samples;
+                assert!(samples == 0 || samples == 10 && samples >= most, "{length}");
+                most = samples;
+            }
+            Err(error) => assert!(most == 0 && !matches!(error, ReadError::Read { .. }), "{length}: {error}"),
+        }
+    }
+    assert_eq!(most, 10);
+    let contents = Contents::read(whole.as_slice(), Detail::default()).unwrap();
+    assert!(contents.damage.is_none() && contents.summary.is_some());
+}
+
+#[test]
+fn behind_a_damaged_block_nothing_is_believed() {
+    let mut bytes = recording();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+    assert!(matches!(contents.damage, Some(ReadError::Damaged { .. })), "{:?}", contents.damage);
+    assert!(contents.summary.is_none());
+    assert_eq!(contents.tally.total(CYCLES).weight.samples, 10);
+}

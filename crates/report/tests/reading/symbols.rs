@@ -1,0 +1,197 @@
+//! Symbols of real images; see `fixtures/README.md`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use flate2::read::GzDecoder;
+use recording::{Block, DebugFile, Module, Process};
+use report::{Atlas, Contents, Detail, Filter, Place, Reason, SymbolFinder};
+use tempfile::TempDir;
+
+use super::scene::{APP, CYCLES, file, sample};
+
+const DLL: &[u8] = include_bytes!("../fixtures/functions.dll");
+const PDB: &[u8] = include_bytes!("../fixtures/functions.pdb.gz");
+const EXE: &[u8] = include_bytes!("../fixtures/functions.exe");
+
+fn pdb() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(PDB).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+fn dll() -> Module {
+    let debug = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E1".to_owned() };
+    Module {
+        base: APP,
+        size: 20480,
+        path: "C:\\fixtures\\functions.dll".to_owned(),
+        timestamp: 0x52AB_7D57,
+        image_size: 20480,
+        debug: Some(debug),
+    }
+}
+
+fn exe() -> Module {
+    Module {
+        size: 53248,
+        path: "C:\\fixtures\\functions.exe".to_owned(),
+        timestamp: 0x6B01_31C8,
+        image_size: 53248,
+        debug: None,
+        ..dll()
+    }
+}
+
+/// A folder with these files.
+fn folder(files: &[(&str, &[u8])]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    folder
+}
+
+fn given(folder: &Path) -> SymbolFinder {
+    SymbolFinder::new(vec![folder.to_owned()], None, None).unwrap()
+}
+
+/// The symbols at these offsets in `module`, and why there are none.
+fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
+    let process = Process { id: 8, name: "app.exe".to_owned(), modules: vec![module.clone()] };
+    let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1)).collect();
+    let bytes = file(&[Block::Process(process), Block::Samples(samples)]);
+    let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+    let atlas = Atlas::new(&contents, &Filter::default(), finder);
+    let place = |offset| Place { source: CYCLES, process: 8, thread: 0, processor: 0, kernel: false, ip: APP + offset };
+    let names = offsets.iter().map(|offset| atlas.symbol(&place(*offset)).into_owned()).collect();
+    (names, atlas.missing().first().map(|missing| missing.reason.clone()))
+}
+
+#[test]
+fn a_pdb_names_every_function_from_its_first_byte_to_its_last() {
+    let folder = folder(&[("functions.pdb", &pdb())]);
+    let (names, missing) = look_up(&dll(), &[0x1000, 0x1010, 0x1020, 0x1030, 0x1040, 0x105D], &given(folder.path()));
+    let [beta, alpha, entry] = ["functions::inner::beta()", "functions::alpha()", "functions::entry()"];
+    assert_eq!(names, [beta, beta, alpha, alpha, entry, entry]);
+    assert_eq!(missing, None);
+}
+
+#[test]
+fn an_image_of_mingw_names_its_functions_the_static_ones_too() {
+    let folder = folder(&[("functions.exe", EXE)]);
+    let (names, missing) = look_up(&exe(), &[0x1000, 0x101E, 0x101F, 0x103D, 0x103E], &given(folder.path()));
+    assert_eq!(names, ["beta", "beta", "alpha", "alpha", "entry"]);
+    assert_eq!(missing, None);
+}
+
+#[test]
+fn without_its_pdb_an_image_names_what_it_exports() {
+    let folder = folder(&[("functions.dll", DLL)]);
+    let (names, missing) = look_up(&dll(), &[0x1020, 0x1028, 0x1040], &given(folder.path()));
+    assert_eq!(names, ["alpha", "alpha", "entry"]);
+    assert_eq!(missing, None);
+}
+
+#[test]
+fn nothing_but_the_build_that_was_recorded_is_used() {
+    let other_id = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E2".to_owned() };
+    let pdb = pdb();
+    let both = folder(&[("functions.pdb", &pdb), ("functions.dll", DLL), ("functions.exe", EXE)]);
+    let images = folder(&[("functions.dll", DLL), ("functions.exe", EXE)]);
+    let path = |folder: &TempDir, name| folder.path().join(name);
+    for (module, folder, file) in [
+        (Module { timestamp: 1, ..exe() }, &both, "functions.exe"),
+        (Module { image_size: 53249, ..exe() }, &both, "functions.exe"),
+        (Module { timestamp: 1, ..dll() }, &images, "functions.dll"),
+        (Module { debug: Some(other_id), image_size: 0, ..dll() }, &both, "functions.pdb"),
+    ] {
+        let (names, missing) = look_up(&module, &[0x1020], &given(folder.path()));
+        assert_eq!(names, [format!("{}+0x1020", module.path.trim_start_matches("C:\\fixtures\\"))]);
+        assert_eq!(missing, Some(Reason::OtherBuild(path(folder, file))));
+    }
+}
+
+#[test]
+fn where_there_is_no_file_or_no_readable_one_addresses_stay_offsets() {
+    let empty = folder(&[]);
+    let (names, missing) = look_up(&exe(), &[0x1020], &given(empty.path()));
+    assert_eq!((names, missing), (vec!["functions.exe+0x1020".to_owned()], Some(Reason::NotFound)));
+
+    let untold = Module { image_size: 0, ..exe() };
+    assert_eq!(look_up(&untold, &[0x1020], &given(empty.path())).1, Some(Reason::NotTold));
+
+    let pdb = pdb();
+    for (bytes, name, module) in [
+        (&b"MZ, but no image"[..], "functions.exe", exe()),
+        (&EXE[..100], "functions.exe", exe()),
+        (&pdb[..5000], "functions.pdb", dll()),
+        (b"", "functions.pdb", dll()),
+    ] {
+        let folder = folder(&[(name, bytes)]);
+        let (names, missing) = look_up(&module, &[0x1020], &given(folder.path()));
+        assert!(names[0].ends_with("+0x1020"), "{names:?}");
+        let wanted = folder.path().join(name);
+        assert!(matches!(&missing, Some(Reason::Unreadable { path, .. }) if *path == wanted), "{missing:?}");
+    }
+}
+
+#[test]
+fn symbols_are_looked_for_in_the_given_folders_beside_the_recorded_path_and_beside_the_recording() {
+    let folder = folder(&[("functions.exe", EXE)]);
+    let nowhere = || SymbolFinder::new(Vec::new(), None, None).unwrap();
+    let recorded = Module { path: folder.path().join("functions.exe").to_str().unwrap().to_owned(), ..exe() };
+    let beside = SymbolFinder::new(Vec::new(), Some(folder.path().to_owned()), None).unwrap();
+    let several = SymbolFinder::new(vec![PathBuf::from("nowhere"), folder.path().to_owned()], None, None).unwrap();
+    for (module, finder) in [(&recorded, &nowhere()), (&exe(), &beside), (&exe(), &several)] {
+        assert_eq!(look_up(module, &[0x1020], finder).0, ["alpha"]);
+    }
+    assert_eq!(look_up(&exe(), &[0x1020], &nowhere()).1, Some(Reason::NotFound));
+}
+
+#[test]
+fn a_symbol_path_names_stores_that_are_laid_out_as_symbol_servers_are() {
+    let store = tempfile::tempdir().unwrap();
+    let inside = store.path().join("functions.pdb").join("FB43168BD573ADCA4C4C44205044422E1");
+    fs::create_dir_all(&inside).unwrap();
+    fs::write(inside.join("functions.pdb"), pdb()).unwrap();
+    let finder = |path: String| SymbolFinder::new(Vec::new(), None, Some(path)).unwrap();
+    let path = store.path().to_str().unwrap();
+    for symbol_path in [format!("srv*{path}"), path.to_owned()] {
+        assert_eq!(look_up(&dll(), &[0x1000], &finder(symbol_path)).0, ["functions::inner::beta()"]);
+    }
+    assert_eq!(look_up(&dll(), &[0x1000], &finder(" ".to_owned())).1, Some(Reason::NotFound));
+}
+
+/// Answers requests for files of symbol servers: the PDB under its name and build, and nothing else.
+fn serve(listener: &TcpListener, body: &[u8]) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let request = BufReader::new(&stream).lines().next().unwrap().unwrap();
+        let wanted = "GET /functions.pdb/FB43168BD573ADCA4C4C44205044422E1/functions.pdb HTTP/1.1";
+        let (status, body) = if request == wanted { ("200 OK", body) } else { ("404 Not Found", &[][..]) };
+        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).unwrap();
+        stream.write_all(body).unwrap();
+    }
+}
+
+#[test]
+fn a_symbol_server_is_asked_once_and_its_answer_is_kept() {
+    let cache = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || serve(&listener, &pdb()));
+    let finder = |port: u16| {
+        let path = format!("srv*{}*http://127.0.0.1:{port}", cache.path().display());
+        SymbolFinder::new(Vec::new(), None, Some(path)).unwrap()
+    };
+    assert_eq!(look_up(&dll(), &[0x1000], &finder(port)).0, ["functions::inner::beta()"]);
+    let nobody = 1;
+    assert_eq!(look_up(&dll(), &[0x1000], &finder(nobody)).0, ["functions::inner::beta()"]);
+    let other = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E2".to_owned() };
+    let other = Module { debug: Some(other), ..dll() };
+    assert_eq!(look_up(&other, &[0x1000], &finder(port)).1, Some(Reason::NotFound));
+}

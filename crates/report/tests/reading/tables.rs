@@ -1,0 +1,176 @@
+//! What tables add up to.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use protocol::Sample;
+use recording::{Block, Process};
+use report::{Column, Detail, Filter, Row, Table, Weight};
+
+use super::scene::{APP, CYCLES, MISSES, NT, NTDLL, atlas, file, module, processes, read, recording, sample};
+
+const COLUMNS: [Column; 6] =
+    [Column::Process, Column::Thread, Column::Processor, Column::Module, Column::Symbol, Column::Address];
+
+fn table(contents: &report::Contents, columns: &[Column], filter: &Filter) -> Table {
+    Table::new(contents, &atlas(contents), CYCLES, columns, filter)
+}
+
+fn text(table: &Table) -> String {
+    table.rows.iter().fold(String::new(), |mut text, row| {
+        let names = [&row.process_name, &row.module, &row.symbol].map(|name| name.as_deref().unwrap_or("-"));
+        let Weight { samples, events } = row.weight;
+        writeln!(text, "{:.3} {samples} {events} {}", row.share, names.join(" | ")).unwrap();
+        text
+    })
+}
+
+#[test]
+fn samples_are_summed_by_process_module_and_symbol() {
+    let contents = read(&recording());
+    let table = table(&contents, &[Column::Process, Column::Module, Column::Symbol], &Filter::default());
+    insta::assert_snapshot!(text(&table), @r"
+    0.200 2 200006 app.exe | app.exe | app.exe+0x1000
+    0.200 2 200006 app.exe | ntoskrnl.exe | ntoskrnl.exe+0x500
+    0.100 1 100003 [unknown] | [unknown] | 0x0000000000001000
+    0.100 1 100003 app.exe | app.exe | app.exe+0x1004
+    0.100 1 100003 app.exe | ntdll.dll | ntdll.dll+0x20
+    0.100 1 100003 other.exe | [unknown] | 0x0000000012345678
+    0.100 1 100003 other.exe | ntdll.dll | ntdll.dll+0x20
+    0.100 1 100003 other.exe | ntoskrnl.exe | ntoskrnl.exe+0x500
+    ");
+    assert_eq!(contents.tally.total(MISSES).weight, Weight { samples: 2, events: 2018 });
+}
+
+#[test]
+fn columns_that_are_left_out_are_summed_over() {
+    let contents = read(&recording());
+    insta::assert_snapshot!(text(&table(&contents, &[Column::Module], &Filter::default())), @r"
+    0.300 3 300009 - | app.exe | -
+    0.300 3 300009 - | ntoskrnl.exe | -
+    0.200 2 200006 - | [unknown] | -
+    0.200 2 200006 - | ntdll.dll | -
+    ");
+}
+
+#[test]
+fn a_share_is_one_of_all_samples_of_the_source_whatever_is_filtered() {
+    let contents = read(&recording());
+    let filter = Filter { source: None, processes: Some(contents.processes.called("OTHER").collect()) };
+    insta::assert_snapshot!(text(&table(&contents, &[Column::Process], &filter)), @"0.300 3 300009 other.exe | - | -");
+}
+
+#[test]
+fn kernel_mode_without_the_kernels_modules_is_told_from_an_unknown_address() {
+    let contents = read(&file(&[Block::Samples(vec![sample(CYCLES, 8, NT, 5), sample(CYCLES, 8, APP, 5)])]));
+    insta::assert_snapshot!(text(&table(&contents, &[Column::Module], &Filter::default())), @r"
+    0.500 1 5 - | [kernel] | -
+    0.500 1 5 - | [unknown] | -
+    ");
+}
+
+#[test]
+fn a_process_is_found_by_its_name_in_any_case_with_or_without_exe() {
+    let contents = read(&recording());
+    for (name, wanted) in [("app.exe", vec![8]), ("APP", vec![8]), ("ap", vec![]), ("", vec![])] {
+        assert_eq!(contents.processes.called(name).collect::<Vec<_>>(), wanted, "{name:?}");
+    }
+}
+
+#[test]
+fn what_befell_the_sampling_is_told_by_source_and_processor() {
+    let contents = read(&recording());
+    let told = contents.tally.disturbances().map(|(source, processor, befell)| {
+        (contents.source_name(source).into_owned(), processor, befell.lost, befell.pauses, befell.paused)
+    });
+    let told: Vec<_> = told.collect();
+    assert_eq!(told, [("TotalCycles".to_owned(), 1, 3, 0, 0), ("0xffffffff".to_owned(), 1, 0, 1, 5000)]);
+    assert_eq!(contents.duration(5000), 500_000);
+}
+
+fn any_sample() -> impl Strategy<Value = Sample> {
+    let ip = prop_oneof![
+        APP..APP + 0x20,
+        NTDLL..NTDLL + 0x20,
+        NT..NT + 0x20,
+        0_u64..0x20,
+        Just(APP + 0x10_0000),
+        any::<u64>()
+    ];
+    let source = prop_oneof![Just(CYCLES), Just(MISSES)];
+    (ip, source, prop_oneof![Just(8_u32), Just(12), Just(99)], 0_u32..3, 1_u32..=u32::MAX).prop_map(
+        |(ip, source, process, processor, interval)| Sample { processor, ..sample(source, process, ip, interval) },
+    )
+}
+
+fn sum(rows: &[Row]) -> Weight {
+    rows.iter().fold(Weight::default(), |mut sum, row| {
+        sum += row.weight;
+        sum
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_columns_the_rows_add_up_to_all_samples_of_the_source(
+        samples in prop::collection::vec(any_sample(), 0..60), columns in prop::sample::subsequence(COLUMNS.to_vec(), 0..=6)
+    ) {
+        let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+        blocks.push(Block::Samples(samples.clone()));
+        let contents = read(&file(&blocks));
+        let table = table(&contents, &columns, &Filter::default());
+        let wanted: Vec<&Sample> = samples.iter().filter(|sample| sample.source == CYCLES).collect();
+        let events = wanted.iter().map(|sample| u64::from(sample.interval)).sum();
+        prop_assert_eq!(sum(&table.rows), Weight { samples: wanted.len() as u64, events });
+        prop_assert_eq!(table.total.weight, sum(&table.rows));
+        let shares: f64 = table.rows.iter().map(|row| row.share).sum();
+        prop_assert!(table.rows.is_empty() || (shares - 1.0).abs() < 1e-9, "{}", shares);
+        prop_assert!(table.rows.is_sorted_by(|one, other| one.weight.events >= other.weight.events));
+    }
+
+    #[test]
+    fn the_processes_and_the_others_make_up_the_whole(
+        samples in prop::collection::vec(any_sample(), 0..60), processes in prop::sample::subsequence(vec![8, 12, 99], 0..=3)
+    ) {
+        let contents = read(&file(&[Block::Samples(samples)]));
+        let (some, others): (BTreeSet<u32>, BTreeSet<u32>) = [8, 12, 99].into_iter().partition(|id| processes.contains(id));
+        let of = |processes| table(&contents, &COLUMNS, &Filter { source: None, processes: Some(processes) }).rows;
+        let mut sums = sum(&of(some));
+        sums += sum(&of(others));
+        prop_assert_eq!(sums, contents.tally.total(CYCLES).weight);
+    }
+
+    #[test]
+    fn any_order_of_blocks_gives_the_same_table(
+        samples in prop::collection::vec(any_sample(), 1..60), cuts in prop::collection::vec(0_usize..60, 3), seed in any::<prop::sample::Index>()
+    ) {
+        let modules = [module(APP, "C:\\app\\app.exe"), module(NTDLL, "C:\\Windows\\System32\\ntdll.dll")];
+        let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+        blocks.extend(modules.map(|module| Block::Process(Process { id: 99, name: "late".to_owned(), modules: vec![module] })));
+        let mut rest = samples.as_slice();
+        for cut in cuts {
+            let (first, others) = rest.split_at(cut.min(rest.len()));
+            blocks.push(Block::Samples(first.to_vec()));
+            rest = others;
+        }
+        blocks.push(Block::Samples(rest.to_vec()));
+        let wanted = table(&read(&file(&blocks)), &COLUMNS, &Filter::default());
+        let middle = seed.index(blocks.len());
+        blocks.rotate_left(middle);
+        prop_assert_eq!(&table(&read(&file(&blocks)), &COLUMNS, &Filter::default()), &wanted);
+        blocks.reverse();
+        prop_assert_eq!(&table(&read(&file(&blocks)), &COLUMNS, &Filter::default()), &wanted);
+    }
+
+    #[test]
+    fn less_detail_gives_the_same_table_by_what_is_left(samples in prop::collection::vec(any_sample(), 0..60)) {
+        let bytes = file(&[Block::Samples(samples)]);
+        let columns = [Column::Process, Column::Module, Column::Symbol, Column::Address];
+        let coarse = report::Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+        prop_assert_eq!(
+            table(&coarse, &columns, &Filter::default()),
+            table(&read(&bytes), &columns, &Filter::default())
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! What has become of requests, by the addresses of their packets: whether the dispatch routine said that they are
+//! pending, and whether they were marked so. Windows wants both or neither.
+
+use std::collections::HashMap;
+
+/// One thing that is known of a request, of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Nothing,
+    /// The dispatch routine has returned.
+    Returned {
+        pending: bool,
+    },
+    /// It is complete.
+    Completed {
+        marked: bool,
+    },
+}
+
+/// The requests that a driver was given and of which not both is known yet.
+#[derive(Debug, Default)]
+pub struct Fates {
+    known: HashMap<usize, (usize, Known)>,
+}
+
+impl Fates {
+    /// A dispatch routine is about to be called for a request.
+    pub fn begin(&mut self, request: usize, routine: usize) {
+        self.known.insert(request, (routine, Known::Nothing));
+    }
+
+    /// It has returned; tells what is wrong.
+    pub fn returned(&mut self, request: usize, pending: bool) -> Option<&'static str> {
+        match self.known.get_mut(&request)? {
+            (_, Known::Completed { marked }) => {
+                let marked = *marked;
+                self.known.remove(&request);
+                wrong(pending, marked)
+            }
+            (_, known) => {
+                *known = Known::Returned { pending };
+                (!pending).then_some("was neither completed nor told to be pending")
+            }
+        }
+    }
+
+    /// A request is complete; tells what is wrong.
+    pub fn completed(&mut self, request: usize, marked: bool) -> Option<&'static str> {
+        match self.known.get_mut(&request)? {
+            (_, Known::Returned { pending }) => {
+                let pending = *pending;
+                self.known.remove(&request);
+                wrong(pending, marked)
+            }
+            (_, known) => {
+                *known = Known::Completed { marked };
+                None
+            }
+        }
+    }
+
+    /// Forgets the requests of a driver, and tells how many were not complete.
+    pub fn forget(&mut self, is_its: impl Fn(usize) -> bool) -> usize {
+        let before = self.known.len();
+        self.known.retain(|_, (routine, _)| !is_its(*routine));
+        before - self.known.len()
+    }
+}
+
+const fn wrong(pending: bool, marked: bool) -> Option<&'static str> {
+    match (pending, marked) {
+        (true, false) => Some("was told to be pending and not marked so"),
+        (false, true) => Some("was marked pending and not told to be so"),
+        (true, true) | (false, false) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_pending_by_its_mark_and_by_its_status_or_by_neither() {
+        for (pending, marked) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut fates = Fates::default();
+            fates.begin(8, 0);
+            assert_eq!(fates.completed(8, marked), None);
+            assert_eq!(fates.returned(8, pending).is_some(), pending != marked, "{pending} {marked}");
+            assert_eq!(fates.forget(|_| true), 0);
+        }
+    }
+
+    #[test]
+    fn the_order_of_completion_and_return_makes_no_difference() {
+        for marked in [false, true] {
+            let mut fates = Fates::default();
+            fates.begin(8, 0);
+            assert_eq!(fates.returned(8, true), None);
+            assert_eq!(fates.completed(8, marked).is_some(), !marked);
+            assert_eq!(fates.forget(|_| true), 0);
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_not_complete_and_not_pending_is_lost() {
+        let mut fates = Fates::default();
+        fates.begin(8, 0);
+        assert!(fates.returned(8, false).is_some());
+    }
+
+    #[test]
+    fn what_a_driver_leaves_is_its_own() {
+        let mut fates = Fates::default();
+        for (request, routine) in [(8, 100), (16, 100), (24, 200)] {
+            fates.begin(request, routine);
+            assert_eq!(fates.returned(request, true), None);
+        }
+        assert_eq!(fates.completed(16, true), None);
+        assert_eq!(fates.forget(|routine| routine == 100), 1);
+        assert_eq!(fates.forget(|routine| routine == 200), 1);
+    }
+
+    #[test]
+    fn what_nobody_dispatched_is_nobodys_fault() {
+        let mut fates = Fates::default();
+        assert_eq!(fates.completed(8, true), None);
+        assert_eq!(fates.returned(8, true), None);
+    }
+}

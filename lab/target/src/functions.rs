@@ -1,0 +1,51 @@
+//! The functions that are known. Each has a loop that no compiler can do away with, and calls something that may have to
+//! be unwound, so that Windows' table of functions tells its size.
+
+use core::hint::black_box;
+
+const ROUNDS: u64 = 1_000;
+
+/// A multiplication in each step.
+#[inline(never)]
+pub fn alpha(seed: u64) -> u64 {
+    let mut value = black_box(seed);
+    for round in 0..ROUNDS {
+        value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
+        value ^= opaque(value) >> 29;
+    }
+    value
+}
+
+/// A branch that depends on the data in each step.
+#[inline(never)]
+pub fn beta(seed: u64) -> u64 {
+    let mut value = black_box(seed);
+    let mut steps = 0;
+    for round in 1..=ROUNDS {
+        value = if opaque(value) & 1 == 0 { value >> 1 } else { value.wrapping_mul(3).wrapping_add(round) };
+        steps += value & 7;
+    }
+    value ^ steps
+}
+
+/// A table that each step reads and writes.
+#[inline(never)]
+pub fn gamma(seed: u64) -> u64 {
+    let mut table = black_box([seed; 16]);
+    for round in 0..ROUNDS {
+        let place = opaque(round) & 15;
+        let mut sum = 0_u64;
+        for (number, entry) in (0..).zip(&mut table) {
+            sum = sum.wrapping_add(*entry).rotate_left(3);
+            if number == place {
+                *entry ^= sum;
+            }
+        }
+    }
+    table.iter().fold(0, |sum, entry| sum ^ entry)
+}
+
+#[inline(never)]
+fn opaque(value: u64) -> u64 {
+    black_box(value)
+}

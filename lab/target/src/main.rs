@@ -1,0 +1,20 @@
+//! target.exe: a program whose functions are known, for those who sample it and who look its addresses up in its PDB.
+//!
+//! It runs its three functions, prints one line of JSON, and stays until its standard input is closed:
+//!
+//! ```json
+//! {"process":32,"thread":36,"functions":[{"name":"alpha","address":5368713216,"size":208},...]}
+//! ```
+
+#![cfg_attr(all(windows, target_env = "msvc"), no_std, no_main)]
+
+#[cfg(all(windows, target_env = "msvc"))]
+mod functions;
+#[cfg(all(windows, target_env = "msvc"))]
+mod program;
+
+#[cfg(not(all(windows, target_env = "msvc")))]
+fn main() {
+    eprintln!("target is a program for Windows, built for its PDB");
+    std::process::exit(2);
+}

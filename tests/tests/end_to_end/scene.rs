@@ -1,0 +1,129 @@
+//! What is interrupted, and when, is the bench's to say; what the driver samples is that.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::Duration;
+
+use protocol::{Cause, Sample, SampleKind, modes};
+use tests::Lab;
+use wire::{LedgerEntry, Place};
+
+use crate::sampling::Sampler;
+
+const INTERVAL: u32 = 10_000;
+
+/// TotalIssues: the same event on both makes.
+const INSTRUCTIONS: u16 = 0xC0;
+
+/// Places of user and of kernel mode, one of them without weight.
+fn places(processor: u32) -> Vec<Place> {
+    let kernel = |ip, weight| Place { ip, user: false, process: 0, thread: 0, weight };
+    let user = |ip, thread, weight| Place { ip, user: true, process: 4_321 + processor, thread, weight };
+    vec![
+        user(0x7FF6_1234_5678, 77, 5),
+        user(0x1_4000_1000, 78, 2 + processor),
+        kernel(0xFFFF_F801_2345_6789, 3),
+        kernel(0xFFFF_F800_0000_0000, 0),
+    ]
+}
+
+/// How often each place is among the samples of a processor.
+fn tally(samples: &[Sample], processor: u32) -> BTreeMap<(u64, u16, u32, u32), u64> {
+    let mut tally = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.processor == processor) {
+        assert_eq!(sample.kind, SampleKind::Sample as u16);
+        *tally.entry((sample.ip, sample.modes, sample.process, sample.thread)).or_default() += 1;
+    }
+    tally
+}
+
+#[test]
+fn samples_are_where_the_processor_was_as_often_as_it_was_there() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    for identity in ["amd-legacy", "haswell-4710mq"] {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+        for processor in 0..2 {
+            let places = places(processor);
+            lab.wire.set_scene(processor, &places).unwrap();
+            let round: u32 = places.iter().map(|place| place.weight).sum();
+            for _ in 0..2 * round {
+                lab.wire.run(processor, &[(INSTRUCTIONS, 0, INTERVAL.into())], &[]).unwrap();
+            }
+        }
+        let (samples, _) = sampler.fetch(100);
+        for processor in 0..2 {
+            let mut expected = BTreeMap::new();
+            for Place { ip, user, process, thread, weight } in places(processor) {
+                let modes = if user { modes::USER } else { modes::KERNEL };
+                if weight > 0 {
+                    expected.insert((ip, u16::try_from(modes).unwrap(), process, thread), 2 * u64::from(weight));
+                }
+            }
+            assert_eq!(tally(&samples, processor), expected, "{identity}, processor {processor}");
+        }
+        let visited = lab.wire.scene().unwrap();
+        let times: Vec<Vec<u64>> = visited.iter().map(|of| of.iter().map(|visited| visited.times).collect()).collect();
+        assert_eq!(times, [[10, 4, 6, 0], [10, 6, 6, 0]], "{identity}");
+        drop(sampler);
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    assert!(lab.wire.set_scene(2, &places(0)).is_err(), "there are two processors");
+    assert!(lab.wire.set_scene(0, &[]).is_err(), "nowhere to be");
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_handler_that_another_has_refuses_the_start_and_leaves_nothing() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    lab.wire.refuse_handler(true).unwrap();
+    let (probe, _, refused) = Sampler::ask(&lab, 64, INTERVAL, 900);
+    drop(probe);
+    lab.wire.refuse_handler(false).unwrap();
+    assert_eq!(Cause::from_number(refused.cause), Some(Cause::HandlerRefused));
+    assert_eq!(lab.counting().unwrap(), 0);
+    let sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+    assert_eq!(lab.counting().unwrap(), 2);
+    drop(sampler);
+    lab.finish().unwrap();
+}
+
+/// Of all counters of a processor together: overflows, and interrupts that they raised.
+fn overflows(ledger: &[LedgerEntry]) -> (u64, u64) {
+    (ledger.iter().map(|entry| entry.overflows).sum(), ledger.iter().map(|entry| entry.interrupts).sum())
+}
+
+#[test]
+fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    // About a thousand in a second, and more than any machine can handle.
+    for (identity, interval, follows) in
+        [("amd-legacy", 4_000_000, true), ("haswell-4710mq", 4_000_000, true), ("zen4-7700x", 4_096, false)]
+    {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.live().unwrap();
+        let mut sampler = Sampler::start(&lab, 1 << 16, interval, 900);
+        sleep(Duration::from_millis(500));
+        let counts = sampler.stop();
+        lab.scripted().unwrap();
+        let delivered = lab.wire.handler().unwrap().delivered;
+        let ledger = lab.wire.ledger().unwrap();
+        for (processor, (ledger, [samples, lost, throttled])) in ledger.iter().zip(counts).enumerate() {
+            let what = format!("{identity}, processor {processor}: {samples}, {lost}, {throttled}");
+            let (overflows, interrupts) = overflows(ledger);
+            assert!(overflows > 50, "{what}");
+            assert_eq!(interrupts, overflows, "no two of them merged: {what}");
+            assert_eq!(samples + lost + throttled, overflows, "{what}");
+            let missing = overflows - delivered[processor];
+            assert!(missing <= 1, "one may have been pending when the handler was taken away: {what}");
+        }
+        let skipped = lab.wire.skipped().unwrap();
+        assert_eq!(skipped == [0, 0], follows, "{identity}: {skipped:?}");
+        drop(sampler);
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    lab.finish().unwrap();
+}
