@@ -1,6 +1,7 @@
 //! The command line.
 
 mod record;
+mod report;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::exit;
 use crate::processors::ProcessorList;
 
 pub use record::RecordArgs;
+pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -21,6 +23,7 @@ EXAMPLES
   client stat -- cmd /c dir                 count while a command runs
   client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
   client record -- app.exe                  sample while a command runs
+  client report                             where those samples fell
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far
   client stop --all                         stop, with the final counts
@@ -89,6 +92,15 @@ pub enum Verb {
     /// Sample where processors spend their events, as `perf record -a` does
     #[command(after_help = record::HELP)]
     Record(RecordArgs),
+    /// Show where the samples of a recording fell, as `perf report` does
+    #[command(after_help = report::REPORT_HELP)]
+    Report(ReportArgs),
+    /// Turn a recording into what other programs read
+    #[command(after_help = report::EXPORT_HELP)]
+    Export(ExportArgs),
+    /// Draw a recording as a flame graph
+    #[command(after_help = report::FLAMEGRAPH_HELP)]
+    Flamegraph(FlamegraphArgs),
     /// Say what the driver would do on a processor; needs no driver
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(DiagnoseArgs),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cpuid_dump::ParseError;
-use recording::WriteError;
+use recording::{ReadError, WriteError};
 use thiserror::Error;
 
 use crate::dump;
@@ -183,6 +183,37 @@ pub enum Error {
         #[source]
         cause: ParseError,
     },
+    /// The recording of `report`.
+    #[error("cannot read {}", .path.display())]
+    UnreadableRecording {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: ReadError,
+    },
+    /// A source or a process, as `what` says, that the recording has not.
+    #[error("the recording has no {what} {given}{}", has_instead(.recorded))]
+    NotRecorded {
+        /// "source" or "process".
+        what: &'static str,
+        /// As the user typed it.
+        given: String,
+        /// Those that it has.
+        recorded: Vec<String>,
+    },
+    /// Nothing to draw.
+    #[error("{} has no samples", .path.display())]
+    NoSamples {
+        /// The recording.
+        path: PathBuf,
+    },
+    /// The output would take the place of what is read.
+    #[error("{} is the recording itself", .path.display())]
+    OverRecording {
+        /// The recording.
+        path: PathBuf,
+    },
     /// No memory for what the driver would keep.
     #[error("out of memory")]
     Memory,
@@ -216,6 +247,21 @@ fn did_you_mean(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean: {}?", near.join(", ")) }
 }
 
+/// How many names there is room for.
+const NAMES: usize = 5;
+
+fn has_instead(names: &[String]) -> String {
+    match names.len() {
+        0 => String::new(),
+        1..=NAMES => format!("; it has {}", names.join(", ")),
+        all => format!(
+            "; it has {} and {} more",
+            names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", "),
+            all - NAMES
+        ),
+    }
+}
+
 fn verb_for(names: &[String]) -> String {
     format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
 }
@@ -235,13 +281,15 @@ impl Error {
             Self::Refused(refusal) => refusal.exit(),
             Self::UnknownSource { .. } => Exit::UnknownSource,
             Self::NotRunning { .. } | Self::NothingRuns => Exit::NotRunning,
-            Self::TooManyEvents { .. } => Exit::Usage,
+            Self::TooManyEvents { .. } | Self::OverRecording { .. } => Exit::Usage,
             Self::OtherInterface { .. } | Self::NoDefaultEvents => Exit::UnsupportedSource,
             Self::Command { .. } => Exit::Command,
             Self::Recording { .. } => Exit::Unwritten,
             Self::DriverFile { .. } | Self::DriverRefused { .. } => Exit::DriverFile,
             Self::Busy { .. } | Self::Lingering => Exit::Busy,
             Self::DumpFile { .. } | Self::DumpTooLong { .. } | Self::NoDump { .. } => Exit::Dump,
+            Self::UnreadableRecording { .. } => Exit::Recording,
+            Self::NotRecorded { .. } | Self::NoSamples { .. } => Exit::NotRecorded,
             Self::NoDevice
             | Self::Memory
             | Self::Open { .. }
@@ -293,7 +341,17 @@ impl Error {
                  CPUID 00000000: 00000016-756E6547-6C65746E-49656E69   (AIDA64), or\n       \
                  the output of cpuid -1 -r   (Linux)"
             }
-            Self::DumpFile { .. }
+            Self::UnreadableRecording { cause: ReadError::NotARecording, .. } => {
+                "client report FILE, with what client record wrote"
+            }
+            Self::UnreadableRecording { cause: ReadError::Version { .. }, .. } => {
+                "report, of the client that recorded it"
+            }
+            Self::OverRecording { .. } => "name another file with -o",
+            Self::UnreadableRecording { .. }
+            | Self::NotRecorded { .. }
+            | Self::NoSamples { .. }
+            | Self::DumpFile { .. }
             | Self::DumpTooLong { .. }
             | Self::NoDump { .. }
             | Self::Memory
@@ -466,6 +524,23 @@ mod tests {
                 Exit::Dump,
                 "  because: line 7: the registers are not four times eight hexadecimal digits",
             ),
+            (
+                Error::UnreadableRecording { path: "a.rec".into(), cause: ReadError::NotARecording },
+                Exit::Recording,
+                "  try: client report FILE, with what client record wrote",
+            ),
+            (
+                Error::UnreadableRecording { path: "a.rec".into(), cause: ReadError::CutOff { offset: 0 } },
+                Exit::Recording,
+                "  because: the recording was cut off after 0 bytes",
+            ),
+            (
+                Error::NotRecorded { what: "process", given: "ap".into(), recorded: vec!["app.exe".into()] },
+                Exit::NotRecorded,
+                "error: the recording has no process ap; it has app.exe",
+            ),
+            (Error::NoSamples { path: "a.rec".into() }, Exit::NotRecorded, "error: a.rec has no samples"),
+            (Error::OverRecording { path: "a.rec".into() }, Exit::Usage, "  try: name another file with -o"),
             (Error::Memory, Exit::Failure, "error: out of memory"),
             (
                 Error::Recording { path: "app.rec".into(), cause: WriteError::Write(other()) },

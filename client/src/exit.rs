@@ -64,6 +64,12 @@ exits! {
     InterruptTaken = 19, "another driver has the performance interrupt";
     /// The file of `record`.
     Unwritten = 20, "record: the file cannot be written to its end";
+    /// The file of `report`.
+    Recording = 21, "report, export: the file cannot be read, or is no recording";
+    /// As above, and it is not whole.
+    Incomplete = 22, "report, export: done, but the recording is cut off or damaged";
+    /// As above, and it has nothing of what is asked for.
+    NotRecorded = 23, "report, export: the recording has no such source or process";
 }
 
 impl Exit {

@@ -4,6 +4,7 @@
 //! that is tested on any system. What needs no driver runs there, too.
 
 mod cli;
+mod columns;
 mod connection;
 mod counts;
 mod cpuid;

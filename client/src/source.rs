@@ -122,7 +122,8 @@ impl Sources {
     }
 }
 
-fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
+/// Whether a source with this number and name is the one that the user typed.
+pub fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
     match wanted {
         SourceName::Number(number) => id == *number,
         SourceName::Name(wanted) => canonical(name) == canonical(wanted),

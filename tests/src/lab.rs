@@ -129,6 +129,14 @@ impl Lab {
         Probe::start(|| self.wine.program(&self.probe, &[]))
     }
 
+    /// How many processors the machine has.
+    ///
+    /// # Errors
+    /// The lab is gone.
+    pub fn processors(&mut self) -> Result<u32> {
+        Ok(u32::try_from(self.wire.accesses()?.len())?)
+    }
+
     /// Starts the program whose functions are known.
     ///
     /// # Errors

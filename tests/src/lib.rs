@@ -12,5 +12,5 @@ mod wine;
 pub use lab::Lab;
 pub use probe::{Probe, Reply, hex};
 pub use program::Ran;
-pub use target::{Function, Says, Target};
+pub use target::{Function, SHARES, Says, Target};
 pub use wine::{Wine, artifacts};

@@ -5,6 +5,16 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use wire::Place;
+
+/// How often each function is interrupted by [`Target::places`], in percent; what is left is the kernel.
+pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
+
+/// Addresses of each function that are interrupted.
+const ADDRESSES: u32 = 4;
+
+/// An address of nobody, in the process of Windows' kernel.
+const KERNEL: Place = Place { ip: 0xFFFF_F801_2345_6000, user: false, process: 4, thread: 8, weight: 0 };
 
 /// It, running. It ends when it goes.
 #[derive(Debug)]
@@ -45,6 +55,28 @@ impl Target {
         BufReader::new(out).read_line(&mut line).context("target.exe says nothing")?;
         let says = serde_json::from_str(&line).with_context(|| format!("target.exe says {line:?}"))?;
         Ok(Self { child, says })
+    }
+
+    /// Where a processor is, by [`SHARES`]: at several addresses of each function.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        let Says { process, thread, functions } = &self.says;
+        let shared = functions.iter().filter_map(|function| {
+            let (_, percent) = SHARES.iter().find(|(name, _)| function.name == *name)?;
+            Some((function, percent))
+        });
+        let inside = shared.flat_map(|(function, percent)| {
+            let step = function.size / u64::from(ADDRESSES);
+            (0..ADDRESSES).map(move |number| Place {
+                ip: function.address + step * u64::from(number),
+                user: true,
+                process: *process,
+                thread: *thread,
+                weight: *percent,
+            })
+        });
+        let rest: u32 = 100 - SHARES.iter().map(|(_, percent)| percent).sum::<u32>();
+        inside.chain([Place { weight: rest * ADDRESSES, ..KERNEL }]).collect()
     }
 }
 

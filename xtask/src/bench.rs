@@ -27,7 +27,7 @@ const PROGRAMS: [(&str, &str); 2] = [("profile", "instructions"), ("engine", "ha
 
 /// Package and bench of those that take times.
 const TIMED: [(&str, &str); 4] =
-    [("profile", "operations"), ("ring", "throughput"), ("engine", "pipeline"), ("recording", "throughput")];
+    [("profile", "operations"), ("halprof-ring", "throughput"), ("engine", "pipeline"), ("recording", "throughput")];
 
 /// Instructions that an interrupt for one of four counters may take, from the overflow to the sample in the ring.
 const INTERRUPT_TARGET: u64 = 250;

@@ -104,7 +104,7 @@ fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
 /// anew with loom's atomics.
 fn loom(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo("test");
-    command.args(["--quiet", "--locked", "--release", "--package", "ring", "--test", "loom"]);
+    command.args(["--quiet", "--locked", "--release", "--package", "halprof-ring", "--test", "loom"]);
     run::shown(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
 }
 

@@ -2,6 +2,8 @@
 
 mod command;
 mod diagnose;
+mod export;
+mod flamegraph;
 mod info;
 mod install;
 mod interval;
@@ -9,11 +11,14 @@ mod list;
 mod query;
 mod read;
 mod record;
+mod recorded;
+mod report;
 mod service;
 mod start;
 mod stat;
 mod status;
 mod stop;
+mod summed;
 mod tables;
 mod uninstall;
 
@@ -67,6 +72,9 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     match verb {
         Verb::Stat(args) => return stat::run(args, context),
         Verb::Record(args) => return record::run(args, context),
+        Verb::Report(args) => return report::run(args, context),
+        Verb::Export(args) => return export::run(args, context),
+        Verb::Flamegraph(args) => return flamegraph::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),
         Verb::Install(args) => install::run(args, context),
         Verb::Uninstall => uninstall::run(context),

@@ -2,6 +2,7 @@
 
 mod diagnose;
 mod record;
+mod report;
 mod tables;
 
 use std::rc::Rc;

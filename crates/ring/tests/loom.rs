@@ -1,4 +1,4 @@
-//! Every order of what two threads do, by loom: `RUSTFLAGS="--cfg loom" cargo test -p ring --release --test loom`.
+//! Every order of what two threads do, by loom: `RUSTFLAGS="--cfg loom" cargo test -p halprof-ring --release --test loom`.
 
 #![cfg(loom)]
 #![expect(clippy::unwrap_used, reason = "tests")]

@@ -16,7 +16,7 @@ struct Arguments {
 }
 
 /// Command lines of the client, in order, and what each is for.
-const STEPS: [(&str, &[&str]); 11] = [
+const STEPS: [(&str, &[&str]); 13] = [
     ("Copy the driver, make its service, start it.", &["install"]),
     ("Which profile interface was chosen, and why?", &["info"]),
     ("What can be counted here?", &["list"]),
@@ -27,8 +27,13 @@ const STEPS: [(&str, &[&str]); 11] = [
     ("then all that is left.", &["stop", "--all"]),
     ("Count while a command runs.", &["stat", "--", "cmd", "/c", "for /L %i in (1,1,20000) do @rem"]),
     ("The same for programs.", &["stat", "-e", "TotalIssues", "--csv", "--", "cmd", "/c", "ver"]),
+    ("Sample: where are the processors at every four millionth instruction?", &RECORD),
+    ("There, by process, module and symbol.", &["report", RECORDING, "--error"]),
     ("Stop the driver, delete its service, remove its file.", &["uninstall"]),
 ];
+
+const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
+const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
@@ -40,16 +45,22 @@ fn main() -> Result<()> {
     println!("halprof.sys and client.exe, byte for byte as they ship, under Wine on this machine.");
     println!("THE COUNTERS ARE A MODEL'S: no performance counter of this computer is read. A model of the");
     println!("processor named below answers the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
-    println!("events happen at made-up rates as time goes by.");
+    println!("events happen at made-up rates as time goes by. So is made up what an interrupt finds: target.exe, a");
+    println!("program of the bench, in its functions alpha, beta and gamma 45 : 30 : 15 times, else the kernel.");
     for name in &arguments.processors {
         println!("\n======== {name} ========");
         let mut lab = Lab::boot(name)?;
+        let target = lab.target()?;
+        for processor in 0..lab.processors()? {
+            lab.wire.set_scene(processor, &target.places())?;
+        }
         lab.live()?;
         show(|arguments| {
             let ran = lab.client(arguments)?;
             print!("{}{}", beginning(&ran.out), ran.err);
             Ok(ran.code)
         })?;
+        drop(target);
         lab.finish()?;
     }
     println!("\nThe driver left no memory, no counter and no handler behind, and called nothing above its IRQL.");

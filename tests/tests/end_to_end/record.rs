@@ -7,37 +7,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use report::{Atlas, Column, Contents, Detail, Filter, Row, SymbolFinder, Table};
-use tests::{Lab, Target, artifacts};
-use wire::Place;
+use tests::{Lab, SHARES, artifacts};
 
 /// TotalIssues.
 const SOURCE: u32 = 2;
-
-/// How often each function is interrupted, in percent; what is left is the kernel.
-const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
-
-/// Addresses of each function that are interrupted.
-const ADDRESSES: u32 = 4;
-
-const KERNEL: Place = Place { ip: 0xFFFF_F801_2345_6000, user: false, process: 4, thread: 8, weight: 0 };
-
-/// The places of the program, several in each function, and one in the kernel.
-fn places(target: &Target) -> Vec<Place> {
-    let says = &target.says;
-    let mut places = Vec::new();
-    for (name, percent) in SHARES {
-        let function = says.functions.iter().find(|function| function.name == name).expect(name);
-        assert!(function.size > 32, "{function:?}");
-        for number in 0..ADDRESSES {
-            let ip = function.address + function.size / u64::from(ADDRESSES) * u64::from(number);
-            let weight = percent * 5;
-            places.push(Place { ip, user: true, process: says.process, thread: says.thread, weight });
-        }
-    }
-    let rest: u32 = 100 - SHARES.iter().map(|(_, percent)| percent).sum::<u32>();
-    places.push(Place { weight: rest * 5 * ADDRESSES, ..KERNEL });
-    places
-}
 
 /// The table of a recording, read on this system with the symbols that lie beside target.exe.
 fn read(file: &Path, columns: &[Column]) -> (Contents, Table) {
@@ -67,7 +40,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
         lab.install().unwrap();
         let target = lab.target().unwrap();
         for processor in 0..2 {
-            lab.wire.set_scene(processor, &places(&target)).unwrap();
+            lab.wire.set_scene(processor, &target.places()).unwrap();
         }
         lab.live().unwrap();
         let file = lab.wine().drive_c("halprof.rec");
@@ -114,7 +87,7 @@ fn the_client_reports_exports_and_draws_what_it_recorded() {
     lab.install().unwrap();
     let target = lab.target().unwrap();
     for processor in 0..2 {
-        lab.wire.set_scene(processor, &places(&target)).unwrap();
+        lab.wire.set_scene(processor, &target.places()).unwrap();
     }
     lab.live().unwrap();
     let recorded =

@@ -52,7 +52,7 @@ fn samples_are_where_the_processor_was_as_often_as_it_was_there() {
                 lab.wire.run(processor, &[(INSTRUCTIONS, 0, INTERVAL.into())], &[]).unwrap();
             }
         }
-        let (samples, _) = sampler.fetch(100);
+        let (records, _) = sampler.fetch(100);
         for processor in 0..2 {
             let mut expected = BTreeMap::new();
             for Place { ip, user, process, thread, weight } in places(processor) {
@@ -61,7 +61,7 @@ fn samples_are_where_the_processor_was_as_often_as_it_was_there() {
                     expected.insert((ip, u16::try_from(modes).unwrap(), process, thread), 2 * u64::from(weight));
                 }
             }
-            assert_eq!(tally(&samples, processor), expected, "{identity}, processor {processor}");
+            assert_eq!(tally(&records, processor), expected, "{identity}, processor {processor}");
         }
         let visited = lab.wire.scene().unwrap();
         let times: Vec<Vec<u64>> = visited.iter().map(|of| of.iter().map(|visited| visited.times).collect()).collect();

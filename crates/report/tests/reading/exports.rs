@@ -3,7 +3,7 @@
 use report::{Column, Filter, Table, firefox, flamegraph, folded, lines};
 use serde_json::Value;
 
-use super::scene::{CYCLES, atlas, read, recording};
+use super::scene::{CYCLES, MISSES, atlas, read, recording};
 
 fn of_cycles() -> Filter {
     Filter { source: Some(CYCLES), processes: None }
@@ -27,6 +27,20 @@ fn csv_has_a_line_for_each_sample_and_each_thing_that_befell() {
     let mut out = Vec::new();
     lines(&contents, &atlas(&contents), &Filter::default(), file.as_slice(), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn csv_of_a_source_and_a_process_has_what_befell_that_source_and_all_sources() {
+    let file = recording();
+    let contents = read(&file);
+    let filter = Filter { source: Some(MISSES), processes: Some([12].into()) };
+    let mut out = Vec::new();
+    lines(&contents, &atlas(&contents), &filter, file.as_slice(), &mut out).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    let beginnings: Vec<&str> = out.lines().skip(1).map(|line| line.split(",,").next().unwrap()).collect();
+    let sample =
+        "200000,sample,1,BranchMispredictions,12,other.exe,13,u,1009,0x00007ff800000040,ntdll.dll,ntdll.dll+0x40,";
+    assert_eq!(beginnings, [sample, "400000,throttled,1", "900000,resumed,1"]);
 }
 
 fn profile(filter: &Filter) -> Value {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use protocol::Sample;
 use recording::{Block, Process};
-use report::{Column, Detail, Filter, Row, Table, Weight};
+use report::{Column, Detail, Filter, Interval, Row, Table, Weight};
 
 use super::scene::{APP, CYCLES, MISSES, NT, NTDLL, atlas, file, module, processes, read, recording, sample};
 
@@ -68,6 +68,27 @@ fn kernel_mode_without_the_kernels_modules_is_told_from_an_unknown_address() {
     0.500 1 5 - | [kernel] | -
     0.500 1 5 - | [unknown] | -
     ");
+}
+
+#[test]
+fn an_address_outside_all_of_the_kernels_modules_is_unknown() {
+    let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+    blocks.push(Block::Samples(vec![sample(CYCLES, 8, NT + 0x20_0000, 5)]));
+    let contents = read(&file(&blocks));
+    insta::assert_snapshot!(text(&table(&contents, &[Column::Module], &Filter::default())), @"1.000 1 5 - | [unknown] | -");
+}
+
+#[test]
+fn the_confidence_interval_is_that_of_samples_of_the_weights_that_there_are() {
+    for (intervals, effective) in [([1000; 4], 4.0), ([1000, 2000, 500, 500], 16e6 / 5.5e6)] {
+        let samples = intervals.into_iter().zip([APP, NT, NT, NT]);
+        let samples = samples.map(|(interval, ip)| sample(CYCLES, 8, ip, interval)).collect();
+        let contents = read(&file(&[Block::Samples(samples)]));
+        let rows = table(&contents, &[Column::Address], &Filter::default()).rows;
+        let row = rows.iter().find(|row| row.address == Some(APP)).unwrap();
+        let wanted = Interval::wilson(0.25, effective);
+        assert!((row.share, row.interval) == (0.25, wanted), "{row:?}, and not {wanted:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,254 @@
+//! The command lines of the verbs that read recordings.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use report::Column;
+
+use crate::event::SourceName;
+
+/// What follows the options of `report` in `--help`.
+pub const REPORT_HELP: &str = "\
+Shows where the samples of a recording fell. The overhead is the share of the
+events of the source: of all of them, whatever -e and --process leave out.
+--error shows how far it can be from the truth: half the width of its 95 %
+confidence interval, for samples that are independent of each other.
+
+SYMBOLS
+  Functions are named from PDBs, from the symbols and debug information of
+  images, and else from their exports. They are looked for in --symbols, where
+  the module was when it was recorded, beside the recording, and where the
+  environment variable _NT_SYMBOL_PATH says, which may name symbol servers:
+    srv*C:\\symbols*https://msdl.microsoft.com/download/symbols
+  Only files of the very build that was recorded are used.
+
+EXAMPLES
+  client report
+  client report app.rec --process app --sort symbol --limit 10 --error
+  client report app.rec -e TotalCycles --sort module,processor --json
+";
+
+/// What follows the options of `export` in `--help`.
+pub const EXPORT_HELP: &str = "\
+FORMATS
+  firefox  a profile for https://profiler.firefox.com (Load a profile from file)
+  folded   lines \"process;module;symbol events\", as flame graph programs read,
+           of the first event of the recording, or of -e
+  csv      a line for each sample, and for what was lost or throttled
+  json     sums by process, module, symbol and address
+
+EXAMPLES
+  client export app.rec --format firefox -o app.json
+  client export app.rec --format csv --process app -o samples.csv
+";
+
+/// What follows the options of `flamegraph` in `--help`.
+pub const FLAMEGRAPH_HELP: &str = "\
+Draws process, module and symbol as boxes as wide as their share of the events.
+Recordings hold no call stacks. Without -e: the first event of the recording.
+
+EXAMPLES
+  client flamegraph app.rec -o app.svg
+";
+
+/// Which samples are read, and what gives them names.
+#[derive(Debug, Args)]
+pub struct RecordingArgs {
+    /// The recording
+    #[arg(value_name = "FILE", default_value = "halprof.rec")]
+    pub file: PathBuf,
+    /// The samples of one source alone
+    #[arg(short, long, value_name = "SOURCE")]
+    pub event: Option<SourceName>,
+    /// The samples in processes of this name or number alone
+    #[arg(long, value_name = "NAME|ID")]
+    pub process: Option<ProcessName>,
+    /// A folder with symbols; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
+}
+
+/// A process, as users type it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessName {
+    /// By its number.
+    Number(u32),
+    /// By the name of its file, in any case, with or without `.exe`.
+    Name(String),
+}
+
+impl FromStr for ProcessName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number))
+    }
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// The columns by which samples are summed, with commas
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_delimiter = ',',
+        default_value = "process,module,symbol",
+        value_name = "A,B,..."
+    )]
+    pub sort: Vec<ColumnName>,
+    /// At most N rows of each source [default: 40 in text]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Only rows with this overhead or more
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub percent_limit: Option<f64>,
+    /// How far the overhead can be from the truth
+    #[arg(long)]
+    pub error: bool,
+    /// Do not shorten names to fit 80 columns
+    #[arg(long)]
+    pub wide: bool,
+    #[command(flatten)]
+    pub format: ReportFormat,
+}
+
+/// As what `report` prints, if not as text.
+#[derive(Debug, Args)]
+pub struct ReportFormat {
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print a line for each row, its fields separated by commas
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// A column, as users type it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColumnName {
+    /// Name and number of the process
+    Process,
+    /// The program or library
+    Module,
+    /// The function
+    Symbol,
+    /// The address
+    Address,
+    /// Number of the thread
+    Thread,
+    /// Number of the processor
+    Processor,
+}
+
+impl From<ColumnName> for Column {
+    fn from(name: ColumnName) -> Self {
+        match name {
+            ColumnName::Process => Self::Process,
+            ColumnName::Module => Self::Module,
+            ColumnName::Symbol => Self::Symbol,
+            ColumnName::Address => Self::Address,
+            ColumnName::Thread => Self::Thread,
+            ColumnName::Processor => Self::Processor,
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| format!("\"{text}\" is no percentage; write 1 or 0.5"))
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// For what
+    #[arg(long, value_enum, ignore_case = true, value_name = "FORMAT")]
+    pub format: ExportFormat,
+    /// Write to FILE [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What `export` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// The Firefox Profiler
+    Firefox,
+    /// Programs that draw flame graphs
+    Folded,
+    /// Single samples
+    Csv,
+    /// Sums
+    Json,
+}
+
+/// Arguments of `flamegraph`.
+#[derive(Debug, Args)]
+pub struct FlamegraphArgs {
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// Write the SVG to FILE; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use crate::exit::Exit;
+
+    fn parse(line: &str) -> Result<Verb, clap::Error> {
+        Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).map(|cli| cli.verb)
+    }
+
+    #[test]
+    fn a_report_is_by_process_module_and_symbol_unless_told_otherwise() {
+        let columns = |line: &str| match parse(line) {
+            Ok(Verb::Report(args)) => args.sort,
+            other => panic!("{line}: {other:?}"),
+        };
+        assert_eq!(columns("report"), [ColumnName::Process, ColumnName::Module, ColumnName::Symbol]);
+        for line in ["report a.rec --sort address,THREAD", "report --sort address --sort thread a.rec"] {
+            assert_eq!(columns(line), [ColumnName::Address, ColumnName::Thread], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_meant_by_its_number_exactly_when_all_of_it_is_one() {
+        for (text, wanted) in [("12", Some(12)), ("0", Some(0)), ("12a", None), ("4294967296", None), ("app.exe", None)]
+        {
+            let Ok(name) = text.parse::<ProcessName>();
+            assert_eq!(name, wanted.map_or_else(|| ProcessName::Name(text.to_owned()), ProcessName::Number));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+        for line in [
+            "report --sort",
+            "report --sort colour",
+            "report --json --csv",
+            "report --percent-limit 101",
+            "report --percent-limit -1",
+            "report --percent-limit NaN",
+            "report --limit -1",
+            "report a.rec b.rec",
+            "export",
+            "export --format pprof",
+            "flamegraph",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), Exit::Usage.code(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A recording, as the verbs that read recordings open it.
+
+use std::collections::BTreeSet;
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read};
+use std::path::{Path, PathBuf};
+
+use recording::ReadError;
+use report::{Atlas, Column, Contents, Detail, ExportError, Filter, Missing, Reason, SymbolFinder, Table, folded};
+
+use super::Context;
+use crate::cli::{ProcessName, RecordingArgs};
+use crate::error::Error;
+use crate::event::SourceName;
+use crate::exit::Exit;
+use crate::source;
+
+/// The environment variable that says where symbols are, as Microsoft's debuggers read it.
+const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
+
+/// How many modules without symbols are named.
+const NAMED: usize = 3;
+
+/// An open recording.
+pub struct Recorded {
+    path: PathBuf,
+    /// What it holds.
+    pub contents: Contents,
+    /// What the user wants of it.
+    pub filter: Filter,
+    /// The names of what the user wants.
+    pub atlas: Atlas,
+}
+
+impl Recorded {
+    /// Reads the recording and finds the symbols.
+    pub fn open(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
+        let path = &args.file;
+        let contents = Contents::read(reader(path)?, detail).map_err(|cause| unreadable(path, cause))?;
+        let filter = filter(args, &contents)?;
+        let finder =
+            SymbolFinder::new(args.symbols.clone(), path.parent().map(Path::to_owned), std::env::var(SYMBOL_PATH).ok())
+                .map_err(|_| Error::Memory)?;
+        let atlas = Atlas::new(&contents, &filter, &finder);
+        Ok(Self { path: path.clone(), contents, filter, atlas })
+    }
+
+    /// The sources that the user wants: those that were asked for, in that order, and what else there are samples of.
+    pub fn sources(&self) -> Vec<u32> {
+        let asked = self.contents.session.events.iter().map(|event| event.source);
+        let sampled = self.contents.tally.totals().map(|(source, _)| source);
+        let mut sources: Vec<u32> = Vec::new();
+        for source in asked.chain(sampled) {
+            if self.filter.takes_source(source) && !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+        sources
+    }
+
+    /// The source of what can show one alone: the first that the user wants.
+    pub fn one_source(&self) -> Result<u32, Error> {
+        self.sources().first().copied().ok_or_else(|| Error::NoSamples { path: self.path.clone() })
+    }
+
+    /// The samples of [one source](Self::one_source) as folded stacks.
+    pub fn folded(&self) -> Result<Vec<String>, Error> {
+        let columns = [Column::Process, Column::Module, Column::Symbol];
+        let table = Table::new(&self.contents, &self.atlas, self.one_source()?, &columns, &self.filter);
+        if table.rows.is_empty() {
+            return Err(Error::NoSamples { path: self.path.clone() });
+        }
+        Ok(folded(&table))
+    }
+
+    /// The recording again, for its single samples.
+    pub fn again(&self) -> Result<impl Read, Error> {
+        reader(&self.path)
+    }
+
+    /// The error of an export that reads it again and writes to `output`.
+    pub fn export_error(&self, error: ExportError, output: Option<&Path>) -> Error {
+        match (error, output) {
+            (ExportError::Read(cause), _) => unreadable(&self.path, cause),
+            (ExportError::Write(cause), Some(path)) => Error::OutputFile { path: path.to_owned(), cause },
+            (ExportError::Write(cause), None) => Error::Output(cause),
+        }
+    }
+
+    /// Opens `output` for writing, which can not be the recording itself.
+    pub fn create(&self, output: &Path) -> Result<BufWriter<File>, Error> {
+        let same =
+            fs::canonicalize(output).is_ok_and(|output| fs::canonicalize(&self.path).is_ok_and(|path| path == output));
+        if same {
+            return Err(Error::OverRecording { path: output.to_owned() });
+        }
+        let file = File::create(output).map_err(|cause| Error::OutputFile { path: output.to_owned(), cause })?;
+        Ok(BufWriter::new(file))
+    }
+
+    /// Tells on standard error what is wrong with the recording and with its symbols; the answer is the exit code.
+    pub fn finish(&self, context: &mut Context) -> Result<i32, Error> {
+        for line in self.notes() {
+            writeln!(context.err, "{line}")?;
+        }
+        let Some(damage) = &self.contents.damage else { return Ok(Exit::Done.code()) };
+        writeln!(context.err, "{}", warning(damage))?;
+        Ok(Exit::Incomplete.code())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let unknown = self.contents.tally.unknown();
+        if unknown > 0 {
+            notes.push(format!("warning: {unknown} records are of kinds that this client does not know"));
+        }
+        let (absent, worse): (Vec<&Missing>, Vec<&Missing>) =
+            self.atlas.missing().iter().partition(|missing| missing.reason == Reason::NotFound);
+        let name = |missing: &Missing| self.atlas.modules().name(missing.module).to_owned();
+        notes.extend(worse.iter().map(|missing| format!("note: no symbols for {}: {}", name(missing), missing.reason)));
+        if !absent.is_empty() {
+            let names: Vec<String> = absent.iter().take(NAMED).map(|missing| name(missing)).collect();
+            let more = absent.len() - names.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            notes.push(format!("note: no symbols for {}{more}; --symbols DIR says where they are", names.join(", ")));
+        }
+        notes
+    }
+}
+
+fn reader(path: &Path) -> Result<BufReader<File>, Error> {
+    let file = File::open(path).map_err(|cause| unreadable(path, ReadError::Read { offset: 0, cause }))?;
+    Ok(BufReader::new(file))
+}
+
+fn unreadable(path: &Path, cause: ReadError) -> Error {
+    Error::UnreadableRecording { path: path.to_owned(), cause }
+}
+
+fn filter(args: &RecordingArgs, contents: &Contents) -> Result<Filter, Error> {
+    let source = args.event.as_ref().map(|wanted| source_of(wanted, contents)).transpose()?;
+    let processes = args.process.as_ref().map(|wanted| processes_of(wanted, contents)).transpose()?;
+    Ok(Filter { source, processes })
+}
+
+fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, Error> {
+    let events = &contents.session.events;
+    let found = events.iter().find(|event| source::is_meant(wanted, event.source, &event.name));
+    found.map(|event| event.source).ok_or_else(|| {
+        let recorded = events.iter().map(|event| event.name.clone()).collect();
+        Error::NotRecorded { what: "source", given: wanted.to_string(), recorded }
+    })
+}
+
+fn processes_of(wanted: &ProcessName, contents: &Contents) -> Result<BTreeSet<u32>, Error> {
+    let sampled: BTreeSet<u32> = contents.tally.places().map(|(place, _)| place.process).collect();
+    let (given, meant): (String, BTreeSet<u32>) = match wanted {
+        ProcessName::Number(number) => (number.to_string(), [*number].into()),
+        ProcessName::Name(name) => (name.clone(), contents.processes.called(name).collect()),
+    };
+    if meant.is_disjoint(&sampled) {
+        let mut recorded: Vec<String> =
+            sampled.iter().filter_map(|id| contents.processes.name(*id)).map(ToOwned::to_owned).collect();
+        recorded.sort_unstable();
+        recorded.dedup();
+        return Err(Error::NotRecorded { what: "process", given, recorded });
+    }
+    Ok(meant)
+}
+
+/// What is wrong with a recording of which something could be read.
+fn warning(damage: &ReadError) -> String {
+    let mut text = format!("warning: {damage}");
+    let mut cause = damage.source();
+    while let Some(error) = cause {
+        // Writing to a String does not fail.
+        let _ = write!(text, "\n  because: {error}");
+        cause = error.source();
+    }
+    text.push_str("\n  what stands before that was read, and nothing behind it");
+    text
+}

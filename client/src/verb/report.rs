@@ -1,0 +1,216 @@
+//! `report`: where the samples of a recording fell, in the manner of perf report.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+use std::io;
+
+use report::{Column, Detail};
+
+use super::Context;
+use super::recorded::Recorded;
+use super::summed::{Disturbed, Header, Limits, Rest, RowFields, Source, Summed};
+use crate::cli::{ColumnName, ReportArgs};
+use crate::columns::{CONSOLE, fit};
+use crate::error::Error;
+use crate::format::{grouped, properties, table};
+use crate::processors::named;
+
+/// The rows of a source that text shows unless it is told otherwise.
+const USUAL_ROWS: usize = 40;
+
+/// How many processors are named that lost samples.
+const MOST_PROCESSORS: usize = 4;
+
+/// The fields of `--csv`, which are its first line.
+const FIELDS: [&str; 13] = [
+    "source",
+    "share",
+    "low",
+    "high",
+    "samples",
+    "events",
+    "process",
+    "process_name",
+    "thread",
+    "processor",
+    "module",
+    "symbol",
+    "address",
+];
+
+/// The columns whose cells may be shortened.
+const NAMES: [&str; 3] = ["Process", "Module", "Symbol"];
+
+/// The columns of numbers.
+const NUMBERS: [&str; 5] = ["Overhead", "+/-", "Samples", "Thread", "Processor"];
+
+pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
+    let columns: Vec<Column> = args.sort.iter().copied().map(Column::from).collect();
+    let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
+    let recorded = Recorded::open(&args.recording, detail)?;
+    let unlimited = args.limit.is_some() || args.percent_limit.is_some() || args.format.json || args.format.csv;
+    let rows = if unlimited { args.limit } else { Some(USUAL_ROWS) };
+    let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
+    let summed = Summed::new(&recorded, &columns, limits);
+    if args.format.json {
+        context.json(&summed)?;
+    } else if args.format.csv {
+        csv(&summed, context)?;
+    } else {
+        context.say(&header(&summed.recording, &recorded))?;
+        for source in &summed.sources {
+            context.say(&format!("\n{}", of_source(source, args)))?;
+        }
+    }
+    recorded.finish(context)
+}
+
+fn header(header: &Header, recorded: &Recorded) -> String {
+    let session = &recorded.contents.session;
+    let date = header.created.replace('T', " ").replace('Z', " UTC");
+    let on = session.computer.as_ref().map_or_else(String::new, |computer| format!(" on {computer}"));
+    let time = header.elapsed_seconds.map_or_else(String::new, |seconds| format!(", for {seconds:.3} s"));
+    let command = if session.command.is_empty() { "none".to_owned() } else { session.command.join(" ") };
+    properties(&[
+        ("Recorded", format!("{date}{on}{time}")),
+        ("Command", command),
+        ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
+    ])
+}
+
+fn of_source(source: &Source, args: &ReportArgs) -> String {
+    let events: Vec<String> = source
+        .events
+        .iter()
+        .map(|event| {
+            let interval = grouped(event.interval.into());
+            match event.frequency {
+                0 => format!("{}, a sample every {interval} events", event.label),
+                frequency => format!("{}, about {} samples a second", event.label, grouped(frequency.into())),
+            }
+        })
+        .collect();
+    let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
+    let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
+    lines.extend(befell(source));
+    let mut text = properties(&lines);
+    // Writing to a String does not fail.
+    let _ = match (&source.rows[..], &source.rest) {
+        ([], Rest { rows: 0, .. }) => write!(text, "\n\nno samples"),
+        ([], rest) => write!(text, "\n\n{}", left_out(rest)),
+        (shown, Rest { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
+        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), left_out(rest)),
+    };
+    text
+}
+
+fn left_out(rest: &Rest) -> String {
+    format!("{} left out, {:.2}% together; --limit N shows N", counted(rest.rows as u64, "row"), rest.share * 100.0)
+}
+
+/// What befell the sampling, as far as anything did.
+fn befell(source: &Source) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if source.lost > 0 {
+        lines.push(("Lost", format!("{} {}", counted(source.lost, "sample"), by_processor(source, |one| one.lost))));
+    }
+    if source.throttled > 0 {
+        let overflows = counted(source.throttled, "overflow");
+        lines.push(("Throttled", format!("{overflows} {}", by_processor(source, |one| one.throttled))));
+    }
+    let pauses = source.disturbed.iter().map(|one| one.pauses).sum();
+    if pauses > 0 {
+        let time: f64 = source.disturbed.iter().map(|one| one.paused_seconds).sum();
+        let by_processor = by_processor(source, |one| one.pauses);
+        lines.push(("Paused", format!("{} {by_processor}, {time:.3} s in all", counted(pauses, "time"))));
+    }
+    lines
+}
+
+/// The processors that have most of it.
+fn by_processor(source: &Source, number: impl Fn(&Disturbed) -> u64) -> String {
+    let mut with: Vec<(u64, u32)> =
+        source.disturbed.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
+    with.sort_unstable_by_key(|(number, processor)| (Reverse(*number), *processor));
+    let most = with.iter().take(MOST_PROCESSORS);
+    let mut told: Vec<String> = most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
+    if let others @ 1.. = with.len() - told.len() {
+        told.push(format!("{others} more"));
+    }
+    format!("(processor {})", told.join(", "))
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+fn rows(rows: &[RowFields], args: &ReportArgs) -> String {
+    let mut headings = vec!["Overhead"];
+    headings.extend(args.error.then_some("+/-"));
+    headings.push("Samples");
+    headings.extend(args.sort.iter().map(|column| heading(*column)));
+    let mut cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, args)).collect();
+    fit(&headings, &mut cells, &NAMES, if args.wide { usize::MAX } else { CONSOLE });
+    table(&headings, &NUMBERS, &cells)
+}
+
+fn heading(column: ColumnName) -> &'static str {
+    match column {
+        ColumnName::Process => "Process",
+        ColumnName::Module => "Module",
+        ColumnName::Symbol => "Symbol",
+        ColumnName::Address => "Address",
+        ColumnName::Thread => "Thread",
+        ColumnName::Processor => "Processor",
+    }
+}
+
+fn cells(row: &RowFields, args: &ReportArgs) -> Vec<String> {
+    let mut cells = vec![format!("{:.2}%", row.share * 100.0)];
+    cells.extend(args.error.then(|| format!("{:.2}", (row.high - row.low) * 50.0)));
+    cells.push(grouped(row.samples));
+    cells.extend(args.sort.iter().map(|column| match column {
+        ColumnName::Process => process(row),
+        ColumnName::Module => row.module.clone().unwrap_or_default(),
+        ColumnName::Symbol => row.symbol.clone().unwrap_or_default(),
+        ColumnName::Address => row.address.clone().unwrap_or_default(),
+        ColumnName::Thread => row.thread.unwrap_or_default().to_string(),
+        ColumnName::Processor => row.processor.unwrap_or_default().to_string(),
+    }));
+    cells
+}
+
+fn process(row: &RowFields) -> String {
+    format!("{} ({})", row.process_name.as_deref().unwrap_or_default(), row.process.unwrap_or_default())
+}
+
+/// What the table has no column for stays empty.
+fn csv(summed: &Summed, context: &mut Context) -> Result<(), Error> {
+    let mut out = csv::Writer::from_writer(&mut *context.out);
+    out.write_record(FIELDS).map_err(io::Error::from)?;
+    for source in &summed.sources {
+        for row in &source.rows {
+            let fields = [
+                source.name.clone(),
+                format!("{:.6}", row.share),
+                format!("{:.6}", row.low),
+                format!("{:.6}", row.high),
+                row.samples.to_string(),
+                row.events.to_string(),
+                text(row.process),
+                text(row.process_name.as_ref()),
+                text(row.thread),
+                text(row.processor),
+                text(row.module.as_ref()),
+                text(row.symbol.as_ref()),
+                text(row.address.as_ref()),
+            ];
+            out.write_record(fields).map_err(io::Error::from)?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+fn text(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}

@@ -1,0 +1,301 @@
+//! The sums over a recording, as `report` and `export` show them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use protocol::ALL_SOURCES;
+use recording::{Event, Session};
+use report::{Column, Row, Table};
+use serde::Serialize;
+
+use super::recorded::Recorded;
+use crate::event;
+use crate::format::{real, seconds};
+
+/// Nanoseconds in a second.
+const NANOSECONDS: f64 = 1e9;
+
+/// The end of the year 9999, in milliseconds since 1970.
+const LAST_SECOND: u64 = 253_402_300_799_000;
+
+/// What is shown of the rows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// At most so many.
+    pub rows: Option<usize>,
+    /// Those with this share of the events or more, from 0 to 1.
+    pub share: f64,
+}
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub struct Summed<'a> {
+    /// The recording.
+    pub recording: Header<'a>,
+    /// Its sources.
+    pub sources: Vec<Source>,
+    /// The modules whose symbols were not found.
+    pub without_symbols: Vec<WithoutSymbols<'a>>,
+}
+
+/// What was recorded.
+#[derive(Debug, Serialize)]
+pub struct Header<'a> {
+    /// When it began, as RFC 3339 has it.
+    pub created: String,
+    #[serde(flatten)]
+    session: SessionFields<'a>,
+    /// How long it took; unknown where the recording is not whole.
+    pub elapsed_seconds: Option<f64>,
+    /// Whether Ctrl-C ended it.
+    pub interrupted_by_user: Option<bool>,
+    /// The exit code of the command.
+    pub exit_code: Option<i32>,
+    /// What is wrong with it.
+    pub damage: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct SessionFields<'a> {
+    computer: Option<&'a str>,
+    processor: &'a str,
+    processors: &'a [u32],
+    command: &'a [String],
+    client: &'a str,
+    driver: &'a str,
+}
+
+/// A source of a recording.
+#[derive(Debug, Serialize)]
+pub struct Source {
+    /// KPROFILE_SOURCE.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// As which events it was sampled.
+    pub events: Vec<Settings>,
+    /// All its samples.
+    pub samples: u64,
+    /// The events that they stand for.
+    pub sampled_events: u64,
+    /// Samples that were lost.
+    pub lost: u64,
+    /// Overflows that were dropped because interrupts had spent their budget.
+    pub throttled: u64,
+    /// The processors on which any of that happened.
+    pub disturbed: Vec<Disturbed>,
+    /// The rows.
+    pub rows: Vec<RowFields>,
+    /// The rows that a limit keeps back.
+    #[serde(skip)]
+    pub rest: Rest,
+}
+
+/// An event as it was asked for.
+#[derive(Debug, Serialize)]
+pub struct Settings {
+    /// In which modes.
+    pub modes: &'static str,
+    /// Events between two samples, at the beginning.
+    pub interval: u32,
+    /// Samples a second and processor towards which the interval was moved; zero: it stayed.
+    pub frequency: u32,
+    /// As the user asked for it.
+    #[serde(skip)]
+    pub label: String,
+}
+
+/// What befell the sampling on a processor.
+#[derive(Debug, Default, Serialize)]
+pub struct Disturbed {
+    /// Which.
+    pub processor: u32,
+    /// Samples that were lost.
+    pub lost: u64,
+    /// Overflows that were dropped.
+    pub throttled: u64,
+    /// How often sampling paused.
+    pub pauses: u64,
+    /// How long in all.
+    pub paused_seconds: f64,
+}
+
+/// Rows that are not shown.
+#[derive(Debug, Default)]
+pub struct Rest {
+    /// How many.
+    pub rows: usize,
+    /// Their share of the events.
+    pub share: f64,
+}
+
+/// A row; what the table has no column for is left out.
+#[derive(Debug, Serialize)]
+pub struct RowFields {
+    /// Share of the events of the source, from 0 to 1.
+    pub share: f64,
+    /// Lower end of its 95 % confidence interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Samples.
+    pub samples: u64,
+    /// The events that they stand for.
+    pub events: u64,
+    /// Number of the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_name: Option<String>,
+    /// Thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
+    /// Processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor: Option<u32>,
+    /// Module.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// Symbol, or what stands for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
+    /// Address, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+/// A module without symbols.
+#[derive(Debug, Serialize)]
+pub struct WithoutSymbols<'a> {
+    module: &'a str,
+    path: &'a str,
+    reason: String,
+}
+
+impl<'a> Summed<'a> {
+    /// The sums of `recorded` by `columns`.
+    pub fn new(recorded: &'a Recorded, columns: &[Column], limits: Limits) -> Self {
+        let modules = recorded.atlas.modules();
+        let without_symbols = recorded.atlas.missing().iter().map(|missing| WithoutSymbols {
+            module: modules.name(missing.module),
+            path: modules.get(missing.module).map_or("", |module| &module.path),
+            reason: missing.reason.to_string(),
+        });
+        Self {
+            recording: Header::new(recorded),
+            sources: recorded.sources().into_iter().map(|id| source(recorded, id, columns, limits)).collect(),
+            without_symbols: without_symbols.collect(),
+        }
+    }
+}
+
+impl<'a> Header<'a> {
+    fn new(recorded: &'a Recorded) -> Self {
+        let contents = &recorded.contents;
+        let Session { computer, processor, processors, command, client, driver, .. } = &contents.session;
+        let summary = contents.summary.as_ref();
+        Self {
+            created: created(contents.session.created_unix_ms),
+            session: SessionFields { computer: computer.as_deref(), processor, processors, command, client, driver },
+            elapsed_seconds: summary.map(|summary| seconds(summary.elapsed)),
+            interrupted_by_user: summary.map(|summary| summary.interrupted_by_user),
+            exit_code: summary.and_then(|summary| summary.exit_code),
+            damage: contents.damage.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// Milliseconds since 1970 as a date; it has four digits for the year.
+fn created(unix_ms: u64) -> String {
+    let time = UNIX_EPOCH + Duration::from_millis(unix_ms.min(LAST_SECOND));
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+fn source(recorded: &Recorded, id: u32, columns: &[Column], limits: Limits) -> Source {
+    let Recorded { contents, filter, atlas, .. } = recorded;
+    let table = Table::new(contents, atlas, id, columns, filter);
+    let disturbed = disturbed(recorded, id);
+    let (rows, rest) = limited(table.rows, limits);
+    Source {
+        id,
+        name: contents.source_name(id).into_owned(),
+        events: contents.session.events.iter().filter(|event| event.source == id).map(settings).collect(),
+        samples: table.total.weight.samples,
+        sampled_events: table.total.weight.events,
+        lost: disturbed.iter().map(|one| one.lost).sum(),
+        throttled: disturbed.iter().map(|one| one.throttled).sum(),
+        disturbed,
+        rows,
+        rest,
+    }
+}
+
+fn settings(event: &Event) -> Settings {
+    let Event { name, modes, interval, frequency, .. } = event;
+    let label = format!("{name}{}", event::suffix(*modes));
+    Settings { modes: event::letters(*modes), interval: *interval, frequency: *frequency, label }
+}
+
+/// The final counts tell what was lost, to the end; the samples alone where there are none.
+fn disturbed(recorded: &Recorded, id: u32) -> Vec<Disturbed> {
+    let mut found: BTreeMap<u32, Disturbed> = BTreeMap::new();
+    let contents = &recorded.contents;
+    for count in contents.summary.iter().flat_map(|summary| &summary.counts).filter(|count| count.source == id) {
+        let one = found.entry(count.processor).or_default();
+        one.lost += count.lost;
+        one.throttled += count.throttled;
+    }
+    for (source, processor, befell) in contents.tally.disturbances() {
+        if source != id && source != ALL_SOURCES {
+            continue;
+        }
+        let one = found.entry(processor).or_default();
+        if true {
+            one.lost += befell.lost;
+        }
+        one.pauses += befell.pauses;
+        one.paused_seconds += real(contents.duration(befell.paused)) / NANOSECONDS;
+    }
+    let told = found.into_iter().map(|(processor, one)| Disturbed { processor, ..one });
+    told.filter(|one| (one.lost, one.throttled, one.pauses) != (0, 0, 0)).collect()
+}
+
+fn limited(rows: Vec<Row>, limits: Limits) -> (Vec<RowFields>, Rest) {
+    let most = limits.rows.unwrap_or(usize::MAX);
+    let shown = rows.iter().take(most).take_while(|row| row.share >= limits.share).count();
+    let rest = rows.iter().skip(shown);
+    let rest = Rest { rows: rest.len(), share: rest.map(|row| row.share).sum() };
+    (rows.into_iter().take(shown).map(RowFields::from).collect(), rest)
+}
+
+impl From<Row> for RowFields {
+    fn from(row: Row) -> Self {
+        Self {
+            share: row.share,
+            low: row.interval.low,
+            high: row.interval.high,
+            samples: row.weight.samples,
+            events: row.weight.events,
+            process: row.process,
+            process_name: row.process_name,
+            thread: row.thread,
+            processor: row.processor,
+            module: row.module,
+            symbol: row.symbol,
+            address: row.address.map(|address| format!("{address:#018x}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_of_milliseconds_has_a_date() {
+        assert_eq!(created(0), "1970-01-01T00:00:00Z");
+        assert_eq!(created(1_767_225_600_999), "2026-01-01T00:00:00Z");
+        assert_eq!(created(u64::MAX), "9999-12-31T23:59:59Z");
+    }
+}

@@ -1,0 +1,289 @@
+//! `report`, `export` and `flamegraph`: without a driver, and on any system.
+
+use std::path::{Path, PathBuf};
+
+use protocol::{Sample, SampleKind};
+use recording::{Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary, Writer};
+use tempfile::TempDir;
+
+use super::*;
+
+const APP: u64 = 0x1_4000_0000;
+const NTDLL: u64 = 0x7FF8_0000_0000;
+const NT: u64 = 0xFFFF_F800_0000_0000;
+
+fn session() -> Session {
+    let event = |source, name: &str, modes, interval, frequency| Event {
+        source,
+        name: name.to_owned(),
+        modes,
+        interval,
+        frequency,
+    };
+    Session {
+        created_unix_ms: 1_767_225_600_000,
+        client: "0.1.0".to_owned(),
+        driver: "0.1.0".to_owned(),
+        processor: "Example Processor 3000".to_owned(),
+        computer: Some("WS1".to_owned()),
+        command: vec!["C:\\app\\app.exe".to_owned(), "--fast".to_owned()],
+        clock: 10_000_000,
+        processors: vec![0, 1],
+        events: vec![
+            event(25, "TotalCycles", modes::BOTH, 100_003, 0),
+            event(11, "BranchMispredictions", modes::USER, 1009, 1000),
+        ],
+    }
+}
+
+fn module(base: u64, path: &str) -> Module {
+    let debug = Some(DebugFile { name: "none.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E1".to_owned() });
+    Module { base, size: 0x10_0000, path: path.to_owned(), timestamp: 7, image_size: 0x10_0000, debug }
+}
+
+fn processes() -> [Process; 3] {
+    let long = "C:\\app\\a_library_with_a_name_that_is_far_too_long_for_a_console_of_eighty_columns.dll";
+    [
+        Process { id: KERNEL, name: String::new(), modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")] },
+        Process { id: 8, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
+        Process { id: 4321, name: "another program.exe".to_owned(), modules: vec![module(NTDLL, long)] },
+    ]
+}
+
+fn record(source: u32, interval: u32, process: u32, ip: u64) -> Sample {
+    let mode = if ip >= NT { modes::KERNEL } else { modes::USER };
+    Sample {
+        time: 1000,
+        ip,
+        process,
+        thread: process + 1,
+        processor: process % 2,
+        source,
+        interval,
+        kind: SampleKind::Sample as u16,
+        modes: mode.try_into().unwrap(),
+    }
+}
+
+/// 2,000 samples of cycles, 4 of misses, a loss and a pause of 0.5 ms. More was lost after the last sample.
+fn records() -> Vec<Sample> {
+    let cycles = [(1200, 8, APP + 0x1000), (500, 8, NT + 0x50), (298, 4321, NTDLL + 0x20), (2, 99, 0x1000)];
+    let mut records: Vec<Sample> =
+        cycles.into_iter().flat_map(|(number, process, ip)| vec![record(25, 100_003, process, ip); number]).collect();
+    records.extend([1000, 1000, 500, 3000].map(|interval| record(11, interval, 8, APP + u64::from(interval))));
+    let paused = Sample { kind: SampleKind::Resumed as u16, ip: 5000, ..record(ALL_SOURCES, 0, 1, 0) };
+    records.push(Sample { kind: SampleKind::Throttled as u16, ip: 0, ..paused });
+    records.push(paused);
+    records.push(Sample { kind: SampleKind::Lost as u16, ..record(25, 0, 1, 30) });
+    records
+}
+
+fn summary() -> Summary {
+    let count = |source, processor, samples, lost, throttled| Count {
+        source,
+        modes: modes::BOTH,
+        processor,
+        count: 0,
+        samples,
+        lost,
+        throttled,
+    };
+    Summary {
+        elapsed: 12_345_678,
+        counts: vec![
+            count(25, 0, 1700, 0, 0),
+            count(25, 1, 300, 34, 1200),
+            count(11, 0, 4, 1, 0),
+            count(11, 1, 0, 0, 0),
+        ],
+        interrupted_by_user: false,
+        exit_code: Some(3),
+    }
+}
+
+/// A folder that is removed at the end, and the recording in it.
+struct File {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+impl File {
+    fn holding(bytes: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.rec");
+        fs::write(&path, bytes).unwrap();
+        Self { _folder: folder, path }
+    }
+
+    /// Runs a verb, with the recording as FILE and `out.svg` beside it as OUT.
+    fn run(&self, line: &str) -> Run {
+        let out = self.beside("out");
+        let line = line.replace("FILE", self.path.to_str().unwrap()).replace("OUT", out.to_str().unwrap());
+        run_anywhere(&line, &[])
+    }
+
+    fn beside(&self, name: &str) -> PathBuf {
+        self.path.with_file_name(name)
+    }
+}
+
+fn bytes() -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    for process in processes() {
+        writer.process(&process).unwrap();
+    }
+    writer.samples(&records()).unwrap();
+    writer.finish(&summary()).unwrap()
+}
+
+fn recording() -> File {
+    File::holding(&bytes())
+}
+
+fn text(line: &str) -> String {
+    let run = recording().run(line);
+    assert_eq!(run.outcome.unwrap(), Exit::Done.code(), "{line}");
+    run.out
+}
+
+#[test]
+fn a_report_says_what_was_recorded_and_where_the_samples_fell() {
+    insta::assert_snapshot!(text("report FILE"));
+}
+
+#[test]
+fn a_report_by_other_columns_with_errors_of_one_process() {
+    insta::assert_snapshot!(text("report FILE -e totalcycles --process APP --sort processor,symbol,thread --error"));
+}
+
+#[test]
+fn a_report_by_address_has_the_addresses() {
+    insta::assert_snapshot!(text("report FILE -e 11 --sort address,module --limit 2"));
+}
+
+#[test]
+fn a_report_as_json_has_every_number() {
+    insta::assert_snapshot!(text("report FILE --json --limit 2"));
+}
+
+#[test]
+fn a_report_as_csv_has_a_line_for_each_row() {
+    insta::assert_snapshot!(text("report FILE --csv --sort module"));
+}
+
+#[test]
+fn every_report_fits_a_console_unless_it_is_to_be_wide() {
+    for sort in ["process,module,symbol", "process,thread,processor,symbol", "module,symbol,address", "symbol"] {
+        for options in ["", " --error"] {
+            let report = text(&format!("report FILE --sort {sort}{options}"));
+            assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+        }
+    }
+    assert!(text("report FILE --wide").contains("_that_is_far_too_long_for_a_console_"));
+}
+
+#[test]
+fn modules_without_symbols_are_told_beside_the_report() {
+    let run = recording().run("report FILE --sort symbol");
+    assert!(run.err.starts_with("note: no symbols for "), "{}", run.err);
+    assert!(
+        run.err.contains("ntoskrnl.exe") && run.err.ends_with("; --symbols DIR says where they are\n"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn every_format_is_written_to_standard_output_or_to_a_file() {
+    let file = recording();
+    for (format, beginning) in [
+        ("firefox", "{\"meta\":"),
+        ("folded", "[unknown] (99);[unknown];0x0000000000001000 200006\n"),
+        ("csv", "time_ns,kind,"),
+        ("json", "{\n  \"recording\": {\n    \"created\": \"2026-01-01T00:00:00Z\","),
+    ] {
+        let run = file.run(&format!("export FILE --format {format}"));
+        assert!(run.out.starts_with(beginning), "{}", run.out);
+        let written = file.run(&format!("export FILE --format {format} -o OUT"));
+        assert_eq!((written.outcome.unwrap(), written.out.as_str()), (Exit::Done.code(), ""));
+        assert_eq!(fs::read_to_string(file.beside("out")).unwrap(), run.out);
+    }
+}
+
+#[test]
+fn csv_and_folded_lines_hold_every_sample_of_the_source() {
+    let lines = text("export FILE --format csv -e 25");
+    assert_eq!(lines.lines().filter(|line| line.contains(",sample,")).count(), 2000);
+    let folded = text("export FILE --format folded");
+    let events: u64 = folded.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(events, 2000 * 100_003);
+}
+
+#[test]
+fn a_flame_graph_is_of_the_first_event_unless_another_is_named() {
+    let file = recording();
+    for (options, title) in [("", "TotalCycles"), (" -e BranchMispredictions", "BranchMispredictions")] {
+        let run = file.run(&format!("flamegraph FILE -o OUT{options}"));
+        assert_eq!(run.outcome.unwrap(), Exit::Done.code());
+        let svg = fs::read_to_string(file.beside("out")).unwrap();
+        assert!(svg.contains(&format!(">{title}</text>")) && svg.contains("app.exe+0x"), "{svg}");
+    }
+    assert!(file.run("flamegraph FILE -o -").out.starts_with("<?xml"));
+}
+
+#[test]
+fn of_a_recording_that_is_not_whole_what_is_whole_is_reported_with_a_warning() {
+    let mut cut = bytes();
+    cut.truncate(cut.len() - 1);
+    let run = File::holding(&cut).run("report FILE --sort module");
+    assert!(run.out.contains("2,000, standing for 200,006,000 events"), "{}", run.out);
+    assert!(run.out.contains("\nLost     30 samples (processor 1: 30)\n"), "{}", run.out);
+    assert!(run.err.contains("warning: the recording was cut off after "), "{}", run.err);
+    assert_eq!(run.outcome.unwrap(), Exit::Incomplete.code());
+
+    let mut damaged = bytes();
+    *damaged.last_mut().unwrap() ^= 1;
+    let run = File::holding(&damaged).run("report FILE --json");
+    assert!(run.json()["recording"]["damage"].as_str().unwrap().starts_with("the recording is damaged at byte "));
+    assert!(run.err.contains("\n  because: the checksum of the block's "), "{}", run.err);
+    assert_eq!(run.outcome.unwrap(), Exit::Incomplete.code());
+}
+
+#[test]
+fn what_cannot_be_read_or_is_not_recorded_has_its_code_and_its_words() {
+    let file = recording();
+    for (line, exit, words) in [
+        (
+            "report FILE -e CacheMisses",
+            Exit::NotRecorded,
+            "no source CacheMisses; it has TotalCycles, BranchMispredictions",
+        ),
+        ("report FILE --process ap", Exit::NotRecorded, "no process ap; it has another program.exe, app.exe"),
+        ("export FILE --format csv --process 7", Exit::NotRecorded, "no process 7;"),
+        ("export FILE --format csv -o FILE", Exit::Usage, "is the recording itself"),
+        ("report FILE.not", Exit::Recording, "the file cannot be read at byte 0"),
+        ("flamegraph FILE -e 11 --process 99 -o OUT", Exit::NotRecorded, "has no samples"),
+    ] {
+        let (code, report) = file.run(line).failure();
+        assert!(code == exit && report.contains(words), "{line}: {report}");
+    }
+    assert_eq!(fs::read(&file.path).unwrap(), bytes(), "the recording is as it was");
+    assert!(!Path::new(&file.beside("out")).exists(), "nothing was begun");
+    let mut newer = bytes();
+    newer[8] += 1;
+    for (bytes, words) in [(&b"perf.data"[..], "the file is no recording"), (&newer, "of the client that recorded it")]
+    {
+        let (code, report) = File::holding(bytes).run("report FILE").failure();
+        assert!(code == Exit::Recording && report.contains(words), "{report}");
+    }
+}
+
+#[test]
+fn a_recording_without_samples_is_reported_as_such() {
+    let writer = Writer::new(Vec::new(), &session()).unwrap();
+    let file = File::holding(&writer.finish(&Summary { counts: Vec::new(), ..summary() }).unwrap());
+    let run = file.run("report FILE");
+    assert!(run.out.contains("0, standing for 0 events\n\nno samples"), "{}", run.out);
+    assert_eq!(run.outcome.unwrap(), Exit::Done.code());
+    assert_eq!(file.run("flamegraph FILE -o OUT").failure().0, Exit::NotRecorded);
+}
