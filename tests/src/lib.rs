@@ -7,10 +7,12 @@ mod lab;
 mod probe;
 mod program;
 mod target;
+mod walk;
 mod wine;
 
 pub use lab::Lab;
 pub use probe::{Probe, Reply, hex};
 pub use program::Ran;
 pub use target::{Function, SHARES, Says, Target};
+pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts};

@@ -12,7 +12,7 @@ use object::pe::{
 use object::read::pe::{ImageThunkData, PeFile64};
 use tests::{Lab, artifacts};
 
-fn driver() -> Vec<u8> {
+pub fn driver() -> Vec<u8> {
     fs::read(artifacts().unwrap().join("halprof.sys")).unwrap()
 }
 

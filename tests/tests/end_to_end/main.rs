@@ -9,6 +9,7 @@ mod bad_input;
 mod binary;
 mod counts;
 mod device;
+mod handler;
 mod identities;
 mod inf;
 mod life;

@@ -1,0 +1,201 @@
+//! A walk through compiled code: what a function of an image can reach, and how much stack it needs for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+/// The code of an image, at the addresses at which it wants to be loaded.
+#[derive(Debug, Clone, Default)]
+pub struct Image<'a> {
+    /// Executable sections: where they begin, and their bytes.
+    pub code: Vec<(u64, &'a [u8])>,
+    /// Slots of the import table: which function each gets.
+    pub imports: BTreeMap<u64, String>,
+}
+
+/// What a function can reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Functions of other modules.
+    pub imports: BTreeSet<String>,
+    /// Calls and jumps whose target no instruction tells.
+    pub unknown: BTreeSet<u64>,
+    /// Instructions that stop or trap: UD2, INT3, INT, HLT.
+    pub traps: BTreeSet<u64>,
+    /// Jumps to themselves: what the panic handler of the driver is.
+    pub endless: BTreeSet<u64>,
+    /// Functions that, by whatever way, call themselves.
+    pub recursive: BTreeSet<u64>,
+    /// Functions, the first among them.
+    pub functions: BTreeSet<u64>,
+    /// Bytes of stack on the deepest way down, return addresses among them, imports not.
+    pub stack: u64,
+}
+
+impl Image<'_> {
+    /// What the function at `entry` can reach.
+    #[must_use]
+    pub fn reach(&self, entry: u64) -> Reach {
+        let mut walk = Walk { image: self, reach: Reach::default(), depths: BTreeMap::new(), open: Vec::new() };
+        let stack = walk.function(entry);
+        Reach { stack, ..walk.reach }
+    }
+
+    fn at(&self, address: u64) -> Option<Instruction> {
+        let inside = |(start, bytes): &&(u64, &[u8])| (*start..start + bytes.len() as u64).contains(&address);
+        let (start, bytes) = self.code.iter().find(inside)?;
+        let bytes = bytes.get(usize::try_from(address - start).ok()?..)?;
+        let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
+        Some(instruction).filter(|instruction| instruction.code() != Code::INVALID)
+    }
+}
+
+/// A walk on its way.
+struct Walk<'a> {
+    image: &'a Image<'a>,
+    reach: Reach,
+    /// Functions that are done, with the stack that each needs.
+    depths: BTreeMap<u64, u64>,
+    /// Functions on the way down.
+    open: Vec<u64>,
+}
+
+impl Walk<'_> {
+    /// Walks a function; answers the stack that it needs, the return address included.
+    fn function(&mut self, entry: u64) -> u64 {
+        if let Some(depth) = self.depths.get(&entry) {
+            return *depth;
+        }
+        if self.open.contains(&entry) {
+            self.reach.recursive.insert(entry);
+            return 0;
+        }
+        self.open.push(entry);
+        self.reach.functions.insert(entry);
+        let (mut deepest, mut seen) = (8, BTreeSet::new());
+        // Where to go on, with the stack in use there.
+        let mut ways = vec![(entry, 8_u64)];
+        while let Some((address, depth)) = ways.pop() {
+            if !seen.insert(address) {
+                continue;
+            }
+            let Some(instruction) = self.image.at(address) else {
+                self.reach.unknown.insert(address);
+                continue;
+            };
+            let depth = after(&instruction, depth);
+            deepest = deepest.max(depth);
+            if matches!(instruction.mnemonic(), Mnemonic::Ud2 | Mnemonic::Int3 | Mnemonic::Int | Mnemonic::Hlt) {
+                self.reach.traps.insert(address);
+                continue;
+            }
+            match instruction.flow_control() {
+                FlowControl::Return => {}
+                FlowControl::ConditionalBranch => {
+                    ways.extend([(instruction.near_branch_target(), depth), (instruction.next_ip(), depth)]);
+                }
+                FlowControl::UnconditionalBranch if instruction.near_branch_target() == address => {
+                    self.reach.endless.insert(address);
+                }
+                FlowControl::UnconditionalBranch => ways.push((instruction.near_branch_target(), depth)),
+                FlowControl::Call => {
+                    deepest = deepest.max(depth + self.function(instruction.near_branch_target()));
+                    ways.push((instruction.next_ip(), depth));
+                }
+                FlowControl::IndirectCall => {
+                    self.import(&instruction);
+                    ways.push((instruction.next_ip(), depth));
+                }
+                FlowControl::IndirectBranch => self.import(&instruction),
+                _ => ways.push((instruction.next_ip(), depth)),
+            }
+        }
+        self.open.pop();
+        self.depths.insert(entry, deepest);
+        deepest
+    }
+
+    /// A call or a jump through memory: to an import, or nobody knows where.
+    fn import(&mut self, instruction: &Instruction) {
+        let slot = instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address());
+        match slot.and_then(|slot| self.image.imports.get(&slot)) {
+            Some(name) => self.reach.imports.insert(name.clone()),
+            None => self.reach.unknown.insert(instruction.ip()),
+        };
+    }
+}
+
+/// The stack in use after an instruction.
+fn after(instruction: &Instruction, depth: u64) -> u64 {
+    let on_stack = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP;
+    let immediate = |operand| match instruction.op_kind(operand) {
+        OpKind::Immediate8to64 | OpKind::Immediate32to64 => instruction.immediate(operand),
+        _ => 0,
+    };
+    match instruction.mnemonic() {
+        Mnemonic::Push => depth + 8,
+        Mnemonic::Pop => depth.saturating_sub(8),
+        Mnemonic::Sub if on_stack => depth.wrapping_add(immediate(1)),
+        Mnemonic::Add if on_stack => depth.saturating_sub(immediate(1)),
+        _ => depth,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0x1000;
+
+    fn reach(code: &[u8]) -> Reach {
+        let imports = BTreeMap::from([(0x2000, "ExAllocatePool2".to_owned())]);
+        Image { code: vec![(BASE, code)], imports }.reach(BASE)
+    }
+
+    /// CALL or JMP through a slot of the import table that is `slot` away from the beginning.
+    fn through(operation: u8, at: u8, slot: u32) -> [u8; 6] {
+        let [a, b, c, d] = (slot - u32::from(at) - 6).to_le_bytes();
+        [0xFF, operation, a, b, c, d]
+    }
+
+    #[test]
+    fn an_import_is_found_behind_a_call_a_branch_and_a_tail_call() {
+        // test al, al; je +1; ret; call +1; ret; jmp [import]
+        let mut code = vec![0x84, 0xC0, 0x74, 0x01, 0xC3, 0xE8, 0x01, 0, 0, 0, 0xC3];
+        code.extend(through(0x25, 11, 0x1000));
+        let found = reach(&code);
+        assert_eq!(found.imports.into_iter().collect::<Vec<_>>(), ["ExAllocatePool2"]);
+        assert_eq!((found.functions.len(), found.unknown.len()), (2, 0));
+    }
+
+    #[test]
+    fn what_no_instruction_tells_is_told() {
+        let mut code = through(0x15, 0, 0x1008).to_vec(); // not a slot of an import
+        code.extend([0xFF, 0xD0, 0xC3]); // call rax; ret
+        assert_eq!(reach(&code).unknown.into_iter().collect::<Vec<_>>(), [BASE, BASE + 6]);
+        assert_eq!(reach(&[0xE9, 0, 1, 0, 0]).unknown.len(), 1, "beyond the code");
+    }
+
+    #[test]
+    fn traps_and_endless_loops_are_found() {
+        // je +2; jmp self; ud2
+        let found = reach(&[0x74, 0x02, 0xEB, 0xFE, 0x0F, 0x0B]);
+        assert_eq!((found.endless.len(), found.traps.len()), (1, 1));
+    }
+
+    #[test]
+    fn recursion_is_found_through_another_function() {
+        // call +1; ret; call -11; ret
+        let found = reach(&[0xE8, 0x01, 0, 0, 0, 0xC3, 0xE8, 0xF5, 0xFF, 0xFF, 0xFF, 0xC3]);
+        assert_eq!(found.recursive.into_iter().collect::<Vec<_>>(), [BASE + 1 - 1]);
+    }
+
+    #[test]
+    fn the_stack_is_that_of_the_deepest_way() {
+        // push rbx; sub rsp, 0x20; je +5; call +8; add rsp, 0x20; pop rbx; ret; sub rsp, 0x100; add rsp, 0x100; ret
+        let mut code = vec![0x53, 0x48, 0x83, 0xEC, 0x20, 0x74, 0x05, 0xE8, 0x06, 0, 0, 0];
+        code.extend([0x48, 0x83, 0xC4, 0x20, 0x5B, 0xC3]);
+        code.extend([0x48, 0x81, 0xEC, 0, 1, 0, 0, 0x48, 0x81, 0xC4, 0, 1, 0, 0, 0xC3]);
+        assert_eq!(reach(&code).stack, 8 + 8 + 0x20 + 8 + 0x100);
+    }
+}
