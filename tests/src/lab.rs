@@ -154,6 +154,31 @@ impl Lab {
         self.client(&["install"])?.success().with_context(|| self.wine.said()).map(|_| ())
     }
 
+    /// Starts a driver of the bench's own, of this name.
+    ///
+    /// # Errors
+    /// It can not be.
+    pub fn load(&self, name: &str) -> Result<()> {
+        let file = format!("{name}.sys");
+        self.wine.copy(&artifacts()?.join(&file), &format!("windows/system32/drivers/{file}"))?;
+        let image = format!("C:\\windows\\system32\\drivers\\{file}");
+        let group = ["start=", "demand", "group=", GROUP, "binPath=", &image];
+        self.wine.run("sc", &["delete", name])?; // an earlier test may have died half-way
+        self.wine.run("sc", &[&["create", name, "type=", "kernel"], &group[..]].concat())?.success()?;
+        self.wine.run("sc", &["start", name])?.success().with_context(|| self.wine.said())?;
+        Ok(())
+    }
+
+    /// Stops it and forgets it.
+    ///
+    /// # Errors
+    /// It can not be.
+    pub fn unload(&self, name: &str) -> Result<()> {
+        self.wine.run("sc", &["stop", name])?.success()?;
+        self.wine.run("sc", &["delete", name])?.success()?;
+        Ok(())
+    }
+
     /// How many counters count on all processors together.
     ///
     /// # Errors

@@ -112,6 +112,25 @@ impl Probe {
         }
     }
 
+    /// Sends a request on a thread of its own; the number is for [`join`](Self::join).
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn aside(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<u32> {
+        let answer = self.say(&format!("aside {handle} {code:#x} {input} {output}"))?;
+        let number = answer.strip_prefix("aside ").with_context(|| format!("probe.exe says {answer:?}"))?;
+        Ok(number.parse()?)
+    }
+
+    /// The answer to a request that was sent aside; waits for it.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn join(&mut self, aside: u32) -> Result<Reply> {
+        self.tell(&format!("join {aside}"))?;
+        self.end_of_request()
+    }
+
     /// Ends the program as the task manager does.
     ///
     /// # Errors

@@ -39,6 +39,7 @@ const ON_LINUX: &[Group] = &[
         files: &[
             DRIVER,
             ("shim", "shim.dll", "shim.sys"),
+            ("specimen", "specimen.dll", "specimen.sys"),
             ("bcryptprimitives", RANDOM, RANDOM),
             ("target", "target.exe", "target.exe"),
             ("target", "target.pdb", "target.pdb"),

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
-const WINDOWS_ONLY: [&str; 6] = ["halprof", "lab", "shim", "bcryptprimitives", "probe", "target"];
+const WINDOWS_ONLY: [&str; 6] = ["halprof", "shim", "specimen", "bcryptprimitives", "probe", "target"];
 
 /// One part of the whole, with its name.
 struct Stage<'a> {

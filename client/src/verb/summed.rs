@@ -251,7 +251,7 @@ fn disturbed(recorded: &Recorded, id: u32) -> Vec<Disturbed> {
             continue;
         }
         let one = found.entry(processor).or_default();
-        if true {
+        if contents.summary.is_none() {
             one.lost += befell.lost;
         }
         one.pauses += befell.pauses;

@@ -122,6 +122,7 @@ fn deliver(core: &Core) {
             // Intel masks the entry on delivery. The HAL, since Windows 10 1803, unmasks it before it calls the handler.
             state.processor.set_lvt(LVT_OF_THE_HAL);
         }
+        state.interrupted = taken;
         taken
     });
     if taken {
@@ -135,6 +136,7 @@ fn deliver(core: &Core) {
             // SAFETY: the driver registered this function for this frame, and stays loaded while it runs.
             who::interrupting(place, || level::at(HIGH_LEVEL, || unsafe { routine(&raw mut frame) }));
         });
+        core.with(|state| state.interrupted = false);
     }
     core.gate.leave(thread);
 }

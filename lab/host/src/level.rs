@@ -16,10 +16,12 @@ struct Thread {
     level: u8,
     /// The processors it may use below DISPATCH_LEVEL; known only above.
     affinity: usize,
+    /// The level at which the routine that runs was called.
+    base: u8,
 }
 
 thread_local! {
-    static THREAD: Cell<Thread> = const { Cell::new(Thread { level: 0, affinity: 0 }) };
+    static THREAD: Cell<Thread> = const { Cell::new(Thread { level: 0, affinity: 0, base: 0 }) };
 }
 
 pub fn current() -> u8 {
@@ -34,9 +36,14 @@ pub fn check(function: &str, allowed: u8) {
     }
 }
 
-/// Changes the level and gives back the one before.
-pub fn set(level: u8) -> u8 {
-    let Thread { level: before, affinity } = THREAD.get();
+/// Changes the level and gives back the one before. A routine that would lower the level below that at which it was
+/// called stays there.
+pub fn set(wanted: u8) -> u8 {
+    let Thread { level: before, affinity, base } = THREAD.get();
+    let level = wanted.max(base);
+    if level != wanted {
+        violation::other(format!("a routine that was called at IRQL {base} lowers it to {wanted}"));
+    }
     if before >= HIGH_LEVEL && level < HIGH_LEVEL {
         processor::here(|core| core.gate.leave(nt::current_thread()));
     }
@@ -57,7 +64,7 @@ pub fn set(level: u8) -> u8 {
     if before < HIGH_LEVEL && level >= HIGH_LEVEL {
         processor::here(|core| core.gate.enter(nt::current_thread()));
     }
-    THREAD.set(Thread { level, affinity });
+    THREAD.set(Thread { level, affinity, base });
     before
 }
 
@@ -74,7 +81,7 @@ pub fn set_affinity(mask: usize) -> usize {
 
 /// Runs at a level on a thread that belongs to one processor.
 pub fn at<T>(level: u8, body: impl FnOnce() -> T) -> T {
-    let before = THREAD.replace(Thread { level, affinity: 0 });
+    let before = THREAD.replace(Thread { level, affinity: 0, base: level });
     let result = body();
     let after = THREAD.replace(before).level;
     if after != level {
@@ -83,10 +90,11 @@ pub fn at<T>(level: u8, body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs what waits for a thread that may itself wait for DISPATCH_LEVEL here: others may be at that level meanwhile.
+/// Runs what waits for a thread that may itself wait for DISPATCH_LEVEL here: if this thread is at it, others may be so
+/// meanwhile.
 pub fn aside(body: impl FnOnce()) {
     let thread = nt::current_thread();
-    let is_there = current() >= DISPATCH_LEVEL;
+    let is_there = current() == DISPATCH_LEVEL;
     if is_there {
         processor::here(|core| core.dispatch.leave(thread));
     }

@@ -40,6 +40,8 @@ pub struct State {
     pub delivered: u64,
     /// What it interrupts.
     pub scene: Scene,
+    /// An interrupt is being handled: nothing else happens. To the processor that is a moment; here it takes its time.
+    pub interrupted: bool,
     clock: Clock,
 }
 
@@ -70,7 +72,7 @@ pub fn reset(identity: &str) -> bool {
 fn fresh(identity: &str) -> Option<State> {
     let leaves = processors::find(identity)?.cpuid();
     let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
-    Some(State { processor, delivered: 0, scene: Scene::default(), clock: Clock::default() })
+    Some(State { processor, delivered: 0, scene: Scene::default(), interrupted: false, clock: Clock::default() })
 }
 
 pub fn all() -> &'static [Core] {
@@ -130,10 +132,10 @@ impl Core {
 
 impl State {
     /// Does the work of the time since the last time, but goes no further than to an overflow that interrupts, before
-    /// that has been delivered.
+    /// that has been handled.
     fn catch_up(&mut self) {
         let mut behind = self.clock.behind(nt::time_stamp());
-        while behind > 0 && !self.processor.interrupt_due() {
+        while behind > 0 && !self.interrupted && !self.processor.interrupt_due() {
             let step = self.until_overflow().map_or(behind, |overflow| overflow.clamp(1, behind));
             self.live(step);
             behind -= step;

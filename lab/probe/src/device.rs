@@ -1,12 +1,17 @@
-//! The three Win32 functions.
+//! The Win32 functions.
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
 use std::ptr;
 use windows_sys::Win32::{
-    Foundation::{CloseHandle, GENERIC_READ, GENERIC_WRITE, GetLastError, HANDLE, INVALID_HANDLE_VALUE},
-    Storage::FileSystem::{CreateFileW, FILE_SHARE_READ, FILE_SHARE_WRITE, OPEN_EXISTING},
-    System::IO::DeviceIoControl,
+    Foundation::{
+        CloseHandle, ERROR_IO_PENDING, GENERIC_READ, GENERIC_WRITE, GetLastError, HANDLE, INVALID_HANDLE_VALUE,
+    },
+    Storage::FileSystem::{CreateFileW, FILE_FLAG_OVERLAPPED, FILE_SHARE_READ, FILE_SHARE_WRITE, OPEN_EXISTING},
+    System::{
+        IO::{CancelIoEx, DeviceIoControl, GetOverlappedResult, OVERLAPPED},
+        Threading::CreateEventW,
+    },
 };
 
 /// A code of GetLastError.
@@ -29,28 +34,73 @@ impl Buffer {
     }
 }
 
+/// How to open a device.
+#[derive(Clone, Copy)]
+pub struct How {
+    pub writable: bool,
+    /// Requests need not end in their order; each is waited for all the same.
+    pub overlapped: bool,
+}
+
+/// A number that the system knows a device by; whether it still does is for the system to say.
+#[derive(Clone, Copy)]
+pub struct Handle {
+    number: HANDLE,
+    overlapped: bool,
+}
+
+// SAFETY: a handle belongs to the process; every thread may use it.
+unsafe impl Send for Handle {}
+
 /// An open device; it is closed when dropped.
-pub struct Device(HANDLE);
+pub struct Device(Handle);
 
 impl Device {
-    pub fn open(name: &str, writable: bool) -> Result<Self, Win32Error> {
+    pub fn open(name: &str, how: How) -> Result<Self, Win32Error> {
         let name: Vec<u16> = name.encode_utf16().chain([0]).collect();
-        let access = if writable { GENERIC_READ | GENERIC_WRITE } else { GENERIC_READ };
+        let access = if how.writable { GENERIC_READ | GENERIC_WRITE } else { GENERIC_READ };
         let share = FILE_SHARE_READ | FILE_SHARE_WRITE;
+        let flags = if how.overlapped { FILE_FLAG_OVERLAPPED } else { 0 };
         let (security, template) = (ptr::null(), ptr::null_mut());
         // SAFETY: the name ends with NUL; the rest may be null.
-        let handle = unsafe { CreateFileW(name.as_ptr(), access, share, security, OPEN_EXISTING, 0, template) };
-        if handle == INVALID_HANDLE_VALUE { Err(last_error()) } else { Ok(Self(handle)) }
+        let number = unsafe { CreateFileW(name.as_ptr(), access, share, security, OPEN_EXISTING, flags, template) };
+        if number == INVALID_HANDLE_VALUE {
+            return Err(last_error());
+        }
+        Ok(Self(Handle { number, overlapped: how.overlapped }))
     }
 
-    /// Sends a request and gives what came back.
-    pub fn control(&self, code: u32, mut input: Buffer, mut output: Buffer) -> Result<Vec<u8>, Win32Error> {
+    pub fn handle(&self) -> Handle {
+        self.0
+    }
+
+    /// Wants everything cancelled that waits.
+    pub fn cancel(&self) -> Result<(), Win32Error> {
+        // SAFETY: open; null means every request.
+        done(unsafe { CancelIoEx(self.0.number, ptr::null()) })
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: open, and closed once.
+        unsafe { CloseHandle(self.0.number) };
+    }
+}
+
+impl Handle {
+    /// Sends a request, waits for its end and gives what came back.
+    pub fn control(self, code: u32, mut input: Buffer, mut output: Buffer) -> Result<Vec<u8>, Win32Error> {
         let ((input, input_length), (out, output_length)) = (input.parts(), output.parts());
-        let (mut returned, overlapped) = (0, ptr::null_mut());
-        // SAFETY: a buffer has the length told with it, or is null, which the system refuses or passes on as a length.
-        let done = unsafe {
+        let event = if self.overlapped { Some(Event::new()?) } else { None };
+        let mut overlapped = event.as_ref().map(|event| OVERLAPPED { hEvent: event.0, ..OVERLAPPED::default() });
+        let overlapped = overlapped.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+        let mut returned = 0;
+        // SAFETY: a buffer has the length told with it, or is null, which the system refuses or passes on as a length; all
+        // of them stay until the request has ended.
+        let mut sent = unsafe {
             DeviceIoControl(
-                self.0,
+                self.number,
                 code,
                 input.cast(),
                 input_length,
@@ -60,20 +110,39 @@ impl Device {
                 overlapped,
             )
         };
-        if done == 0 {
-            return Err(last_error());
+        // SAFETY: takes nothing.
+        if sent == 0 && !overlapped.is_null() && unsafe { GetLastError() } == ERROR_IO_PENDING {
+            // SAFETY: the request of above. The system waits for the event, also when the handle is closed meanwhile.
+            sent = unsafe { GetOverlappedResult(self.number, overlapped, &raw mut returned, 1) };
         }
+        done(sent)?;
         let Buffer::Bytes(mut bytes) = output else { return Ok(Vec::new()) };
         bytes.truncate(usize::try_from(returned).unwrap_or(usize::MAX));
         Ok(bytes)
     }
 }
 
-impl Drop for Device {
+/// What tells the end of a request.
+struct Event(HANDLE);
+
+impl Event {
+    fn new() -> Result<Self, Win32Error> {
+        let (manual, set) = (1, 0);
+        // SAFETY: security and name may be null.
+        let event = unsafe { CreateEventW(ptr::null(), manual, set, ptr::null()) };
+        if event.is_null() { Err(last_error()) } else { Ok(Self(event)) }
+    }
+}
+
+impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: open, and closed once.
+        // SAFETY: made by `new`, and closed once.
         unsafe { CloseHandle(self.0) };
     }
+}
+
+fn done(result: i32) -> Result<(), Win32Error> {
+    if result == 0 { Err(last_error()) } else { Ok(()) }
 }
 
 fn last_error() -> Win32Error {

@@ -2,8 +2,11 @@
 //!
 //! | in | out |
 //! |---|---|
-//! | `open [ro] [NAME]` | `handle N` |
+//! | `open [ro] [overlapped] [NAME]` | `handle N` |
 //! | `ioctl N CODE INPUT OUTPUT` | `ok BYTES HEX` |
+//! | `aside N CODE INPUT OUTPUT` | `aside K`: the same, on a thread of its own |
+//! | `join K` | what `ioctl` would have answered, when it is there |
+//! | `cancel N` | `ok`: what waits on the handle is to be cancelled |
 //! | `close N` | `ok` |
 //! | `pid` | `pid N` |
 //! | `exit CODE` | |

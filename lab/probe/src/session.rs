@@ -1,12 +1,12 @@
 //! The lines of a test, and the answers.
 
-use crate::device::{Buffer, Device, Win32Error};
+use crate::device::{Buffer, Device, How, Win32Error};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
     io::{self, Write as _},
     process::ExitCode,
-    thread,
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -24,16 +24,23 @@ impl From<Win32Error> for Trouble {
     }
 }
 
+/// What the lines before have left.
+#[derive(Default)]
+struct Session {
+    devices: BTreeMap<u32, Device>,
+    aside: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
+}
+
 /// Answers lines until there are no more, or one says `exit`.
 pub fn run() -> io::Result<ExitCode> {
-    let mut devices = BTreeMap::new();
+    let mut session = Session::default();
     for line in io::stdin().lines() {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
         if let ["exit", code] = *words {
             return Ok(code.parse::<u8>().map_or(ExitCode::FAILURE, ExitCode::from));
         }
-        let answer = match obey(&words, &mut devices) {
+        let answer = match session.obey(&words) {
             Ok(answer) => answer,
             Err(Trouble::Windows(Win32Error(code))) => format!("error {code}"),
             Err(Trouble::Bad(why)) => format!("bad {why}"),
@@ -55,32 +62,65 @@ fn hang() -> ! {
     }
 }
 
-fn obey(words: &[&str], devices: &mut BTreeMap<u32, Device>) -> Result<String, Trouble> {
-    match *words {
-        ["open", ref rest @ ..] => {
-            let (writable, rest) = rest.strip_prefix(&["ro"]).map_or((true, rest), |rest| (false, rest));
-            let device = Device::open(rest.first().copied().unwrap_or(DEVICE), writable)?;
-            let handle = devices.last_key_value().map_or(1, |(last, _)| last + 1);
-            devices.insert(handle, device);
-            Ok(format!("handle {handle}"))
+impl Session {
+    fn obey(&mut self, words: &[&str]) -> Result<String, Trouble> {
+        match *words {
+            ["open", ref rest @ ..] => {
+                let (writable, rest) = rest.strip_prefix(&["ro"]).map_or((true, rest), |rest| (false, rest));
+                let (overlapped, rest) = rest.strip_prefix(&["overlapped"]).map_or((false, rest), |rest| (true, rest));
+                let device = Device::open(rest.first().copied().unwrap_or(DEVICE), How { writable, overlapped })?;
+                Ok(format!("handle {}", add(&mut self.devices, device)))
+            }
+            ["ioctl", ref request @ ..] => answered(self.request(request)?()),
+            ["aside", ref request @ ..] => {
+                let thread = thread::spawn(self.request(request)?);
+                Ok(format!("aside {}", add(&mut self.aside, thread)))
+            }
+            ["join", thread] => {
+                let thread =
+                    number(thread).and_then(|thread| self.aside.remove(&thread)).ok_or(Trouble::Bad("thread"))?;
+                answered(thread.join().map_err(|_| Trouble::Bad("thread, which failed"))?)
+            }
+            ["cancel", handle] => {
+                self.device(handle)?.cancel()?;
+                Ok("ok".to_owned())
+            }
+            ["close", handle] => {
+                number(handle).and_then(|handle| self.devices.remove(&handle)).ok_or(Trouble::Bad("handle"))?;
+                Ok("ok".to_owned())
+            }
+            ["pid"] => Ok(format!("pid {}", std::process::id())),
+            ["hang"] => Ok("hanging".to_owned()),
+            _ => Err(Trouble::Bad("command")),
         }
-        ["ioctl", handle, code, input, output] => {
-            let device = number(handle).and_then(|handle| devices.get(&handle)).ok_or(Trouble::Bad("handle"))?;
-            let code = number(code).ok_or(Trouble::Bad("code"))?;
-            let input = buffer(input, bytes).ok_or(Trouble::Bad("input"))?;
-            let zeros = |length: &str| Some(vec![0; usize::try_from(number(length)?).ok()?]);
-            let output = buffer(output, zeros).ok_or(Trouble::Bad("output"))?;
-            let answer = device.control(code, input, output)?;
-            Ok(format!("ok {} {}", answer.len(), hexadecimal(&answer)))
-        }
-        ["close", handle] => {
-            number(handle).and_then(|handle| devices.remove(&handle)).ok_or(Trouble::Bad("handle"))?;
-            Ok("ok".to_owned())
-        }
-        ["pid"] => Ok(format!("pid {}", std::process::id())),
-        ["hang"] => Ok("hanging".to_owned()),
-        _ => Err(Trouble::Bad("command")),
     }
+
+    fn device(&self, handle: &str) -> Result<&Device, Trouble> {
+        number(handle).and_then(|handle| self.devices.get(&handle)).ok_or(Trouble::Bad("handle"))
+    }
+
+    /// What sends a request and waits for its end, on any thread.
+    fn request(&self, words: &[&str]) -> Result<impl FnOnce() -> Result<Vec<u8>, Win32Error> + Send + use<>, Trouble> {
+        let [handle, code, input, output] = *words else { return Err(Trouble::Bad("request")) };
+        let handle = self.device(handle)?.handle();
+        let code = number(code).ok_or(Trouble::Bad("code"))?;
+        let input = buffer(input, bytes).ok_or(Trouble::Bad("input"))?;
+        let zeros = |length: &str| Some(vec![0; usize::try_from(number(length)?).ok()?]);
+        let output = buffer(output, zeros).ok_or(Trouble::Bad("output"))?;
+        Ok(move || handle.control(code, input, output))
+    }
+}
+
+/// Adds a value under the next number.
+fn add<T>(values: &mut BTreeMap<u32, T>, value: T) -> u32 {
+    let number = values.last_key_value().map_or(1, |(last, _)| last + 1);
+    values.insert(number, value);
+    number
+}
+
+fn answered(answer: Result<Vec<u8>, Win32Error>) -> Result<String, Trouble> {
+    let bytes = answer?;
+    Ok(format!("ok {} {}", bytes.len(), hexadecimal(&bytes)))
 }
 
 fn number(text: &str) -> Option<u32> {

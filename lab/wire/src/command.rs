@@ -26,8 +26,8 @@ pub struct Place {
 pub enum Time {
     /// The time-stamp counter: a processor does the work of the time that goes by, at a fixed rate for each event, at
     /// every access, at every overflow that interrupts, and at least every 10 ms. It goes no further than to such an
-    /// overflow before the handler has been called for it, and so each has an interrupt of its own; but see
-    /// [`Command::Skipped`]. Timers expire when they are due.
+    /// overflow before the handler has returned, in which no time passes: so each has an interrupt of its own, and
+    /// counters that are loaded there count from then on. But see [`Command::Skipped`]. Timers expire when they are due.
     Live,
     /// Only [`Command::Run`] and, for timers, [`Command::Tick`].
     Script,

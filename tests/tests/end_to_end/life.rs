@@ -9,7 +9,12 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// Opens the device and agrees on the version.
 pub fn greet(probe: &mut Probe) -> u32 {
-    let handle = probe.open("").unwrap().expect("the device opens");
+    greet_with(probe, "")
+}
+
+/// The same with another kind of handle.
+pub fn greet_with(probe: &mut Probe, kind: &str) -> u32 {
+    let handle = probe.open(kind).unwrap().expect("the device opens");
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
     let reply = probe.control(handle, Code::Hello as u32, &hex(hello.as_bytes()), "72").unwrap();
     assert!(matches!(reply, Reply::Done(bytes) if header(&bytes).status == STATUS_SUCCESS));

@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod bad_input;
+mod bench;
 mod binary;
 mod counts;
 mod device;
@@ -17,3 +18,4 @@ mod record;
 mod sampling;
 mod scene;
 mod sources;
+mod waiting;

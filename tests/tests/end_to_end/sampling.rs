@@ -10,7 +10,7 @@ use protocol::{
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::life::{greet, header};
+use crate::life::{greet_with, header};
 
 /// Identity, event select and unit mask of TotalIssues.
 const CASES: [(&str, u16, u8); 4] =
@@ -38,15 +38,20 @@ pub struct Sampler {
 
 impl Sampler {
     pub fn start(lab: &Lab, ring: u32, interval: u32, budget: u32) -> Self {
-        let (probe, handle, header) = Self::ask(lab, ring, interval, budget);
+        Self::start_with(lab, "", ring, interval, budget)
+    }
+
+    /// The same with another kind of handle.
+    pub fn start_with(lab: &Lab, kind: &str, ring: u32, interval: u32, budget: u32) -> Self {
+        let (probe, handle, header) = Self::ask(lab, kind, ring, interval, budget);
         assert_eq!((header.status, header.cause), (0, 0));
         Self { probe, handle, session: header.detail[0] }
     }
 
     /// A client that asked for such a session, and what it was answered.
-    pub fn ask(lab: &Lab, ring: u32, interval: u32, budget: u32) -> (Probe, u32, ReplyHeader) {
+    pub fn ask(lab: &Lab, kind: &str, ring: u32, interval: u32, budget: u32) -> (Probe, u32, ReplyHeader) {
         let mut probe = lab.probe().unwrap();
-        let handle = greet(&mut probe);
+        let handle = greet_with(&mut probe, kind);
         let header = StartHeader { flags: 0, ring, budget, reserved: 0, processors: ProcessorSet::EMPTY };
         let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, frequency: 0 };
         let input = hex(&[header.as_bytes(), event.as_bytes()].concat());

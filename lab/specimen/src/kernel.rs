@@ -1,0 +1,207 @@
+//! What the specimen calls of the kernel, and the layouts (wdm.h, x64) that it needs.
+
+use core::{ffi::c_void, ptr};
+
+pub type Pointer = *mut c_void;
+pub type NtStatus = i32;
+
+pub const STATUS_SUCCESS: NtStatus = 0;
+pub const STATUS_PENDING: NtStatus = 0x103;
+pub const STATUS_UNSUCCESSFUL: NtStatus = 0xC000_0001_u32.cast_signed();
+
+/// UNICODE_STRING.
+#[repr(C)]
+pub struct Text {
+    length: u16,
+    maximum: u16,
+    buffer: *const u16,
+}
+
+impl Text {
+    /// Of what ends with NUL.
+    pub fn new(text: &'static [u16]) -> Self {
+        let length = u16::try_from(2 * (text.len() - 1)).unwrap_or_default();
+        Self { length, maximum: length, buffer: text.as_ptr() }
+    }
+}
+
+pub type Dispatch = unsafe extern "system" fn(Pointer, *mut Irp) -> NtStatus;
+pub type Unload = unsafe extern "system" fn(Pointer);
+
+/// DRIVER_OBJECT, as far as it is needed here; so the others.
+#[repr(C)]
+struct Driver {
+    head: u64,
+    device: Pointer,
+    rest: [u64; 11],
+    unload: Unload,
+    major: [Dispatch; 28],
+}
+
+const _: () = assert!(core::mem::offset_of!(Driver, unload) == 0x68);
+
+/// IRP_MJ_CREATE, IRP_MJ_CLOSE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_CLEANUP.
+const SERVED: [usize; 4] = [0, 2, 14, 18];
+const DEVICE_CONTROL: u8 = 14;
+
+/// # Safety
+/// `driver` is the DRIVER_OBJECT, which nobody else uses now.
+pub unsafe fn set_routines(driver: Pointer, dispatch: Dispatch, unload: Unload) {
+    // SAFETY: the caller promises it.
+    let driver = unsafe { &mut *driver.cast::<Driver>() };
+    driver.unload = unload;
+    for number in SERVED {
+        if let Some(routine) = driver.major.get_mut(number) {
+            *routine = dispatch;
+        }
+    }
+}
+
+/// # Safety
+/// `driver` is the DRIVER_OBJECT.
+pub unsafe fn device_of(driver: Pointer) -> Pointer {
+    // SAFETY: the caller promises it.
+    unsafe { (*driver.cast::<Driver>()).device }
+}
+
+/// IO_STACK_LOCATION of a device control.
+#[repr(C)]
+struct Stack {
+    major: u8,
+    minor: u8,
+    flags: u8,
+    control: u8,
+    output: u64,
+    input: u64,
+    code: u64,
+}
+
+/// IRP.
+#[repr(C)]
+pub struct Irp {
+    head: [u64; 3],
+    buffer: *mut u32,
+    links: [u64; 2],
+    status: NtStatus,
+    fill: u32,
+    information: u64,
+    middle: [u64; 5],
+    cancel_routine: Pointer,
+    tail: [u64; 9],
+    stack: *mut Stack,
+}
+
+const _: () = assert!(core::mem::offset_of!(Irp, cancel_routine) == 0x68);
+const _: () = assert!(core::mem::offset_of!(Irp, stack) == 0xB8);
+
+impl Irp {
+    fn stack(&mut self) -> &mut Stack {
+        // SAFETY: the current location belongs to this driver as long as the request does.
+        unsafe { &mut *self.stack }
+    }
+
+    /// Of a device control, its code and two numbers of its input, 0 where there is none.
+    pub fn control(&mut self) -> Option<(u32, [u32; 2])> {
+        let Stack { major, input, code, .. } = *self.stack();
+        if major != DEVICE_CONTROL {
+            return None;
+        }
+        let number = |place: u64| {
+            if 4 * (place + 1) > input {
+                return 0;
+            }
+            let at = self.buffer.wrapping_add(usize::try_from(place).unwrap_or_default());
+            // SAFETY: the system buffer has so much input.
+            unsafe { at.read() }
+        };
+        Some((u32::try_from(code & 0xFFFF_FFFF).unwrap_or_default(), [number(0), number(1)]))
+    }
+
+    /// IoMarkIrpPending.
+    pub fn mark_pending(&mut self) {
+        self.stack().control |= 1;
+    }
+
+    /// A cancel routine that must not be there any more.
+    pub fn leave_cancel_routine(&mut self) {
+        self.cancel_routine = ptr::dangling_mut();
+    }
+
+    /// Completes it with these numbers as its output, as many as there is room for, and gives back the status.
+    pub fn complete(&mut self, status: NtStatus, output: &[u32]) -> NtStatus {
+        let mut written = 0;
+        if self.stack().major == DEVICE_CONTROL {
+            let room = self.stack().output;
+            for (place, number) in (0..room / 4).zip(output) {
+                let at = self.buffer.wrapping_add(usize::try_from(place).unwrap_or_default());
+                // SAFETY: the system buffer has that room.
+                unsafe { at.write(*number) };
+                written += 4;
+            }
+        }
+        (self.status, self.information) = (status, written);
+        // SAFETY: this driver's request, which it does not use any more.
+        unsafe { IofCompleteRequest(self, 0) };
+        status
+    }
+}
+
+/// HAL_DISPATCH, the beginning.
+#[repr(C)]
+pub struct HalDispatch {
+    version: u32,
+    query: Pointer,
+    pub set: unsafe extern "system" fn(u32, u32, Pointer) -> NtStatus,
+}
+
+/// Room for a KDPC, a KEVENT, a FAST_MUTEX or a spin lock.
+#[repr(C, align(16))]
+pub struct Object(pub [u64; 8]);
+
+pub type DpcRoutine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    pub static HalDispatchTable: HalDispatch;
+
+    pub fn DbgPrint(format: *const u8, ...) -> u32;
+    pub fn ExAcquireFastMutex(mutex: Pointer);
+    pub fn ExAllocatePool2(flags: u64, size: usize, tag: u32) -> Pointer;
+    pub fn ExFreePool(memory: Pointer);
+    pub fn ExReleaseFastMutex(mutex: Pointer);
+    pub fn IoCreateDevice(
+        driver: Pointer,
+        extension: u32,
+        name: *const Text,
+        kind: u32,
+        characteristics: u32,
+        exclusive: u8,
+        device: *mut Pointer,
+    ) -> NtStatus;
+    pub fn IoCreateSymbolicLink(link: *const Text, name: *const Text) -> NtStatus;
+    pub fn IoDeleteDevice(device: Pointer);
+    pub fn IoDeleteSymbolicLink(link: *const Text) -> NtStatus;
+    pub fn IoGetCurrentProcess() -> Pointer;
+    pub fn IofCompleteRequest(irp: *mut Irp, boost: i8);
+    pub fn KeAcquireSpinLockRaiseToDpc(lock: Pointer) -> u8;
+    pub fn KeFlushQueuedDpcs();
+    pub fn KeGetCurrentIrql() -> u8;
+    pub fn KeGetCurrentProcessorNumberEx(number: Pointer) -> u32;
+    pub fn KeInitializeDpc(dpc: Pointer, routine: DpcRoutine, context: Pointer);
+    pub fn KeInitializeEvent(event: Pointer, kind: u32, state: u8);
+    pub fn KeInsertQueueDpc(dpc: Pointer, first: Pointer, second: Pointer) -> u8;
+    pub fn KeIpiGenericCall(routine: unsafe extern "system" fn(usize) -> usize, argument: usize) -> usize;
+    pub fn KeReleaseSpinLock(lock: Pointer, before: u8);
+    pub fn KeSetEvent(event: Pointer, increment: i32, wait: u8) -> i32;
+    pub fn KeWaitForSingleObject(event: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64)
+    -> NtStatus;
+    #[expect(dead_code, reason = "called by what the compiler makes")]
+    fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
+    pub fn PsGetCurrentProcessId() -> Pointer;
+    pub fn PsGetCurrentThreadId() -> Pointer;
+}
+
+#[link(name = "hal.dll", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    pub fn KeQueryPerformanceCounter(frequency: *mut i64) -> i64;
+}

@@ -1,0 +1,208 @@
+//! The bench itself: what it must let a driver do at the level of the profile interrupt, and what it must notice. The
+//! driver is specimen.sys, which does on demand what halprof.sys never does.
+
+use std::time::{Duration, Instant};
+
+use tests::{Lab, Probe, Reply, hex};
+use wire::{Place, Violation};
+use zerocopy::IntoBytes;
+
+/// Control codes of the specimen, by the numbers of their functions.
+const fn code(function: u32) -> u32 {
+    0x8000 << 16 | function << 2
+}
+
+const BEGIN: u32 = code(0x800);
+const REPORT: u32 = code(0x801);
+const END: u32 = code(0x802);
+const HOLD: u32 = code(0x803);
+const FATE: u32 = code(0x804);
+
+/// Its deeds at HIGH_LEVEL: the functions that each calls above their levels, and these levels.
+const DEEDS: [&[(&str, u8)]; 10] = [
+    &[],
+    &[("ExAllocatePool2", 2), ("ExFreePool", 2)],
+    &[("KeSetEvent", 2)],
+    &[("KeAcquireSpinLockRaiseToDpc", 2)],
+    &[("DbgPrint", 12)],
+    &[("KeWaitForSingleObject", 2)],
+    &[("IofCompleteRequest", 2)],
+    &[("HalSetSystemInformation", 0)],
+    &[("KeIpiGenericCall", 13)],
+    &[("ExAcquireFastMutex", 1)],
+];
+
+const HIGH_LEVEL: u8 = 15;
+
+/// The number of the deed that completes a request.
+const COMPLETES: usize = 6;
+
+/// A machine with the specimen loaded, and a client of it.
+struct Bench {
+    lab: Lab,
+    probe: Probe,
+    handle: u32,
+}
+
+impl Bench {
+    fn start() -> Self {
+        let mut lab = Lab::boot("amd-legacy").unwrap();
+        lab.load("specimen").unwrap();
+        let unknown = "specimen.sys imports IoGetCurrentProcess, whose highest IRQL the lab does not know";
+        assert_eq!(lab.wire.violations().unwrap(), [Violation::Other(unknown.to_owned())]);
+        let mut probe = lab.probe().unwrap();
+        let handle = probe.open("\\\\.\\specimen").unwrap().unwrap();
+        Self { lab, probe, handle }
+    }
+
+    fn ask(&mut self, code: u32, input: &[u32], output: usize) -> Vec<u32> {
+        let input = if input.is_empty() { "-".to_owned() } else { hex(input.as_bytes()) };
+        match self.probe.control(self.handle, code, &input, &(4 * output).to_string()).unwrap() {
+            Reply::Done(bytes) => {
+                bytes.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect()
+            }
+            Reply::Failed(error) => panic!("{code:#x} {input} failed: {error}"),
+        }
+    }
+
+    /// An interrupt on a processor.
+    fn interrupt(&mut self, processor: u32) {
+        self.lab.wire.run(processor, &[(0xC0, 0, 1_000_000)], &[]).unwrap();
+    }
+
+    fn violations(&mut self) -> Vec<Violation> {
+        self.lab.wire.violations().unwrap()
+    }
+
+    fn finish(self) {
+        let Self { mut lab, probe, .. } = self;
+        drop(probe);
+        lab.unload("specimen").unwrap();
+        lab.left_nothing().unwrap();
+        lab.finish().unwrap();
+    }
+}
+
+fn level(function: &str, level: u8, allowed: u8) -> Violation {
+    Violation::Level { function: function.to_owned(), level, allowed }
+}
+
+#[test]
+fn a_handler_sees_what_it_interrupts_and_its_dpc_runs_on_its_processor() {
+    let mut bench = Bench::start();
+    bench.ask(BEGIN, &[0, 0], 0);
+    for (processor, user) in [(0, false), (1, true), (1, false), (0, true)] {
+        let place =
+            Place { ip: 0x1234_5678 + u64::from(processor), user, process: 40 + processor, thread: 50, weight: 1 };
+        bench.lab.wire.set_scene(processor, &[place]).unwrap();
+        bench.interrupt(processor);
+        let begun = Instant::now();
+        let report = loop {
+            let report = bench.ask(REPORT, &[], 9);
+            let late = begun.elapsed() > Duration::from_secs(5);
+            if late || report[7] == processor {
+                break report;
+            }
+        };
+        let cs = if user { 0x33 } else { 0x10 };
+        let expected = [0x1234_5678 + processor, cs, 40 + processor, 50, processor, 15, processor, 2];
+        assert_eq!(report[1..], expected, "{place:?}");
+    }
+    assert_eq!(bench.ask(REPORT, &[], 9)[0], 4, "interrupts");
+    bench.ask(END, &[], 2);
+    bench.interrupt(0);
+    assert_eq!(bench.ask(REPORT, &[], 9)[0], 4, "no more");
+    assert_eq!(bench.violations(), []);
+    bench.finish();
+}
+
+#[test]
+fn what_is_not_allowed_at_high_level_is_noticed_and_nothing_else_is() {
+    let mut bench = Bench::start();
+    for (deed, functions) in (0_u32..).zip(DEEDS) {
+        let held = (deed as usize == COMPLETES)
+            .then(|| bench.probe.aside(bench.handle, HOLD, "-", "0").unwrap())
+            .inspect(|_| std::thread::sleep(Duration::from_millis(50)));
+        bench.ask(BEGIN, &[deed, 0], 0);
+        bench.interrupt(1);
+        let expected: Vec<Violation> =
+            functions.iter().map(|(function, allowed)| level(function, HIGH_LEVEL, *allowed)).collect();
+        // Of those that change the level there may be more to say.
+        assert_eq!(bench.violations()[..expected.len()], expected, "deed {deed}");
+        bench.ask(END, &[], 2);
+        bench.violations();
+        if let Some(held) = held {
+            assert_eq!(bench.probe.join(held).unwrap(), Reply::Done(vec![]));
+        }
+    }
+    bench.finish();
+}
+
+#[test]
+fn a_request_is_completed_and_told_of_as_windows_wants_it() {
+    let mut bench = Bench::start();
+    let fates = [
+        "was told to be pending and not marked so",
+        "was marked pending and not told to be so",
+        "was completed and can still be cancelled",
+        "was completed with STATUS_PENDING",
+    ];
+    for (fate, what) in (0_u32..).zip(fates) {
+        let aside = bench.probe.aside(bench.handle, FATE, &hex(fate.as_bytes()), "0").unwrap();
+        let begun = Instant::now();
+        let mut violations = Vec::new();
+        while violations.is_empty() && begun.elapsed() < Duration::from_secs(5) {
+            violations = bench.violations();
+        }
+        let first = violations.first().map(ToString::to_string).unwrap_or_default();
+        assert!(first.ends_with(what), "{fate}: {violations:?}");
+        if fate < 3 {
+            bench.probe.join(aside).unwrap();
+        }
+    }
+    let Bench { mut lab, probe, .. } = bench;
+    drop(probe);
+    lab.unload("specimen").unwrap();
+    lab.wire.violations().unwrap();
+    lab.finish().unwrap();
+}
+
+#[test]
+fn keipigenericcall_comes_back_when_no_handler_runs_that_was_registered_before() {
+    let mut bench = Bench::start();
+    bench.lab.live().unwrap();
+    let (mut before, begun) = (0, Instant::now());
+    while before < 5 && begun.elapsed() < Duration::from_secs(20) {
+        bench.ask(BEGIN, &[0, 3], 0);
+        std::thread::sleep(Duration::from_millis(20));
+        let ran = bench.ask(END, &[], 2);
+        before += ran[0];
+        assert_eq!(ran[1], 0, "after the call");
+    }
+    assert!(before >= 5, "the handler runs on after it was taken away: nobody else waits for it");
+    bench.lab.scripted().unwrap();
+    bench.finish();
+}
+
+#[test]
+fn a_processor_whose_handler_is_too_slow_falls_behind_and_says_by_how_much() {
+    let mut bench = Bench::start();
+    assert_eq!(bench.lab.wire.skipped().unwrap(), [0, 0]);
+    bench.lab.live().unwrap();
+    // It takes 3 ms, and there is an overflow every 0.3 ms.
+    bench.ask(BEGIN, &[0, 3], 0);
+    std::thread::sleep(Duration::from_millis(500));
+    bench.ask(END, &[], 2);
+    bench.lab.scripted().unwrap();
+    let skipped = bench.lab.wire.skipped().unwrap();
+    let delivered = bench.lab.wire.handler().unwrap().delivered;
+    for (processor, ledger) in bench.lab.wire.ledger().unwrap().iter().enumerate() {
+        let (overflows, interrupts) = ledger.iter().fold((0, 0), |(overflows, interrupts), entry| {
+            (overflows + entry.overflows, interrupts + entry.interrupts)
+        });
+        assert!(skipped[processor] > 0, "processor {processor}: {overflows}");
+        assert_eq!(interrupts, overflows, "processor {processor}: none of them merged");
+        assert!(overflows - delivered[processor] <= 1, "processor {processor}: one may have come after the end");
+    }
+    bench.finish();
+}
