@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
+};
 
 /// The code of an image, at the addresses at which it wants to be loaded.
 #[derive(Debug, Clone, Default)]
@@ -18,11 +21,11 @@ pub struct Image<'a> {
 pub struct Reach {
     /// Functions of other modules.
     pub imports: BTreeSet<String>,
-    /// Calls and jumps whose target no instruction tells.
+    /// Calls and jumps whose target no instruction tells, and instructions after which nobody knows the stack.
     pub unknown: BTreeSet<u64>,
-    /// Instructions that stop or trap: UD2, INT3, INT, HLT.
+    /// Instructions that stop or trap: UD2 and its like, INT3 and its like, HLT.
     pub traps: BTreeSet<u64>,
-    /// Jumps to themselves: what the panic handler of the driver is.
+    /// Jumps to themselves, which never end.
     pub endless: BTreeSet<u64>,
     /// Functions that, by whatever way, call themselves.
     pub recursive: BTreeSet<u64>,
@@ -72,24 +75,34 @@ impl Walk<'_> {
         }
         self.open.push(entry);
         self.reach.functions.insert(entry);
-        let (mut deepest, mut seen) = (8, BTreeSet::new());
+        let (mut deepest, mut seen) = (8, BTreeMap::new());
         // Where to go on, with the stack in use there.
         let mut ways = vec![(entry, 8_u64)];
         while let Some((address, depth)) = ways.pop() {
-            if !seen.insert(address) {
+            if let Some(before) = seen.insert(address, depth) {
+                if before != depth {
+                    // A loop that takes more each time, or ways that do not agree.
+                    self.reach.unknown.insert(address);
+                }
                 continue;
             }
             let Some(instruction) = self.image.at(address) else {
                 self.reach.unknown.insert(address);
                 continue;
             };
-            let depth = after(&instruction, depth);
+            let depth = after(&instruction, depth).unwrap_or_else(|| {
+                self.reach.unknown.insert(address);
+                depth
+            });
             deepest = deepest.max(depth);
-            if matches!(instruction.mnemonic(), Mnemonic::Ud2 | Mnemonic::Int3 | Mnemonic::Int | Mnemonic::Hlt) {
+            let flow = instruction.flow_control();
+            if matches!(flow, FlowControl::Exception | FlowControl::Interrupt)
+                || instruction.mnemonic() == Mnemonic::Hlt
+            {
                 self.reach.traps.insert(address);
                 continue;
             }
-            match instruction.flow_control() {
+            match flow {
                 FlowControl::Return => {}
                 FlowControl::ConditionalBranch => {
                     ways.extend([(instruction.near_branch_target(), depth), (instruction.next_ip(), depth)]);
@@ -125,20 +138,31 @@ impl Walk<'_> {
     }
 }
 
-/// The stack in use after an instruction.
-fn after(instruction: &Instruction, depth: u64) -> u64 {
-    let on_stack = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP;
-    let immediate = |operand| match instruction.op_kind(operand) {
-        OpKind::Immediate8to64 | OpKind::Immediate32to64 => instruction.immediate(operand),
+/// The stack in use after an instruction, when what it calls has come back; `None` where the instruction does not tell.
+fn after(instruction: &Instruction, depth: u64) -> Option<u64> {
+    if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall | FlowControl::Return) {
+        return Some(depth);
+    }
+    let to_stack = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP;
+    let constant = matches!(instruction.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
+    let moved = match instruction.mnemonic() {
+        Mnemonic::Sub if to_stack && constant => instruction.immediate(1).cast_signed().checked_neg()?,
+        Mnemonic::Add if to_stack && constant => instruction.immediate(1).cast_signed(),
+        Mnemonic::Push | Mnemonic::Pushfq | Mnemonic::Popfq => instruction.stack_pointer_increment().into(),
+        Mnemonic::Pop if !to_stack => instruction.stack_pointer_increment().into(),
+        _ if writes_stack_pointer(instruction) => return None,
         _ => 0,
     };
-    match instruction.mnemonic() {
-        Mnemonic::Push => depth + 8,
-        Mnemonic::Pop => depth.saturating_sub(8),
-        Mnemonic::Sub if on_stack => depth.wrapping_add(immediate(1)),
-        Mnemonic::Add if on_stack => depth.saturating_sub(immediate(1)),
-        _ => depth,
-    }
+    depth.checked_add_signed(moved.checked_neg()?)
+}
+
+fn writes_stack_pointer(instruction: &Instruction) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let used = factory.info(instruction).used_registers();
+    used.iter().any(|used| {
+        used.register().full_register() == Register::RSP
+            && !matches!(used.access(), OpAccess::None | OpAccess::NoMemAccess | OpAccess::Read | OpAccess::CondRead)
+    })
 }
 
 #[cfg(test)]
@@ -197,5 +221,50 @@ mod tests {
         code.extend([0x48, 0x83, 0xC4, 0x20, 0x5B, 0xC3]);
         code.extend([0x48, 0x81, 0xEC, 0, 1, 0, 0, 0x48, 0x81, 0xC4, 0, 1, 0, 0, 0xC3]);
         assert_eq!(reach(&code).stack, 8 + 8 + 0x20 + 8 + 0x100);
+    }
+
+    #[test]
+    fn an_instruction_that_leaves_the_stack_anywhere_is_told() {
+        let cases: [(&str, &[u8]); 6] = [
+            ("sub rsp, rax", &[0x48, 0x29, 0xC4]),
+            ("and rsp, -4096", &[0x48, 0x81, 0xE4, 0x00, 0xF0, 0xFF, 0xFF]),
+            ("lea rsp, [rsp - 4096]", &[0x48, 0x8D, 0xA4, 0x24, 0x00, 0xF0, 0xFF, 0xFF]),
+            ("mov rsp, rcx", &[0x48, 0x89, 0xCC]),
+            ("pop rsp", &[0x5C]),
+            ("enter 4096, 0", &[0xC8, 0x00, 0x10, 0x00]),
+        ];
+        for (name, code) in cases {
+            let found = reach(&[code, &[0xC3]].concat());
+            assert_eq!(found.unknown.into_iter().collect::<Vec<_>>(), [BASE], "{name}");
+        }
+    }
+
+    #[test]
+    fn every_way_of_taking_a_known_amount_is_counted() {
+        let cases: [(&str, &[u8], u64); 4] = [
+            ("push -1; pop rax", &[0x6A, 0xFF, 0x58], 8),
+            ("push ax; pop ax", &[0x66, 0x50, 0x66, 0x58], 2),
+            ("pushfq; popfq", &[0x9C, 0x9D], 8),
+            ("add rsp, -128; sub rsp, -128", &[0x48, 0x83, 0xC4, 0x80, 0x48, 0x83, 0xEC, 0x80], 128),
+        ];
+        for (name, code, stack) in cases {
+            let found = reach(&[code, &[0xC3]].concat());
+            assert_eq!((found.stack, found.unknown.len()), (8 + stack, 0), "{name}");
+        }
+    }
+
+    #[test]
+    fn ways_that_do_not_agree_on_the_stack_are_told() {
+        // push rax; jmp -3
+        assert_eq!(reach(&[0x50, 0xEB, 0xFD]).unknown.into_iter().collect::<Vec<_>>(), [BASE]);
+        // je +1; push rax; ret
+        assert_eq!(reach(&[0x74, 0x01, 0x50, 0xC3]).unknown.into_iter().collect::<Vec<_>>(), [BASE + 3]);
+    }
+
+    #[test]
+    fn all_that_traps_is_a_trap() {
+        for code in [&[0x0F, 0x0B][..], &[0x0F, 0xB9, 0xC0], &[0xCC], &[0xF1], &[0xCD, 0x29], &[0xF4]] {
+            assert_eq!(reach(code).traps.len(), 1, "{code:x?}");
+        }
     }
 }
