@@ -67,7 +67,7 @@ enum Command {
     /// On Linux, under callgrind: how many each takes on one processor besides its accesses to model-specific
     /// registers. The figures repeat exactly. BENCHMARKS.md explains them.
     Bench {
-        /// Measure times as well, which takes a minute and does not repeat
+        /// Measure times as well, which takes some minutes and does not repeat
         #[arg(long)]
         time: bool,
     },
