@@ -154,7 +154,7 @@ fn check(name: &str, steps: Vec<Step>, kills: bool) -> Result<(), TestCaseError>
                 let client = Client::open(&mut engine, handles, 1);
                 let list: Vec<u32> = (0..PROCESSORS).filter(|number| processors >> number & 1 == 1).collect();
                 // No two sessions have the same interval, so that they share no counter.
-                let interval = 4_096 + (interval + u32::try_from(handles).unwrap() * 9_001) % 60_000;
+                let interval = 4_096 + interval % 30 * 1_000 + u32::try_from(handles).unwrap() % 1_000;
                 let events = [event(SOURCES[source % SOURCES.len()], interval)];
                 let header = super::scene::header(ring, on(&list));
                 let answer = client.start_with(&mut engine, header, &events).header();
