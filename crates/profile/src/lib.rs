@@ -7,6 +7,7 @@
 //! | [`selection`] | the choice of a profile interface from the boot processor |
 //! | [`interface`] | Default, Emon, Amd64: their registers, tables and what they do to a processor |
 //! | [`interval`] | ranges and defaults of intervals |
+//! | [`local_vector`] | how a counter's interrupt gets through the local APIC |
 //! | [`state`] | 8 bytes of state per counter per processor |
 //! | [`hal`] | the HAL functions that stand on all this |
 //!
@@ -22,6 +23,7 @@ pub mod cpu;
 pub mod hal;
 pub mod interface;
 pub mod interval;
+pub mod local_vector;
 pub mod selection;
 pub mod source;
 pub mod state;
@@ -29,5 +31,6 @@ pub mod state;
 pub use cpu::{Cpu, Msr};
 pub use hal::{Hal, HalError};
 pub use interface::{Interface, Kind, ProfileInterface, Support};
+pub use local_vector::LocalVector;
 pub use selection::{Reason, Selection};
 pub use source::{ProfileSource, Source};

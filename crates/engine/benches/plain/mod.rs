@@ -62,6 +62,16 @@ impl Cpu for PlainCpu {
     fn rdpmc(&self, counter: u8) -> u64 {
         self.counters.get(usize::from(counter & 3)).map_or(0, |value| value.load(Ordering::Relaxed))
     }
+
+    #[inline]
+    fn local_vector(&self) -> u32 {
+        std::hint::black_box(0xFE)
+    }
+
+    #[inline]
+    fn set_local_vector(&self, entry: u32) {
+        self.written.store(entry.into(), Ordering::Relaxed);
+    }
 }
 
 /// A machine with one such processor.
