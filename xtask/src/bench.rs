@@ -38,8 +38,6 @@ const ACCESSES: [&str; 3] = [
     "::scene::Recorder as profile::cpu::Cpu>::rdmsr",
     "::scene::Recorder as profile::cpu::Cpu>::wrmsr",
     "::scene::Recorder as profile::cpu::Cpu>::rdpmc",
-    "::scene::Recorder as profile::cpu::Cpu>::local_vector",
-    "::scene::Recorder as profile::cpu::Cpu>::set_local_vector",
 ];
 
 /// What they take in a bench in which they are loads and stores and no functions: a counter is found by its number.

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::Cpu;
+use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
 use crate::selection::{self, Selection};
@@ -104,6 +105,7 @@ pub struct SourceInformation {
 #[derive(Debug)]
 pub struct Hal {
     selection: Selection,
+    hypervisor: Hypervisor,
     interface: Interface,
     /// CPUID promises the interface's registers.
     promised: bool,
@@ -164,6 +166,7 @@ impl Hal {
         let promised = selection::promised(cpu, selection.interface);
         Ok(Self {
             selection,
+            hypervisor: Hypervisor::of(cpu),
             interface,
             promised,
             counters,
@@ -182,6 +185,12 @@ impl Hal {
     #[must_use]
     pub const fn selection(&self) -> Selection {
         self.selection
+    }
+
+    /// What stands between the system and the boot processor.
+    #[must_use]
+    pub const fn hypervisor(&self) -> Hypervisor {
+        self.hypervisor
     }
 
     /// Whether CPUID promises that the interface's registers exist; if not, none of them may be touched.

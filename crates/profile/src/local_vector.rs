@@ -6,7 +6,65 @@
 
 use bitfield_struct::bitfield;
 
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Msr};
+
+/// IA32_APIC_BASE (SDM Vol. 3A, 11.4.4; APM Vol. 2, 16.3.1).
+pub const IA32_APIC_BASE: Msr = Msr::new(0x1B);
+
+/// The entry as a register, in x2APIC mode (SDM Vol. 3A, 11.12.1.2).
+pub const X2APIC_LVT_PERFORMANCE: Msr = Msr::new(0x834);
+
+/// Where the entry is in the page of the local APIC's registers, in xAPIC mode (SDM Vol. 3A, 11.4.1, Table 11-1).
+pub const XAPIC_OFFSET: usize = 0x340;
+
+/// Bytes of that page.
+pub const XAPIC_PAGE: usize = 0x1000;
+
+/// IA32_APIC_BASE.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct ApicBase {
+    /// Reserved.
+    __: u8,
+    /// BSP: the boot processor; read-only.
+    pub bsp: bool,
+    /// Reserved.
+    __: bool,
+    /// EXTD: x2APIC mode.
+    pub extd: bool,
+    /// EN: the local APIC is enabled.
+    pub en: bool,
+    /// Number of the physical page where its registers are, in xAPIC mode.
+    #[bits(40)]
+    pub page: u64,
+    /// Reserved: no processor has more than 52 bits of physical address.
+    #[bits(12)]
+    __: u16,
+}
+
+/// Where the entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// At [`XAPIC_OFFSET`] of the page at this physical address.
+    Page(u64),
+    /// [`X2APIC_LVT_PERFORMANCE`].
+    Register,
+}
+
+/// Where the entry of the current processor is; `None` where it has no local APIC, or one that is not enabled. Any IRQL.
+pub fn place(cpu: &impl Cpu) -> Option<Place> {
+    /// CPUID.1:EDX\[9\].
+    const APIC: u32 = 1 << 9;
+    if cpu.cpuid(1, 0).edx & APIC == 0 {
+        return None;
+    }
+    let base = ApicBase::from_bits(cpu.rdmsr(IA32_APIC_BASE));
+    match (base.en(), base.extd()) {
+        (false, _) => None,
+        (true, false) => Some(Place::Page(base.page() << 12)),
+        (true, true) => Some(Place::Register),
+    }
+}
 
 /// The vector by which Windows' HAL takes the interrupt.
 pub const VECTOR: u8 = 0xFE;

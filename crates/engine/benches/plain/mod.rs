@@ -125,7 +125,23 @@ impl Machine for &Plain {
         self.cpu.clock.load(Ordering::Relaxed)
     }
 
-    fn begin_sampling(&self, _sampler: &Sampler) -> Result<NonZeroU64, u32> {
+    fn adopt_processor(&self, _processor: u32) -> bool {
+        false
+    }
+
+    fn reserve_counters(&self) -> Result<(), u32> {
+        Ok(())
+    }
+
+    fn free_counters(&self) {}
+
+    fn open_local_apic(&self) -> Result<(), u32> {
+        Ok(())
+    }
+
+    fn close_local_apic(&self) {}
+
+    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
         Ok(NonZeroU64::MIN)
     }
 
