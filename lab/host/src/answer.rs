@@ -1,7 +1,7 @@
 //! The answer to each command of a test.
 
 use crate::{
-    deferred, hal, image, pool,
+    deferred, hal, image, nt, pool,
     processor::{self, Core, State},
     scene::Scene,
     security, violation,
@@ -47,10 +47,11 @@ pub fn answer(command: Command) -> Answer {
             pool::fail(nth);
             Answer::Done
         }
-        Command::RefuseCounters(refuse) => {
-            hal::refuse_counters(refuse);
+        Command::RefuseCounters(status) => {
+            hal::refuse_counters(status.map(nt::status));
             Answer::Done
         }
+        Command::Reserved => Answer::Reserved(hal::reserved()),
         Command::RefuseHandler(refuse) => {
             hal::refuse_handler(refuse);
             Answer::Done
@@ -58,6 +59,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Handler => Answer::Handler(handler()),
         Command::Descriptor => Answer::Descriptor(security::descriptor()),
         Command::Images => Answer::Names(image::names()),
+        _ => Answer::Refused("not served yet".to_owned()),
     }
 }
 

@@ -128,13 +128,19 @@ const FIRST_TOKEN: usize = 0x8000_0000;
 struct Counters {
     holder: Option<usize>,
     next: usize,
-    refuse: bool,
+    /// With which status everybody is refused.
+    refusal: Option<NtStatus>,
 }
 
-static COUNTERS: Mutex<Counters> = Mutex::new(Counters { holder: None, next: FIRST_TOKEN, refuse: false });
+static COUNTERS: Mutex<Counters> = Mutex::new(Counters { holder: None, next: FIRST_TOKEN, refusal: None });
 
-pub fn refuse_counters(refuse: bool) {
-    lock(&COUNTERS).refuse = refuse;
+pub fn refuse_counters(status: Option<NtStatus>) {
+    lock(&COUNTERS).refusal = status;
+}
+
+/// Whether somebody has the counters.
+pub fn reserved() -> bool {
+    lock(&COUNTERS).holder.is_some()
 }
 
 /// HalAllocateHardwareCounters.
@@ -147,14 +153,15 @@ pub unsafe extern "system" fn allocate_counters(
     caught("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
         level::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&COUNTERS);
-        let token = (!counters.refuse && counters.holder.is_none()).then_some(counters.next);
-        if token.is_some() {
-            counters.holder = token;
-            counters.next += 1;
+        let taken = counters.holder.map(|_| nt::INSUFFICIENT_RESOURCES);
+        let refusal = counters.refusal.or(taken);
+        let token = counters.next;
+        if refusal.is_none() {
+            (counters.holder, counters.next) = (Some(token), token + 1);
         }
         // SAFETY: the driver promises a handle that may be written.
-        unsafe { set.write(token.unwrap_or_default()) };
-        if token.is_some() { nt::SUCCESS } else { nt::INSUFFICIENT_RESOURCES }
+        unsafe { set.write(if refusal.is_none() { token } else { 0 }) };
+        refusal.unwrap_or(nt::SUCCESS)
     })
 }
 
