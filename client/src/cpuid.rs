@@ -41,6 +41,12 @@ impl<F: Fn(u32, u32) -> CpuIdResult> Cpu for CpuidOnly<F> {
     fn rdpmc(&self, _counter: u8) -> u64 {
         0
     }
+
+    fn local_vector(&self) -> u32 {
+        0
+    }
+
+    fn set_local_vector(&self, _entry: u32) {}
 }
 
 /// Leaf 0xA in parts (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").

@@ -1,12 +1,15 @@
 //! Every instruction that needs assembler.
 
-#![expect(unsafe_code, reason = "rdmsr, wrmsr and rdpmc have no safe form")]
+#![expect(unsafe_code, reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form")]
 
 use core::arch::asm;
 use core::marker::PhantomData;
 
+use profile::local_vector::X2APIC_LVT_PERFORMANCE;
 use profile::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
+
+use crate::nt::local_apic::{self, Entry};
 
 /// The processor on which the code runs. Not `Send`: who has one stays where it is.
 #[derive(Debug)]
@@ -52,5 +55,35 @@ impl Cpu for Processor {
                  options(nomem, nostack, preserves_flags));
         }
         u64::from(high) << 32 | u64::from(low)
+    }
+
+    fn local_vector(&self) -> u32 {
+        match local_apic::entry() {
+            Entry::Shut => 0,
+            Entry::Register => (self.rdmsr(X2APIC_LVT_PERFORMANCE) & 0xFFFF_FFFF) as u32,
+            Entry::Memory(address) => {
+                let entry: u32;
+                // SAFETY: mapped as long as it is not shut; one aligned access of 32 bits, as the local APIC wants it
+                unsafe {
+                    asm!("mov {entry:e}, [{address}]", entry = out(reg) entry, address = in(reg) address,
+                         options(readonly, nostack, preserves_flags));
+                }
+                entry
+            }
+        }
+    }
+
+    fn set_local_vector(&self, entry: u32) {
+        match local_apic::entry() {
+            Entry::Shut => {}
+            Entry::Register => self.wrmsr(X2APIC_LVT_PERFORMANCE, entry.into()),
+            Entry::Memory(address) => {
+                // SAFETY: mapped as long as it is not shut; one aligned access of 32 bits, as the local APIC wants it
+                unsafe {
+                    asm!("mov [{address}], {entry:e}", entry = in(reg) entry, address = in(reg) address,
+                         options(nostack, preserves_flags));
+                }
+            }
+        }
     }
 }

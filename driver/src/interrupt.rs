@@ -1,4 +1,4 @@
-//! The performance monitor interrupt, and the ticks that go with it: from the kernel to the [`Sampler`].
+//! The performance monitor interrupt, the ticks that go with it, and sleep: from the kernel to the [`Sampler`].
 
 #![expect(unsafe_code, reason = "the HAL and the kernel's timers call with nothing but an address")]
 
@@ -11,6 +11,7 @@ use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
 use crate::cpu::Processor;
 use crate::nt::dpc::{self, Dpc};
+use crate::nt::power::Change;
 use crate::nt::system_process::Worker;
 use crate::nt::timers::Timers;
 use crate::nt::trap_frame::TrapFrame;
@@ -19,7 +20,7 @@ use crate::nt::{clock, device_object, hal, irp, processors};
 /// Units of 100 ns between two ticks.
 const TICK: u32 = 10_000_000 / TICKS_PER_SECOND;
 
-/// The engine's, while something is sampled.
+/// The engine's, while it lives.
 static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Wakes who fetches samples.
@@ -30,6 +31,41 @@ pub fn initialize() {
     WAKE.initialize();
 }
 
+/// What serves interrupts, ticks and sleeps from now on. It has to stay where it is until [`withdraw`].
+pub fn publish(sampler: &Sampler) {
+    SAMPLER.store(core::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
+}
+
+/// Nobody comes any more.
+pub fn withdraw() {
+    SAMPLER.store(core::ptr::null_mut(), Ordering::Release);
+}
+
+fn sampler() -> Option<&'static Sampler> {
+    // SAFETY: who published it withdraws it when nothing of the kernel calls this module any more, and drops it then
+    unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
+}
+
+/// The machine sleeps, or is awake again. DISPATCH_LEVEL at most.
+pub fn power_changed(change: Change) {
+    let Some(sampler) = sampler() else { return };
+    let now = clock::ticks();
+    match change {
+        Change::Sleep => {
+            sampler.sleeps().begin(now);
+            processors::broadcast(&|| sampler.fall_asleep(&Processor::current(), processors::current()));
+        }
+        Change::Wake => {
+            let slept = sampler.sleeps().end(now);
+            processors::broadcast(&|| {
+                if sampler.wake(&Processor::current(), processors::current(), now, slept) {
+                    WAKE.queue();
+                }
+            });
+        }
+    }
+}
+
 /// The interrupt is ours while this lives.
 pub struct Sampling {
     worker: Worker,
@@ -37,15 +73,13 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Registers the handler and starts the ticks; answers the handler's address as well. APC_LEVEL at most. The sampler
-    /// has to stay where it is until [`end`](Self::end) has come back.
+    /// Registers the handler and starts the ticks; answers the handler's address as well. APC_LEVEL at most.
     ///
     /// # Errors
     /// The NTSTATUS of what refused; nothing is left behind.
-    pub fn begin(sampler: &Sampler) -> Result<(Self, NonZeroU64), NTSTATUS> {
-        let timers = Timers::new(processors::active(), tick).ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
+    pub fn begin() -> Result<(Self, NonZeroU64), NTSTATUS> {
+        let timers = Timers::new(tick).ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
         let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
-        SAMPLER.store(core::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
         let mut registered = Err(STATUS_INSUFFICIENT_RESOURCES);
         worker.run(&mut || registered = hal::set_interrupt_handler(Some(performance_interrupt)));
         let sampling = Self { worker, timers: Some(timers) };
@@ -61,6 +95,11 @@ impl Sampling {
         Ok((sampling, address))
     }
 
+    /// Ticks on one processor more. DISPATCH_LEVEL at most.
+    pub fn adopt(&self, processor: u32) -> bool {
+        self.timers.as_ref().is_none_or(|timers| timers.adopt(processor))
+    }
+
     /// Gives the interrupt back (if it was `registered`), and comes back when no processor is in the sampler or will
     /// come into it. APC_LEVEL at most.
     pub fn end(self, registered: bool) {
@@ -74,7 +113,6 @@ impl Sampling {
             timers = None; // which waits for the ticks
             dpc::flush();
         });
-        SAMPLER.store(core::ptr::null_mut(), Ordering::Release);
         if given_back.is_err() {
             // The HAL would go on calling what is no more.
             device_object::forbid_unload();
@@ -86,8 +124,7 @@ impl Sampling {
 /// of interrupt itself. Its name is for the test that follows it through the image.
 #[unsafe(export_name = "PerformanceInterrupt")]
 unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
-    // SAFETY: the engine's sampler stays until `end` has seen that no processor is here
-    let Some(sampler) = (unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }) else { return };
+    let Some(sampler) = sampler() else { return };
     // SAFETY: the HAL lends its trap frame for the time of the call
     let frame = unsafe { &*frame };
     let interrupted = Interrupted {
@@ -103,8 +140,7 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
 
 /// A tick of the current processor, at DISPATCH_LEVEL.
 fn tick() {
-    // SAFETY: the engine's sampler stays until `end` has waited for the ticks
-    let Some(sampler) = (unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }) else { return };
+    let Some(sampler) = sampler() else { return };
     processors::at_high_level(|| {
         if sampler.tick(&Processor::current(), processors::current(), clock::ticks()) {
             WAKE.queue();

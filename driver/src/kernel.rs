@@ -3,12 +3,13 @@
 use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 
-use engine::{Machine, Sampler};
+use engine::Machine;
 
 use crate::cpu::Processor;
 use crate::interrupt::Sampling;
+use crate::nt::hal::Reservation;
 use crate::nt::timers::{FineClock, Timers};
-use crate::nt::{clock, processors, timers};
+use crate::nt::{clock, local_apic, processors, timers};
 
 /// See the module.
 #[derive(Default)]
@@ -19,6 +20,8 @@ pub struct Kernel {
     clock: Cell<Option<FineClock>>,
     /// While something is sampled.
     sampling: Cell<Option<Sampling>>,
+    /// While counters are in use.
+    reservation: Cell<Option<Reservation>>,
 }
 
 impl Drop for Kernel {
@@ -57,7 +60,7 @@ impl Machine for Kernel {
 
     fn start_timers(&self, interval: u32) -> bool {
         if self.timers.get().is_none() {
-            let Some(timers) = Timers::new(processors::active(), || ()) else { return false };
+            let Some(timers) = Timers::new(|| ()) else { return false };
             // It was empty: the engine's lock keeps others out.
             let _ = self.timers.set(timers);
         }
@@ -79,6 +82,32 @@ impl Machine for Kernel {
     fn ticks(&self, processor: u32) -> u64 {
         self.timers.get().map_or(0, |timers| timers.ticks(processor))
     }
+
+    fn adopt_processor(&self, processor: u32) -> bool {
+        let sampling = self.sampling.take();
+        let ticks = sampling.as_ref().is_none_or(|sampling| sampling.adopt(processor));
+        self.sampling.set(sampling);
+        ticks && self.timers.get().is_none_or(|timers| timers.adopt(processor))
+    }
+
+    fn reserve_counters(&self) -> Result<(), u32> {
+        let reservation = Reservation::new().map_err(i32::cast_unsigned)?;
+        self.reservation.set(Some(reservation));
+        Ok(())
+    }
+
+    fn free_counters(&self) {
+        self.reservation.take();
+    }
+
+    fn open_local_apic(&self) -> Result<(), u32> {
+        self.on_boot_processor(local_apic::open).map_err(i32::cast_unsigned)
+    }
+
+    fn close_local_apic(&self) {
+        local_apic::close();
+    }
+
     fn clock_frequency(&self) -> u64 {
         clock::frequency()
     }
@@ -87,8 +116,8 @@ impl Machine for Kernel {
         clock::ticks()
     }
 
-    fn begin_sampling(&self, sampler: &Sampler) -> Result<NonZeroU64, u32> {
-        let (sampling, handler) = Sampling::begin(sampler).map_err(i32::cast_unsigned)?;
+    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
+        let (sampling, handler) = Sampling::begin().map_err(i32::cast_unsigned)?;
         self.sampling.set(Some(sampling));
         Ok(handler)
     }

@@ -27,10 +27,18 @@ use device::{Device, ENGINE};
 use engine::Engine;
 use kernel::Kernel;
 use nt::clock;
+use nt::power::PowerState;
+use nt::processor_change::ProcessorChange;
 use nt::system_thread::SystemThread;
 
 /// Serves the requests that wait, and follows the counters.
 static ATTENDANT: SystemThread = SystemThread::new(attend);
+
+/// Stops and starts the counters around a sleep.
+static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
+
+/// Takes sessions to processors that are added.
+static PROCESSOR_CHANGE: ProcessorChange = ProcessorChange::new(add_processor);
 
 /// Units of 100 ns after which counters have to be followed, so that none can wrap unseen: one of 40 bits takes minutes
 /// for that, even at ten events a nanosecond.
@@ -67,20 +75,30 @@ const fn decimal(text: &str) -> u16 {
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUNICODE_STRING) -> NTSTATUS {
     ENGINE.initialize();
     interrupt::initialize();
-    match Engine::new(Kernel::default(), VERSION) {
-        Ok(engine) => *ENGINE.lock() = Some(engine),
-        Err(_) => return STATUS_INSUFFICIENT_RESOURCES,
-    }
-    match ATTENDANT.start().and_then(|()| Device::create(driver)) {
+    let Ok(engine) = Engine::new(Kernel::default(), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
+    interrupt::publish(engine.sampler()); // in memory of its own: the engine may move
+    *ENGINE.lock() = Some(engine);
+    let made = ATTENDANT
+        .start()
+        .and_then(|()| POWER_STATE.register())
+        .and_then(|()| PROCESSOR_CHANGE.register())
+        .and_then(|()| Device::create(driver));
+    match made {
         Ok(()) => {
             driver.DriverUnload = Some(unload);
             STATUS_SUCCESS
         }
         Err(status) => {
-            ATTENDANT.stop();
-            *ENGINE.lock() = None;
+            take_down();
             status
         }
+    }
+}
+
+/// A processor was added. PASSIVE_LEVEL.
+fn add_processor(processor: u32) {
+    if let Some(engine) = ENGINE.lock().as_mut() {
+        engine.add_processor(processor);
     }
 }
 
@@ -102,15 +120,23 @@ fn wake() {
     ATTENDANT.wake();
 }
 
-/// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then the thread ends, then
-/// every session stops, then the memory goes.
+/// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then all that is below it goes.
 extern "C" fn unload(driver: PDRIVER_OBJECT) {
     Device::delete(driver);
     waiting::cancel(None);
+    take_down();
+}
+
+/// Who calls from outside calls no more, then the thread ends, then every session stops, then the memory goes.
+/// PASSIVE_LEVEL.
+fn take_down() {
+    PROCESSOR_CHANGE.unregister();
+    POWER_STATE.unregister();
     ATTENDANT.stop();
     // Taken out of the lock: what the engine still has of the kernel can be given back at PASSIVE_LEVEL only.
     let engine = ENGINE.lock().take();
     if let Some(mut engine) = engine {
         engine.shut_down();
+        interrupt::withdraw();
     }
 }

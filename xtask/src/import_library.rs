@@ -33,7 +33,16 @@ pub const IMPORT_LIBRARIES: &[ImportLibrary] = &[
     ImportLibrary {
         name: "ntoskrnl",
         module: "ntoskrnl.exe",
-        additional: &["ExAllocatePool2", "__C_specific_handler", "__chkstk", "memcmp", "memcpy", "memmove", "memset"],
+        additional: &[
+            "ExAllocatePool2",
+            "MmMapIoSpaceEx",
+            "__C_specific_handler",
+            "__chkstk",
+            "memcmp",
+            "memcpy",
+            "memmove",
+            "memset",
+        ],
         elsewhere: &["KeQueryPerformanceCounter"],
     },
     ImportLibrary { name: "hal", module: "hal.dll", additional: &["KeQueryPerformanceCounter"], elsewhere: &[] },

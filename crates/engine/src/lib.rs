@@ -8,6 +8,8 @@
 //! | `session` | events on processors, from their start to their final counts |
 //! | `plan` | what can be refused about a session, before a register is touched |
 //! | `sessions` | starting, reading and stopping, on every processor at once |
+//! | `resources` | what of the machine sessions need together |
+//! | `sleep` | how long the machine slept |
 //! | `clients` | who has the device open |
 //! | `requests` | one function for each request of [`protocol`] |
 //! | `reply` | answers: header and records |
@@ -29,10 +31,12 @@ mod machine;
 mod plan;
 mod reply;
 mod requests;
+mod resources;
 mod rings;
 mod sampler;
 mod session;
 mod sessions;
+mod sleep;
 
 use profile::{Hal, HalError};
 use protocol::status::STATUS_SUCCESS;
@@ -41,6 +45,7 @@ pub use clients::ClientId;
 pub use machine::Machine;
 pub use requests::{Completion, Request, Samples};
 pub use sampler::{Interrupted, MOST_SAMPLERS, Outlet, Sampler, Subscriber, TICKS_PER_SECOND, Tallies};
+pub use sleep::Sleeps;
 
 use boxed::Boxed;
 use clients::Clients;
@@ -93,6 +98,12 @@ impl<M: Machine> Engine<M> {
     pub fn close(&mut self, client: ClientId) {
         self.sessions.stop_all_of(client, Ground::new(&self.machine, &self.sampler));
         self.clients.close(client);
+    }
+
+    /// A processor was added, and is active: sessions that are on every processor go there as well. Where something of
+    /// a session can not be had on it, the session stays where it is.
+    pub fn add_processor(&mut self, processor: u32) {
+        self.sessions.add_processor(processor, Ground::new(&self.machine, &self.sampler));
     }
 
     /// Brings all counts up to date, so that no counter wraps unseen. Has to be called more often than a counter can

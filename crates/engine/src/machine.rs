@@ -5,6 +5,7 @@ use core::num::NonZeroU64;
 use profile::{Cpu, Hal};
 
 use crate::sampler::Sampler;
+use crate::session::Moment;
 
 /// Processors, and how to reach them.
 pub trait Machine {
@@ -46,16 +47,35 @@ pub trait Machine {
     /// That clock.
     fn clock(&self) -> u64;
 
+    /// A processor was added, and is active: timers that run, run there as well from now on. False if it can not be
+    /// had; then the processor is not to be used for what takes a timer.
+    fn adopt_processor(&self, processor: u32) -> bool;
+
+    /// HalAllocateHardwareCounters: all counters of all processors are ours from now on.
+    ///
+    /// # Errors
+    /// The NTSTATUS of the HAL.
+    fn reserve_counters(&self) -> Result<(), u32>;
+
+    /// HalFreeHardwareCounters. No counter counts any more.
+    fn free_counters(&self);
+
+    /// From now on [`Cpu::local_vector`] may be called, on every processor.
+    ///
+    /// # Errors
+    /// The NTSTATUS of what refused.
+    fn open_local_apic(&self) -> Result<(), u32>;
+
+    /// [`Cpu::local_vector`] is called no more.
+    fn close_local_apic(&self);
+
     /// From now on performance monitor interrupts go to [`Sampler::interrupt`], and every processor calls
     /// [`Sampler::tick`], [`TICKS_PER_SECOND`](crate::TICKS_PER_SECOND) times. Answers the address that the HAL was
     /// given.
     ///
-    /// The sampler stays where it is until [`end_sampling`](Self::end_sampling) has come back or the machine is
-    /// dropped, whichever is first.
-    ///
     /// # Errors
     /// The NTSTATUS of what refused; then nothing is registered.
-    fn begin_sampling(&self, sampler: &Sampler) -> Result<NonZeroU64, u32>;
+    fn begin_sampling(&self) -> Result<NonZeroU64, u32>;
 
     /// The HAL has its interrupt back; when this returns, no processor is in the sampler or will come into it.
     fn end_sampling(&self);
@@ -76,6 +96,13 @@ impl<'a, M> Ground<'a, M> {
     /// Of these two.
     pub const fn new(machine: &'a M, sampler: &'a Sampler) -> Self {
         Self { machine, sampler, hal: sampler.hal() }
+    }
+}
+
+impl<M: Machine> Ground<'_, M> {
+    /// Now.
+    pub fn moment(&self) -> Moment {
+        Moment { time: self.machine.now(), asleep: self.sampler.asleep(self.machine.clock()) }
     }
 }
 

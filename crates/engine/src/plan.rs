@@ -16,7 +16,7 @@ use crate::machine::{Ground, Machine};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::sampler::{MOST_SAMPLERS, Subscriber};
-use crate::session::{Count, Event, Place, Session};
+use crate::session::{Count, Event, Place, Service, Session};
 
 /// The tags that a counter's state has room for, and so the sessions at a time.
 pub const MOST_SESSIONS: u16 = 0xFFF;
@@ -32,10 +32,6 @@ pub struct Applicant {
     /// Its process.
     pub process: u32,
 }
-
-/// How an event is to be served: by a counter in this state, with an interval that is moved towards this frequency (0
-/// stays), or by the timer.
-type Wanted = Option<(CounterState, u32)>;
 
 /// What a session is planned among.
 #[derive(Debug)]
@@ -61,73 +57,91 @@ impl<M: Machine> Planner<'_, M> {
         let sampled = events.iter().any(|event| event.interval != 0);
         check(header, sampled)?;
         let detached = header.flags & flags::DETACHED != 0;
-        let mut wanteds = with_room(events.len())?;
+        let mut planned = with_room(events.len())?;
         for event in events {
-            let wanted = how_to_serve(event, hal)?;
+            let service = how_to_serve(event, hal)?;
             if let Some(session) = self.detached_with(event).filter(|_| detached) {
                 return Err(invalid(Cause::AlreadyStarted, session.number).source(event.source));
             }
-            wanteds.push(wanted);
+            let (sampled, EventRequest { source, modes, .. }) = (event.interval != 0, *event);
+            planned.push(Event { source, modes, sampled, service, running: true });
         }
-        if wanteds.iter().any(Option::is_some) && !hal.is_promised() {
+        let counts = |event: &Event| matches!(event.service, Service::Counter { .. });
+        if planned.iter().any(counts) && !hal.is_promised() {
             return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::CountersNotPromised));
         }
         let processors = choose(&header.processors, machine.processors())?;
         let budget = if header.budget == 0 { USUAL_BUDGET } else { header.budget };
-        let rings = sampled.then(|| Rings::new(self.free_place()?, budget, processors.len())).transpose()?;
+        let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
+        let rings = sampled.then(new_rings).transpose()?;
         let mut session = Session {
             number,
             tag: self.free_tag()?,
             owner: (!detached).then_some(applicant.client),
             process: applicant.process,
-            started: machine.now(),
-            events: with_room(events.len())?,
             places: with_room(events.len() * processors.len())?,
             counts: with_room(events.len() * processors.len())?,
+            begun: with_room(processors.len())?,
+            processors: with_room(processors.len())?,
+            everywhere: header.processors.is_empty(),
+            events: planned,
             rings,
-            processors,
         };
-        session.events.extend(events.iter().map(|event| Event {
-            source: event.source,
-            modes: event.modes,
-            sampled: event.interval != 0,
-            running: true,
-        }));
-        let cells = events.len() * session.processors.len();
-        session.counts.extend((0..cells).map(|_| Count::default()));
-        let reserved = self.reserve(&mut session, &wanteds, reply).and_then(|()| add_rings(&mut session, header.ring));
-        if let Err(refusal) = reserved {
-            session.give_back(hal);
-            return Err(refusal);
+        for processor in processors {
+            if let Err(refusal) = self.extend(&mut session, processor, reply) {
+                session.give_back(hal);
+                return Err(refusal);
+            }
         }
         Ok(session)
     }
 
-    /// A counter or the timer for each event on each processor of the session, or none at all.
-    fn reserve(&self, session: &mut Session, wanteds: &[Wanted], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        let Ground { machine, hal, .. } = self.ground;
-        let Session { tag, processors, events, places, .. } = session;
-        for processor in processors.iter() {
-            for (wanted, event) in wanteds.iter().zip(events.iter()) {
-                let place = match wanted {
-                    None => Some(Place::Timer(machine.ticks(*processor))),
-                    Some((state, frequency)) => self.counter(*processor, state.with_owner(*tag), *frequency),
-                };
-                if let Some(place) = place {
-                    places.push(place);
-                    continue;
-                }
-                let on_it = |other: &&Session| other.processors.binary_search(processor).is_ok();
-                self.others.iter().filter(on_it).for_each(|other| other.tell_holders(reply));
-                let needed = wanteds.iter().flatten().count() as u64;
-                let refusal = Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoFreeCounter)
-                    .source(event.source)
-                    .processor(*processor)
-                    .detail(u64::from(hal.interface().counters()), needed);
-                return Err(refusal);
-            }
+    /// The session on one processor more, with a number above those that it has, where all of its events that run get
+    /// a counter or the timer; or nothing at all.
+    pub fn extend(&self, session: &mut Session, processor: u32, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+        let places = session.places.len();
+        let extended = self.try_extend(session, processor, reply);
+        if extended.is_err() {
+            session.give_back_on(processor, self.ground.hal);
+            session.places.truncate(places);
+            session.counts.truncate(places);
+            session.processors.retain(|other| *other != processor);
+            session.begun.truncate(session.processors.len());
         }
-        Ok(())
+        extended
+    }
+
+    fn try_extend(&self, session: &mut Session, processor: u32, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+        let width = session.events.len();
+        reserve(&mut session.places, width)?;
+        reserve(&mut session.counts, width)?;
+        reserve(&mut session.processors, 1)?;
+        reserve(&mut session.begun, 1)?;
+        for event in &session.events {
+            let place = match event.service {
+                Service::Counter { state, frequency } if event.running => {
+                    let counter = self.counter(processor, state.with_owner(session.tag), frequency);
+                    counter.ok_or_else(|| self.no_counter(&session.events, event, processor, reply))?
+                }
+                _ => Place::Timer(self.ground.machine.ticks(processor)),
+            };
+            session.places.push(place);
+        }
+        session.counts.extend((0..width).map(|_| Count::default()));
+        session.begun.push(self.ground.moment());
+        session.processors.push(processor);
+        add_ring(session, processor)
+    }
+
+    /// Why `event` gets no counter of `processor`; tells who holds them.
+    fn no_counter(&self, events: &[Event], event: &Event, processor: u32, reply: &mut Reply<'_>) -> Refusal {
+        let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
+        self.others.iter().filter(on_it).for_each(|other| other.tell_holders(reply));
+        let needed = events.iter().filter(|event| matches!(event.service, Service::Counter { .. })).count() as u64;
+        Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoFreeCounter)
+            .source(event.source)
+            .processor(processor)
+            .detail(u64::from(self.ground.hal.interface().counters()), needed)
     }
 
     /// A counter that another session samples in just this way, or a free one.
@@ -170,7 +184,7 @@ impl<M: Machine> Planner<'_, M> {
 }
 
 /// How an event is served; refused if it can not be.
-fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Wanted, Refusal> {
+fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     let bad_modes = invalid(Cause::BadModes, u64::from(event.modes)).source(event.source);
     hal.startable(Source(event.source))?;
     check_sampling(event)?;
@@ -179,11 +193,11 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Wanted, Refusal> {
     }
     if Source(event.source) == Source::TIME {
         // A timer goes on in both modes.
-        return if event.modes == modes::BOTH { Ok(None) } else { Err(bad_modes) };
+        return if event.modes == modes::BOTH { Ok(Service::Timer) } else { Err(bad_modes) };
     }
     let state = hal.state_for(Source(event.source), event.interval != 0)?.with_interval(event.interval);
     let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
-    Ok(Some((state, event.frequency)))
+    Ok(Service::Counter { state, frequency: event.frequency })
 }
 
 /// Whether an event's interval and frequency can be.
@@ -221,19 +235,23 @@ fn check(header: &StartHeader, sampled: bool) -> Result<(), Refusal> {
     }
 }
 
-/// A ring for each processor of a session that samples.
-fn add_rings(session: &mut Session, records: u32) -> Result<(), Refusal> {
+/// The ring of a processor of a session, if it samples.
+fn add_ring(session: &mut Session, processor: u32) -> Result<(), Refusal> {
     let Some(mut rings) = session.rings.take() else { return Ok(()) };
-    for processor in &session.processors {
-        let mut sampled = with_room(session.events.len())?;
-        sampled.extend(session.running(*processor, ALL_SOURCES).filter_map(|(event, place, _)| match place {
-            Place::Counter(counter) if event.sampled => Some((counter, event.source)),
-            _ => None,
-        }));
-        rings.add(*processor, records, sampled.into_iter())?;
-    }
+    let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
+        Place::Counter(counter) if event.sampled => Some((counter, event.source)),
+        _ => None,
+    };
+    let added = with_room(session.events.len()).and_then(|mut counters| {
+        counters.extend(session.running(processor, ALL_SOURCES).filter_map(sampled));
+        rings.add(processor, counters)
+    });
     session.rings = Some(rings);
-    Ok(())
+    added
+}
+
+fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
+    items.try_reserve(more).map_err(|_| NO_MEMORY)
 }
 
 /// A value of the request is out of its range.

@@ -244,6 +244,10 @@ impl<M: Machine> Engine<M> {
             throttled: account.throttled,
             discarded: account.discarded,
             throttles: interrupts.throttles,
+            sleeps: self.sampler.sleeps().times(),
+            asleep: self.sampler.asleep(self.machine.clock()),
+            hypervisor: self.sampler.hal().hypervisor() as u32,
+            reserved: u32::from(self.sessions.are_counters_reserved()),
         }
     }
 

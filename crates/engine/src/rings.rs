@@ -6,7 +6,7 @@ use profile::state::CounterSet;
 use protocol::{Sample, SampleKind};
 use ring::{Consumer, Slot};
 
-use crate::plan::with_room;
+use crate::plan::{NO_MEMORY, with_room};
 use crate::reply::{Refusal, Reply};
 use crate::sampler::{Outlet, Subscriber, Tallies, Tally};
 
@@ -17,6 +17,8 @@ pub struct Rings {
     pub subscriber: Subscriber,
     /// Thousandths of a processor's time that interrupts may take.
     pub budget: u32,
+    /// Room of each ring, a power of two.
+    records: u32,
     /// One for each processor of the session, in its order.
     each: Vec<Ring>,
     /// The ring from which the next request begins to fetch.
@@ -50,21 +52,16 @@ pub struct Account {
 
 impl Rings {
     /// For so many processors; they follow one by one.
-    pub fn new(subscriber: Subscriber, budget: u32, processors: usize) -> Result<Self, Refusal> {
-        Ok(Self { subscriber, budget, each: with_room(processors)?, next: 0 })
+    pub fn new(subscriber: Subscriber, budget: u32, records: u32, processors: usize) -> Result<Self, Refusal> {
+        Ok(Self { subscriber, budget, records, each: with_room(processors)?, next: 0 })
     }
 
-    /// The ring of the next processor, with room for `records`, a power of two, and the counters sampled there with
-    /// their sources.
-    pub fn add(
-        &mut self,
-        processor: u32,
-        records: u32,
-        counters: impl ExactSizeIterator<Item = (u8, u32)>,
-    ) -> Result<(), Refusal> {
-        let (outlet, samples) = ring::channel(records as usize, Tallies::default()).ok_or(crate::plan::NO_MEMORY)?;
+    /// The ring of the next processor, with the counters sampled there and their sources.
+    pub fn add(&mut self, processor: u32, counters: Vec<(u8, u32)>) -> Result<(), Refusal> {
+        self.each.try_reserve(1).map_err(|_| NO_MEMORY)?;
+        let (outlet, samples) = ring::channel(self.records as usize, Tallies::default()).ok_or(NO_MEMORY)?;
         let mut events = with_room(counters.len())?;
-        events.extend(counters.map(|(counter, source)| (counter, source, 0)));
+        events.extend(counters.into_iter().map(|(counter, source)| (counter, source, 0)));
         let slot = Slot::empty();
         // It was made empty.
         let _ = slot.put(outlet);

@@ -14,12 +14,13 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use profile::state::{self, CounterSet};
-use profile::{Cpu, Hal};
+use profile::{Cpu, Hal, local_vector};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
 pub use desk::{MOST_SAMPLERS, Outlet, Subscriber};
 pub use tally::{Tallies, Tally};
 
+use crate::sleep::Sleeps;
 use desk::{Desk, Post};
 
 /// How often each processor ticks while something is sampled, per second.
@@ -47,6 +48,7 @@ pub struct Sampler {
     budget: AtomicU64,
     /// The clock's units in a second.
     clock: u64,
+    sleeps: Sleeps,
 }
 
 /// How many interrupts there were.
@@ -64,7 +66,7 @@ impl Sampler {
     /// Over these HAL functions, with a clock of so many units per second; `None` when memory is short.
     pub fn new(hal: Hal, maximum_processors: u32, clock: u64) -> Option<Self> {
         let desks = state::allocate(maximum_processors, 1)?;
-        Some(Self { hal, desks, budget: AtomicU64::new(0), clock })
+        Some(Self { hal, desks, budget: AtomicU64::new(0), clock, sleeps: Sleeps::default() })
     }
 
     /// The HAL functions.
@@ -174,6 +176,42 @@ impl Sampler {
             }
         }
         reached
+    }
+
+    /// The account of sleeps, in units of the clock. Who puts the machine to sleep [begins](Sleeps::begin) one before
+    /// the first processor is asleep, and [ends](Sleeps::end) it before the first is awake.
+    pub const fn sleeps(&self) -> &Sleeps {
+        &self.sleeps
+    }
+
+    /// For how long the machine slept up to now, in units of 100 ns.
+    pub fn asleep(&self, now: u64) -> u64 {
+        const UNITS: u128 = 10_000_000;
+        let units = u128::from(self.sleeps.asleep(now)) * UNITS / u128::from(self.clock.max(1));
+        u64::try_from(units).unwrap_or(u64::MAX)
+    }
+
+    /// The machine is about to sleep: the current processor, which is `processor`, stops counting, and its registers
+    /// are as they were found. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
+    pub fn fall_asleep(&self, cpu: &impl Cpu, processor: u32) {
+        let late = self.hal.save(cpu, processor).0;
+        if let Some(desk) = self.desks.get(processor as usize) {
+            for (counter, post) in late.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
+                desk.tally(post, counter, Tally::lose);
+            }
+        }
+    }
+
+    /// The machine is awake after so long: what counted on the current processor, which is `processor`, goes on.
+    /// Answers whether a ring has become half full. PROFILE_LEVEL.
+    pub fn wake(&self, cpu: &impl Cpu, processor: u32, now: u64, slept: u64) -> bool {
+        if self.hal.interrupt_handler().is_some() {
+            // The HAL has set the entry up again; what it is, if not, is not ours to say.
+            let _ = local_vector::enable(cpu);
+        }
+        self.hal.restore(cpu, processor);
+        let record = event(SampleKind::Slept, processor, now, slept);
+        self.desks.get(processor as usize).is_some_and(|desk| desk.tell(&record))
     }
 
     /// Starts counters that were reserved on the current processor, which is `processor`. PROFILE_LEVEL.

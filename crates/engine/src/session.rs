@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::state::CounterSet;
+use profile::state::{CounterSet, CounterState};
 use profile::{Cpu, Hal, Source};
 use protocol::{ALL_SOURCES, CountRecord, DETACHED, Holder, TIMER, flags};
 
@@ -24,8 +24,24 @@ pub struct Event {
     pub modes: u32,
     /// It is sampled.
     pub sampled: bool,
+    /// What serves it.
+    pub service: Service,
     /// Until it is stopped.
     pub running: bool,
+}
+
+/// How an event is served.
+#[derive(Debug, Clone, Copy)]
+pub enum Service {
+    /// By the processor's timer.
+    Timer,
+    /// By a counter.
+    Counter {
+        /// In this state, but for the owner.
+        state: CounterState,
+        /// With an interval that is moved towards this frequency; 0 stays.
+        frequency: u32,
+    },
 }
 
 /// Events that were started together.
@@ -39,18 +55,29 @@ pub struct Session {
     pub owner: Option<ClientId>,
     /// Of whom started it.
     pub process: u32,
-    /// When, in units of 100 ns.
-    pub started: u64,
     /// What is counted.
     pub events: Vec<Event>,
+    /// It is on every processor, also on those that are added later.
+    pub everywhere: bool,
     /// Where, in ascending order.
     pub processors: Vec<u32>,
+    /// In the same order, when it began there.
+    pub begun: Vec<Moment>,
     /// For each processor and event, what serves it; in the order of `processors`, then of `events`.
     pub places: Vec<Place>,
     /// In the same order, what was counted when it was last read.
     pub counts: Vec<Count>,
     /// Where the samples are, if some event is sampled.
     pub rings: Option<Rings>,
+}
+
+/// A moment of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Units of 100 ns.
+    pub time: u64,
+    /// For how long the machine had slept by then, in the same units.
+    pub asleep: u64,
 }
 
 /// What an event counted on a processor.
@@ -132,8 +159,8 @@ impl Session {
     }
 
     /// Tells the counts of a source ([`ALL_SOURCES`] for all), as they were last read.
-    pub fn tell_counts(&self, now: u64, source: u32, reply: &mut Reply<'_>) {
-        for processor in &self.processors {
+    pub fn tell_counts(&self, now: Moment, source: u32, reply: &mut Reply<'_>) {
+        for (processor, begun) in self.processors.iter().zip(&self.begun) {
             for (event, place, count) in self.running(*processor, source) {
                 let [samples, lost, throttled] = match (&self.rings, place) {
                     (Some(rings), Place::Counter(counter)) if event.sampled => rings.tally(*processor, counter),
@@ -149,7 +176,8 @@ impl Session {
                         Place::Timer(_) => TIMER,
                     },
                     count: count.load(),
-                    enabled: now.saturating_sub(self.started),
+                    enabled: now.time.saturating_sub(begun.time),
+                    asleep: now.asleep.saturating_sub(begun.asleep),
                     samples,
                     lost,
                     throttled,
@@ -256,8 +284,13 @@ impl Session {
     /// Frees every counter that it has been given, none of which may count.
     pub fn give_back(&self, hal: &Hal) {
         for processor in &self.processors {
-            hal.free(*processor, hal.row(*processor).counters(|state| state.owner() == self.tag));
+            self.give_back_on(*processor, hal);
         }
+    }
+
+    /// The same on one processor.
+    pub fn give_back_on(&self, processor: u32, hal: &Hal) {
+        hal.free(processor, hal.row(processor).counters(|state| state.owner() == self.tag));
     }
 }
 

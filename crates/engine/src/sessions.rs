@@ -1,34 +1,24 @@
 //! All sessions: starting, reading and stopping them, on every processor at once.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
 
-use profile::Source;
-use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
-use protocol::{ALL_SOURCES, Cause, DETACHED, EventRequest, StartHeader};
+use protocol::{ALL_SOURCES, Cause, DETACHED, EventRequest, StartHeader, flags};
 
 use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
 use crate::plan::{Applicant, NO_MEMORY, Planner};
 use crate::reply::{Refusal, Reply};
+use crate::resources::Resources;
 use crate::rings::Account;
 use crate::session::Session;
-
-/// Who registers the interrupt handler: the number of Windows' System process.
-const SYSTEM: u64 = 4;
 
 /// All sessions.
 #[derive(Debug, Default)]
 pub struct Sessions {
     all: Vec<Session>,
     last_number: u64,
-    /// The processors' counters were initialized, and have to be released.
-    initialized: bool,
-    /// The timers run.
-    timed: bool,
-    /// The interrupt is ours.
-    sampling: bool,
+    resources: Resources,
     /// What became of the samples of sessions that are gone, and how many were delivered in all.
     account: Account,
 }
@@ -65,9 +55,9 @@ impl Sessions {
         self.all.try_reserve(1).map_err(|_| NO_MEMORY)?;
         let planner = Planner { ground, others: &self.all };
         let session = planner.plan(self.last_number + 1, applicant, header, events, reply)?;
-        if let Err(refusal) = self.prepare(&session, ground) {
+        if let Err(refusal) = self.resources.take(&session, header.flags & flags::FORCE != 0, ground) {
             session.give_back(ground.hal);
-            self.release_unused(ground);
+            self.resources.give_back(&self.all, ground);
             return Err(refusal);
         }
         let Ground { machine, sampler, .. } = ground;
@@ -78,65 +68,43 @@ impl Sessions {
         Ok(self.last_number)
     }
 
-    /// Initializes the counters for the first session that takes some, starts the timers for the first that takes
-    /// those, and takes the interrupt for the first that samples. What is not used after a refusal is still to be
-    /// released.
-    fn prepare<M: Machine>(&mut self, session: &Session, ground: Ground<'_, M>) -> Result<(), Refusal> {
-        let Ground { machine, hal, sampler } = ground;
-        if session.uses(false) && !self.initialized {
-            self.initialized = true;
-            let idle = AtomicU32::new(u32::MAX);
-            machine.on_each_processor(&|processor, cpu| {
-                if !hal.initialize(cpu, processor) {
-                    idle.fetch_min(processor, Ordering::Relaxed);
-                }
-            });
-            let idle = idle.into_inner();
-            if idle != u32::MAX {
-                return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::CountersDoNotWork).processor(idle));
-            }
-        }
-        if session.uses(true) && !self.timed {
-            let interval = hal.source_information(Source::TIME)?.interval;
-            self.timed = machine.start_timers(interval);
-            if !self.timed {
-                return Err(NO_MEMORY);
-            }
-        }
-        if session.rings.is_some() && !self.sampling {
-            let handler = machine
-                .begin_sampling(sampler)
-                .map_err(|status| Refusal::new(status, Cause::HandlerRefused).detail(u64::from(status), 0))?;
-            self.sampling = true;
-            hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &handler.get().to_le_bytes(), SYSTEM)?;
-        }
-        Ok(())
-    }
-
-    /// Gives back what no session uses any more: first the registers, then the interrupt, which nothing raises by then.
-    fn release_unused<M: Machine>(&mut self, Ground { machine, hal, .. }: Ground<'_, M>) {
-        if self.initialized && !self.all.iter().any(|session| session.uses(false)) {
-            machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
-            self.initialized = false;
-        }
-        if self.sampling && !self.all.iter().any(|session| session.subscriber().is_some()) {
-            // The slot is ours.
-            let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
-            machine.end_sampling();
-            self.sampling = false;
-        }
-        if self.timed && !self.all.iter().any(|session| session.uses(true)) {
-            machine.stop_timers();
-            self.timed = false;
-        }
-    }
-
     /// The budget of the most modest of the sessions that sample.
     fn set_budget<M>(&self, Ground { sampler, .. }: Ground<'_, M>) {
         let sampling = self.all.iter().filter(|session| session.subscriber().is_some());
         if let Some(budget) = sampling.filter_map(|session| Some(session.rings.as_ref()?.budget)).min() {
             sampler.set_budget(budget);
         }
+    }
+
+    /// A processor was added: the sessions that are everywhere go there as well, one after the other; one of which
+    /// something can not be had there stays where it is.
+    pub fn add_processor<M: Machine>(&mut self, processor: u32, ground: Ground<'_, M>) {
+        let Ground { machine, sampler, .. } = ground;
+        let timed = machine.adopt_processor(processor);
+        let (counts, samples) = self.resources.take_processor(processor, ground);
+        for index in 0..self.all.len() {
+            let mut session = self.all.remove(index);
+            let is_fit = (timed || !session.uses(true))
+                && (counts || !session.uses(false))
+                && (samples || session.subscriber().is_none());
+            let is_new = session.processors.binary_search(&processor).is_err();
+            if session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit {
+                let planner = Planner { ground, others: &self.all };
+                if planner.extend(&mut session, processor, &mut Reply::over(&mut [])).is_ok() {
+                    machine.on_each_processor(&|current, cpu| {
+                        if current == processor {
+                            session.begin(cpu, processor, sampler);
+                        }
+                    });
+                }
+            }
+            self.all.insert(index, session); // where it was, in the room that it had
+        }
+    }
+
+    /// Whether the counters are reserved with the HAL.
+    pub const fn are_counters_reserved(&self) -> bool {
+        self.resources.are_counters_reserved()
     }
 
     fn find(&self, number: u64, client: ClientId) -> Result<(), Refusal> {
@@ -156,7 +124,7 @@ impl Sessions {
         self.find(number, client)?;
         let meant = |session: &Session| session.is_meant(number, client);
         self.update(meant, ground);
-        let now = ground.machine.now();
+        let now = ground.moment();
         for session in self.all.iter().filter(|session| meant(session)) {
             session.read_timers(ALL_SOURCES, ground.machine);
             session.tell_counts(now, ALL_SOURCES, reply);
@@ -234,7 +202,7 @@ impl Sessions {
                 session.end(cpu, processor, source, sampler, tag);
             }
         });
-        let now = machine.now();
+        let now = ground.moment();
         for session in self.all.iter_mut().filter(|session| meant(session)) {
             session.read_timers(source, machine);
             session.tell_counts(now, source, reply);
@@ -243,7 +211,7 @@ impl Sessions {
         // Of what was sampled the last has still to be fetched.
         self.all.retain(|session| session.has(ALL_SOURCES) || session.rings.is_some());
         self.set_budget(ground);
-        self.release_unused(ground);
+        self.resources.give_back(&self.all, ground);
     }
 
     /// Tells samples of a session, unless it is better to wait for more of them; answers whether it told.

@@ -186,7 +186,7 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
         ("a timer in one mode", 0, all, vec![(0, modes::USER)], 0xC000_000D, Cause::BadModes),
         ("no mode", 0, all, vec![(19, 0)], 0xC000_000D, Cause::BadModes),
         ("mode 4", 0, all, vec![(19, 7)], 0xC000_000D, Cause::BadModes),
-        ("flags", 2, all, vec![(19, both)], 0xC000_000D, Cause::BadFlags),
+        ("flags", 4, all, vec![(19, both)], 0xC000_000D, Cause::BadFlags),
         ("processor", 0, far, vec![(19, both)], 0xC000_000D, Cause::NoSuchProcessor),
         ("counters", 0, all, vec![(19, both); 5], 0xC000_009A, Cause::NoFreeCounter),
     ] {

@@ -36,4 +36,8 @@ pub trait Cpu {
     fn wrmsr(&self, msr: Msr, value: u64);
     /// RDPMC of a counter that the interface in use has.
     fn rdpmc(&self, counter: u8) -> u64;
+    /// The entry for counters in the local APIC's vector table: see [`LocalVector`](crate::LocalVector).
+    fn local_vector(&self) -> u32;
+    /// Writes that entry.
+    fn set_local_vector(&self, entry: u32);
 }

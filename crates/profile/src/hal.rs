@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::Cpu;
-use crate::interface::{Interface, ProfileInterface, Reloaded, Support};
+use crate::hypervisor::Hypervisor;
+use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
@@ -62,6 +63,14 @@ pub struct Overflow {
 struct Held {
     by_us: AtomicBool,
     found: AtomicU64,
+    /// Between [`Hal::save`] and [`Hal::restore`]: the registers are to be lost, and not touched.
+    asleep: AtomicBool,
+}
+
+impl Held {
+    fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
 }
 
 /// OVERFLOW_STATUS: the counters that overflowed.
@@ -96,6 +105,7 @@ pub struct SourceInformation {
 #[derive(Debug)]
 pub struct Hal {
     selection: Selection,
+    hypervisor: Hypervisor,
     interface: Interface,
     /// CPUID promises the interface's registers.
     promised: bool,
@@ -108,7 +118,7 @@ pub struct Hal {
     totals: Box<[Total]>,
     /// For each processor the counters that count.
     active: Box<[ActiveCell]>,
-    /// For each processor whether it is held, and what [`ProfileInterface::initialize`] found there.
+    /// For each processor whether it is held, what [`ProfileInterface::initialize`] found there, and whether it sleeps.
     held: Box<[Held]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
@@ -156,6 +166,7 @@ impl Hal {
         let promised = selection::promised(cpu, selection.interface);
         Ok(Self {
             selection,
+            hypervisor: Hypervisor::of(cpu),
             interface,
             promised,
             counters,
@@ -174,6 +185,12 @@ impl Hal {
     #[must_use]
     pub const fn selection(&self) -> Selection {
         self.selection
+    }
+
+    /// What stands between the system and the boot processor.
+    #[must_use]
+    pub const fn hypervisor(&self) -> Hypervisor {
+        self.hypervisor
     }
 
     /// Whether CPUID promises that the interface's registers exist; if not, none of them may be touched.
@@ -201,10 +218,17 @@ impl Hal {
         let begin = processor as usize * counters;
         let range = begin..begin + counters;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
-        match (cells, self.totals.get(range), self.active.get(processor as usize)) {
-            (Some(cells), Some(totals), Some(active)) => Row { cells, totals, active: active.load() },
+        let place = processor as usize;
+        match (cells, self.totals.get(range), self.active.get(place), self.held.get(place)) {
+            (Some(cells), Some(totals), Some(active), Some(held)) => {
+                Row { cells, totals, active: active.load(), found: held.found.load(Ordering::Relaxed) }
+            }
             _ => Row::default(),
         }
+    }
+
+    fn is_asleep(&self, processor: u32) -> bool {
+        self.held.get(processor as usize).is_some_and(Held::is_asleep)
     }
 
     fn set_active(&self, processor: u32, counters: CounterSet, active: bool) {
@@ -213,7 +237,11 @@ impl Hal {
             row.set(counter, row.get(counter).with_active(active));
         }
         if let Some(shadow) = self.active.get(processor as usize) {
-            shadow.update(row.cells);
+            if self.is_asleep(processor) {
+                shadow.clear();
+            } else {
+                shadow.update(row.cells);
+            }
         }
     }
 
@@ -312,12 +340,24 @@ impl Hal {
         }
     }
 
+    /// A counter of the current processor, which is `processor`, that somebody else has enabled. A read for each
+    /// counter up to that; nothing is read where the processor is held, or asleep. PROFILE_LEVEL.
+    pub fn foreign(&self, cpu: &impl Cpu, processor: u32) -> Option<Enabled> {
+        let held = self.held.get(processor as usize)?;
+        let is_open = !held.by_us.load(Ordering::Relaxed) && !held.is_asleep();
+        is_open.then(|| self.interface.enabled(cpu)).flatten()
+    }
+
     /// InitializeProfiling on the current processor, which is `processor`. Answers whether its counters work; if
-    /// not, nothing may be started there. PROFILE_LEVEL.
+    /// not, nothing may be started there. On one that is asleep [`restore`](Self::restore) does it. PROFILE_LEVEL.
     pub fn initialize(&self, cpu: &impl Cpu, processor: u32) -> bool {
         let Some(held) = self.held.get(processor as usize) else { return false };
+        let is_first = !held.by_us.swap(true, Ordering::Relaxed);
+        if held.is_asleep() {
+            return true;
+        }
         let found = self.interface.initialize(cpu);
-        if !held.by_us.swap(true, Ordering::Relaxed) {
+        if is_first {
             held.found.store(found, Ordering::Relaxed);
         }
         self.interface.works(cpu)
@@ -335,6 +375,7 @@ impl Hal {
     pub fn release(&self, cpu: &impl Cpu, processor: u32) {
         if let Some(held) = self.held.get(processor as usize)
             && held.by_us.swap(false, Ordering::Relaxed)
+            && !held.is_asleep()
         {
             self.interface.release(cpu, held.found.load(Ordering::Relaxed));
         }
@@ -344,7 +385,9 @@ impl Hal {
     /// [reserved](Self::reserve) there. PROFILE_LEVEL.
     pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
         let row = self.row(processor);
-        if !counters.is_empty() {
+        if self.is_asleep(processor) {
+            self.set_active(processor, counters, true);
+        } else if !counters.is_empty() {
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
                     total.loaded(row.get(counter).initial_count(self.width));
@@ -361,7 +404,9 @@ impl Hal {
     pub fn stop(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) -> OverflowStatus {
         let row = self.row(processor);
         let mut overflowed = CounterSet::NONE;
-        if !counters.is_empty() {
+        if self.is_asleep(processor) {
+            self.set_active(processor, counters, false);
+        } else if !counters.is_empty() {
             self.interface.disable(cpu, row, counters);
             for counter in counters.iter() {
                 let state = row.get(counter);
@@ -402,25 +447,36 @@ impl Hal {
         OverflowStatus(self.interface.check_overflow(cpu, self.row(processor).active))
     }
 
-    /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped and its
-    /// counts are kept. PROFILE_LEVEL.
-    pub fn save(&self, cpu: &impl Cpu, processor: u32) {
-        let row = self.row(processor);
-        let active = row.active.all;
-        let _ = self.stop(cpu, processor, active);
+    /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped, its counts
+    /// are kept, and the registers are left as [`release`](Self::release) leaves them. Until
+    /// [`restore`](Self::restore) none is touched: what is started or stopped meanwhile is so in the state alone.
+    /// Answers as [`stop`](Self::stop). Again changes nothing. PROFILE_LEVEL.
+    pub fn save(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
+        let Some(held) = self.held.get(processor as usize).filter(|held| !held.is_asleep()) else {
+            return OverflowStatus(CounterSet::NONE);
+        };
+        let active = self.row(processor).active.all;
+        let overflowed = self.stop(cpu, processor, active);
+        if self.holds(processor) {
+            self.interface.release(cpu, held.found.load(Ordering::Relaxed));
+        }
+        held.asleep.store(true, Ordering::Relaxed);
         self.set_active(processor, active, true);
+        overflowed
     }
 
-    /// After the registers were lost: what ran at [`save`](Self::save) goes on, from the state alone. PROFILE_LEVEL.
+    /// After the registers were lost, or not: what should run goes on, from the state alone. Without
+    /// [`save`](Self::save) before it nothing happens. PROFILE_LEVEL.
     pub fn restore(&self, cpu: &impl Cpu, processor: u32) {
-        if !self.holds(processor) {
-            return;
+        if let Some(held) = self.held.get(processor as usize)
+            && held.asleep.swap(false, Ordering::Relaxed)
+            && self.holds(processor)
+        {
+            let active = self.row(processor).counters(|state| state.active());
+            self.set_active(processor, active, false);
+            held.found.store(self.interface.initialize(cpu), Ordering::Relaxed);
+            self.start(cpu, processor, active);
         }
-        let row = self.row(processor);
-        let active = row.active.all;
-        self.set_active(processor, active, false);
-        self.interface.initialize(cpu);
-        self.start(cpu, processor, active);
     }
 
     /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
@@ -431,7 +487,7 @@ impl Hal {
 
     fn count_in(&self, cpu: &impl Cpu, row: Row<'_>, counter: u8) -> u64 {
         match row.total(counter) {
-            Some(total) if row.get(counter).active() => total.update(cpu.rdpmc(counter), self.width),
+            Some(total) if row.active.all.has(counter) => total.update(cpu.rdpmc(counter), self.width),
             total => total.map_or(0, Total::counted),
         }
     }

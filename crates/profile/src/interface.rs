@@ -75,6 +75,15 @@ pub struct Reloaded {
     pub initial: u64,
 }
 
+/// A counter that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enabled {
+    /// Which.
+    pub counter: u8,
+    /// Its select register.
+    pub select: u64,
+}
+
 /// What every interface does, each in its own registers: HalpProfileInterface.
 ///
 /// The functions that take a [`Cpu`] act on the processor on which they run, at PROFILE_LEVEL, with its own
@@ -88,6 +97,9 @@ pub trait ProfileInterface {
 
     /// QueryInformation: whether the processor offers the event of a row of the interface's table.
     fn support(&self, source: &ProfileSource) -> Support;
+
+    /// A counter that counts although nobody has called [`initialize`](Self::initialize): somebody else's.
+    fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled>;
 
     /// InitializeProfiling: brings the registers to the state from which [`enable`](Self::enable) starts,
     /// all counters off. What has to be given back is answered, for [`release`](Self::release).
@@ -185,6 +197,10 @@ impl ProfileInterface for Interface {
 
     fn support(&self, source: &ProfileSource) -> Support {
         each!(self, interface => interface.support(source))
+    }
+
+    fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
+        each!(self, interface => interface.enabled(cpu))
     }
 
     fn initialize(&self, cpu: &impl Cpu) -> u64 {

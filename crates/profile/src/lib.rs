@@ -5,8 +5,10 @@
 //! | [`cpu`] | the processor as this crate sees it: CPUID, model-specific registers, RDPMC |
 //! | [`source`] | KPROFILE_SOURCE, and a row of an interface's table |
 //! | [`selection`] | the choice of a profile interface from the boot processor |
+//! | [`hypervisor`] | what stands between the system and the processor |
 //! | [`interface`] | Default, Emon, Amd64: their registers, tables and what they do to a processor |
 //! | [`interval`] | ranges and defaults of intervals |
+//! | [`local_vector`] | how a counter's interrupt gets through the local APIC |
 //! | [`state`] | 8 bytes of state per counter per processor |
 //! | [`hal`] | the HAL functions that stand on all this |
 //!
@@ -20,14 +22,18 @@ extern crate alloc;
 
 pub mod cpu;
 pub mod hal;
+pub mod hypervisor;
 pub mod interface;
 pub mod interval;
+pub mod local_vector;
 pub mod selection;
 pub mod source;
 pub mod state;
 
 pub use cpu::{Cpu, Msr};
 pub use hal::{Hal, HalError};
+pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};
+pub use local_vector::LocalVector;
 pub use selection::{Reason, Selection};
 pub use source::{ProfileSource, Source};

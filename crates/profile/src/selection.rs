@@ -6,6 +6,7 @@
 use core::fmt;
 
 use crate::cpu::Cpu;
+use crate::hypervisor::Hypervisor;
 use crate::interface::Kind;
 use crate::interface::emon::{LeafAEax, LeafAEbx};
 
@@ -152,26 +153,13 @@ fn has_long_mode(cpu: &impl Cpu) -> bool {
 pub fn promised(cpu: &impl Cpu, kind: Kind) -> bool {
     const PERF_CTR_EXT_CORE: u32 = 1 << 23;
     kind != Kind::Amd64
-        || !hypervisor_is_present(cpu)
-        || microsoft_hypervisor(cpu)
+        || Hypervisor::of(cpu) != Hypervisor::Other
         || cpu.cpuid(0x8000_0001, 0).ecx & PERF_CTR_EXT_CORE != 0
-}
-
-/// CPUID.1:ECX\[31\].
-fn hypervisor_is_present(cpu: &impl Cpu) -> bool {
-    cpu.cpuid(1, 0).ecx & 1 << 31 != 0
-}
-
-/// Leaf 0x40000001 of a hypervisor that is present says "Hv#1".
-fn microsoft_hypervisor(cpu: &impl Cpu) -> bool {
-    cpu.cpuid(0x4000_0001, 0).eax == u32::from_le_bytes(*b"Hv#1")
 }
 
 /// Whether a Microsoft-compatible hypervisor is present, as HviIsHypervisorMicrosoftCompatible has it, and
 /// shows no performance monitors (TLFS, "Hypervisor CPUID Leaf Range").
 fn masked_by_hypervisor(cpu: &impl Cpu) -> bool {
     const PERFORMANCE_MONITORS_AVAILABLE: u32 = 1 << 2;
-    hypervisor_is_present(cpu)
-        && microsoft_hypervisor(cpu)
-        && cpu.cpuid(0x4000_0003, 0).edx & PERFORMANCE_MONITORS_AVAILABLE == 0
+    Hypervisor::of(cpu).is_microsoft_compatible() && cpu.cpuid(0x4000_0003, 0).edx & PERFORMANCE_MONITORS_AVAILABLE == 0
 }

@@ -180,6 +180,12 @@ impl CounterSet {
         Self(self.0 | 1 << (counter % Self::MOST))
     }
 
+    /// Whether `counter` is one of them.
+    #[must_use]
+    pub const fn has(self, counter: u8) -> bool {
+        self.0 & 1 << (counter % Self::MOST) != 0
+    }
+
     /// Without those in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
@@ -258,6 +264,11 @@ impl ActiveCell {
         Active { all: CounterSet::from_bits(bits), interrupting: CounterSet::from_bits(bits >> 32) }
     }
 
+    /// None counts, whatever the cells say. PROFILE_LEVEL on the processor.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     /// Brings it up to date with the cells. PROFILE_LEVEL on the processor.
     pub fn update(&self, cells: &[CounterCell]) {
         let of = |wanted: fn(CounterState) -> bool| -> CounterSet {
@@ -286,6 +297,8 @@ pub struct Row<'a> {
     pub totals: &'a [Total],
     /// Those that count now.
     pub active: Active,
+    /// What [`initialize`](crate::ProfileInterface::initialize) found on the processor.
+    pub found: u64,
 }
 
 impl<'a> Row<'a> {

@@ -5,6 +5,8 @@
 //! | Amd64, Emon version 1 | 2N W | N W + N P | Ns P + k W |
 //! | Emon version 2 and later | (2N + 1) W | 1 W + N P | 1 R + (3 + k) W |
 //!
+//! On Emon an interrupt also reads the entry of the local vector table once, and writes it once if it is masked.
+//!
 //! R is RDMSR, W WRMSR, P RDPMC; N counters, Ns of them with an interval, k overflowed. What a design costs more, and
 //! why, is said where it is asserted.
 
@@ -13,8 +15,9 @@
 use model::Mode;
 use native_lab::Board;
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use profile::interface::Enabled;
 use profile::state::CounterSet;
-use profile::{Hal, ProfileInterface, Source};
+use profile::{Hal, Interface, ProfileInterface, Source};
 
 /// (RDMSR, WRMSR, RDPMC)
 type Cost = (u64, u64, u64);
@@ -156,6 +159,57 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_masked_it() {
+    const MASKED: u32 = 0x0001_00FE;
+    const OPEN: u32 = 0xFE;
+    for (name, _) in all() {
+        let bench = Bench::new(name);
+        let intel = matches!(bench.hal.interface(), Interface::Emon(_));
+        let counter = CounterSet::NONE.with(bench.reserve(true, false));
+        bench.start(counter);
+        // With an overflow, and with none: the processor masks the entry at every delivery.
+        for events in [70_000, 0] {
+            for (entry, writes) in [(OPEN, 0), (MASKED, 1)] {
+                bench.board.run(0, Mode::User, &|_| events);
+                let cpu = bench.board.processor(0);
+                cpu.model().set_lvt(entry);
+                let before = cpu.local_accesses();
+                bench.hal.interrupt(cpu, 0, |_| ());
+                let (reads, written) = cpu.local_accesses();
+                let wanted = if intel { (1, writes, OPEN) } else { (0, 0, entry) };
+                assert_eq!((reads - before.0, written - before.1, cpu.model().lvt()), wanted, "{name}, {events}");
+            }
+        }
+    }
+}
+
+#[test]
+fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first() {
+    const EN: u64 = 1 << 22;
+    for (name, _) in all() {
+        let board = Board::named(name, 1);
+        let cpu = board.processor(0);
+        let hal = Hal::new(cpu, 1).unwrap();
+        let most = hal.interface().counters();
+        let first = if matches!(hal.interface(), Interface::Emon(_)) { 0x186 } else { 0xC001_0000 };
+        let look = || {
+            let before = cpu.model().accesses();
+            let found = hal.foreign(cpu, 0);
+            let after = cpu.model().accesses();
+            assert_eq!((after.wrmsr, after.rdpmc), (before.wrmsr, before.rdpmc), "{name}");
+            (found, after.rdmsr - before.rdmsr)
+        };
+        assert_eq!(look(), (None, u64::from(most)), "{name}");
+        for counter in (0..most).rev() {
+            cpu.model().wrmsr(first + u32::from(counter), EN | 0xC0).unwrap();
+            assert_eq!(look(), (Some(Enabled { counter, select: EN | 0xC0 }), u64::from(counter) + 1), "{name}");
+        }
+        assert!(hal.initialize(cpu, 0));
+        assert_eq!(look(), (None, 0), "{name}: ours");
     }
 }
 

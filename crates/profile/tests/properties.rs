@@ -3,7 +3,7 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::Mode;
 use native_lab::{Board, ModelCpu};
@@ -17,6 +17,15 @@ use raw_cpuid::CpuIdResult;
 struct Recorder<'a> {
     cpu: &'a ModelCpu,
     accessed: &'a RefCell<Vec<u32>>,
+    /// Its registers are about to be lost, or lost.
+    asleep: bool,
+}
+
+impl Recorder<'_> {
+    fn note(&self, msr: Msr) {
+        assert!(!self.asleep, "{msr:?} of a processor that sleeps");
+        self.accessed.borrow_mut().push(msr.address());
+    }
 }
 
 impl Cpu for Recorder<'_> {
@@ -25,17 +34,26 @@ impl Cpu for Recorder<'_> {
     }
 
     fn rdmsr(&self, msr: Msr) -> u64 {
-        self.accessed.borrow_mut().push(msr.address());
+        self.note(msr);
         self.cpu.rdmsr(msr)
     }
 
     fn wrmsr(&self, msr: Msr, value: u64) {
-        self.accessed.borrow_mut().push(msr.address());
+        self.note(msr);
         self.cpu.wrmsr(msr, value);
     }
 
     fn rdpmc(&self, counter: u8) -> u64 {
+        assert!(!self.asleep, "RDPMC on a processor that sleeps");
         self.cpu.rdpmc(counter)
+    }
+
+    fn local_vector(&self) -> u32 {
+        self.cpu.local_vector()
+    }
+
+    fn set_local_vector(&self, entry: u32) {
+        self.cpu.set_local_vector(entry);
     }
 }
 
@@ -78,8 +96,13 @@ enum Step {
         processor: u32,
         events: u64,
     },
-    SleepAndWake {
+    Sleep {
         processor: u32,
+    },
+    /// A sleep that is called off loses nothing.
+    Wake {
+        processor: u32,
+        lost: bool,
     },
 }
 
@@ -94,7 +117,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (processor.clone(), any::<bool>(), 0..200_000_u64)
             .prop_map(|(processor, mode, events)| Step::Run { processor, mode, events }),
         1 => (processor.clone(), 0..200_000_u64).prop_map(|(processor, events)| Step::RunUnserved { processor, events }),
-        1 => processor.prop_map(|processor| Step::SleepAndWake { processor }),
+        1 => processor.clone().prop_map(|processor| Step::Sleep { processor }),
+        2 => (processor, any::<bool>()).prop_map(|(processor, lost)| Step::Wake { processor, lost }),
     ]
 }
 
@@ -105,11 +129,13 @@ struct World<'a> {
     accessed: RefCell<Vec<u32>>,
     /// For each counter in use, what the model had given to it before its start.
     before: BTreeMap<(u32, u8), u64>,
+    asleep: BTreeSet<u32>,
 }
 
 impl World<'_> {
     fn cpu(&self, processor: u32) -> Recorder<'_> {
-        Recorder { cpu: self.board.processor(processor), accessed: &self.accessed }
+        let asleep = self.asleep.contains(&processor);
+        Recorder { cpu: self.board.processor(processor), accessed: &self.accessed, asleep }
     }
 
     /// Interrupts as long as one is pending; the HAL unmasks the entry of the local vector table, that Intel's masked.
@@ -132,6 +158,15 @@ impl World<'_> {
             prop_assert_eq!(count, ledger, "counter {} of processor {}", counter, processor);
         }
         Ok(())
+    }
+
+    fn wake(&mut self, processor: u32, lost: bool) {
+        if self.asleep.remove(&processor) && lost {
+            for register in own_registers(self.name).into_iter().filter(|register| *register != STATUS) {
+                self.board.processor(processor).model().wrmsr(register, 0).unwrap();
+            }
+        }
+        self.hal.restore(&self.cpu(processor), processor);
     }
 
     fn take(&mut self, step: Step, sources: &[Source], processors: u32) {
@@ -165,14 +200,12 @@ impl World<'_> {
             Step::RunUnserved { processor, events } => {
                 self.board.run(processor % processors, Mode::User, &|_| events);
             }
-            Step::SleepAndWake { processor } => {
+            Step::Sleep { processor } => {
                 let processor = processor % processors;
-                self.hal.save(&self.cpu(processor), processor);
-                for register in own_registers(self.name).into_iter().filter(|register| *register != STATUS) {
-                    self.board.processor(processor).model().wrmsr(register, 0).unwrap();
-                }
-                self.hal.restore(&self.cpu(processor), processor);
+                let _ = self.hal.save(&self.cpu(processor), processor);
+                self.asleep.insert(processor);
             }
+            Step::Wake { processor, lost } => self.wake(processor % processors, lost),
         }
     }
 }
@@ -187,7 +220,7 @@ proptest! {
         let board = Board::named(name, processors);
         let hal = Hal::new(board.processor(0), processors).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        let mut world = World { name, board: &board, hal, accessed: RefCell::default(), before: BTreeMap::new() };
+        let mut world = World { name, board: &board, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new() };
         for processor in 0..processors {
             prop_assert!(world.hal.initialize(&world.cpu(processor), processor));
         }
@@ -202,8 +235,12 @@ proptest! {
         }
         for (processor, cpu) in (0..).zip(board.all()) {
             prop_assert_eq!(cpu.model().enabled_counters(), [], "stopped, processor {}", processor);
+            if processor % 2 == 0 {
+                world.wake(processor, true); // others are released asleep, after which they are as they were found
+            }
             world.serve(processor); // one that comes late
             world.hal.release(&world.cpu(processor), processor);
+            world.wake(processor, false);
             prop_assert_eq!(cpu.model().enabled_counters(), [], "released, processor {}", processor);
             prop_assert_eq!(cpu.model().accesses().faulted, 0);
         }

@@ -50,11 +50,19 @@ pub enum Cause {
     HandlerRefused = 20,
     /// The session `detail[0]` samples nothing.
     NothingSampled = 21,
+    /// HalAllocateHardwareCounters did not give the counters; `detail[0]` = its NTSTATUS.
+    CountersTaken = 22,
+    /// Counter `detail[0]` of `processor` counts for somebody else; `detail[1]` = its select register.
+    ForeignUse = 23,
+    /// The local APIC's entry for counters on `processor` is not as Windows' HAL sets it up; `detail[0]` = the entry.
+    InterruptNotEnabled = 24,
+    /// The local APIC can not be reached; `detail[0]` = the NTSTATUS.
+    ApicNotReached = 25,
 }
 
 impl Cause {
     /// Every cause, for tables and tests.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 26] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -77,6 +85,10 @@ impl Cause {
         Self::NotSampled,
         Self::HandlerRefused,
         Self::NothingSampled,
+        Self::CountersTaken,
+        Self::ForeignUse,
+        Self::InterruptNotEnabled,
+        Self::ApicNotReached,
     ];
 
     /// The cause with this number.
@@ -128,7 +140,7 @@ mod tests {
             assert_eq!(support as u32, number);
             assert_eq!(Support::from_number(number), Some(support));
         }
-        assert_eq!(Cause::from_number(22), None);
+        assert_eq!(Cause::from_number(26), None);
         assert_eq!(Support::from_number(5), None);
     }
 }

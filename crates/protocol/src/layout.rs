@@ -74,7 +74,7 @@ layout! {
     }
 
     /// Out: the profile interface, why it was chosen, and what it offers.
-    232 InfoReply {
+    256 InfoReply {
         /// As ever.
         header: ReplyHeader,
         /// Version of the driver: major, minor, patch, zero.
@@ -123,6 +123,14 @@ layout! {
         discarded: u64,
         /// How often a processor had spent its budget.
         throttles: u64,
+        /// How often the machine slept.
+        sleeps: u64,
+        /// For how long in all, units of 100 ns.
+        asleep: u64,
+        /// What is between the system and the processor, by the number of `profile::Hypervisor`.
+        hypervisor: u32,
+        /// 1 while the counters are reserved with the HAL.
+        reserved: u32,
     }
 
     /// In: which source.
@@ -220,7 +228,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    64 CountRecord {
+    72 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -233,8 +241,10 @@ layout! {
         counter: u32,
         /// Events counted since the start.
         count: u64,
-        /// Time since the start, units of 100 ns.
+        /// Time since the start, or since the processor was added, units of 100 ns.
         enabled: u64,
+        /// Of this the time in which the machine slept, and nothing was counted.
+        asleep: u64,
         /// Of a sampled event: samples written to the ring.
         samples: u64,
         /// Samples for which the ring had no room, or whose counter was stopped before it was served.
@@ -298,8 +308,10 @@ layout! {
 pub mod flags {
     /// The session outlives its handle: it runs until it is stopped or the driver unloads.
     pub const DETACHED: u32 = 1;
+    /// Counters that somebody else has enabled are taken all the same; only in a request.
+    pub const FORCE: u32 = 2;
     /// Every bit that means something.
-    pub const ALL: u32 = DETACHED;
+    pub const ALL: u32 = DETACHED | FORCE;
 }
 
 /// Bits of [`EventRequest::modes`].

@@ -12,11 +12,13 @@ pub enum SampleKind {
     Throttled = 2,
     /// Sampling goes on on `processor`, after a pause of `ip` units of time.
     Resumed = 3,
+    /// The machine slept for `ip` units of time, in which nothing was sampled on `processor`.
+    Slept = 4,
 }
 
 impl SampleKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Self; 4] = [Self::Sample, Self::Lost, Self::Throttled, Self::Resumed];
+    pub const ALL: [Self; 5] = [Self::Sample, Self::Lost, Self::Throttled, Self::Resumed, Self::Slept];
 
     /// The kind with this number.
     #[must_use]
@@ -34,6 +36,6 @@ mod tests {
         for (number, kind) in (0_u16..).zip(SampleKind::ALL) {
             assert_eq!((kind as u16, SampleKind::from_number(number)), (number, Some(kind)));
         }
-        assert_eq!(SampleKind::from_number(4), None);
+        assert_eq!(SampleKind::from_number(5), None);
     }
 }

@@ -2,6 +2,8 @@
 
 /// The operation was done.
 pub const STATUS_SUCCESS: u32 = 0;
+/// Somebody else uses it.
+pub const STATUS_DEVICE_BUSY: u32 = 0x8000_0011;
 /// A value in the request is out of its range.
 pub const STATUS_INVALID_PARAMETER: u32 = 0xC000_000D;
 /// The code is no request of this device.

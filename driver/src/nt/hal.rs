@@ -1,11 +1,12 @@
-//! The HAL's dispatch table, and the handler of the performance monitor interrupt.
+//! The HAL: who has the counters, and the handler of the performance monitor interrupt.
 
 use core::ffi::c_void;
 
-use wdk_sys::ntddk::MmGetSystemRoutineAddress;
-use wdk_sys::{NTSTATUS, ULONG};
+use wdk_sys::ntddk::{HalAllocateHardwareCounters, HalFreeHardwareCounters, MmGetSystemRoutineAddress};
+use wdk_sys::{HANDLE, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, ULONG};
 
 use super::irp::check;
+use super::system_process::Worker;
 use super::text::Text;
 use super::trap_frame::TrapFrame;
 
@@ -51,4 +52,45 @@ pub fn set_interrupt_handler(handler: Option<Handler>) -> Result<(), NTSTATUS> {
     let mut handler = handler;
     // SAFETY: the class takes the address of a function of this form, or null, in 8 bytes
     check(unsafe { set(PROFILE_SOURCE_INTERRUPT_HANDLER, 8, (&raw mut handler).cast()) })
+}
+
+/// All counters of all processors are ours while this lives.
+pub struct Reservation {
+    /// A token of the HAL's, not an object's handle.
+    set: HANDLE,
+    worker: Worker,
+}
+
+// SAFETY: the HAL takes the token from any thread
+unsafe impl Send for Reservation {}
+
+impl Reservation {
+    /// HalAllocateHardwareCounters, of everything: what releases before Windows 10 1903 have, and all that there is for
+    /// AMD. APC_LEVEL at most.
+    ///
+    /// # Errors
+    /// The HAL's NTSTATUS: STATUS_INSUFFICIENT_RESOURCES or STATUS_DEVICE_BUSY where another has counters.
+    pub fn new() -> Result<Self, NTSTATUS> {
+        let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
+        let mut outcome = Err(STATUS_INSUFFICIENT_RESOURCES);
+        worker.run(&mut || {
+            let mut set: HANDLE = core::ptr::null_mut();
+            // SAFETY: no group and no list mean everything; the handle may be written; a worker is at PASSIVE_LEVEL
+            let status =
+                unsafe { HalAllocateHardwareCounters(core::ptr::null_mut(), 0, core::ptr::null_mut(), &raw mut set) };
+            outcome = check(status).map(|()| set.expose_provenance());
+        });
+        Ok(Self { set: core::ptr::with_exposed_provenance_mut(outcome?), worker })
+    }
+}
+
+impl Drop for Reservation {
+    /// APC_LEVEL at most.
+    fn drop(&mut self) {
+        let set = self.set.expose_provenance();
+        self.worker.run(&mut || {
+            // SAFETY: the token that `new` got, freed once, at PASSIVE_LEVEL. A failure leaves nothing to be done.
+            let _ = unsafe { HalFreeHardwareCounters(core::ptr::with_exposed_provenance_mut(set)) };
+        });
+    }
 }

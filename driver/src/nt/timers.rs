@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use wdk_sys::ntddk::{
     ExSetTimerResolution, KeCancelTimer, KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeTimerEx,
@@ -15,6 +15,7 @@ use wdk_sys::{_KDPC, _TIMER_TYPE, KDPC, KTIMER, LARGE_INTEGER, PROCESSOR_NUMBER,
 
 use super::dpc;
 use super::irp::check;
+use super::processors;
 
 /// Units of 100 ns in the millisecond by which the kernel counts periods.
 const MILLISECOND: u32 = 10_000;
@@ -30,12 +31,14 @@ struct Timer {
     dpc: UnsafeCell<MaybeUninit<KDPC>>,
     ticks: AtomicU64,
     work: fn(),
+    /// It has a processor.
+    aimed: AtomicBool,
 }
 
 impl Timer {
     const fn new(work: fn()) -> Self {
         let (object, dpc) = (UnsafeCell::new(MaybeUninit::zeroed()), UnsafeCell::new(MaybeUninit::zeroed()));
-        Self { object, dpc, ticks: AtomicU64::new(0), work }
+        Self { object, dpc, ticks: AtomicU64::new(0), work, aimed: AtomicBool::new(false) }
     }
 
     fn object(&self) -> *mut KTIMER {
@@ -46,8 +49,15 @@ impl Timer {
         self.dpc.get().cast()
     }
 
-    /// Makes it the timer of a processor. It must not move from here on.
+    fn is_aimed(&self) -> bool {
+        self.aimed.load(Ordering::Acquire)
+    }
+
+    /// Makes it the timer of a processor, once. It must not move from here on.
     fn aim(&self, processor: u32) -> bool {
+        if self.is_aimed() {
+            return true;
+        }
         let mut number = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
         // SAFETY: `number` may be written
         let found = unsafe { KeGetProcessorNumberFromIndex(processor, &raw mut number) };
@@ -58,7 +68,9 @@ impl Timer {
         unsafe { KeInitializeDpc(self.dpc(), Some(expired), context) };
         // SAFETY: initialized above, and not queued
         let aimed = unsafe { KeSetTargetProcessorDpcEx(self.dpc(), &raw mut number) };
-        check(found).and(check(aimed)).is_ok()
+        let is_aimed = check(found).and(check(aimed)).is_ok();
+        self.aimed.store(is_aimed, Ordering::Release);
+        is_aimed
     }
 
     fn start(&self, interval: u32) {
@@ -84,33 +96,55 @@ unsafe extern "C" fn expired(_dpc: *mut _KDPC, context: *mut c_void, _argument1:
 
 /// The timers of all processors.
 pub struct Timers {
+    /// One for each processor that there can be.
     timers: Box<[Timer]>,
+    /// While they run, the interval; else 0.
+    interval: AtomicU32,
 }
 
 // SAFETY: kernel timers and DPCs may be used from any thread
 unsafe impl Send for Timers {}
 
 impl Timers {
-    /// For so many processors; each calls `work` at DISPATCH_LEVEL when its timer expires. `None` when memory is short.
-    /// PASSIVE_LEVEL to DISPATCH_LEVEL.
-    pub fn new(processors: u32, work: fn()) -> Option<Self> {
+    /// For the processors that are active; each calls `work` at DISPATCH_LEVEL when its timer expires. `None` when
+    /// memory is short. PASSIVE_LEVEL to DISPATCH_LEVEL.
+    pub fn new(work: fn()) -> Option<Self> {
+        let most = processors::maximum();
         let mut timers = Vec::new();
-        timers.try_reserve_exact(processors as usize).ok()?;
-        timers.extend((0..processors).map(|_| Timer::new(work)));
-        let timers = timers.into_boxed_slice();
-        (0..processors).zip(&timers).all(|(processor, timer)| timer.aim(processor)).then_some(Self { timers })
+        timers.try_reserve_exact(most as usize).ok()?;
+        timers.extend((0..most).map(|_| Timer::new(work)));
+        let timers = Self { timers: timers.into_boxed_slice(), interval: AtomicU32::new(0) };
+        (0..processors::active()).all(|processor| timers.adopt(processor)).then_some(timers)
+    }
+
+    /// For one processor more; if the others run, it runs. False where that can not be. DISPATCH_LEVEL at most.
+    pub fn adopt(&self, processor: u32) -> bool {
+        let Some(timer) = self.timers.get(processor as usize).filter(|timer| timer.aim(processor)) else {
+            return false;
+        };
+        let interval = self.interval.load(Ordering::Relaxed);
+        if interval != 0 {
+            timer.start(interval);
+        }
+        true
+    }
+
+    fn aimed(&self) -> impl Iterator<Item = &Timer> {
+        self.timers.iter().filter(|timer| timer.is_aimed())
     }
 
     /// Starts all, or gives them another interval, which [`interval`] has answered. APC_LEVEL at most.
     pub fn start(&self, interval: u32) {
-        for timer in &self.timers {
+        self.interval.store(interval, Ordering::Relaxed);
+        for timer in self.aimed() {
             timer.start(interval);
         }
     }
 
     /// Stops all; what expired just before may still be counted. APC_LEVEL at most.
     pub fn stop(&self) {
-        for timer in &self.timers {
+        self.interval.store(0, Ordering::Relaxed);
+        for timer in self.aimed() {
             timer.stop();
         }
     }

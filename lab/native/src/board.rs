@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use engine::{Engine, Interrupted, Machine, Sampler};
+use engine::{Engine, Interrupted, Machine};
 use model::{CounterId, LedgerEntry, Mode, Processor, Selected};
 use processors::Identity;
 
@@ -17,16 +17,40 @@ pub struct Board {
     /// Interval of the timers, or 0 while they stand.
     timers: AtomicU32,
     ticks: Vec<AtomicU64>,
-    /// What the HAL answers to who wants its interrupt.
-    refusal: AtomicU32,
+    /// For each [`Call`] the NTSTATUS with which it is refused.
+    refusals: [AtomicU32; Call::COUNT],
+    /// The engine has the counters.
+    reserved: AtomicBool,
+    /// The engine has the local APIC open.
+    apic: AtomicBool,
     /// The engine has the interrupt.
     sampling: AtomicBool,
     /// By how much the clock turns whenever it is read.
     pace: AtomicU64,
 }
 
-/// Of the entry in the local vector table: masked.
-const MASKED: u32 = 1 << 16;
+/// What the engine asks of the machine, and can be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// [`Machine::start_timers`].
+    StartTimers,
+    /// [`Machine::adopt_processor`].
+    AdoptProcessor,
+    /// [`Machine::reserve_counters`].
+    ReserveCounters,
+    /// [`Machine::open_local_apic`].
+    OpenLocalApic,
+    /// [`Machine::begin_sampling`].
+    BeginSampling,
+}
+
+impl Call {
+    const COUNT: usize = 5;
+
+    /// Every one.
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::StartTimers, Self::AdoptProcessor, Self::ReserveCounters, Self::OpenLocalApic, Self::BeginSampling];
+}
 
 /// An NTSTATUS of success.
 const SUCCESS: u32 = 0;
@@ -52,7 +76,9 @@ impl Board {
             clock: AtomicU64::new(0),
             timers: AtomicU32::new(0),
             ticks: (0..count).map(|_| AtomicU64::new(0)).collect(),
-            refusal: AtomicU32::new(SUCCESS),
+            refusals: Default::default(),
+            reserved: AtomicBool::new(false),
+            apic: AtomicBool::new(false),
             sampling: AtomicBool::new(false),
             pace: AtomicU64::new(0),
         }
@@ -107,9 +133,57 @@ impl Board {
         self.pace.store(units, Ordering::Relaxed);
     }
 
-    /// From now on the HAL refuses the interrupt with this NTSTATUS; 0 gives it again.
-    pub fn refuse_handler(&self, status: u32) {
-        self.refusal.store(status, Ordering::Relaxed);
+    /// From now on this is refused with an NTSTATUS; 0 lets it succeed again.
+    pub fn refuse(&self, call: Call, status: u32) {
+        #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
+        self.refusals[call as usize].store(status, Ordering::Relaxed);
+    }
+
+    fn attempt(&self, call: Call) -> Result<(), u32> {
+        #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
+        match self.refusals[call as usize].load(Ordering::Relaxed) {
+            SUCCESS => Ok(()),
+            refusal => Err(refusal),
+        }
+    }
+
+    fn fails(&self, call: Call) -> bool {
+        self.attempt(call).is_err()
+    }
+
+    /// Whether the engine holds anything of the machine.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        let held = [&self.reserved, &self.apic, &self.sampling];
+        held.iter().any(|held| held.load(Ordering::Relaxed)) || self.timer().is_some()
+    }
+
+    /// Processors that are active at first: the others can be [added](Self::add_processor).
+    #[must_use]
+    pub fn with_active(self, count: u32) -> Self {
+        self.active.store(count, Ordering::Relaxed);
+        self
+    }
+
+    /// One processor more is active, and the engine is told.
+    pub fn add_processor(&self, engine: &mut Engine<&Self>) {
+        let added = self.active.fetch_add(1, Ordering::Relaxed);
+        engine.add_processor(added);
+    }
+
+    /// The machine sleeps for so many units of 100 ns, and all registers are lost, as from `lose`.
+    pub fn sleep(&self, engine: &Engine<&Self>, units: u64, lose: impl Fn(u32, &ModelCpu)) {
+        let sampler = engine.sampler();
+        sampler.sleeps().begin(self.clock());
+        self.on_each_processor(&|number, cpu| sampler.fall_asleep(cpu, number));
+        for (number, cpu) in (0..self.processors()).zip(&self.processors) {
+            lose(number, cpu);
+        }
+        self.pass(units);
+        let slept = sampler.sleeps().end(self.clock());
+        self.on_each_processor(&|number, cpu| {
+            sampler.wake(cpu, number, self.clock.load(Ordering::Relaxed), slept);
+        });
     }
 
     /// Whether the engine has the interrupt.
@@ -119,7 +193,8 @@ impl Board {
     }
 
     /// Delivers interrupts to a processor as long as one is pending; answers how many, and whether one filled half
-    /// a ring. As the HAL since Windows 10 1803, it unmasks the entry of the local vector table, that Intel's masked.
+    /// a ring. As in the HAL before Windows 10 1803, nobody but the engine unmasks the entry of the local vector table
+    /// that Intel's masked.
     pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
         let (mut count, mut reached) = (0, false);
         while self.take_interrupt(processor) {
@@ -131,11 +206,7 @@ impl Board {
     }
 
     fn take_interrupt(&self, processor: u32) -> bool {
-        let mut model = self.processor(processor).model();
-        let taken = model.take_interrupt();
-        let entry = model.lvt();
-        model.set_lvt(entry & !MASKED);
-        taken
+        self.processor(processor).model().take_interrupt()
     }
 
     /// A tick of the sampling of a processor.
@@ -188,6 +259,9 @@ impl Machine for &Board {
     }
 
     fn start_timers(&self, interval: u32) -> bool {
+        if self.fails(Call::StartTimers) {
+            return false;
+        }
         self.timers.store(interval, Ordering::Relaxed);
         true
     }
@@ -208,17 +282,41 @@ impl Machine for &Board {
         self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed)
     }
 
-    fn begin_sampling(&self, _sampler: &Sampler) -> Result<NonZeroU64, u32> {
-        match self.refusal.load(Ordering::Relaxed) {
-            SUCCESS => {
-                self.sampling.store(true, Ordering::Relaxed);
-                Ok(NonZeroU64::MIN)
-            }
-            refusal => Err(refusal),
+    fn adopt_processor(&self, _processor: u32) -> bool {
+        !self.fails(Call::AdoptProcessor)
+    }
+
+    fn reserve_counters(&self) -> Result<(), u32> {
+        self.attempt(Call::ReserveCounters)?;
+        assert!(!self.reserved.swap(true, Ordering::Relaxed), "reserved twice");
+        Ok(())
+    }
+
+    fn free_counters(&self) {
+        assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
+        for (number, cpu) in self.processors.iter().enumerate() {
+            assert_eq!(cpu.model().enabled_counters(), [], "processor {number} still counts");
         }
     }
 
+    fn open_local_apic(&self) -> Result<(), u32> {
+        self.attempt(Call::OpenLocalApic)?;
+        assert!(!self.apic.swap(true, Ordering::Relaxed), "opened twice");
+        Ok(())
+    }
+
+    fn close_local_apic(&self) {
+        assert!(self.apic.swap(false, Ordering::Relaxed), "closed, but not open");
+        assert!(!self.is_sampling(), "closed under the handler");
+    }
+
+    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
+        self.attempt(Call::BeginSampling)?;
+        assert!(!self.sampling.swap(true, Ordering::Relaxed), "registered twice");
+        Ok(NonZeroU64::MIN)
+    }
+
     fn end_sampling(&self) {
-        self.sampling.store(false, Ordering::Relaxed);
+        assert!(self.sampling.swap(false, Ordering::Relaxed), "given back, but not registered");
     }
 }

@@ -1,5 +1,6 @@
 //! A processor of the model as [`profile::Cpu`].
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Processor};
@@ -7,18 +8,27 @@ use profile::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
 
 /// A processor that the code under test believes to run on.
-pub struct ModelCpu(Mutex<Processor>);
+pub struct ModelCpu {
+    model: Mutex<Processor>,
+    local_reads: AtomicU64,
+    local_writes: AtomicU64,
+}
 
 impl ModelCpu {
     /// Around a processor.
     #[must_use]
     pub const fn new(processor: Processor) -> Self {
-        Self(Mutex::new(processor))
+        Self { model: Mutex::new(processor), local_reads: AtomicU64::new(0), local_writes: AtomicU64::new(0) }
+    }
+
+    /// How often the entry of the local vector table was read, and written.
+    pub fn local_accesses(&self) -> (u64, u64) {
+        (self.local_reads.load(Ordering::Relaxed), self.local_writes.load(Ordering::Relaxed))
     }
 
     /// The processor, to make it run or to ask what happened.
     pub fn model(&self) -> MutexGuard<'_, Processor> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -47,5 +57,15 @@ impl Cpu for ModelCpu {
 
     fn rdpmc(&self, counter: u8) -> u64 {
         served(self.model().rdpmc(u32::from(counter)), &format_args!("rdpmc {counter}"))
+    }
+
+    fn local_vector(&self) -> u32 {
+        self.local_reads.fetch_add(1, Ordering::Relaxed);
+        self.model().lvt()
+    }
+
+    fn set_local_vector(&self, entry: u32) {
+        self.local_writes.fetch_add(1, Ordering::Relaxed);
+        self.model().set_lvt(entry);
     }
 }

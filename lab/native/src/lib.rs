@@ -9,6 +9,6 @@ mod board;
 mod client;
 mod cpu;
 
-pub use board::Board;
+pub use board::{Board, Call};
 pub use client::{Answer, Client};
 pub use cpu::ModelCpu;

@@ -14,6 +14,9 @@ NTKERNELAPI VOID NTAPI KeInitializeSpinLock(PKSPIN_LOCK SpinLock);
 typedef ULONG64 POOL_FLAGS;
 NTKERNELAPI PVOID NTAPI ExAllocatePool2(POOL_FLAGS Flags, SIZE_T NumberOfBytes, ULONG Tag);
 
+/* Device memory that is not executable: new in Windows 10. */
+NTKERNELAPI PVOID NTAPI MmMapIoSpaceEx(PHYSICAL_ADDRESS PhysicalAddress, SIZE_T NumberOfBytes, ULONG Protect);
+
 /* The reservation of hardware counters: a descriptor has 24 bytes, a list of one 32. */
 typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
     ResourceTypeSingle,

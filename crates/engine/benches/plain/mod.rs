@@ -62,6 +62,16 @@ impl Cpu for PlainCpu {
     fn rdpmc(&self, counter: u8) -> u64 {
         self.counters.get(usize::from(counter & 3)).map_or(0, |value| value.load(Ordering::Relaxed))
     }
+
+    #[inline]
+    fn local_vector(&self) -> u32 {
+        std::hint::black_box(0xFE)
+    }
+
+    #[inline]
+    fn set_local_vector(&self, entry: u32) {
+        self.written.store(entry.into(), Ordering::Relaxed);
+    }
 }
 
 /// A machine with one such processor.
@@ -115,7 +125,23 @@ impl Machine for &Plain {
         self.cpu.clock.load(Ordering::Relaxed)
     }
 
-    fn begin_sampling(&self, _sampler: &Sampler) -> Result<NonZeroU64, u32> {
+    fn adopt_processor(&self, _processor: u32) -> bool {
+        false
+    }
+
+    fn reserve_counters(&self) -> Result<(), u32> {
+        Ok(())
+    }
+
+    fn free_counters(&self) {}
+
+    fn open_local_apic(&self) -> Result<(), u32> {
+        Ok(())
+    }
+
+    fn close_local_apic(&self) {}
+
+    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
         Ok(NonZeroU64::MIN)
     }
 

@@ -1,6 +1,6 @@
 //! What is refused, and that it changes nothing.
 
-use native_lab::{Board, Client};
+use native_lab::{Board, Call, Client};
 use protocol::{Cause, EventRequest, MOST_BUDGET, MOST_FREQUENCY, RING, StartHeader, flags};
 
 use super::scene::{SHORT, engine, event, header, is_left_clean, on, started};
@@ -51,7 +51,7 @@ fn a_handler_that_the_hal_refuses_is_told_and_leaves_everything_as_it_was() {
     board.processor(0).model().wrmsr(0x38F, 0x5).unwrap();
     let mut engine = engine(&board);
     let client = Client::open(&mut engine, 1, 10);
-    board.refuse_handler(UNSUCCESSFUL);
+    board.refuse(Call::BeginSampling, UNSUCCESSFUL);
     let events = [event(2, SHORT), event(6, SHORT), event(11, SHORT), event(10, SHORT)];
     let answer = client.start_with(&mut engine, header(64, on(&[])), &events).header();
     assert_eq!((answer.status, answer.cause), (UNSUCCESSFUL, Cause::HandlerRefused as u32));
@@ -60,7 +60,7 @@ fn a_handler_that_the_hal_refuses_is_told_and_leaves_everything_as_it_was() {
     assert!(is_left_clean(&board));
     client.started(&mut engine, 0, &[2, 6, 11, 10]); // every counter is free
     engine.close(client.0);
-    board.refuse_handler(0);
+    board.refuse(Call::BeginSampling, 0);
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, 64, on(&[]), &events);
 }

@@ -5,7 +5,7 @@ mod sources;
 use bitfield_struct::bitfield;
 
 use super::plain::{self, Bank};
-use super::{ProfileInterface, Reloaded, Support};
+use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, Row};
@@ -94,6 +94,10 @@ impl ProfileInterface for Amd64 {
     /// The table is what every processor of the interface has; the HAL asks none.
     fn support(&self, _source: &ProfileSource) -> Support {
         Support::Supported
+    }
+
+    fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
+        BANK.enabled(cpu)
     }
 
     /// N writes for N counters.

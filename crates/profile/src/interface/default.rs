@@ -1,6 +1,6 @@
 //! The Default interface: no counters at all.
 
-use super::{ProfileInterface, Reloaded, Support};
+use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
 use crate::state::{Active, CounterSet, Row};
@@ -24,6 +24,10 @@ impl ProfileInterface for Default {
 
     fn support(&self, _source: &ProfileSource) -> Support {
         Support::Supported
+    }
+
+    fn enabled(&self, _cpu: &impl Cpu) -> Option<Enabled> {
+        None
     }
 
     fn initialize(&self, _cpu: &impl Cpu) -> u64 {

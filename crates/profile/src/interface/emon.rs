@@ -8,8 +8,9 @@ mod sources;
 use bitfield_struct::bitfield;
 
 use super::plain::{self, Bank};
-use super::{ProfileInterface, Reloaded, Support};
+use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
+use crate::local_vector;
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, Row};
 
@@ -147,6 +148,16 @@ impl Emon {
         self.eax.version() >= 2
     }
 
+    /// Of IA32_PERF_GLOBAL_CTRL what does not belong to the counters of the interface: fixed counters, metrics.
+    fn others(self, global: u64) -> u64 {
+        global & !u64::from(self.all.bits())
+    }
+
+    /// IA32_PERF_GLOBAL_CTRL with these counters on, and others' as they were found.
+    fn global(self, row: Row<'_>, counters: CounterSet) -> u64 {
+        self.others(row.found) | u64::from(counters.bits())
+    }
+
     /// The counters whose status says that they overflowed since it was cleared. From version 2 on.
     fn status(self, cpu: &impl Cpu) -> CounterSet {
         CounterSet::from_bits(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS)).and(self.all)
@@ -170,15 +181,19 @@ impl ProfileInterface for Emon {
         }
     }
 
+    fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
+        self.bank.enabled(cpu)
+    }
+
     /// N writes for N counters; from version 2 on one read and one write more. Answers
-    /// IA32_PERF_GLOBAL_CTRL as it was.
+    /// IA32_PERF_GLOBAL_CTRL as it was. Fixed counters, which are not ours, go on.
     fn initialize(&self, cpu: &impl Cpu) -> u64 {
         self.bank.clear(cpu);
         if !self.has_global_control() {
             return 0;
         }
         let found = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, 0);
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.others(found));
         found
     }
 
@@ -196,14 +211,14 @@ impl ProfileInterface for Emon {
         }
         self.bank.load(cpu, row, counters, |state| PerfEvtSel::of(state).into_bits());
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active.all.or(counters).bits()));
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.global(row, row.active.all.or(counters)));
         }
     }
 
     /// One write; in version 1 one for each counter.
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(row.active.all.without(counters).bits()));
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.global(row, row.active.all.without(counters)));
         } else {
             self.bank.clear_selects(cpu, counters);
         }
@@ -218,26 +233,20 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// From version 2 on: one read and 3 + k writes for k counters that overflowed, all counters standing still
+    /// From version 2 on: one read and 3 + k writes for k counters that overflowed, all of ours standing still
     /// meanwhile. Version 1: one RDPMC for each counter with an interval, one write for each that overflowed.
+    ///
+    /// And the local vector is looked at, also after an interrupt that was not ours: the processor masked it when it
+    /// delivered this one.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        if !self.has_global_control() {
-            return self.bank.serve(cpu, row, overflowed);
-        }
-        let active = row.active;
-        if active.all.is_empty() {
-            return CounterSet::NONE;
-        }
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, 0);
-        let status = self.status(cpu);
-        let ours = status.and(active.interrupting);
-        plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
-        // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
-        // spurious interrupt is too rare for a branch of its own.
-        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(status.bits()));
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, u64::from(active.all.bits()));
-        ours
+        let served = if self.has_global_control() {
+            self.serve_by_status(cpu, row, overflowed)
+        } else {
+            self.bank.serve(cpu, row, overflowed)
+        };
+        local_vector::unmask(cpu);
+        served
     }
 
     fn release(&self, cpu: &impl Cpu, found: u64) {
@@ -246,5 +255,24 @@ impl ProfileInterface for Emon {
             cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(self.all.bits()));
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found);
         }
+    }
+}
+
+impl Emon {
+    #[inline]
+    fn serve_by_status(self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        let active = row.active;
+        if active.all.is_empty() {
+            return CounterSet::NONE;
+        }
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.others(row.found));
+        let status = self.status(cpu);
+        let ours = status.and(active.interrupting);
+        plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
+        // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
+        // spurious interrupt is too rare for a branch of its own.
+        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(status.bits()));
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.global(row, active.all));
+        ours
     }
 }

@@ -4,7 +4,7 @@
 //! it is loaded with its top bit set, and an overflow clears that. The seed compares with the initial value instead,
 //! which fails when as many events as the interval follow an overflow before it is looked for.
 
-use super::Reloaded;
+use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
 use crate::state::{self, CounterSet, CounterState, Row};
 
@@ -22,6 +22,15 @@ pub struct Bank {
 }
 
 impl Bank {
+    /// The first counter that is selected and enabled, and its select register: somebody's. A read for each counter
+    /// up to that.
+    pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
+        /// EN, which both vendors have at the same place.
+        const EN: u64 = 1 << 22;
+        let read = |counter| Enabled { counter, select: cpu.rdmsr(self.selects.at(counter)) };
+        (0..self.count).map(read).find(|enabled| enabled.select & EN != 0)
+    }
+
     /// Zero in every select register.
     pub fn clear(self, cpu: &impl Cpu) {
         self.clear_selects(cpu, CounterSet::first(self.count));

@@ -66,6 +66,14 @@ impl Cpu for Bench {
         self.log.borrow_mut().push(Access::Counter(counter));
         self.board.processor(0).rdpmc(counter)
     }
+
+    fn local_vector(&self) -> u32 {
+        self.board.processor(0).local_vector()
+    }
+
+    fn set_local_vector(&self, entry: u32) {
+        self.board.processor(0).set_local_vector(entry);
+    }
 }
 
 /// The processor of an identity, after reset.

@@ -1,0 +1,200 @@
+//! What of the machine sessions need together: counters, timers, the interrupt. Taken for the first session that needs
+//! it, given back after the last.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use profile::{LocalVector, Source, local_vector};
+use protocol::Cause;
+use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
+
+use crate::machine::{Ground, Machine};
+use crate::plan::NO_MEMORY;
+use crate::reply::Refusal;
+use crate::session::Session;
+
+/// Who registers the interrupt handler: the number of Windows' System process.
+const SYSTEM: u64 = 4;
+
+/// No processor.
+const NOWHERE: u32 = u32::MAX;
+
+/// What is taken of the machine.
+#[derive(Debug, Default)]
+pub struct Resources {
+    /// The counters are reserved with the HAL.
+    reserved: bool,
+    /// The timers run.
+    timed: bool,
+    interrupt: Interrupt,
+}
+
+/// How far the interrupt has been taken.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Interrupt {
+    #[default]
+    Free,
+    /// The local APIC is open.
+    Reached,
+    /// The handler is registered.
+    Ours,
+}
+
+impl Resources {
+    /// Whether the counters are reserved with the HAL.
+    pub const fn are_counters_reserved(&self) -> bool {
+        self.reserved
+    }
+
+    /// Takes what a session needs. What is not used after a refusal is still to be given back. With `force` counters
+    /// are taken that somebody else has enabled.
+    pub fn take<M: Machine>(&mut self, session: &Session, force: bool, ground: Ground<'_, M>) -> Result<(), Refusal> {
+        if session.uses(false) {
+            self.take_counters(&session.processors, force, ground)?;
+        }
+        if session.uses(true) && !self.timed {
+            let interval = ground.hal.source_information(Source::TIME)?.interval;
+            self.timed = ground.machine.start_timers(interval);
+            if !self.timed {
+                return Err(NO_MEMORY);
+            }
+        }
+        if session.rings.is_some() {
+            self.take_interrupt(&session.processors, ground)?;
+        }
+        Ok(())
+    }
+
+    /// First the HAL is asked, then the registers: of processors that are not ours yet.
+    fn take_counters<M: Machine>(
+        &mut self,
+        processors: &[u32],
+        force: bool,
+        Ground { machine, hal, .. }: Ground<'_, M>,
+    ) -> Result<(), Refusal> {
+        if processors.iter().all(|processor| hal.holds(*processor)) {
+            return Ok(());
+        }
+        if !self.reserved {
+            machine
+                .reserve_counters()
+                .map_err(|status| Refusal::new(status, Cause::CountersTaken).detail(status.into(), 0))?;
+            self.reserved = true;
+        }
+        let is_new = |processor| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
+        if !force {
+            let found = First::none();
+            machine.on_each_processor(&|processor, cpu| {
+                if is_new(processor)
+                    && let Some(enabled) = hal.foreign(cpu, processor)
+                {
+                    found.tell(processor, u64::from(enabled.counter), enabled.select);
+                }
+            });
+            found.refuse(STATUS_DEVICE_BUSY, Cause::ForeignUse)?;
+        }
+        let idle = First::none();
+        machine.on_each_processor(&|processor, cpu| {
+            if is_new(processor) && !hal.initialize(cpu, processor) {
+                idle.tell(processor, 0, 0);
+            }
+        });
+        idle.refuse(STATUS_NOT_SUPPORTED, Cause::CountersDoNotWork)
+    }
+
+    /// The local APIC has to let it through on each processor before the HAL is asked for it.
+    fn take_interrupt<M: Machine>(
+        &mut self,
+        processors: &[u32],
+        Ground { machine, hal, .. }: Ground<'_, M>,
+    ) -> Result<(), Refusal> {
+        if self.interrupt == Interrupt::Free {
+            machine
+                .open_local_apic()
+                .map_err(|status| Refusal::new(status, Cause::ApicNotReached).detail(status.into(), 0))?;
+            self.interrupt = Interrupt::Reached;
+        }
+        let shut = First::none();
+        machine.on_each_processor(&|processor, cpu| {
+            if processors.binary_search(&processor).is_ok()
+                && let Err(entry) = local_vector::enable(cpu)
+            {
+                shut.tell(processor, u64::from(LocalVector::into_bits(entry)), 0);
+            }
+        });
+        shut.refuse(STATUS_NOT_SUPPORTED, Cause::InterruptNotEnabled)?;
+        if self.interrupt != Interrupt::Ours {
+            let handler = machine
+                .begin_sampling()
+                .map_err(|status| Refusal::new(status, Cause::HandlerRefused).detail(status.into(), 0))?;
+            self.interrupt = Interrupt::Ours;
+            hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &handler.get().to_le_bytes(), SYSTEM)?;
+        }
+        Ok(())
+    }
+
+    /// A processor was added: takes on it what is taken on the others. Answers whether it can be used by who counts,
+    /// and by who samples.
+    pub fn take_processor<M: Machine>(&mut self, processor: u32, ground: Ground<'_, M>) -> (bool, bool) {
+        let counts = self.reserved && self.take_counters(&[processor], false, ground).is_ok();
+        let samples = self.interrupt == Interrupt::Ours && self.take_interrupt(&[processor], ground).is_ok();
+        (counts, samples)
+    }
+
+    /// Gives back what none of these sessions uses: first the registers, then the interrupt, which nothing raises by
+    /// then, and what is reserved last.
+    pub fn give_back<M: Machine>(&mut self, sessions: &[Session], Ground { machine, hal, .. }: Ground<'_, M>) {
+        let counters_used = sessions.iter().any(|session| session.uses(false));
+        if self.reserved && !counters_used {
+            machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
+        }
+        if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
+            if self.interrupt == Interrupt::Ours {
+                // The slot is ours.
+                let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
+                machine.end_sampling();
+            }
+            machine.close_local_apic();
+            self.interrupt = Interrupt::Free;
+        }
+        if self.timed && !sessions.iter().any(|session| session.uses(true)) {
+            machine.stop_timers();
+            self.timed = false;
+        }
+        if self.reserved && !counters_used {
+            machine.free_counters();
+            self.reserved = false;
+        }
+    }
+}
+
+/// What one of the processors has to tell, on which something runs at the same time: the first that tells.
+#[derive(Debug)]
+struct First {
+    processor: AtomicU32,
+    detail: [AtomicU64; 2],
+}
+
+impl First {
+    const fn none() -> Self {
+        Self { processor: AtomicU32::new(NOWHERE), detail: [AtomicU64::new(0), AtomicU64::new(0)] }
+    }
+
+    fn tell(&self, processor: u32, first: u64, second: u64) {
+        let exchanged = self.processor.compare_exchange(NOWHERE, processor, Ordering::Relaxed, Ordering::Relaxed);
+        if exchanged.is_ok() {
+            for (cell, value) in self.detail.iter().zip([first, second]) {
+                cell.store(value, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A refusal, if one told.
+    fn refuse(self, status: u32, cause: Cause) -> Result<(), Refusal> {
+        let [first, second] = self.detail.map(AtomicU64::into_inner);
+        match self.processor.into_inner() {
+            NOWHERE => Ok(()),
+            processor => Err(Refusal::new(status, cause).processor(processor).detail(first, second)),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How long the machine slept.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// An account of all sleeps. One thread at a time writes: the system falls asleep and wakes in turn.
+#[derive(Debug, Default)]
+pub struct Sleeps {
+    times: AtomicU64,
+    /// In all sleeps that have ended.
+    asleep: AtomicU64,
+    since: AtomicU64,
+    sleeping: AtomicBool,
+}
+
+impl Sleeps {
+    /// The machine is about to sleep. Again changes nothing. Any IRQL.
+    pub fn begin(&self, now: u64) {
+        if !self.sleeping.swap(true, Ordering::AcqRel) {
+            self.since.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// It is awake; answers for how long it slept, 0 if it did not. Any IRQL.
+    pub fn end(&self, now: u64) -> u64 {
+        if !self.sleeping.swap(false, Ordering::AcqRel) {
+            return 0;
+        }
+        let slept = now.saturating_sub(self.since.load(Ordering::Relaxed));
+        self.times.fetch_add(1, Ordering::Relaxed);
+        self.asleep.fetch_add(slept, Ordering::Relaxed);
+        slept
+    }
+
+    /// How often it slept.
+    pub fn times(&self) -> u64 {
+        self.times.load(Ordering::Relaxed)
+    }
+
+    /// For how long in all, up to now.
+    pub fn asleep(&self, now: u64) -> u64 {
+        let sleeping = self.sleeping.load(Ordering::Acquire);
+        let this_time = if sleeping { now.saturating_sub(self.since.load(Ordering::Relaxed)) } else { 0 };
+        self.asleep.load(Ordering::Relaxed) + this_time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeps_add_up_and_a_call_out_of_turn_changes_nothing() {
+        let sleeps = Sleeps::default();
+        assert_eq!((sleeps.end(5), sleeps.asleep(5), sleeps.times()), (0, 0, 0));
+        sleeps.begin(10);
+        sleeps.begin(12);
+        assert_eq!((sleeps.asleep(15), sleeps.times()), (5, 0), "in the middle");
+        assert_eq!((sleeps.end(30), sleeps.asleep(40), sleeps.times()), (20, 20, 1));
+        sleeps.begin(50);
+        assert_eq!((sleeps.end(53), sleeps.end(60), sleeps.asleep(70), sleeps.times()), (3, 0, 23, 2));
+    }
+}

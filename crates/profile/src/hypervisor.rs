@@ -1,0 +1,52 @@
+//! What stands between the system and the processor, by CPUID alone (TLFS, "Hypervisor Discovery").
+
+use crate::cpu::Cpu;
+
+/// The kind. The numbers travel to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Hypervisor {
+    /// Nothing that shows itself.
+    None = 0,
+    /// One that is not compatible with Microsoft's.
+    Other = 1,
+    /// Microsoft's, or a compatible one: the system is a guest.
+    Guest = 2,
+    /// Microsoft's, below the very system that it belongs to: the Hyper-V role, or virtualization-based security.
+    Root = 3,
+}
+
+impl Hypervisor {
+    /// Every kind, in the order of its number.
+    pub const ALL: [Self; 4] = [Self::None, Self::Other, Self::Guest, Self::Root];
+
+    /// Of the current processor. Any IRQL.
+    #[must_use]
+    pub fn of(cpu: &impl Cpu) -> Self {
+        /// CPUID.1:ECX\[31\].
+        const PRESENT: u32 = 1 << 31;
+        /// Leaf 0x40000003, EBX: CpuManagement, a privilege of the root partition.
+        const CPU_MANAGEMENT: u32 = 1 << 12;
+        if cpu.cpuid(1, 0).ecx & PRESENT == 0 {
+            Self::None
+        } else if cpu.cpuid(0x4000_0001, 0).eax != u32::from_le_bytes(*b"Hv#1") {
+            Self::Other
+        } else if cpu.cpuid(0x4000_0003, 0).ebx & CPU_MANAGEMENT == 0 {
+            Self::Guest
+        } else {
+            Self::Root
+        }
+    }
+
+    /// As HviIsHypervisorMicrosoftCompatible has it.
+    #[must_use]
+    pub const fn is_microsoft_compatible(self) -> bool {
+        matches!(self, Self::Guest | Self::Root)
+    }
+
+    /// The kind with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
+    }
+}

@@ -1,0 +1,70 @@
+//! The local APIC's registers, where they are memory.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use profile::Cpu;
+use profile::local_vector::{self, Place, XAPIC_OFFSET, XAPIC_PAGE};
+use wdk_sys::ntddk::{MmMapIoSpaceEx, MmUnmapIoSpace};
+use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, STATUS_INSUFFICIENT_RESOURCES};
+
+/// STATUS_NOT_SUPPORTED (ntstatus.h).
+const STATUS_NOT_SUPPORTED: NTSTATUS = 0xC000_00BB_u32.cast_signed();
+
+/// How the entry for counters is reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Not at all.
+    Shut,
+    /// As a model-specific register.
+    Register,
+    /// At this address, which is the own one of whichever processor goes there.
+    Memory(*mut u32),
+}
+
+/// [`CLOSED`], [`REGISTER`], or the address at which the page is mapped.
+static STATE: AtomicU64 = AtomicU64::new(CLOSED);
+const CLOSED: u64 = 0;
+const REGISTER: u64 = 1;
+
+/// How it is reached. Any IRQL.
+pub fn entry() -> Entry {
+    match STATE.load(Ordering::Acquire) {
+        CLOSED => Entry::Shut,
+        REGISTER => Entry::Register,
+        page => Entry::Memory(address(page).wrapping_byte_add(XAPIC_OFFSET).cast()),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "an address is 64 bits wide")]
+fn address(page: u64) -> PVOID {
+    core::ptr::with_exposed_provenance_mut(page as usize)
+}
+
+/// Looks where it is, and maps it if it is memory. DISPATCH_LEVEL at most.
+///
+/// # Errors
+/// STATUS_NOT_SUPPORTED where there is none, STATUS_INSUFFICIENT_RESOURCES where it can not be mapped.
+pub fn open(cpu: &impl Cpu) -> Result<(), NTSTATUS> {
+    let state = match local_vector::place(cpu).ok_or(STATUS_NOT_SUPPORTED)? {
+        Place::Register => REGISTER,
+        Place::Page(physical) => map(physical)?,
+    };
+    STATE.store(state, Ordering::Release);
+    Ok(())
+}
+
+fn map(physical: u64) -> Result<u64, NTSTATUS> {
+    let physical = PHYSICAL_ADDRESS { QuadPart: physical.cast_signed() };
+    // SAFETY: the processor says that its local APIC is there; reading and writing as the hardware wants it
+    let page = unsafe { MmMapIoSpaceEx(physical, XAPIC_PAGE as u64, PAGE_READWRITE | PAGE_NOCACHE) };
+    if page.is_null() { Err(STATUS_INSUFFICIENT_RESOURCES) } else { Ok(page.expose_provenance() as u64) }
+}
+
+/// Nobody reaches it any more. DISPATCH_LEVEL at most; who may have been at it has been waited for.
+pub fn close() {
+    let page = STATE.swap(CLOSED, Ordering::AcqRel);
+    if !matches!(page, CLOSED | REGISTER) {
+        // SAFETY: mapped by `open`, with this length, and unmapped once
+        unsafe { MmUnmapIoSpace(address(page), XAPIC_PAGE as u64) };
+    }
+}
