@@ -142,8 +142,9 @@ fn of_the_hal(tally: &mut Tally) {
     // SAFETY: the name is counted and only read.
     tally.note(!unsafe { kernel::MmGetSystemRoutineAddress(&raw const table) }.is_null());
     tally.note(handler::register(Some(handler::interrupt)) >= 0);
-    tally.note(handler::register(None) >= 0);
-    handler::register(None); // that one may have failed
+    if !tally.note(handler::register(None) >= 0) {
+        handler::register(None);
+    }
     if tally.note(reservation::reserve() >= 0) {
         reservation::free();
     }

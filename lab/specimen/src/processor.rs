@@ -58,7 +58,7 @@ pub fn time() -> [u32; 2] {
     let now = unsafe { kernel::KeQueryPerformanceCounter(&raw mut frequency) };
     // SAFETY: no requirement.
     let interrupts = unsafe { kernel::KeQueryInterruptTime() };
-    let milliseconds = u64::try_from(i128::from(now) * 1_000 / i128::from(frequency)).unwrap_or_default();
+    let milliseconds = u64::try_from(now / (frequency / 1_000).max(1)).unwrap_or_default();
     let [[counter, _], [time, _]] = [milliseconds, interrupts / 10_000].map(halves);
     [counter, time]
 }
