@@ -18,4 +18,5 @@ mod record;
 mod sampling;
 mod scene;
 mod sources;
+mod stand_ins;
 mod waiting;
