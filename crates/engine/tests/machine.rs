@@ -1,6 +1,6 @@
 //! The machine under the sessions: who has the counters, sleep, processors that are added, what it refuses.
 
-#![expect(clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "machine/added.rs"]
 mod added;

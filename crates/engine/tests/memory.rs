@@ -1,5 +1,7 @@
 //! What a processor costs in memory. Alone in this program: everything that is allocated in it counts.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use engine::Engine;
 use model::Mode;
 use native_lab::{Board, Client};
@@ -45,7 +47,7 @@ fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
 #[test]
 fn a_processor_costs_8_bytes_for_each_counter_besides_what_is_documented_and_a_session_leaves_nothing() {
     let _heap = dhat::Profiler::builder().testing().build();
-    for (name, counters) in [("amd-legacy", 4), ("intel-v2", 4), ("haswell-4710mq", 4), ("alder-lake-12900k", 8)] {
+    for (name, counters) in [("amd-legacy", 4), ("intel-v2", 4), ("haswell-4710mq", 4), ("alder-lake-12900k", 6)] {
         let [[one, one_state, one_left], [many, many_state, many_left]] =
             [1, MANY].map(|count| engine_bytes(name, count));
         let more = MANY as usize - 1;
