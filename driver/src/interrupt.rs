@@ -113,9 +113,9 @@ impl Sampling {
             timers = None; // which waits for the ticks
             dpc::flush();
         });
-        if given_back.is_err() {
-            // The HAL would go on calling what is no more.
-            device_object::forbid_unload();
+        if registered {
+            // Not given back, the HAL goes on calling what must stay; until a later session has better luck.
+            device_object::set_unload(if given_back.is_ok() { Some(crate::unload) } else { None });
         }
     }
 }

@@ -3,7 +3,7 @@
 use wdk_sys::ntddk::{IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink};
 use wdk_sys::{
     DO_DEVICE_INITIALIZING, DRIVER_OBJECT, FILE_DEVICE_SECURE_OPEN, FILE_DEVICE_UNKNOWN, NTSTATUS, PDEVICE_OBJECT,
-    PDRIVER_OBJECT,
+    PDRIVER_OBJECT, PDRIVER_UNLOAD,
 };
 
 use super::irp::check;
@@ -41,14 +41,14 @@ pub fn create(driver: &mut DRIVER_OBJECT) -> Result<(), NTSTATUS> {
     Ok(())
 }
 
-/// The driver stays loaded until the next boot: something of the system may still call it. Any IRQL.
-pub fn forbid_unload() {
+/// With `None` the driver stays loaded: something of the system may still call it. Any IRQL.
+pub fn set_unload(routine: PDRIVER_UNLOAD) {
     let device = system_process::device();
     if !device.is_null() {
         // SAFETY: the driver's own device, which `delete` has not taken away: unload comes first
         let driver = unsafe { (*device).DriverObject };
         // SAFETY: the driver's own object; the I/O manager reads the field when it is asked to unload
-        unsafe { (*driver).DriverUnload = None };
+        unsafe { (*driver).DriverUnload = routine };
     }
 }
 

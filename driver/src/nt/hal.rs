@@ -1,6 +1,7 @@
 //! The HAL: who has the counters, and the handler of the performance monitor interrupt.
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use wdk_sys::ntddk::{HalAllocateHardwareCounters, HalFreeHardwareCounters, MmGetSystemRoutineAddress};
 use wdk_sys::{HANDLE, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, ULONG};
@@ -34,6 +35,19 @@ const FIRST_VERSION: ULONG = 3;
 
 static NAME: Text<16> = Text::new("HalDispatchTable");
 
+/// HalDispatchTable, or null where there is none. It is looked up once: who has the interrupt can give it back without.
+/// PASSIVE_LEVEL.
+fn dispatch_table() -> *mut Dispatch {
+    static FOUND: AtomicPtr<Dispatch> = AtomicPtr::new(core::ptr::null_mut());
+    let mut table = FOUND.load(Ordering::Relaxed);
+    if table.is_null() {
+        // SAFETY: the name is only read; PASSIVE_LEVEL by this function's contract
+        table = unsafe { MmGetSystemRoutineAddress(&mut NAME.counted()) }.cast();
+        FOUND.store(table, Ordering::Relaxed);
+    }
+    table
+}
+
 /// Registers the handler, or with `None` takes it away: then the HAL serves the interrupt as before. PASSIVE_LEVEL, in the
 /// System process, since the HAL keeps the slot for the process that filled it.
 ///
@@ -41,8 +55,7 @@ static NAME: Text<16> = Text::new("HalDispatchTable");
 /// The HAL's NTSTATUS: STATUS_UNSUCCESSFUL where another has the slot, or where the HAL's profile interface has no
 /// interrupt.
 pub fn set_interrupt_handler(handler: Option<Handler>) -> Result<(), NTSTATUS> {
-    // SAFETY: the name is only read; PASSIVE_LEVEL by this function's contract
-    let table = unsafe { MmGetSystemRoutineAddress(&mut NAME.counted()) }.cast::<Dispatch>();
+    let table = dispatch_table();
     if table.is_null() {
         return Err(STATUS_NOT_SUPPORTED);
     }

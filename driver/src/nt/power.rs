@@ -13,6 +13,9 @@ use super::text::Text;
 
 static NAME: Text<20> = Text::new("\\Callback\\PowerState");
 
+#[expect(clippy::cast_possible_truncation, reason = "48 bytes")]
+const ATTRIBUTES_LENGTH: u32 = size_of::<OBJECT_ATTRIBUTES>() as u32;
+
 /// PO_CB_SYSTEM_STATE_LOCK (wdm.h): the first argument when the system leaves S0, or is back.
 const SYSTEM_STATE_LOCK: usize = 3;
 
@@ -48,7 +51,7 @@ impl PowerState {
         let mut object: PCALLBACK_OBJECT = core::ptr::null_mut();
         let mut name = NAME.counted();
         let mut attributes = OBJECT_ATTRIBUTES {
-            Length: size_of::<OBJECT_ATTRIBUTES>() as u32,
+            Length: ATTRIBUTES_LENGTH,
             RootDirectory: core::ptr::null_mut(),
             ObjectName: &raw mut name,
             Attributes: OBJ_CASE_INSENSITIVE | OBJ_KERNEL_HANDLE,

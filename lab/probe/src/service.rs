@@ -3,7 +3,11 @@
 #![expect(unsafe_code, reason = "foreign functions")]
 
 use crate::device::{Win32Error, done, last_error};
-use std::{ptr, thread, time::Duration};
+use std::{
+    ptr, thread,
+    time::{Duration, Instant},
+};
+use windows_sys::Win32::Foundation::ERROR_SERVICE_REQUEST_TIMEOUT;
 use windows_sys::Win32::System::Services::{
     CloseServiceHandle, ControlService, OpenSCManagerW, OpenServiceW, QueryServiceStatus, SC_HANDLE,
     SC_MANAGER_CONNECT, SERVICE_CONTROL_STOP, SERVICE_QUERY_STATUS, SERVICE_START, SERVICE_STATUS, SERVICE_STOP,
@@ -42,13 +46,20 @@ pub fn start(name: &str) -> Result<(), Win32Error> {
     done(unsafe { StartServiceW(service.0, 0, ptr::null()) })
 }
 
-/// Stops it, and waits until it has stopped.
+/// How long a driver may take to go.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Stops it, and waits until it has stopped; ERROR_SERVICE_REQUEST_TIMEOUT for one that stays.
 pub fn stop(name: &str) -> Result<(), Win32Error> {
     let service = Handle::of(name)?;
     let mut status = SERVICE_STATUS::default();
     // SAFETY: open for this; the status may be written.
     done(unsafe { ControlService(service.0, SERVICE_CONTROL_STOP, &raw mut status) })?;
+    let begun = Instant::now();
     while status.dwCurrentState != SERVICE_STOPPED {
+        if begun.elapsed() > PATIENCE {
+            return Err(Win32Error(ERROR_SERVICE_REQUEST_TIMEOUT));
+        }
         thread::sleep(Duration::from_millis(1));
         // SAFETY: open for this; the status may be written.
         done(unsafe { QueryServiceStatus(service.0, &raw mut status) })?;

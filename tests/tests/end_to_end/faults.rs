@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{Code, SamplesRequest, SessionRequest};
+use protocol::{ALL_SOURCES, Code, SamplesRequest, SessionRequest, StopRequest};
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::IntoBytes;
 
 use crate::life::{header, start_request};
-use crate::sampling::start_sampling;
+use crate::sampling::{Sampler, start_sampling};
 
 /// What a request was answered: whether it succeeded.
 fn ask(probe: &mut Probe, handle: u32, code: Code, input: &str, room: usize) -> Option<[u64; 2]> {
@@ -19,17 +19,27 @@ fn ask(probe: &mut Probe, handle: u32, code: Code, input: &str, room: usize) -> 
 }
 
 /// Load, count, sample, fetch, stop, close, unload; each as far as the one before succeeded. Answers whether all did.
+///
+/// A session after which the HAL has not taken its interrupt back is followed by another, which gives it back.
 fn life(lab: &mut Lab, probe: &mut Probe) -> bool {
     if probe.service("load", "halprof").unwrap().is_err() {
         return false;
     }
-    let done = probe.open("").unwrap().is_ok_and(|handle| {
+    let mut whole = open_and_live(lab, probe);
+    if lab.wire.handler().unwrap().registration.is_some() {
+        whole = false;
+        assert!(open_and_live(lab, probe), "the session after one that could not give the interrupt back");
+    }
+    probe.service("unload", "halprof").unwrap().unwrap();
+    whole
+}
+
+fn open_and_live(lab: &mut Lab, probe: &mut Probe) -> bool {
+    probe.open("").unwrap().is_ok_and(|handle| {
         let done = lived(lab, probe, handle);
         probe.say(&format!("close {handle}")).unwrap();
         done
-    });
-    probe.service("unload", "halprof").unwrap().unwrap();
-    done
+    })
 }
 
 fn lived(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
@@ -47,59 +57,79 @@ fn lived(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     let wanted = hex(SamplesRequest { session, wait: 0, reserved: 0 }.as_bytes());
     let fetched = ask(probe, handle, Code::Samples, &wanted, 4_096).is_some();
     let read = ask(probe, handle, Code::Read, &hex(SessionRequest { session }.as_bytes()), 4_096).is_some();
-    counted && fetched && read
+    let stop = hex(StopRequest { session, source: ALL_SOURCES, reserved: 0 }.as_bytes());
+    let stopped = ask(probe, handle, Code::Stop, &stop, 4_096).is_some();
+    counted && fetched && read && stopped
 }
+
+/// More calls than there are in a life.
+const MOST: u64 = 300;
 
 #[test]
 fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
-    // More than there are in a life.
-    const MOST: u64 = 300;
-    let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in ["haswell-4710mq", "zen4-7700x"] {
-        lab.become_processor(identity).unwrap();
+        let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
         let mut probe = lab.probe().unwrap();
         probe.service("unload", "halprof").unwrap().unwrap();
         assert!(life(&mut lab, &mut probe), "{identity}: without a fault");
         let mut failed: BTreeMap<String, u32> = BTreeMap::new();
-        let mut survived = false;
+        let mut last = None;
         for nth in 1..MOST {
             lab.wire.fail_call(Some(nth)).unwrap();
             let whole = life(&mut lab, &mut probe);
             let name = lab.wire.failed_call().unwrap();
             lab.wire.fail_call(None).unwrap();
             let Some(name) = name else {
-                assert!(whole, "{identity}: nothing failed");
-                survived = true;
+                last = Some(whole);
                 break;
             };
-            if name == "HalSetSystemInformation" && lab.wire.images().unwrap().iter().any(|image| image == "halprof") {
-                // It could not give the interrupt back, and stays.
-                break;
-            }
             lab.left_nothing().unwrap_or_else(|error| panic!("{identity}, {name} (call {nth}): {error:#}"));
             assert!(life(&mut lab, &mut probe), "{identity}, after {name} (call {nth}): the next life");
             *failed.entry(name).or_default() += 1;
         }
-        println!("{identity}: {failed:?}");
-        assert!(survived, "{identity}: there were more calls than {MOST}");
-        for name in [
-            "ExAllocatePool2",
-            "ExCreateCallback",
-            "ExRegisterCallback",
-            "HalAllocateHardwareCounters",
-            "HalSetSystemInformation",
-            "IoAllocateWorkItem",
-            "IoCreateDevice",
-            "IoCreateSymbolicLink",
-            "KeRegisterProcessorChangeCallback",
-            "MmMapIoSpaceEx",
-            "PsCreateSystemThread",
+        assert_eq!(last, Some(true), "{identity}: in the end nothing failed");
+        for (name, least) in [
+            ("ExAllocatePool2", 20),
+            ("ExCreateCallback", 1),
+            ("ExRegisterCallback", 1),
+            ("HalAllocateHardwareCounters", 1),
+            ("HalSetSystemInformation", 2), // taking the interrupt, and giving it back
+            ("IoAllocateWorkItem", 2),
+            ("IoCreateDevice", 1),
+            ("IoCreateSymbolicLink", 1),
+            ("KeRegisterProcessorChangeCallback", 1),
+            ("KeSetTargetProcessorDpcEx", 4),
+            ("MmMapIoSpaceEx", 1),
+            ("MmMapLockedPagesSpecifyCache", 1),
+            ("PsCreateSystemThread", 1),
         ] {
-            assert!(failed.contains_key(name), "{identity}: {name} did not fail; {failed:?}");
+            assert!(failed.get(name).is_some_and(|times| *times >= least), "{identity}: {name}, of {failed:?}");
         }
         drop(probe);
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.left_nothing().unwrap();
+        // Wine keeps the file of a driver whose entry failed: the bench is not used again.
     }
-    lab.finish().unwrap();
+}
+
+#[test]
+fn a_driver_whose_handler_the_hal_goes_on_calling_stays_loaded() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    for nth in 1..MOST {
+        let mut sampler = Sampler::start(&lab, 64, 10_000, 900);
+        lab.wire.fail_call(Some(nth)).unwrap();
+        sampler.stop();
+        drop(sampler);
+        let failed = lab.wire.failed_call().unwrap();
+        lab.wire.fail_call(None).unwrap();
+        if failed.as_deref() == Some("HalSetSystemInformation") {
+            break;
+        }
+    }
+    assert!(lab.wire.handler().unwrap().registration.is_some());
+    let ran = lab.client(&["uninstall"]).unwrap();
+    assert_ne!(ran.code, 0, "{}", ran.out);
+    assert!(lab.wire.images().unwrap().iter().any(|image| image.starts_with("halprof")), "its code is still there");
+    // Wine does not stop such a driver any more: the bench is not used again.
 }
