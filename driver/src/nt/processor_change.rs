@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use wdk_sys::ntddk::{KeDeregisterProcessorChangeCallback, KeRegisterProcessorChangeCallback};
 use wdk_sys::{
-    KE_PROCESSOR_CHANGE_NOTIFY_STATE, KE_PROCESSOR_CHANGE_NOTIFY_CONTEXT, NTSTATUS, PNTSTATUS, PVOID,
+    KE_PROCESSOR_CHANGE_NOTIFY_CONTEXT, KE_PROCESSOR_CHANGE_NOTIFY_STATE, NTSTATUS, PNTSTATUS, PVOID,
     STATUS_INSUFFICIENT_RESOURCES,
 };
 
