@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use profile::Kind;
+use protocol::flags;
 
 use crate::event::{EventName, SourceName};
 use crate::exit;
@@ -157,6 +158,21 @@ pub struct Json {
     pub json: bool,
 }
 
+/// What `start`, `stat` and `record` have in common.
+#[derive(Debug, Args)]
+pub struct Force {
+    /// Take counters that another program has enabled without reserving them
+    #[arg(long)]
+    force: bool,
+}
+
+impl Force {
+    /// As the request has it.
+    pub fn flags(&self) -> u32 {
+        if self.force { flags::FORCE } else { 0 }
+    }
+}
+
 /// Arguments of `install`.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
@@ -232,6 +248,8 @@ pub struct StartArgs {
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
     #[command(flatten)]
+    pub force: Force,
+    #[command(flatten)]
     pub format: Json,
 }
 
@@ -273,6 +291,8 @@ pub struct StatArgs {
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
+    #[command(flatten)]
+    pub force: Force,
     /// A row for each processor in place of the total
     #[arg(short = 'A', long)]
     pub per_cpu: bool,

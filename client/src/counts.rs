@@ -1,5 +1,7 @@
 //! Counts by event: on each processor and in total.
 
+use std::fmt::Write;
+
 use protocol::CountRecord;
 use serde::Serialize;
 
@@ -17,8 +19,10 @@ pub struct OnProcessor {
     pub counter: Option<u32>,
     /// Events.
     pub count: u64,
-    /// For how long it counted.
+    /// For how long it counted: what the machine slept meanwhile is not in it.
     pub enabled_seconds: f64,
+    /// For how long the machine slept since the start.
+    pub asleep_seconds: f64,
     /// Events a second.
     pub per_second: Option<f64>,
     /// For how long it counted, in units of 100 ns.
@@ -41,6 +45,8 @@ pub struct EventCount {
     pub count: u64,
     /// The longest time for which a processor counted.
     pub enabled_seconds: f64,
+    /// The longest time for which the machine slept meanwhile.
+    pub asleep_seconds: f64,
     /// Events on all processors a second.
     pub per_second: Option<f64>,
     /// By processor, ascending.
@@ -80,6 +86,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
                 modes: event::letters(record.modes),
                 count: 0,
                 enabled_seconds: 0.0,
+                asleep_seconds: 0.0,
                 per_second: None,
                 processors: vec![on_processor(record)],
                 mode_bits: record.modes,
@@ -92,20 +99,28 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
         event.count = event.processors.iter().fold(0, |sum, one| sum.saturating_add(one.count));
         event.ticks = event.processors.iter().map(|one| one.ticks).max().unwrap_or_default();
         event.enabled_seconds = seconds(event.ticks);
+        event.asleep_seconds = event.processors.iter().map(|one| one.asleep_seconds).fold(0.0, f64::max);
         event.per_second = per_second(event.count, event.ticks);
     }
     events
 }
 
 fn on_processor(record: &CountRecord) -> OnProcessor {
+    let ticks = record.enabled.saturating_sub(record.asleep);
     OnProcessor {
         processor: record.processor,
         counter: Some(record.counter).filter(|counter| *counter != protocol::TIMER),
         count: record.count,
-        enabled_seconds: seconds(record.enabled),
-        per_second: per_second(record.count, record.enabled),
-        ticks: record.enabled,
+        enabled_seconds: seconds(ticks),
+        asleep_seconds: seconds(record.asleep),
+        per_second: per_second(record.count, ticks),
+        ticks,
     }
+}
+
+/// For how long the machine slept while any of these counted, if it did.
+pub fn asleep<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<f64> {
+    Some(events.map(|event| event.asleep_seconds).fold(0.0, f64::max)).filter(|seconds| *seconds > 0.0)
 }
 
 /// The table of `read` and `stop`; with `per_cpu` a row for each processor before the one for all.
@@ -124,7 +139,12 @@ pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
         rows.push(row(cpu, event.count, event.per_second, event.enabled_seconds));
     }
     let numbers = ["CPU", "Count", "Per second", "Seconds"];
-    table(&["Source", "CPU", "Count", "Per second", "Seconds"], &numbers, &rows)
+    let mut text = table(&["Source", "CPU", "Count", "Per second", "Seconds"], &numbers, &rows);
+    if let Some(seconds) = asleep(events.iter()) {
+        // Writing to a String does not fail.
+        let _ = write!(text, "\nThe machine slept for {seconds:.3} s meanwhile, in which nothing was counted.");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -152,6 +172,19 @@ mod tests {
             events.iter().map(EventCount::label).collect::<Vec<_>>(),
             ["TotalIssues", "TotalIssues:u", "TotalIssues"]
         );
+    }
+
+    #[test]
+    fn a_sleep_is_told_and_is_no_time_in_which_anything_was_counted() {
+        let record = CountRecord { asleep: 30_000_000, ..count(2, 0, 1_000, 50_000_000) };
+        let events = by_event(&[record, count(2, 1, 0, 20_000_000)], &Sources::new(&sources()));
+        let [one, two] = &events[0].processors[..] else { panic!("two processors") };
+        assert_eq!((one.per_second, one.enabled_seconds, one.asleep_seconds), (Some(500.0), 2.0, 3.0));
+        assert_eq!((two.enabled_seconds, two.asleep_seconds), (2.0, 0.0));
+        let text = counts_table(&events, true);
+        assert!(text.ends_with("\nThe machine slept for 3.000 s meanwhile, in which nothing was counted."), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 80));
+        assert!(!counts_table(&by_event(&[count(2, 1, 0, 9)], &Sources::default()), true).contains("slept"));
     }
 
     #[test]

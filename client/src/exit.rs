@@ -70,6 +70,8 @@ exits! {
     Incomplete = 22, "report, export: done, but the recording is cut off or damaged";
     /// As above, and it has nothing of what is asked for.
     NotRecorded = 23, "report, export: the recording has no such source or process";
+    /// The HAL, or the registers themselves, say so.
+    CountersTaken = 24, "the counters belong to another; start, stat, record: --force";
 }
 
 impl Exit {

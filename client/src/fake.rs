@@ -58,6 +58,7 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
         counter: 0,
         count,
         enabled,
+        asleep: 0,
         samples: 0,
         lost: 0,
         throttled: 0,

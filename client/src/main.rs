@@ -3,6 +3,7 @@
 //! Everything that needs Windows is behind [`system::System`] and [`system::Device`]; the rest is ordinary code
 //! that is tested on any system. What needs no driver runs there, too.
 
+mod blocker;
 mod cli;
 mod columns;
 mod connection;

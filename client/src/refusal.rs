@@ -9,6 +9,9 @@ use crate::format::grouped;
 use crate::holders::Session;
 use crate::support;
 
+/// Who else can have counters.
+const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
+
 /// A refusal of the driver.
 #[derive(Debug)]
 pub struct Refusal {
@@ -33,8 +36,14 @@ impl Refusal {
             Some(Cause::VersionMismatch) => Exit::VersionMismatch,
             Some(Cause::UnknownSource) => Exit::UnknownSource,
             Some(
-                Cause::UnsupportedSource | Cause::CountersDoNotWork | Cause::CountersNotPromised | Cause::NotSampled,
+                Cause::UnsupportedSource
+                | Cause::CountersDoNotWork
+                | Cause::CountersNotPromised
+                | Cause::NotSampled
+                | Cause::InterruptNotEnabled
+                | Cause::ApicNotReached,
             ) => Exit::UnsupportedSource,
+            Some(Cause::CountersTaken | Cause::ForeignUse) => Exit::CountersTaken,
             Some(Cause::NoFreeCounter) => Exit::NoFreeCounter,
             Some(Cause::NoMemory | Cause::TooManySessions) => Exit::NoResources,
             Some(Cause::NoSuchSession | Cause::NotStarted | Cause::NothingSampled) => Exit::NotRunning,
@@ -71,8 +80,12 @@ impl Refusal {
             Some(Cause::BadRing) => "--ring with a power of two in that range".to_owned(),
             Some(Cause::BadFrequency) => "a lower -F or --budget".to_owned(),
             Some(Cause::NotSampled) => "-e with a source that a counter serves   (client list)".to_owned(),
-            Some(Cause::HandlerRefused) => {
-                "end the other profilers on this machine (wpr -cancel, VTune, uProf)".to_owned()
+            Some(Cause::HandlerRefused | Cause::CountersTaken) => OTHER_PROFILERS.to_owned(),
+            Some(Cause::ForeignUse) => {
+                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from whoever has it")
+            }
+            Some(Cause::InterruptNotEnabled | Cause::ApicNotReached) => {
+                "client stat, which needs no interrupt".to_owned()
             }
             Some(Cause::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
             Some(Cause::None | Cause::BadFlags) | None => return None,
@@ -92,7 +105,7 @@ impl Refusal {
             }
             None => match self.holders.first() {
                 Some(session) => format!("wait for process {} to end, or end it", session.process),
-                None => "end the other profilers on this machine (wpr -cancel, VTune, uProf)".to_owned(),
+                None => OTHER_PROFILERS.to_owned(),
             },
         }
     }
@@ -171,6 +184,23 @@ impl fmt::Display for Refusal {
                  because: another driver has it, or this machine's HAL has none"
             ),
             Some(Cause::NothingSampled) => write!(f, "session {first} samples nothing"),
+            Some(Cause::CountersTaken) => write!(
+                f,
+                "the counters belong to another: HalAllocateHardwareCounters answered\n  NTSTATUS 0x{first:08X}"
+            ),
+            Some(Cause::ForeignUse) => write!(
+                f,
+                "counter {first} of processor {processor} counts for another already, who did not reserve it\n  \
+                 its select register holds {second:#x}"
+            ),
+            Some(Cause::InterruptNotEnabled) => write!(
+                f,
+                "Windows has not enabled the performance interrupt of processor {processor}\n  \
+                 its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
+            ),
+            Some(Cause::ApicNotReached) => {
+                write!(f, "the local APIC can not be reached: NTSTATUS 0x{first:08X}")
+            }
             Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
             None => write!(
                 f,
@@ -219,7 +249,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 29] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 33] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -375,10 +405,34 @@ mod tests {
                 "error: session 9 samples nothing\n  try: client record   (starts a session that samples)",
             ),
             (
+                22,
+                [0xC000_009A, 0],
+                Exit::CountersTaken,
+                "error: the counters belong to another: HalAllocateHardwareCounters answered\n  NTSTATUS 0xC000009A\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+            ),
+            (
+                23,
+                [2, 0x0053_003C],
+                Exit::CountersTaken,
+                "error: counter 2 of processor 1 counts for another already, who did not reserve it\n  its select register holds 0x53003c\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, which takes the counter from whoever has it",
+            ),
+            (
+                24,
+                [0x1_0000, 0],
+                Exit::UnsupportedSource,
+                "error: Windows has not enabled the performance interrupt of processor 1\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt",
+            ),
+            (
+                25,
+                [0xC000_00BB, 0],
+                Exit::UnsupportedSource,
+                "error: the local APIC can not be reached: NTSTATUS 0xC00000BB\n  try: client stat, which needs no interrupt",
+            ),
+            (
                 99,
                 [0, 0],
                 Exit::Failure,
-                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 2) does not know: NTSTATUS 0xC0000225",
+                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 3) does not know: NTSTATUS 0xC0000225",
             ),
         ]
     }

@@ -21,7 +21,7 @@ impl Tally {
                 Some(SampleKind::Sample) => self.samples += 1,
                 Some(SampleKind::Lost) => self.lost = self.lost.saturating_add(record.ip),
                 Some(SampleKind::Throttled) => self.pauses += 1,
-                Some(SampleKind::Resumed) | None => {}
+                Some(SampleKind::Resumed | SampleKind::Slept) | None => {}
             }
         }
     }

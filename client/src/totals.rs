@@ -3,10 +3,10 @@
 use protocol::InfoReply;
 use serde::Serialize;
 
-use crate::format::grouped;
+use crate::format::{grouped, seconds};
 
 /// Totals of all sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Totals {
     /// Performance monitor interrupts served.
     interrupts: u64,
@@ -22,12 +22,19 @@ pub struct Totals {
     discarded: u64,
     /// How often a processor had spent its budget.
     throttles: u64,
+    /// How often the machine slept.
+    sleeps: u64,
+    /// For how long in all.
+    asleep_seconds: f64,
 }
 
 impl From<&InfoReply> for Totals {
     fn from(reply: &InfoReply) -> Self {
-        let InfoReply { interrupts, spurious, delivered, lost, throttled, discarded, throttles, .. } = *reply;
-        Self { interrupts, spurious, delivered, lost, throttled, discarded, throttles }
+        let InfoReply {
+            interrupts, spurious, delivered, lost, throttled, discarded, throttles, sleeps, asleep, ..
+        } = *reply;
+        let asleep_seconds = seconds(asleep);
+        Self { interrupts, spurious, delivered, lost, throttled, discarded, throttles, sleeps, asleep_seconds }
     }
 }
 
@@ -42,7 +49,17 @@ impl Totals {
             (self.discarded, "never fetched"),
         ];
         let throttles = [(self.throttles, "times a processor had spent its budget")];
-        let rows = [("Interrupts", list(&interrupts)), ("Samples", list(&samples)), ("Throttling", list(&throttles))];
+        let slept = match self.sleeps {
+            0 => String::new(),
+            1 => format!("once, for {:.3} s", self.asleep_seconds),
+            times => format!("{} times, for {:.3} s in all", grouped(times), self.asleep_seconds),
+        };
+        let rows = [
+            ("Interrupts", list(&interrupts)),
+            ("Samples", list(&samples)),
+            ("Throttling", list(&throttles)),
+            ("Slept", slept),
+        ];
         rows.into_iter().filter(|(_, text)| !text.is_empty()).collect()
     }
 }
@@ -66,12 +83,14 @@ mod tests {
         let row = |name, text: &str| (name, text.to_owned());
         assert_eq!(Totals::from(&some).rows(), [row("Interrupts", "1,234 served"), row("Samples", "1,200 fetched")]);
         let all = InfoReply { spurious: 1, lost: 2, throttled: 3, discarded: 4, throttles: 5, ..some };
+        let all = InfoReply { sleeps: 2, asleep: 15_000_000, ..all };
         assert_eq!(
             Totals::from(&all).rows(),
             [
                 row("Interrupts", "1,234 served, 1 of them not ours"),
                 row("Samples", "1,200 fetched, 2 lost, 3 throttled, 4 never fetched"),
                 row("Throttling", "5 times a processor had spent its budget"),
+                row("Slept", "2 times, for 1.500 s in all"),
             ]
         );
     }

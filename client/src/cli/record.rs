@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use protocol::{MOST_FREQUENCY, RING};
 
+use super::Force;
 use crate::event::SampledEvent;
 use crate::number;
 use crate::processors::ProcessorList;
@@ -46,6 +47,8 @@ pub struct RecordArgs {
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
+    #[command(flatten)]
+    pub force: Force,
     /// Write the samples to FILE
     #[arg(short, long, value_name = "FILE", default_value = "halprof.rec")]
     pub output: PathBuf,

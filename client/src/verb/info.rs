@@ -1,9 +1,12 @@
 //! `info`: the profile interface, why it was chosen, and what it offers.
 
+use std::fmt::Write;
+
 use protocol::InfoReply;
 use serde::Serialize;
 
 use super::Context;
+use crate::blocker;
 use crate::cli::Json;
 use crate::connection::{Connection, version};
 use crate::error::Error;
@@ -28,9 +31,20 @@ struct Info {
     #[serde(flatten)]
     identity: Identity,
     pmu_version: u32,
+    hypervisor: String,
+    hypervisor_number: u32,
+    counters_reserved: bool,
+    /// Why there are no counters, and what opens them.
+    blocker: Option<Blocker>,
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
+}
+
+#[derive(Serialize)]
+struct Blocker {
+    what: &'static str,
+    remedy: &'static str,
 }
 
 impl From<&InfoReply> for Info {
@@ -49,6 +63,11 @@ impl From<&InfoReply> for Info {
             state_bytes: reply.state_bytes,
             identity: Identity::new(&reply.vendor, &reply.brand, reply.signature),
             pmu_version: reply.pmu_version,
+            hypervisor: blocker::hypervisor(reply.hypervisor),
+            hypervisor_number: reply.hypervisor,
+            counters_reserved: reply.reserved != 0,
+            blocker: blocker::of(reply.interface, reply.reason, reply.hypervisor)
+                .map(|(what, remedy)| Blocker { what, remedy }),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -69,17 +88,23 @@ fn rows(info: &Info) -> String {
         ("Reason", info.reason.clone()),
         ("Windows 10 HAL", windows10(&info.windows10_interface, &info.interface)),
         ("Counters", counters(info.counters, info.counter_width)),
-        ("In use", format!("{} at most on a processor, by {}", info.counters_in_use, sessions(info.sessions))),
+        ("In use", in_use(info)),
         ("Processors", format!("{} active, {} at most", info.processors, info.maximum_processors)),
         ("Counter state", format!("{} bytes", grouped(info.state_bytes))),
         vendor,
         processor,
         signature,
         ("PMU version", pmu_version(info.pmu_version)),
+        ("Hypervisor", info.hypervisor.clone()),
         ("Driver", format!("{}, protocol {}", info.driver_version, info.driver_protocol)),
     ];
     rows.extend(info.sampling.rows());
-    properties(&rows)
+    let mut text = properties(&rows);
+    if let Some(Blocker { what, remedy }) = &info.blocker {
+        // Writing to a String does not fail.
+        let _ = write!(text, "\n\nNo counters: {what}\n  try: {remedy}");
+    }
+    text
 }
 
 /// What the HAL of the original Windows 10 takes, beside what this driver takes.
@@ -93,6 +118,12 @@ pub fn counters(number: u32, width: u32) -> String {
         0 => "none: nothing but Time can be counted on this machine".to_owned(),
         number => format!("{number} on each processor, {width} bits wide"),
     }
+}
+
+fn in_use(info: &Info) -> String {
+    let by = sessions(info.sessions);
+    let reserved = if info.counters_reserved { "; reserved with the HAL" } else { "" };
+    format!("{} at most on a processor, by {by}{reserved}", info.counters_in_use)
 }
 
 fn sessions(number: u32) -> String {

@@ -199,7 +199,7 @@ fn request(Wanted { source, modes, interval }: &Wanted<'_>, frequency: Option<u3
 
 fn header(args: &RecordArgs) -> StartHeader {
     StartHeader {
-        flags: 0,
+        flags: args.force.flags(),
         ring: args.ring,
         budget: args.budget.map_or(0, |percent| percent * 10),
         reserved: 0,

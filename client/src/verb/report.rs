@@ -71,11 +71,16 @@ fn header(header: &Header, recorded: &Recorded) -> String {
     let on = session.computer.as_ref().map_or_else(String::new, |computer| format!(" on {computer}"));
     let time = header.elapsed_seconds.map_or_else(String::new, |seconds| format!(", for {seconds:.3} s"));
     let command = if session.command.is_empty() { "none".to_owned() } else { session.command.join(" ") };
-    properties(&[
+    let mut rows = vec![
         ("Recorded", format!("{date}{on}{time}")),
         ("Command", command),
         ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
-    ])
+    ];
+    if header.sleeps > 0 {
+        let times = counted(header.sleeps, "time");
+        rows.push(("Slept", format!("{times}, {:.3} s in all, in which nothing was sampled", header.asleep_seconds)));
+    }
+    properties(&rows)
 }
 
 fn of_source(source: &Source, args: &ReportArgs) -> String {

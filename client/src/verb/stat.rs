@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{Context, command, counts, events, write_json};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
-use crate::counts::{EventCount, OnProcessor};
+use crate::counts::{EventCount, OnProcessor, asleep};
 use crate::error::Error;
 use crate::format::grouped;
 use crate::metric::{self, Metric, Role};
@@ -49,7 +49,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
 
     context.system()?.note_interrupts()?;
-    let header = StartHeader { flags: 0, ring: 0, budget: 0, reserved: 0, processors };
+    let header = StartHeader { flags: args.force.flags(), ring: 0, budget: 0, reserved: 0, processors };
     let session = connection.start(&header, &events)?.session;
     let begin = Instant::now();
     let status = command::run(&args.command);
@@ -136,6 +136,9 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
         };
     }
     let _ = write!(text, "\n{:>20.9} seconds time elapsed\n", stat.elapsed_seconds);
+    if let Some(seconds) = asleep(stat.events.iter().map(|counted| &counted.event)) {
+        let _ = writeln!(text, "{seconds:>20.9} seconds of it asleep, in which nothing was counted");
+    }
     text
 }
 

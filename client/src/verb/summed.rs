@@ -47,6 +47,10 @@ pub struct Header<'a> {
     session: SessionFields<'a>,
     /// How long it took; unknown where the recording is not whole.
     pub elapsed_seconds: Option<f64>,
+    /// How often the machine slept meanwhile.
+    pub sleeps: u64,
+    /// For how long in all.
+    pub asleep_seconds: f64,
     /// Whether Ctrl-C ended it.
     pub interrupted_by_user: Option<bool>,
     /// The exit code of the command.
@@ -195,10 +199,13 @@ impl<'a> Header<'a> {
         let contents = &recorded.contents;
         let Session { computer, processor, processors, command, client, driver, .. } = &contents.session;
         let summary = contents.summary.as_ref();
+        let (sleeps, slept) = contents.tally.slept();
         Self {
             created: created(contents.session.created_unix_ms),
             session: SessionFields { computer: computer.as_deref(), processor, processors, command, client, driver },
             elapsed_seconds: summary.map(|summary| seconds(summary.elapsed)),
+            sleeps,
+            asleep_seconds: real(contents.duration(slept)) / NANOSECONDS,
             interrupted_by_user: summary.map(|summary| summary.interrupted_by_user),
             exit_code: summary.and_then(|summary| summary.exit_code),
             damage: contents.damage.as_ref().map(ToString::to_string),

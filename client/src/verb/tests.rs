@@ -150,7 +150,7 @@ mod versions {
         let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("version 2 of the protocol and the driver version 9"), "{report}");
+        assert!(report.contains("version 3 of the protocol and the driver version 9"), "{report}");
 
         let refuse = Some((Code::Hello, Cause::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -252,7 +252,8 @@ mod asking {
              Processor       Some CPU\n\
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
-             Driver          1.2.3, protocol 2\n"
+             Hypervisor      none that shows itself\n\
+             Driver          1.2.3, protocol 3\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -261,10 +262,11 @@ mod asking {
                 "reason_number": 1, "windows10_interface": "Emon", "counters": 3, "counter_width": 40,
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
-                "stepping": 10, "pmu_version": 2, "driver_version": "1.2.3", "driver_protocol": 2,
+                "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
+                "counters_reserved": false, "blocker": null, "driver_version": "1.2.3", "driver_protocol": 3,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
-                    "throttles": 0
+                    "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
                 }
             })
         );
@@ -287,7 +289,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  2\n\
+             Protocol  3\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -409,9 +411,11 @@ mod counting {
             counts["events"][1],
             json!({
                 "session": 7, "id": 19, "name": "TotalCycles", "modes": "uk", "count": 1_000_000,
-                "enabled_seconds": 1.0, "per_second": 1_000_000.0, "processors": [
-                    {"processor": 0, "counter": 0, "count": 700_000, "enabled_seconds": 1.0, "per_second": 700_000.0},
-                    {"processor": 1, "counter": 0, "count": 300_000, "enabled_seconds": 1.0, "per_second": 300_000.0}
+                "enabled_seconds": 1.0, "asleep_seconds": 0.0, "per_second": 1_000_000.0, "processors": [
+                    {"processor": 0, "counter": 0, "count": 700_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
+                     "per_second": 700_000.0},
+                    {"processor": 1, "counter": 0, "count": 300_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
+                     "per_second": 300_000.0}
                 ]
             })
         );

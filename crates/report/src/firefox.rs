@@ -19,7 +19,7 @@ use protocol::{ALL_SOURCES, Sample, SampleKind};
 use recording::{KERNEL, Module};
 use rustc_hash::FxHashMap;
 
-use self::marker::{Lost, Throttled};
+use self::marker::{Lost, Slept, Throttled};
 use crate::atlas::Atlas;
 use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
@@ -185,13 +185,13 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn disturbance(&mut self, kind: SampleKind, record: &Sample, time: u64) {
+    fn disturbance(&mut self, kind: SampleKind, record: &Sample, nanoseconds: u64) {
         let track = self.processor(record.processor);
         let source = match record.source {
             ALL_SOURCES => self.profile.intern_string("all sources"),
             source => self.profile.intern_string(&self.contents.source_name(source)),
         };
-        let time = Timestamp::from_nanos_since_reference(time);
+        let time = Timestamp::from_nanos_since_reference(nanoseconds);
         match kind {
             SampleKind::Sample => {}
             SampleKind::Lost => {
@@ -203,6 +203,11 @@ impl<'a> Builder<'a> {
             }
             SampleKind::Resumed => {
                 self.profile.add_marker(track, MarkerTiming::IntervalEnd(time), Throttled { source });
+            }
+            SampleKind::Slept => {
+                let slept = self.contents.duration(record.ip);
+                let begin = Timestamp::from_nanos_since_reference(nanoseconds.saturating_sub(slept));
+                self.profile.add_marker(track, MarkerTiming::Interval(begin, time), Slept { source });
             }
         }
     }

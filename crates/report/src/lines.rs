@@ -68,6 +68,7 @@ impl<W: Write> Lines<'_, W> {
             SampleKind::Lost => ("lost", record.ip.to_string()),
             SampleKind::Throttled => ("throttled", String::new()),
             SampleKind::Resumed => ("resumed", self.contents.duration(record.ip).to_string()),
+            SampleKind::Slept => ("slept", self.contents.duration(record.ip).to_string()),
         };
         if self.filter.takes_source(record.source) {
             let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];

@@ -79,6 +79,10 @@ pub struct Disturbance {
     pub pauses: u64,
     /// How long it paused in all, in units of the recording's clock; a pause that never ended is not in it.
     pub paused: u64,
+    /// How often the machine slept.
+    pub sleeps: u64,
+    /// How long in all, in units of the recording's clock.
+    pub slept: u64,
 }
 
 /// Samples counted by place.
@@ -128,6 +132,10 @@ impl Tally {
             SampleKind::Lost => disturbance.lost = disturbance.lost.saturating_add(sample.ip),
             SampleKind::Throttled => disturbance.pauses += 1,
             SampleKind::Resumed => disturbance.paused = disturbance.paused.saturating_add(sample.ip),
+            SampleKind::Slept => {
+                disturbance.sleeps += 1;
+                disturbance.slept = disturbance.slept.saturating_add(sample.ip);
+            }
         }
     }
 
@@ -151,6 +159,14 @@ impl Tally {
     /// [`ALL_SOURCES`](protocol::ALL_SOURCES) where it befell all that were sampled on the processor.
     pub fn disturbances(&self) -> impl Iterator<Item = (u32, u32, Disturbance)> {
         self.disturbances.iter().map(|((source, processor), disturbance)| (*source, *processor, *disturbance))
+    }
+
+    /// How often the machine slept, and how long in all, in units of the recording's clock: every processor tells of
+    /// the same sleeps, if its ring had room.
+    #[must_use]
+    pub fn slept(&self) -> (u64, u64) {
+        let told = self.disturbances.values().map(|disturbance| (disturbance.sleeps, disturbance.slept));
+        told.max().unwrap_or_default()
     }
 
     /// The time of the earliest record, in units of the recording's clock.

@@ -5,6 +5,7 @@
 use crate::{
     level,
     nt::DISPATCH_LEVEL,
+    processor,
     violation::{self, caught},
 };
 use std::cell::Cell;
@@ -36,8 +37,9 @@ pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut
         // SAFETY: the driver promises an affinity that can be read.
         let GroupAffinity { mask, group, .. } = unsafe { affinity.read() };
         let before = SYSTEM.get();
-        let own = level::set_affinity(mask);
-        if mask == 0 || group != 0 || own == 0 {
+        let runs = processor::all().iter().any(|core| mask >> core.number & 1 == 1);
+        let own = if runs && group == 0 { level::set_affinity(mask) } else { 0 };
+        if own == 0 {
             return violation::other(format!("KeSetSystemGroupAffinityThread of {mask:#x} in group {group}"));
         }
         SYSTEM.set(Some(System { mask, own: before.map_or(own, |system| system.own) }));

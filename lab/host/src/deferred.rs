@@ -12,6 +12,7 @@ use crate::{
     nt::{DISPATCH_LEVEL, Pointer},
     object::{self, Kdpc, Ktimer},
     processor::{self, Core},
+    seat,
     timers::Timers,
     violation::{self, caught},
 };
@@ -40,7 +41,7 @@ pub struct Book {
 }
 
 static BOOK: LazyLock<Mutex<Book>> = LazyLock::new(|| {
-    let dpcs = Dpcs::new(processor::all().len());
+    let dpcs = Dpcs::new(processor::possible().len());
     Mutex::new(Book { dpcs, timers: Timers::default(), ticks: BTreeMap::new(), stop: false })
 });
 static CHANGED: Condvar = Condvar::new();
@@ -71,9 +72,9 @@ fn wait(book: MutexGuard<'static, Book>, most: Option<Duration>) -> MutexGuard<'
 
 /// Starts the thread of each processor.
 pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
-    processor::all().iter().map(|core| {
+    processor::possible().iter().map(|core| {
         thread::spawn(move || {
-            nt::set_affinity(1 << core.number);
+            seat::restrict(1 << core.number);
             let thread = nt::current_thread();
             while is_wanted(core.number) {
                 core.dispatch.enter(thread);
@@ -238,7 +239,8 @@ pub fn tick(processor: u32, times: u64) -> bool {
 
 pub fn ticks() -> Ticks {
     let book = lock(&BOOK);
-    Ticks { ran: book.dpcs.from_timers(), set: u64::try_from(book.timers.count_set()).unwrap_or(u64::MAX) }
+    let ran = book.dpcs.from_timers().into_iter().take(processor::all().len()).collect();
+    Ticks { ran, set: u64::try_from(book.timers.count_set()).unwrap_or(u64::MAX) }
 }
 
 /// Begins the account of what ran anew.

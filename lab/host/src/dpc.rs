@@ -5,10 +5,11 @@
 use crate::{
     deferred,
     dpcs::{Cause, Unknown},
-    level, nt,
+    failing, level, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     numbers::ProcessorNumber,
     object::{self, Kdpc},
+    seat,
     violation::{self, caught},
 };
 
@@ -52,7 +53,8 @@ pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorN
     caught("KeSetTargetProcessorDpcEx", nt::UNSUCCESSFUL, || {
         // SAFETY: the driver promises a number that can be read.
         let number = unsafe { number.read() };
-        let Some(processor) = number.index() else { return nt::INVALID_PARAMETER };
+        let hit = failing::hits("KeSetTargetProcessorDpcEx");
+        let Some(processor) = number.index().filter(|_| !hit) else { return nt::INVALID_PARAMETER };
         if deferred::change(|book| book.dpcs.set_target(dpc.addr(), processor)) == Err(Unknown) {
             unknown("KeSetTargetProcessorDpcEx", dpc);
             return nt::INVALID_PARAMETER;
@@ -81,7 +83,7 @@ pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
 pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> u8 {
     caught("KeInsertQueueDpc", 0, || {
         let cause = Cause::Driver([first, second].map(Pointer::expose_provenance));
-        let inserted = deferred::change(|book| book.insert(dpc.addr(), nt::current_processor(), cause));
+        let inserted = deferred::change(|book| book.insert(dpc.addr(), seat::current(), cause));
         if inserted.is_none() {
             unknown("KeInsertQueueDpc", dpc);
         }

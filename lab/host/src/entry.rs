@@ -36,7 +36,7 @@ pub extern "system" fn lab_start() -> NtStatus {
         match server::start() {
             Ok(server) => {
                 let running = threads.insert(vec![server]);
-                running.extend(processor::all().iter().map(interrupt::start));
+                running.extend(processor::possible().iter().map(interrupt::start));
                 running.extend(ipi::start());
                 running.extend(deferred::start());
             }

@@ -1,10 +1,10 @@
-//! Functions that Wine does well, except that it lets them be called at any IRQL. The levels are those of the WDK's
-//! documentation.
+//! Functions that Wine does well, except that it lets them be called at any IRQL, and that they never fail. The levels are
+//! those of the WDK's documentation; what stands behind `or` is the answer of one that fails.
 
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    level, nt,
+    failing, level, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
     violation::caught,
 };
@@ -14,20 +14,11 @@ use std::arch::naked_asm;
 const HIGHEST_OF_A_DEVICE: u8 = 12;
 
 /// Functions of Wine's that may be called at any IRQL.
-pub const AT_ANY_LEVEL: [&str; 9] = [
-    "KeInitializeEvent",
-    "KeInitializeSpinLock",
-    "KeQueryActiveProcessorCountEx",
-    "KeQueryInterruptTime",
-    "KeQueryMaximumProcessorCountEx",
-    "memcmp",
-    "memcpy",
-    "memmove",
-    "memset",
-];
+pub const AT_ANY_LEVEL: [&str; 6] =
+    ["KeInitializeEvent", "KeInitializeSpinLock", "memcmp", "memcpy", "memmove", "memset"];
 
 macro_rules! guarded {
-    ($($level:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
+    ($($level:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $(, or $failure:expr)?;)*) => {
         mod wine {
             use super::{NtStatus, Pointer};
 
@@ -43,6 +34,9 @@ macro_rules! guarded {
                 #[expect(non_snake_case, reason = "the names of the WDK")]
                 unsafe extern "system" fn $name($($argument: $type),*) $(-> $result)? {
                     caught(stringify!($name), (), || level::check(stringify!($name), $level));
+                    $(if failing::hits(stringify!($name)) {
+                        return $failure;
+                    })?
                     // SAFETY: as the driver called it.
                     unsafe { wine::$name($($argument),*) }
                 }
@@ -77,26 +71,17 @@ unsafe extern "system" fn debug_print() {
 guarded! {
     APC_LEVEL IoCreateDevice(
         driver: Pointer, extension: u32, name: Pointer, kind: u32, characteristics: u32, exclusive: u8, device: Pointer
-    ) -> NtStatus;
+    ) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
     APC_LEVEL IoDeleteDevice(device: Pointer);
-    PASSIVE_LEVEL IoCreateSymbolicLink(link: Pointer, name: Pointer) -> NtStatus;
+    PASSIVE_LEVEL IoCreateSymbolicLink(link: Pointer, name: Pointer) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
     PASSIVE_LEVEL IoDeleteSymbolicLink(link: Pointer) -> NtStatus;
-    DISPATCH_LEVEL IoAllocateWorkItem(device: Pointer) -> Pointer;
-    DISPATCH_LEVEL IoQueueWorkItem(item: Pointer, routine: Pointer, queue: u32, context: Pointer);
-    DISPATCH_LEVEL IoFreeWorkItem(item: Pointer);
     PASSIVE_LEVEL ObOpenObjectByPointer(
         object: Pointer, attributes: u32, state: Pointer, access: u32, kind: Pointer, mode: i8, handle: Pointer
-    ) -> NtStatus;
+    ) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
     PASSIVE_LEVEL ZwClose(handle: Pointer) -> NtStatus;
-    PASSIVE_LEVEL PsCreateSystemThread(
-        thread: Pointer, access: u32, attributes: Pointer, process: Pointer, client: Pointer, routine: Pointer,
-        context: Pointer
-    ) -> NtStatus;
-    PASSIVE_LEVEL PsTerminateSystemThread(status: NtStatus) -> NtStatus;
     PASSIVE_LEVEL ObReferenceObjectByHandle(
         handle: Pointer, access: u32, kind: Pointer, mode: i8, object: Pointer, information: Pointer
-    ) -> NtStatus;
-    DISPATCH_LEVEL ObfDereferenceObject(object: Pointer) -> isize;
+    ) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
     DISPATCH_LEVEL KeSetEvent(event: Pointer, increment: i32, wait: u8) -> i32;
     DISPATCH_LEVEL KeResetEvent(event: Pointer) -> i32;
     DISPATCH_LEVEL KeClearEvent(event: Pointer);

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
+    failing,
     interrupt::TrapFrame,
     level, lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
@@ -11,7 +12,6 @@ use crate::{
 };
 use std::{
     ops::Range,
-    ptr,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -39,6 +39,10 @@ impl Registered {
 
 static HANDLER: Mutex<Option<Registered>> = Mutex::new(None);
 static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
+static UNMASKS: AtomicBool = AtomicBool::new(true);
+
+/// The LVT performance entry as the HAL wants it: vector FE, fixed, not masked.
+pub const LVT: u32 = 0xFE;
 
 /// The registration.
 pub fn handler() -> Option<Registered> {
@@ -49,14 +53,22 @@ pub fn refuse_handler(refuse: bool) {
     REFUSE_HANDLER.store(refuse, Ordering::SeqCst);
 }
 
-/// Calls the handler that is registered now, if there is one, on the thread that delivers a processor's interrupts. It
-/// may be unregistered while it runs: as in Windows nobody waits for it then.
-pub fn call_handler(core: &Core, call: impl FnOnce(Routine)) {
+/// Whether the entry, which Intel's processors mask on delivery, is unmasked before a registered handler is called.
+pub fn unmask(unmasks: bool) {
+    UNMASKS.store(unmasks, Ordering::SeqCst);
+}
+
+/// The HAL's part of an interrupt: calls the handler that is registered now, if there is one, on the thread that delivers
+/// a processor's interrupts. It may be unregistered while it runs: as in Windows nobody waits for it then.
+pub fn handle(core: &Core, call: impl FnOnce(Routine)) {
     let registered = {
         let handler = lock(&HANDLER);
         *lock(&core.handling) = *handler;
         *handler
     };
+    if registered.is_none() || UNMASKS.load(Ordering::SeqCst) {
+        core.with(|state| state.processor.set_lvt(LVT));
+    }
     if let Some(Registered { routine, .. }) = registered {
         call(routine);
         *lock(&core.handling) = None;
@@ -95,6 +107,9 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
         if class != INTERRUPT_HANDLER {
             return nt::INVALID_LEVEL;
         }
+        if failing::hits("HalSetSystemInformation") {
+            return nt::UNSUCCESSFUL;
+        }
         if size != 8 {
             return nt::INFO_LENGTH_MISMATCH;
         }
@@ -128,13 +143,19 @@ const FIRST_TOKEN: usize = 0x8000_0000;
 struct Counters {
     holder: Option<usize>,
     next: usize,
-    refuse: bool,
+    /// With which status everybody is refused.
+    refusal: Option<NtStatus>,
 }
 
-static COUNTERS: Mutex<Counters> = Mutex::new(Counters { holder: None, next: FIRST_TOKEN, refuse: false });
+static COUNTERS: Mutex<Counters> = Mutex::new(Counters { holder: None, next: FIRST_TOKEN, refusal: None });
 
-pub fn refuse_counters(refuse: bool) {
-    lock(&COUNTERS).refuse = refuse;
+pub fn refuse_counters(status: Option<NtStatus>) {
+    lock(&COUNTERS).refusal = status;
+}
+
+/// Whether somebody has the counters.
+pub fn reserved() -> bool {
+    lock(&COUNTERS).holder.is_some()
 }
 
 /// HalAllocateHardwareCounters.
@@ -147,14 +168,15 @@ pub unsafe extern "system" fn allocate_counters(
     caught("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
         level::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&COUNTERS);
-        let token = (!counters.refuse && counters.holder.is_none()).then_some(counters.next);
-        if token.is_some() {
-            counters.holder = token;
-            counters.next += 1;
+        let is_taken = failing::hits("HalAllocateHardwareCounters") || counters.holder.is_some();
+        let refusal = counters.refusal.or(is_taken.then_some(nt::INSUFFICIENT_RESOURCES));
+        let token = counters.next;
+        if refusal.is_none() {
+            (counters.holder, counters.next) = (Some(token), token + 1);
         }
         // SAFETY: the driver promises a handle that may be written.
-        unsafe { set.write(token.unwrap_or_default()) };
-        if token.is_some() { nt::SUCCESS } else { nt::INSUFFICIENT_RESOURCES }
+        unsafe { set.write(if refusal.is_none() { token } else { 0 }) };
+        refusal.unwrap_or(nt::SUCCESS)
     })
 }
 
@@ -187,14 +209,4 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     if lock(&COUNTERS).holder.take().is_some() {
         violation::other("a driver was unloaded that had hardware counters");
     }
-}
-
-/// KeQueryPerformanceCounter, which Wine has in hal.dll only.
-pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
-    let (value, ticks) = nt::performance_counter();
-    if !ptr::eq(frequency, ptr::null()) {
-        // SAFETY: not null, and then the driver promises a variable.
-        unsafe { frequency.write(ticks) };
-    }
-    value
 }

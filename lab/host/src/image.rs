@@ -5,11 +5,12 @@
 #![expect(unsafe_code, reason = "reads and changes the image of a driver")]
 
 use crate::{
-    code, deferred, guarded, hal, nt,
+    apic, callbacks, code, deferred, guarded, hal, nt,
     nt::{NtStatus, Pointer, UnicodeString},
     pe::Image,
-    requests, served, trap,
+    processor_change, requests, served, system_threads, trap,
     violation::{self, caught},
+    work_items,
 };
 use std::{
     collections::BTreeSet,
@@ -30,6 +31,8 @@ struct Loaded {
     addresses: Range<usize>,
     /// Where its cpuid instructions were.
     cpuids: BTreeSet<usize>,
+    /// Whether it can reserve counters.
+    reserves: bool,
 }
 
 static LOADED: RwLock<Vec<Loaded>> = RwLock::new(Vec::new());
@@ -82,6 +85,16 @@ pub fn names() -> Vec<String> {
 /// Whether the address is in a driver.
 pub fn holds(address: usize) -> bool {
     loaded().iter().any(|image| image.addresses.contains(&address))
+}
+
+/// How many bytes of a driver are left from the address on.
+pub fn left(address: usize) -> usize {
+    loaded().iter().find(|image| image.addresses.contains(&address)).map_or(0, |image| image.addresses.end - address)
+}
+
+/// Whether the address is in a driver that knows how to reserve counters, and so has to.
+pub fn reserves(address: usize) -> bool {
+    loaded().iter().any(|image| image.reserves && image.addresses.contains(&address))
 }
 
 /// Whether there was a cpuid instruction.
@@ -145,7 +158,8 @@ unsafe fn adopt(name: String, base: *mut u8, size: usize) {
     }
     nt::say(&format!("{name}: {served} of {} imports served, {} cpuid", imports.len(), cpuids.len()));
     let cpuids = cpuids.into_iter().map(|offset| start + offset).collect();
-    let loaded = Loaded { name, addresses: start..start + size, cpuids };
+    let reserves = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
+    let loaded = Loaded { name, addresses: start..start + size, cpuids, reserves };
     LOADED.write().unwrap_or_else(PoisonError::into_inner).push(loaded);
 }
 
@@ -169,5 +183,10 @@ fn forget(base: usize) {
     deferred::image_unloaded(&image.addresses);
     requests::image_unloaded(&image.addresses);
     hal::image_unloaded(&image.addresses);
+    callbacks::image_unloaded(&image.addresses);
+    processor_change::image_unloaded(&image.addresses);
+    system_threads::image_unloaded(&image.addresses);
+    work_items::image_unloaded();
+    apic::image_unloaded();
     nt::say(&format!("{} is unloaded", image.name));
 }

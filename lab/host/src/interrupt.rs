@@ -6,7 +6,8 @@ use crate::{
     hal, level, lock, nt,
     nt::HIGH_LEVEL,
     processor::{self, Core},
-    violation::caught,
+    seat,
+    violation::{self, caught},
     who,
 };
 use std::{
@@ -19,8 +20,8 @@ use std::{
 };
 use wire::Place;
 
-/// The LVT performance entry as the HAL wants it: vector FE, fixed, not masked.
-const LVT_OF_THE_HAL: u32 = 0xFE;
+/// Vector 7:0 and delivery mode 10:8 of the LVT entry: where an interrupt goes.
+const LVT_TARGET: u32 = 0x7FF;
 
 /// How long a test may wait for an interrupt that is held back.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -95,7 +96,7 @@ impl Bell {
 /// Starts the thread of a processor.
 pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
     thread::spawn(move || {
-        nt::set_affinity(1 << core.number);
+        seat::restrict(1 << core.number);
         while let Some(call) = core.bell.wait(core.until_interrupt()) {
             caught("an interrupt", (), || deliver(core));
             core.bell.answer(call);
@@ -104,7 +105,7 @@ pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
 }
 
 pub fn stop() {
-    for core in processor::all() {
+    for core in processor::possible() {
         core.bell.stop();
     }
 }
@@ -118,27 +119,30 @@ fn deliver(core: &Core) {
     core.gate.enter(thread);
     let taken = core.with(|state| {
         let taken = state.processor.take_interrupt();
-        if taken {
-            // Intel masks the entry on delivery. The HAL, since Windows 10 1803, unmasks it before it calls the handler.
-            state.processor.set_lvt(LVT_OF_THE_HAL);
-        }
         state.interrupted = taken;
-        taken
+        taken.then(|| state.processor.lvt() & LVT_TARGET)
     });
-    if taken {
-        hal::call_handler(core, |routine| {
-            let place = core.with(|state| {
-                state.delivered += 1;
-                state.scene.interrupt()
-            });
-            let Some(place) = place else { return };
-            let mut frame = TrapFrame::interrupted(place);
-            // SAFETY: the driver registered this function for this frame, and stays loaded while it runs.
-            who::interrupting(place, || level::at(HIGH_LEVEL, || unsafe { routine(&raw mut frame) }));
-        });
+    if let Some(target) = taken {
+        if target == hal::LVT {
+            hal::handle(core, |routine| call(core, routine));
+        } else {
+            violation::other(format!("an interrupt comes by the LVT entry {target:#x}, where nobody expects it"));
+        }
         core.with(|state| state.interrupted = false);
     }
     core.gate.leave(thread);
+}
+
+/// Calls the handler, at the next place of the scene.
+fn call(core: &Core, routine: hal::Routine) {
+    let place = core.with(|state| {
+        state.delivered += 1;
+        state.scene.interrupt()
+    });
+    let Some(place) = place else { return };
+    let mut frame = TrapFrame::interrupted(place);
+    // SAFETY: the driver registered this function for this frame, and stays loaded while it runs.
+    who::interrupting(place, || level::at(HIGH_LEVEL, || unsafe { routine(&raw mut frame) }));
 }
 
 /// KTRAP_FRAME of x64, as far as a handler reads it.

@@ -6,6 +6,7 @@ use crate::{
     level, lock, nt,
     nt::{IPI_LEVEL, Pointer},
     processor::{self, Core},
+    seat,
     violation::{self, caught},
 };
 use std::{
@@ -44,14 +45,14 @@ static MAILBOXES: OnceLock<Vec<Mailbox>> = OnceLock::new();
 static CALLS: Mutex<()> = Mutex::new(());
 
 fn mailboxes() -> &'static [Mailbox] {
-    MAILBOXES.get_or_init(|| processor::all().iter().map(|_| Mailbox::default()).collect())
+    MAILBOXES.get_or_init(|| processor::possible().iter().map(|_| Mailbox::default()).collect())
 }
 
 /// Starts the thread of each processor.
 pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
-    processor::all().iter().zip(mailboxes()).map(|(core, mailbox)| {
+    processor::possible().iter().zip(mailboxes()).map(|(core, mailbox)| {
         thread::spawn(move || {
-            nt::set_affinity(1 << core.number);
+            seat::restrict(1 << core.number);
             while let Some(call) = mailbox.wait() {
                 level::at(IPI_LEVEL, || call.take_part(core));
             }
@@ -112,18 +113,17 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
         // First the level, for which others may wait: who waits for the call before this one is at its level already.
         let before = level::set(IPI_LEVEL);
         let one_at_a_time = lock(&CALLS);
-        let count = processor::all().len();
+        let cores = processor::all();
         let call = Call {
             routine,
             argument: argument.expose_provenance(),
-            begin: Barrier::new(count),
-            end: Barrier::new(count),
+            begin: Barrier::new(cores.len()),
+            end: Barrier::new(cores.len()),
         };
         let call = Arc::new(call);
         let mut result = std::ptr::null_mut();
         processor::here(|here| {
-            for (_, mailbox) in processor::all().iter().zip(mailboxes()).filter(|(core, _)| core.number != here.number)
-            {
+            for (_, mailbox) in cores.iter().zip(mailboxes()).filter(|(core, _)| core.number != here.number) {
                 mailbox.post(Mail::Call(Arc::clone(&call)));
             }
             result = call.take_part(here);

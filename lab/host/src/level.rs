@@ -5,7 +5,7 @@
 
 use crate::{
     nt::{self, DISPATCH_LEVEL, HIGH_LEVEL},
-    processor,
+    processor, seat,
     violation::{self, caught},
 };
 use std::cell::Cell;
@@ -51,9 +51,9 @@ pub fn set(wanted: u8) -> u8 {
         processor::here(|core| core.dispatch.leave(nt::current_thread()));
     }
     let affinity = if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
-        nt::set_affinity(1 << nt::current_processor())
+        seat::restrict(1 << seat::current())
     } else if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
-        nt::set_affinity(affinity);
+        seat::restrict(affinity);
         0
     } else {
         affinity
@@ -73,7 +73,7 @@ pub fn set(wanted: u8) -> u8 {
 pub fn set_affinity(mask: usize) -> usize {
     let thread = THREAD.get();
     if thread.level < DISPATCH_LEVEL {
-        return nt::set_affinity(mask);
+        return seat::restrict(mask);
     }
     THREAD.set(Thread { affinity: mask, ..thread });
     thread.affinity

@@ -7,8 +7,12 @@
 //! |---|---|
 //! | what is done to a driver that is loaded | `image.rs`, and `pe.rs` and `code.rs` for what it reads |
 //! | which kernel functions are served | `served.rs` |
-//! | cpuid, rdmsr, wrmsr, rdpmc | `trap.rs` |
+//! | calls that fail because a test says so | `failing.rs`, `countdown.rs` |
+//! | cpuid, rdmsr, wrmsr, rdpmc | `trap.rs`; the APIC's registers in memory: `apic.rs`, `mmio.rs` |
 //! | the processors, and what makes their events happen | `processor.rs`, `clock.rs` |
+//! | which processor a thread is on | `seat.rs`, `numbers.rs`, `affinity.rs` |
+//! | processors that are added | `processor_change.rs` |
+//! | sleep, and who is told of it | `power.rs`, `callbacks.rs`, `time.rs` |
 //! | IRQL | `level.rs`; who runs while interrupts are masked: `gate.rs` |
 //! | DPCs and timers | `dpc.rs`, `timer.rs`; their account: `dpcs.rs`, `timers.rs`; where they run: `deferred.rs` |
 //! | the profile interrupt | `interrupt.rs`; who registered it: `hal.rs`; what it interrupts: `scene.rs`, `who.rs` |
@@ -19,10 +23,13 @@
 
 pub mod clock;
 pub mod code;
+pub mod countdown;
 pub mod dpcs;
 pub mod fates;
 pub mod gate;
+pub mod mmio;
 pub mod pe;
+pub mod registry;
 pub mod scene;
 pub mod timers;
 
@@ -31,11 +38,17 @@ mod affinity;
 #[cfg(windows)]
 mod answer;
 #[cfg(windows)]
+mod apic;
+#[cfg(windows)]
+mod callbacks;
+#[cfg(windows)]
 mod deferred;
 #[cfg(windows)]
 mod dpc;
 #[cfg(windows)]
 mod entry;
+#[cfg(windows)]
+mod failing;
 #[cfg(windows)]
 mod guarded;
 #[cfg(windows)]
@@ -59,15 +72,25 @@ mod object;
 #[cfg(windows)]
 mod pool;
 #[cfg(windows)]
+mod power;
+#[cfg(windows)]
 mod processor;
 #[cfg(windows)]
+mod processor_change;
+#[cfg(windows)]
 mod requests;
+#[cfg(windows)]
+mod seat;
 #[cfg(windows)]
 mod security;
 #[cfg(windows)]
 mod served;
 #[cfg(windows)]
 mod server;
+#[cfg(windows)]
+mod system_threads;
+#[cfg(windows)]
+mod time;
 #[cfg(windows)]
 mod timer;
 #[cfg(windows)]
@@ -76,6 +99,8 @@ mod trap;
 mod violation;
 #[cfg(windows)]
 mod who;
+#[cfg(windows)]
+mod work_items;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

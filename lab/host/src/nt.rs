@@ -11,7 +11,7 @@ use std::{
 };
 use windows_sys::Win32::System::{
     LibraryLoader::{GetModuleHandleA, GetProcAddress},
-    Memory::{PAGE_EXECUTE_READWRITE, VirtualProtect},
+    Memory::{MEM_RESERVE, PAGE_EXECUTE_READWRITE, PAGE_NOACCESS, VirtualAlloc, VirtualProtect},
     Performance::{QueryPerformanceCounter, QueryPerformanceFrequency},
     Threading::{GetCurrentProcessorNumber, GetCurrentThread, GetCurrentThreadId, SetThreadAffinityMask},
 };
@@ -28,6 +28,7 @@ pub const SUCCESS: NtStatus = 0;
 pub const UNSUCCESSFUL: NtStatus = status(0xC000_0001);
 pub const INFO_LENGTH_MISMATCH: NtStatus = status(0xC000_0004);
 pub const INVALID_PARAMETER: NtStatus = status(0xC000_000D);
+pub const OBJECT_NAME_NOT_FOUND: NtStatus = status(0xC000_0034);
 pub const INSUFFICIENT_RESOURCES: NtStatus = status(0xC000_009A);
 pub const INVALID_LEVEL: NtStatus = status(0xC000_0148);
 pub const NOT_FOUND: NtStatus = status(0xC000_0225);
@@ -186,6 +187,12 @@ pub fn export(module: &str, name: &str) -> Option<usize> {
     // SAFETY: the module is loaded, and Wine's kernel modules stay so; a name ended by NUL.
     let address = unsafe { GetProcAddress(module, name.as_ptr().cast()) };
     address.map(|function| function as *const () as usize)
+}
+
+/// Addresses where nothing is, and where nothing else will be; null if there are none.
+pub fn reserve(size: usize) -> Pointer {
+    // SAFETY: memory that nobody has yet.
+    unsafe { VirtualAlloc(ptr::null(), size, MEM_RESERVE, PAGE_NOACCESS) }
 }
 
 /// Writes to memory that may be read-only or code.

@@ -3,9 +3,13 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
+    failing,
     nt::{self, NtStatus},
-    processor,
+    processor, seat,
 };
+
+/// ALL_PROCESSOR_GROUPS.
+const ALL_GROUPS: u16 = 0xFFFF;
 
 /// INVALID_PROCESSOR_INDEX.
 const INVALID: u32 = u32::MAX;
@@ -20,7 +24,7 @@ pub struct ProcessorNumber {
 }
 
 impl ProcessorNumber {
-    fn new(index: u32) -> Self {
+    pub fn new(index: u32) -> Self {
         Self { group: 0, number: u8::try_from(index).unwrap_or(u8::MAX), reserved: 0 }
     }
 
@@ -32,9 +36,19 @@ impl ProcessorNumber {
     }
 }
 
+/// KeQueryActiveProcessorCountEx. Of a group that there is not, none.
+pub extern "system" fn active_count(group: u16) -> u32 {
+    if matches!(group, 0 | ALL_GROUPS) { processor::active() } else { 0 }
+}
+
+/// KeQueryMaximumProcessorCountEx.
+pub extern "system" fn maximum_count(group: u16) -> u32 {
+    if matches!(group, 0 | ALL_GROUPS) { processor::maximum() } else { 0 }
+}
+
 /// KeGetCurrentProcessorNumberEx.
 pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
-    let index = nt::current_processor();
+    let index = seat::current();
     if !number.is_null() {
         // SAFETY: not null, and then the driver promises a variable.
         unsafe { number.write(ProcessorNumber::new(index)) };
@@ -44,7 +58,7 @@ pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
 
 /// KeGetProcessorNumberFromIndex.
 pub unsafe extern "system" fn from_index(index: u32, number: *mut ProcessorNumber) -> NtStatus {
-    if processor::find(index).is_none() {
+    if failing::hits("KeGetProcessorNumberFromIndex") || processor::find(index).is_none() {
         return nt::INVALID_PARAMETER;
     }
     // SAFETY: the driver promises a variable.

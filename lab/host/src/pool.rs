@@ -3,7 +3,8 @@
 #![expect(unsafe_code, reason = "gives out memory")]
 
 use crate::{
-    deferred, level, lock,
+    countdown::Countdown,
+    deferred, failing, level, lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
     violation::{self, caught},
 };
@@ -41,14 +42,13 @@ struct Block {
 struct Pool {
     blocks: HashMap<usize, Block>,
     made: u64,
-    /// Which allocation from now fails.
-    fail: Option<u64>,
+    fail: Countdown,
 }
 
 static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
 
 pub fn fail(nth: Option<u64>) {
-    lock(&POOL).fail = nth;
+    lock(&POOL).fail.set(nth);
 }
 
 pub fn account() -> wire::Pool {
@@ -77,9 +77,8 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
         return ptr::null_mut();
     }
     let mut pool = lock(&POOL);
-    let nth = pool.fail.take();
-    pool.fail = nth.filter(|nth| *nth > 1).map(|nth| nth - 1);
-    if nth == Some(1) {
+    let fails = [pool.fail.hits(), failing::hits(function)];
+    if fails.contains(&true) {
         return ptr::null_mut();
     }
     let Ok(layout) = Layout::from_size_align(size, if size < PAGE { ALIGNMENT } else { PAGE }) else {

@@ -1,19 +1,26 @@
 //! The processors of the machine: each a model, and what makes its events happen.
 
-use crate::{clock::Clock, gate::Gate, hal::Registered, interrupt::Bell, lock, nt, scene::Scene};
+use crate::{clock::Clock, gate::Gate, hal::Registered, interrupt::Bell, lock, nt, power, scene::Scene, seat};
 use model::{Mode, Processor, Selected};
+use processors::Identity;
 use std::{
     collections::BTreeMap,
     sync::{
         Mutex, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 use wire::{Happened, Time};
 
+/// The most processors that the machine can have.
+pub const MOST: u32 = 8;
+
 /// In live time a processor does its work at least so often.
 const TICK: Duration = Duration::from_millis(10);
+
+/// What does not run looks so often whether it does.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// How far a processor that has to wait for its interrupts to be handled falls behind the time, at most.
 const MOST_BEHIND: Duration = Duration::from_millis(100);
@@ -45,38 +52,114 @@ pub struct State {
     clock: Clock,
 }
 
+/// What every processor is.
+#[derive(Clone, Copy)]
+struct Kind {
+    identity: &'static Identity,
+    x2apic: bool,
+}
+
+impl Kind {
+    /// A processor after reset.
+    fn make(self) -> State {
+        let leaves = self.identity.cpuid();
+        let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
+        State {
+            processor: if self.x2apic { processor.with_x2apic() } else { processor },
+            delivered: 0,
+            scene: Scene::default(),
+            interrupted: false,
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// Those that run, and behind them those that can be added.
 static CORES: OnceLock<Vec<Core>> = OnceLock::new();
+static KIND: Mutex<Option<Kind>> = Mutex::new(None);
+static ACTIVE: AtomicU32 = AtomicU32::new(1);
+static MAXIMUM: AtomicU32 = AtomicU32::new(1);
 static LIVE: AtomicBool = AtomicBool::new(true);
 
 /// Builds the machine; false if there is no such identity.
 pub fn start(identity: &str) -> bool {
-    let Some(first) = fresh(identity) else { return false };
-    let rest = (1..nt::processor_count()).filter_map(|_| fresh(identity));
-    let cores = (0..).zip(std::iter::once(first).chain(rest)).map(|(number, state)| Core {
+    let Some(identity) = processors::find(identity) else { return false };
+    let kind = Kind { identity, x2apic: false };
+    let cores = (0..MOST).map(|number| Core {
         number,
         gate: Gate::default(),
         dispatch: Gate::default(),
         ipi: Gate::default(),
         bell: Bell::default(),
         handling: Mutex::new(None),
-        state: Mutex::new(state),
+        state: Mutex::new(kind.make()),
     });
-    CORES.set(cores.collect()).is_ok()
+    CORES.set(cores.collect()).is_ok() && reset(identity.name)
 }
 
-/// Makes every processor anew; false if there is no such identity.
+/// Another machine, with as many processors as Wine has; false if there is no such identity.
 pub fn reset(identity: &str) -> bool {
-    all().iter().all(|core| fresh(identity).map(|state| *lock(&core.state) = state).is_some())
+    let Some(identity) = processors::find(identity) else { return false };
+    let count = nt::processor_count().min(MOST);
+    set_count(count, count);
+    make_anew(Kind { identity, x2apic: false });
+    true
 }
 
-fn fresh(identity: &str) -> Option<State> {
-    let leaves = processors::find(identity)?.cpuid();
-    let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
-    Some(State { processor, delivered: 0, scene: Scene::default(), interrupted: false, clock: Clock::default() })
+/// Makes every processor anew, with its APIC in x2APIC mode or not.
+pub fn set_apic(x2apic: bool) {
+    let kind = *lock(&KIND);
+    if let Some(kind) = kind {
+        make_anew(Kind { x2apic, ..kind });
+    }
 }
 
-pub fn all() -> &'static [Core] {
+fn make_anew(kind: Kind) {
+    *lock(&KIND) = Some(kind);
+    for core in possible() {
+        *lock(&core.state) = kind.make();
+    }
+}
+
+/// How many run, and how many can; false if there can not be so many.
+pub fn set_count(active: u32, maximum: u32) -> bool {
+    let can_be = (1..=maximum).contains(&active) && maximum <= MOST;
+    if can_be {
+        MAXIMUM.store(maximum, Ordering::SeqCst);
+        ACTIVE.store(active, Ordering::SeqCst);
+    }
+    can_be
+}
+
+/// How many run.
+pub fn active() -> u32 {
+    ACTIVE.load(Ordering::SeqCst)
+}
+
+/// How many can run.
+pub fn maximum() -> u32 {
+    MAXIMUM.load(Ordering::SeqCst)
+}
+
+/// One more processor runs, from its reset on.
+pub fn add() {
+    let added = possible().get(all().len());
+    if let (Some(core), Some(kind)) = (added, *lock(&KIND)) {
+        *lock(&core.state) = kind.make();
+        ACTIVE.store(core.number + 1, Ordering::SeqCst);
+        core.bell.ring();
+    }
+}
+
+/// Those that run and those that do not.
+pub fn possible() -> &'static [Core] {
     CORES.get().map_or(&[], Vec::as_slice)
+}
+
+/// Those that run.
+pub fn all() -> &'static [Core] {
+    let count = usize::try_from(active()).unwrap_or_default();
+    possible().get(..count).unwrap_or_default()
 }
 
 pub fn find(number: u32) -> Option<&'static Core> {
@@ -85,23 +168,34 @@ pub fn find(number: u32) -> Option<&'static Core> {
 
 /// Does something with the processor on which this thread is.
 pub fn here(body: impl FnOnce(&'static Core)) {
-    if let Some(core) = find(nt::current_processor()) {
+    if let Some(core) = find(seat::current()) {
         body(core);
     }
 }
 
 pub fn set_time(time: Time) {
+    change_time(|| LIVE.store(time == Time::Live, Ordering::SeqCst));
+}
+
+/// Makes time go by in another way.
+pub fn change_time(change: impl FnOnce()) {
     for core in all() {
         core.with(|_| {}); // What happened until now is counted in the old way.
     }
-    LIVE.store(time == Time::Live, Ordering::SeqCst);
+    change();
     for core in all() {
         lock(&core.state).clock.begin();
     }
 }
 
+/// Whether time goes by, now, by the time-stamp counter.
 pub fn is_live() -> bool {
-    LIVE.load(Ordering::SeqCst)
+    LIVE.load(Ordering::SeqCst) && !power::asleep()
+}
+
+/// Whether events happen when a test says so.
+pub fn is_scripted() -> bool {
+    !LIVE.load(Ordering::SeqCst)
 }
 
 impl Core {
@@ -122,6 +216,9 @@ impl Core {
 
     /// How long the thread that delivers interrupts may wait for the next.
     pub fn until_interrupt(&self) -> Duration {
+        if self.number >= active() {
+            return IDLE;
+        }
         if !is_live() {
             return TICK;
         }

@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
+    failing,
     fates::Fates,
     hook::Hook,
     image, level, lock, nt,
@@ -197,6 +198,9 @@ pub unsafe extern "system" fn map_locked_pages(
     let function = "MmMapLockedPagesSpecifyCache";
     caught(function, ptr::null_mut(), || {
         level::check(function, if mode == USER_MODE { APC_LEVEL } else { DISPATCH_LEVEL });
+        if failing::hits(function) {
+            return ptr::null_mut();
+        }
         // SAFETY: the driver promises a list that is its.
         let pages = unsafe { &mut *mdl };
         if pages.flags & (LOCKED | MAPPED) != LOCKED {

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and calls Wine's function")]
 
 use crate::{
-    level, lock, nt,
+    failing, level, lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
     violation::caught,
 };
@@ -47,6 +47,9 @@ pub extern "system" fn single_privilege_check(_privilege: u64, mode: i8) -> u8 {
 pub unsafe extern "system" fn set_security_object(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus {
     caught("ZwSetSecurityObject", nt::UNSUCCESSFUL, || {
         level::check("ZwSetSecurityObject", PASSIVE_LEVEL);
+        if failing::hits("ZwSetSecurityObject") {
+            return nt::INSUFFICIENT_RESOURCES;
+        }
         // SAFETY: the driver promises a valid descriptor.
         let mut length = unsafe { RtlLengthSecurityDescriptor(descriptor) };
         let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];

@@ -3,11 +3,11 @@
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
 use crate::{
-    affinity, dpc, guarded, hal, ipi, level, nt,
+    affinity, apic, callbacks, dpc, failing, guarded, hal, ipi, level, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer, UnicodeString},
-    numbers, pool, requests, security, timer,
+    numbers, pool, processor_change, requests, security, system_threads, time, timer,
     violation::{self, caught},
-    who,
+    who, work_items,
 };
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -29,19 +29,26 @@ pub fn find(name: &str) -> Option<usize> {
         "ExAcquireFastMutex" => acquire_fast_mutex as *const (),
         "ExAllocatePool2" => pool::allocate2 as *const (),
         "ExAllocatePoolWithTag" => pool::allocate_with_tag as *const (),
+        "ExCreateCallback" => callbacks::create as *const (),
         "ExFreePool" => pool::free as *const (),
         "ExFreePoolWithTag" => pool::free_with_tag as *const (),
+        "ExRegisterCallback" => callbacks::register as *const (),
         "ExReleaseFastMutex" => release_fast_mutex as *const (),
+        "ExUnregisterCallback" => callbacks::unregister as *const (),
         "HalAllocateHardwareCounters" => hal::allocate_counters as *const (),
         "HalDispatchTable" => return Some(hal::dispatch_table()),
         "HalFreeHardwareCounters" => hal::free_counters as *const (),
         "IoAcquireCancelSpinLock" => requests::acquire_cancel_lock as *const (),
+        "IoAllocateWorkItem" => work_items::allocate as *const (),
         "IoCancelIrp" => requests::cancel as *const (),
+        "IoFreeWorkItem" => work_items::free as *const (),
+        "IoQueueWorkItem" => work_items::queue as *const (),
         "IoReleaseCancelSpinLock" => requests::release_cancel_lock as *const (),
         "IofCompleteRequest" => requests::complete as *const (),
         "KeAcquireSpinLockRaiseToDpc" => acquire_spin_lock as *const (),
         "KeBugCheckEx" => bug_check as *const (),
         "KeCancelTimer" => timer::cancel as *const (),
+        "KeDeregisterProcessorChangeCallback" => processor_change::deregister as *const (),
         "KeFlushQueuedDpcs" => dpc::flush as *const (),
         "KeGetCurrentIrql" => level::get as *const (),
         "KeGetCurrentProcessorNumberEx" => numbers::current as *const (),
@@ -54,7 +61,11 @@ pub fn find(name: &str) -> Option<usize> {
         "KeInsertQueueDpc" => dpc::insert as *const (),
         "KeIpiGenericCall" => ipi::generic_call as *const (),
         "KeLowerIrql" => level::lower as *const (),
-        "KeQueryPerformanceCounter" => hal::performance_counter as *const (),
+        "KeQueryActiveProcessorCountEx" => numbers::active_count as *const (),
+        "KeQueryInterruptTime" => time::interrupt_time as *const (),
+        "KeQueryMaximumProcessorCountEx" => numbers::maximum_count as *const (),
+        "KeQueryPerformanceCounter" => time::performance_counter as *const (),
+        "KeRegisterProcessorChangeCallback" => processor_change::register as *const (),
         "KeReleaseSpinLock" => release_spin_lock as *const (),
         "KeRemoveQueueDpc" => dpc::remove as *const (),
         "KeRevertToUserGroupAffinityThread" => affinity::revert as *const (),
@@ -66,10 +77,15 @@ pub fn find(name: &str) -> Option<usize> {
         "KeSetTimerEx" => timer::set_ex as *const (),
         "KeWaitForSingleObject" => wait_for_single_object as *const (),
         "KfRaiseIrql" => level::raise as *const (),
-        "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),
         "MmGetSystemRoutineAddress" => system_routine as *const (),
+        "MmMapIoSpaceEx" => apic::map as *const (),
+        "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),
+        "MmUnmapIoSpace" => apic::unmap as *const (),
+        "ObfDereferenceObject" => callbacks::dereference as *const (),
+        "PsCreateSystemThread" => system_threads::create as *const (),
         "PsGetCurrentProcessId" => who::process as *const (),
         "PsGetCurrentThreadId" => who::thread as *const (),
+        "PsTerminateSystemThread" => system_threads::terminate as *const (),
         "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
         "ZwSetSecurityObject" => security::set_security_object as *const (),
         _ => return guarded::find(name),
@@ -103,6 +119,9 @@ unsafe fn is_stub(address: usize) -> bool {
 unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
     caught("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
         level::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
+        if failing::hits("MmGetSystemRoutineAddress") {
+            return std::ptr::null_mut();
+        }
         // SAFETY: the driver promises a valid string.
         let text = unsafe { nt::text(name) };
         if let Some(served) = find(&text) {

@@ -6,8 +6,9 @@
 
 use crate::{
     deferred, level,
-    nt::{self, DISPATCH_LEVEL, Pointer},
+    nt::{DISPATCH_LEVEL, Pointer},
     object::{self, Ktimer},
+    seat,
     timers::Setting,
     violation::{self, caught},
 };
@@ -65,7 +66,7 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
     let delay = delay(due);
     let setting = Setting {
         dpc: (!dpc.is_null()).then(|| dpc.addr()),
-        home: nt::current_processor(),
+        home: seat::current(),
         due: Instant::now().checked_add(delay),
         delay,
         period: (period > 0).then(|| Duration::from_millis(period.into())),

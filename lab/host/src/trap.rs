@@ -1,13 +1,15 @@
 //! The instructions that a driver executes and a process may not.
 //!
 //! cpuid does not fault, so the lab puts ud2 in its place; rdmsr, wrmsr and rdpmc fault by themselves, as an access
-//! violation at address -1. Only what lies in a driver that the lab has adopted is answered: any other fault goes its way.
+//! violation at address -1; what is mapped of the APIC faults at its own addresses. Only what lies in a driver that the
+//! lab has adopted is answered: any other fault goes its way.
 
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
 
 use crate::{
-    image, nt, processor,
+    apic, hal, image, nt, power, processor,
     processor::State,
+    seat,
     violation::{self, caught},
 };
 use model::GeneralProtection;
@@ -53,25 +55,27 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         let exception = unsafe { &*exception };
         // SAFETY: and in it a valid record, which nobody writes now.
         let record = unsafe { &*exception.ExceptionRecord };
-        let from_instruction = match record.ExceptionCode {
-            STATUS_ILLEGAL_INSTRUCTION | STATUS_PRIVILEGED_INSTRUCTION => true,
-            STATUS_ACCESS_VIOLATION => record.ExceptionInformation.get(1) == Some(&usize::MAX),
-            _ => false,
+        let memory = match record.ExceptionCode {
+            STATUS_ILLEGAL_INSTRUCTION | STATUS_PRIVILEGED_INSTRUCTION => None,
+            STATUS_ACCESS_VIOLATION => record.ExceptionInformation.get(1).copied().filter(|at| *at != usize::MAX),
+            _ => return EXCEPTION_CONTINUE_SEARCH,
         };
-        if !from_instruction {
-            return EXCEPTION_CONTINUE_SEARCH;
-        }
         // SAFETY: the context is valid and this thread's, which is here and so does not use it.
         let context = unsafe { &mut *exception.ContextRecord };
         let Some(at) = usize::try_from(context.Rip).ok().filter(|at| image::holds(*at)) else {
             return EXCEPTION_CONTINUE_SEARCH;
         };
-        // SAFETY: an adopted driver was executing there; an instruction that faulted so has two bytes at least.
-        let instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
-        if !execute(instruction, at, context) {
+        let length = if let Some(address) = memory {
+            apic::execute(at, address, context)
+        } else {
+            // SAFETY: an adopted driver was executing there; an instruction that faulted so has two bytes at least.
+            let instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
+            execute(instruction, at, context).then_some(instruction.len())
+        };
+        let Some(length) = length.and_then(|length| u64::try_from(length).ok()) else {
             return EXCEPTION_CONTINUE_SEARCH;
-        }
-        context.Rip += 2;
+        };
+        context.Rip += length;
         EXCEPTION_CONTINUE_EXECUTION
     })
 }
@@ -90,7 +94,16 @@ fn execute(instruction: [u8; 2], at: usize, context: &mut CONTEXT) -> bool {
         }
         WRMSR => {
             let value = context.Rdx << 32 | u64::from(eax);
-            access(Instruction::Wrmsr, ecx, Some(value), |state| state.processor.wrmsr(ecx, value).map(|()| 0));
+            let must_reserve = image::reserves(at) && !hal::reserved();
+            access(Instruction::Wrmsr, ecx, Some(value), |state| {
+                let counting = |state: &State| if must_reserve { state.processor.enabled_counters().len() } else { 0 };
+                let before = counting(state);
+                state.processor.wrmsr(ecx, value)?;
+                if counting(state) > before {
+                    violation::other(format!("{ecx:#x}, value {value:#x}, starts a counter that is not reserved"));
+                }
+                Ok(0)
+            });
         }
         RDPMC => {
             let value = access(Instruction::Rdpmc, ecx, None, |state| state.processor.rdpmc(ecx));
@@ -108,6 +121,7 @@ fn access(
     value: Option<u64>,
     body: impl FnOnce(&mut State) -> Result<u64, GeneralProtection>,
 ) -> u64 {
+    check_awake(|| format!("{instruction:?} of {register:#x}"));
     let result = on_processor(|processor, state| {
         body(state).map_err(|_| Violation::GeneralProtection { processor, instruction, register, value })
     });
@@ -124,14 +138,21 @@ fn access(
     }
 }
 
+/// While the machine sleeps, registers are lost, or are going to be.
+pub fn check_awake(what: impl FnOnce() -> String) {
+    if power::asleep() {
+        violation::other(format!("{} while the machine sleeps", what()));
+    }
+}
+
 /// Does something with the processor on which this thread is, when nobody is there with interrupts masked.
-fn on_processor<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<T> {
+pub fn on_processor<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<T> {
     let thread = nt::current_thread();
     loop {
-        let core = processor::find(nt::current_processor())?;
+        let core = processor::find(seat::current())?;
         core.gate.enter(thread);
         // The wait may have moved the thread.
-        if nt::current_processor() == core.number {
+        if seat::current() == core.number {
             let result = core.with(|state| body(core.number, state));
             core.gate.leave(thread);
             break Some(result);

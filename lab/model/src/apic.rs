@@ -58,6 +58,15 @@ impl Apic {
         self.base_reserved &= !EXTD;
     }
 
+    pub(crate) fn is_x2apic(&self) -> bool {
+        self.base & EXTD != 0
+    }
+
+    /// As the HAL does after reset, and after sleep.
+    pub(crate) fn initialize_lvt(&mut self) {
+        self.lvt = LVT_OF_THE_HAL;
+    }
+
     pub(crate) fn lvt(&self) -> u32 {
         self.lvt
     }
@@ -79,7 +88,7 @@ impl Apic {
     pub(crate) fn rdmsr(&self, msr: u32) -> Option<u64> {
         match msr {
             IA32_APIC_BASE => Some(self.base),
-            X2APIC_LVT_PERFORMANCE if self.base & EXTD != 0 => Some(u64::from(self.lvt)),
+            X2APIC_LVT_PERFORMANCE if self.is_x2apic() => Some(u64::from(self.lvt)),
             _ => None,
         }
     }
@@ -88,7 +97,7 @@ impl Apic {
     pub(crate) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         match msr {
             IA32_APIC_BASE => Some(self.write_base(value)),
-            X2APIC_LVT_PERFORMANCE if self.base & EXTD != 0 => {
+            X2APIC_LVT_PERFORMANCE if self.is_x2apic() => {
                 let writable = u64::from(LVT_WRITABLE | LVT_DELIVERY_STATUS);
                 Some(refuse_reserved(value, !writable).map(|()| {
                     let low = field(value, 31, 0);

@@ -54,6 +54,7 @@ pub struct Interrupting {
 /// hardware has: the code under test has no business there.
 pub struct Processor {
     cpuid: CpuidFunction,
+    perf_capabilities: u64,
     pmu: Box<dyn Pmu>,
     apic: Apic,
     /// At most one interrupt waits: the APIC has one entry for all counters.
@@ -71,6 +72,7 @@ impl Processor {
             pmu: identity::pmu(&cpuid, 0),
             apic: Apic::new(&cpuid),
             cpuid,
+            perf_capabilities: 0,
             pending: false,
             ignores_absent_msrs: false,
             ledger: Ledger::default(),
@@ -81,6 +83,7 @@ impl Processor {
     /// With this in `IA32_PERF_CAPABILITIES`, where CPUID says there is one; 0 otherwise. The PMU is as after reset.
     #[must_use]
     pub fn with_perf_capabilities(mut self, value: u64) -> Self {
+        self.perf_capabilities = value;
         self.pmu = identity::pmu(&self.cpuid, value);
         self
     }
@@ -98,6 +101,14 @@ impl Processor {
     pub fn with_absent_msrs_ignored(mut self) -> Self {
         self.ignores_absent_msrs = true;
         self
+    }
+
+    /// The processor loses its power and comes back, as over S3: the PMU is as after reset, an interrupt that was pending
+    /// is gone, and firmware and HAL have made the APIC what it was, its entry as the HAL wants it. The accounts stay.
+    pub fn lose_power(&mut self) {
+        self.pmu = identity::pmu(&self.cpuid, self.perf_capabilities);
+        self.pending = false;
+        self.apic.initialize_lvt();
     }
 
     /// CPUID: \[eax, ebx, ecx, edx\].
@@ -242,6 +253,20 @@ impl Processor {
     #[must_use]
     pub fn accesses(&self) -> Accesses {
         self.accesses
+    }
+
+    /// Does what somebody else than the code under test does: its accesses are not in the [account](Self::accesses).
+    pub fn uncounted<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.accesses;
+        let result = body(self);
+        self.accesses = before;
+        result
+    }
+
+    /// Whether the registers of the APIC are MSRs, and not in memory.
+    #[must_use]
+    pub fn is_x2apic(&self) -> bool {
+        self.apic.is_x2apic()
     }
 
     /// The LVT performance entry, as software reads it in memory.

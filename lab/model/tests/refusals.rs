@@ -267,6 +267,43 @@ fn accesses_are_counted_with_their_faults() {
 }
 
 #[test]
+fn accesses_of_others_are_not_counted() {
+    let mut processor = amd_v2();
+    let read = processor.uncounted(|processor| {
+        processor.wrmsr(0xC001_0201, 7).unwrap();
+        processor.rdmsr(0x10).unwrap_err();
+        processor.rdpmc(0)
+    });
+    assert_eq!((read, processor.accesses()), (Ok(7), Accesses::default()));
+}
+
+#[test]
+fn power_that_is_lost_takes_the_registers_and_the_interrupt_and_leaves_the_accounts_and_the_apic() {
+    on_each_unit(|unit, processor| {
+        let reset = unit.global.map(|global| processor.rdmsr(global.control));
+        unit.set_select(processor, 0, EN | USR | INT | 0xC0);
+        unit.load_negative(processor, 0, 3);
+        if let Some(global) = unit.global {
+            processor.wrmsr(global.control, 1).unwrap();
+        }
+        run(processor, 5);
+        processor.set_lvt(0x1_0400);
+        let before = (entries(processor), processor.accesses());
+        processor.lose_power();
+        assert_eq!((entries(processor), processor.accesses()), before);
+        assert!(processor.enabled_counters().is_empty() && !processor.interrupt_pending());
+        assert_eq!((unit.read(processor, 0), processor.lvt()), (0, 0xFE));
+        assert_eq!(unit.global.map(|global| processor.rdmsr(global.control)), reset);
+        assert!(!processor.is_x2apic());
+    });
+    let leaf = Leaf { perf_capabilities: Some(FULL_WIDTH), ..version(5) };
+    let mut processor = leaf.processor().with_x2apic();
+    processor.lose_power();
+    assert!(processor.is_x2apic());
+    assert_eq!((processor.rdmsr(0x345), processor.rdmsr(0x4C1)), (Ok(FULL_WIDTH), Ok(0)), "what it is made with stays");
+}
+
+#[test]
 fn processor_can_be_sent_to_another_thread() {
     let mut processor = amd_v2();
     let read = std::thread::spawn(move || processor.rdmsr(0xC000_0301)).join().unwrap();

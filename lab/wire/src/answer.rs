@@ -221,4 +221,14 @@ pub enum Answer {
     Handler(Handler),
     /// To `Descriptor`.
     Descriptor(Option<Descriptor>),
+    /// To `AddProcessor`: whether it runs.
+    Added(bool),
+    /// To `Lvt`.
+    Lvt(u32),
+    /// To `ReadMsr`.
+    Msr(u64),
+    /// To `FailedCall`: the name of the function, if one failed.
+    FailedCall(Option<String>),
+    /// To `Reserved`.
+    Reserved(bool),
 }

@@ -115,6 +115,94 @@ impl Client {
         ask!(self, Command::SetIdentity(name.to_owned()), Answer::Done => ())
     }
 
+    /// [`Command::SetProcessors`].
+    ///
+    /// # Errors
+    /// Also when a driver is loaded, or the numbers can not be.
+    pub fn set_processors(&mut self, active: u32, maximum: u32) -> Result<(), Error> {
+        ask!(self, Command::SetProcessors { active, maximum }, Answer::Done => ())
+    }
+
+    /// [`Command::AddProcessor`].
+    ///
+    /// # Errors
+    /// Also when there are as many as there can be.
+    pub fn add_processor(&mut self) -> Result<bool, Error> {
+        ask!(self, Command::AddProcessor, Answer::Added(added) => added)
+    }
+
+    /// [`Command::SetApic`].
+    ///
+    /// # Errors
+    /// Also when a driver is loaded.
+    pub fn set_apic(&mut self, x2apic: bool) -> Result<(), Error> {
+        ask!(self, Command::SetApic { x2apic }, Answer::Done => ())
+    }
+
+    /// [`Command::SetLvt`].
+    ///
+    /// # Errors
+    /// Also when there is no such processor.
+    pub fn set_lvt(&mut self, processor: u32, value: u32) -> Result<(), Error> {
+        ask!(self, Command::SetLvt { processor, value }, Answer::Done => ())
+    }
+
+    /// [`Command::Lvt`].
+    ///
+    /// # Errors
+    /// Also when there is no such processor.
+    pub fn lvt(&mut self, processor: u32) -> Result<u32, Error> {
+        ask!(self, Command::Lvt { processor }, Answer::Lvt(value) => value)
+    }
+
+    /// [`Command::HalUnmasks`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn hal_unmasks(&mut self, unmasks: bool) -> Result<(), Error> {
+        ask!(self, Command::HalUnmasks(unmasks), Answer::Done => ())
+    }
+
+    /// [`Command::WriteMsr`].
+    ///
+    /// # Errors
+    /// Also when there is no such processor, or it faults.
+    pub fn write_msr(&mut self, processor: u32, register: u32, value: u64) -> Result<(), Error> {
+        ask!(self, Command::WriteMsr { processor, register, value }, Answer::Done => ())
+    }
+
+    /// [`Command::ReadMsr`].
+    ///
+    /// # Errors
+    /// Also when there is no such processor, or it faults.
+    pub fn read_msr(&mut self, processor: u32, register: u32) -> Result<u64, Error> {
+        ask!(self, Command::ReadMsr { processor, register }, Answer::Msr(value) => value)
+    }
+
+    /// [`Command::Sleep`].
+    ///
+    /// # Errors
+    /// Also when the machine sleeps.
+    pub fn sleep(&mut self) -> Result<(), Error> {
+        ask!(self, Command::Sleep, Answer::Done => ())
+    }
+
+    /// [`Command::Wake`].
+    ///
+    /// # Errors
+    /// Also when the machine does not sleep.
+    pub fn wake(&mut self, milliseconds: u64) -> Result<(), Error> {
+        ask!(self, Command::Wake { milliseconds }, Answer::Done => ())
+    }
+
+    /// [`Command::NotifyPower`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn notify_power(&mut self, first: u64, second: u64) -> Result<(), Error> {
+        ask!(self, Command::NotifyPower { first, second }, Answer::Done => ())
+    }
+
     /// [`Command::SetTime`].
     ///
     /// # Errors
@@ -235,12 +323,36 @@ impl Client {
         ask!(self, Command::FailAllocation(nth), Answer::Done => ())
     }
 
+    /// [`Command::FailCall`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn fail_call(&mut self, nth: Option<u64>) -> Result<(), Error> {
+        ask!(self, Command::FailCall(nth), Answer::Done => ())
+    }
+
+    /// [`Command::FailedCall`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn failed_call(&mut self) -> Result<Option<String>, Error> {
+        ask!(self, Command::FailedCall, Answer::FailedCall(function) => function)
+    }
+
     /// [`Command::RefuseCounters`].
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
-    pub fn refuse_counters(&mut self, refuse: bool) -> Result<(), Error> {
-        ask!(self, Command::RefuseCounters(refuse), Answer::Done => ())
+    pub fn refuse_counters(&mut self, status: Option<u32>) -> Result<(), Error> {
+        ask!(self, Command::RefuseCounters(status), Answer::Done => ())
+    }
+
+    /// [`Command::Reserved`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn reserved(&mut self) -> Result<bool, Error> {
+        ask!(self, Command::Reserved, Answer::Reserved(reserved) => reserved)
     }
 
     /// [`Command::RefuseHandler`].

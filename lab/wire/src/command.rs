@@ -38,8 +38,73 @@ pub enum Time {
 pub enum Command {
     /// Names of the identities there are.
     Identities,
-    /// Makes every processor anew, as the identity of this name. Refused while a driver is loaded.
+    /// Another machine: every processor anew, as the identity of this name; as many of them as Wine has; in xAPIC mode;
+    /// with a HAL of today (see [`Command::HalUnmasks`]); and awake. Refused while a driver is loaded.
     SetIdentity(String),
+    /// How many processors there are, and how many there can be. The lists in the answers are as long as the former.
+    /// Refused while a driver is loaded, and for numbers that no machine of the lab has.
+    SetProcessors {
+        /// Those that run.
+        active: u32,
+        /// Those, and those that [`Command::AddProcessor`] can add.
+        maximum: u32,
+    },
+    /// One more processor is to run: drivers that asked for it are called with KeProcessorAddStartNotify, and then, when
+    /// the processor runs, with KeProcessorAddCompleteNotify; or, if one did not want it, with
+    /// KeProcessorAddFailureNotify. Refused when there are as many as there can be.
+    AddProcessor,
+    /// Makes every processor anew, with its APIC in x2APIC or in xAPIC mode. Refused while a driver is loaded.
+    SetApic {
+        /// Whether the APIC's registers are MSRs.
+        x2apic: bool,
+    },
+    /// Changes the LVT performance entry of a processor, as if the HAL had left it so.
+    SetLvt {
+        /// Which processor.
+        processor: u32,
+        /// The entry.
+        value: u32,
+    },
+    /// The LVT performance entry of a processor.
+    Lvt {
+        /// Which processor.
+        processor: u32,
+    },
+    /// Whether the HAL unmasks the LVT performance entry before it calls a registered handler, as since Windows 10 1803;
+    /// else it leaves that to the handler. Its own handling of the interrupt unmasks it in any case.
+    HalUnmasks(bool),
+    /// Somebody else than the driver writes a register of a processor. Refused when that faults.
+    WriteMsr {
+        /// Which processor.
+        processor: u32,
+        /// ECX.
+        register: u32,
+        /// What is written.
+        value: u64,
+    },
+    /// Somebody else than the driver reads a register of a processor. Refused when that faults.
+    ReadMsr {
+        /// Which processor.
+        processor: u32,
+        /// ECX.
+        register: u32,
+    },
+    /// The machine leaves S0: the callbacks of `\Callback\PowerState` are called for that, then the processors lose what
+    /// is in their registers of performance monitoring. Until [`Command::Wake`] no time goes by for events and timers,
+    /// and the driver must not touch such a register. Refused when the machine sleeps already.
+    Sleep,
+    /// The machine is back in S0, and the callbacks are called for that. Refused when it does not sleep.
+    Wake {
+        /// How long it slept: the performance counter and the interrupt time are ahead by so much.
+        milliseconds: u64,
+    },
+    /// Calls the callbacks of `\Callback\PowerState` for something else.
+    NotifyPower {
+        /// Argument1: which of the PO_CB_ constants.
+        first: u64,
+        /// Argument2.
+        second: u64,
+    },
     /// Chooses what makes events happen and timers expire. Timers that are set begin again; answered when every DPC has
     /// run that was queued before.
     SetTime(Time),
@@ -101,8 +166,16 @@ pub enum Command {
     DenyPrivilege(bool),
     /// The n-th allocation from now fails, 1 being the next; none does with `None`.
     FailAllocation(Option<u64>),
-    /// Whether `HalAllocateHardwareCounters` says that the counters are taken.
-    RefuseCounters(bool),
+    /// The n-th call from now that can fail does so, 1 being the next, as its documentation says; none does with `None`.
+    /// Calls count that drivers make of functions which give out something: of the pool, the I/O manager, the object
+    /// manager, the HAL, and for callbacks.
+    FailCall(Option<u64>),
+    /// Which function failed for the last [`Command::FailCall`].
+    FailedCall,
+    /// The NTSTATUS with which `HalAllocateHardwareCounters` says that the counters are taken; with `None` they are free.
+    RefuseCounters(Option<u32>),
+    /// Whether a driver has the counters, by `HalAllocateHardwareCounters`.
+    Reserved,
     /// Whether the profile interrupt is another's, who has registered a handler before: nobody else can then.
     RefuseHandler(bool),
     /// Who has the profile interrupt.

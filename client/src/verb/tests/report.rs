@@ -65,7 +65,7 @@ fn record(source: u32, interval: u32, process: u32, ip: u64) -> Sample {
     }
 }
 
-/// 2,000 samples of cycles, 4 of misses, a loss and a pause of 0.5 ms. More was lost after the last sample.
+/// 2,000 samples of cycles, 4 of misses, a loss, a pause of 0.5 ms, a sleep of 3.2 s. More was lost after the last sample.
 fn records() -> Vec<Sample> {
     let cycles = [(1200, 8, APP + 0x1000), (500, 8, NT + 0x50), (298, 4321, NTDLL + 0x20), (2, 99, 0x1000)];
     let mut records: Vec<Sample> =
@@ -74,6 +74,7 @@ fn records() -> Vec<Sample> {
     let paused = Sample { kind: SampleKind::Resumed as u16, ip: 5000, ..record(ALL_SOURCES, 0, 1, 0) };
     records.push(Sample { kind: SampleKind::Throttled as u16, ip: 0, ..paused });
     records.push(paused);
+    records.push(Sample { kind: SampleKind::Slept as u16, ip: 32_000_000, ..paused });
     records.push(Sample { kind: SampleKind::Lost as u16, ..record(25, 0, 1, 30) });
     records
 }

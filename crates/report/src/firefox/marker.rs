@@ -79,3 +79,31 @@ impl StaticSchemaMarker for Throttled {
         0.0
     }
 }
+
+/// The machine slept: nothing was sampled while this lasts.
+pub struct Slept {
+    pub source: StringHandle,
+}
+
+impl StaticSchemaMarker for Slept {
+    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Slept";
+    const DESCRIPTION: Option<&'static str> = Some("The machine slept.");
+    const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
+
+    fn name(&self, profile: &mut Profile) -> StringHandle {
+        profile.intern_string("Slept")
+    }
+
+    fn category(&self, _: &mut Profile) -> CategoryHandle {
+        CategoryHandle::OTHER
+    }
+
+    fn string_field_value(&self, _: u32) -> StringHandle {
+        self.source
+    }
+
+    /// There is no such field.
+    fn number_field_value(&self, _: u32) -> f64 {
+        0.0
+    }
+}
