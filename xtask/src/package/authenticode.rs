@@ -56,3 +56,72 @@ impl<'a> Parts<'a> {
         Ok(Self { covered, certificates })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the NT headers of the file below are.
+    const NT: usize = 0x40;
+    const CHECKSUM: usize = NT + 24 + 64;
+    const SECURITY: usize = NT + 24 + 112 + 4 * 8;
+
+    /// A file with headers and a body that is no multiple of eight bytes.
+    fn unsigned() -> Vec<u8> {
+        let mut file = vec![0; 0x203];
+        file[..2].copy_from_slice(b"MZ");
+        file[0x3C] = u8::try_from(NT).unwrap();
+        file[0x200..].copy_from_slice(b"end");
+        file
+    }
+
+    fn signed() -> Vec<u8> {
+        let mut file = unsigned();
+        file.resize(0x208, 0);
+        file[CHECKSUM..CHECKSUM + 4].fill(0x5A);
+        file[SECURITY..SECURITY + 2].copy_from_slice(&[0x08, 0x02]);
+        file[SECURITY + 4] = 0x10;
+        file.extend([0xCE; 0x10]);
+        file
+    }
+
+    #[test]
+    fn checksum_directory_entry_and_table_may_change_and_zeros_may_fill_up() {
+        ensure_only_signed(&unsigned(), &signed()).unwrap();
+    }
+
+    #[test]
+    fn whatever_else_differs_is_told() {
+        let with = |change: fn(&mut Vec<u8>)| {
+            let mut file = signed();
+            change(&mut file);
+            ensure_only_signed(&unsigned(), &file).map_err(|error| format!("{error:#}"))
+        };
+        let cases: [(fn(&mut Vec<u8>), &str); 7] = [
+            (|file| file[0x200] ^= 1, "the byte at 0x200 has changed"),
+            (|file| file[0x207] = 1, "the byte at 0x207 has changed"),
+            (|file| file[CHECKSUM - 1] ^= 1, "has changed"),
+            (|file| file[SECURITY - 1] ^= 1, "has changed"),
+            (|file| file[SECURITY] = 0x10, "are not the end of the file"),
+            (|file| file.truncate(0x204), "behind the file"),
+            (|file| *file = unsigned(), "not signed"),
+        ];
+        for (change, wanted) in cases {
+            let told = with(change).unwrap_err();
+            assert!(told.contains(wanted), "{told}");
+        }
+        let told = ensure_only_signed(&signed(), &signed()).unwrap_err().to_string();
+        assert_eq!(told, "the file was signed before");
+    }
+
+    #[test]
+    fn every_byte_that_the_hash_covers_is_compared() {
+        let free = [CHECKSUM..CHECKSUM + 4, SECURITY..SECURITY + 8, 0x208..0x218];
+        for place in 0..signed().len() {
+            let mut file = signed();
+            file[place] ^= 0x80;
+            let may = free.iter().any(|range| range.contains(&place)) && !(SECURITY..SECURITY + 8).contains(&place);
+            assert_eq!(ensure_only_signed(&unsigned(), &file).is_ok(), may, "{place:#x}");
+        }
+    }
+}
