@@ -30,4 +30,6 @@ mod skipped;
 #[cfg(not(windows))]
 mod sources;
 #[cfg(not(windows))]
+mod stand_ins;
+#[cfg(not(windows))]
 mod waiting;

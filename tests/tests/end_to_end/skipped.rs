@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its text, and what its tests need the model or the bench for.
-const NEED_THE_MODEL: [(&str, &str, &str); 11] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 12] = [
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
     ("counts", include_str!("counts.rs"), "the model says what there was to count"),
@@ -16,6 +16,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 11] = [
     ("sampling", include_str!("sampling.rs"), "the model raises the interrupts"),
     ("scene", include_str!("scene.rs"), "the model says what was interrupted"),
     ("sources", include_str!("sources.rs"), "the model lets every event happen"),
+    ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
     ("waiting", include_str!("waiting.rs"), "the model raises the interrupts that are waited for"),
 ];
 
