@@ -142,6 +142,44 @@ mod tests {
 
     const TASKS: &str = include_str!("../../Makefile.toml");
 
+    const DOCUMENTS: [(&str, &str); 4] = [
+        ("README.md", include_str!("../../README.md")),
+        ("BENCHMARKS.md", include_str!("../../BENCHMARKS.md")),
+        ("docs/windows.md", include_str!("../../docs/windows.md")),
+        ("docs/security.md", include_str!("../../docs/security.md")),
+    ];
+
+    fn tasks() -> BTreeMap<String, Value> {
+        let mut file: BTreeMap<String, BTreeMap<String, Value>> = toml::from_str(TASKS).unwrap();
+        file.remove("tasks").unwrap()
+    }
+
+    /// What a document calls with this command: lines that begin with it, and code between backquotes in other lines.
+    fn calls<'a>(text: &'a str, command: &str) -> Vec<Vec<&'a str>> {
+        let spans = text.lines().flat_map(|line| line.split('`'));
+        let found = spans.filter_map(|span| span.trim().strip_prefix(command)?.strip_prefix(' '));
+        found.map(|words| words.split('#').next().unwrap_or_default().split_whitespace().collect()).collect()
+    }
+
+    #[test]
+    fn every_command_that_a_document_names_is_there() {
+        let tasks = tasks();
+        let mut found = (0, 0);
+        for (document, text) in DOCUMENTS {
+            for words in calls(text, "cargo xtask") {
+                found.0 += 1;
+                let line = ["cargo xtask"].into_iter().chain(words.iter().copied());
+                assert!(Arguments::try_parse_from(line).is_ok(), "{document}: cargo xtask {words:?}");
+            }
+            for words in calls(text, "cargo make") {
+                found.1 += 1;
+                let [task] = words.as_slice() else { panic!("{document}: cargo make {words:?}") };
+                assert!(tasks.contains_key(*task), "{document}: cargo make {task}");
+            }
+        }
+        assert!(found.0 > 5 && found.1 > 2, "{found:?}");
+    }
+
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
@@ -149,12 +187,11 @@ mod tests {
 
     #[test]
     fn every_task_of_cargo_make_is_a_command_that_there_is() {
-        let file: BTreeMap<String, BTreeMap<String, Value>> = toml::from_str(TASKS).unwrap();
-        let tasks = &file["tasks"];
+        let tasks = tasks();
         for name in ["build", "sign", "package", "install", "test", "uninstall", "demo"] {
             assert!(tasks.contains_key(name), "{name}");
         }
-        for (name, task) in tasks {
+        for (name, task) in &tasks {
             if let Some(other) = task.get("run_task") {
                 assert!(tasks.contains_key(other.as_str().unwrap()), "{name}");
                 continue;

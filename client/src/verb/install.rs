@@ -50,10 +50,10 @@ fn start_packaged(
     no_start: bool,
     context: &mut Context,
 ) -> Result<(), Error> {
+    const FOUND: &str = "already installed, by halprof.inf, with the same file";
     if read_if_there(&path)?.as_deref() != Some(file) {
         return Err(Error::OfPackage { path });
     }
-    const FOUND: &str = "already installed, by halprof.inf, with the same file";
     if state == Some(ServiceState::Running) {
         return context.say(&format!("{FOUND}, and running"));
     }

@@ -7,7 +7,7 @@ fn add(machine: &Machine) -> String {
     let inf = machine.packed("halprof.inf").unwrap();
     if cfg!(windows) {
         let added = machine.run("pnputil", &["/add-driver", &inf, "/install"]).unwrap().success().unwrap();
-        let name = added.out.split_whitespace().find(|word| word.starts_with("oem") && word.ends_with(".inf"));
+        let name = added.out.split_whitespace().find(|word| word.starts_with("oem") && word.contains(".inf"));
         return name.expect("pnputil says the name").to_owned();
     }
     setup(machine, "DefaultInstall", &inf);

@@ -92,12 +92,13 @@ mod tests {
 
     #[test]
     fn whatever_else_differs_is_told() {
-        let with = |change: fn(&mut Vec<u8>)| {
+        type Change = fn(&mut Vec<u8>);
+        let with = |change: Change| {
             let mut file = signed();
             change(&mut file);
             ensure_only_signed(&unsigned(), &file).map_err(|error| format!("{error:#}"))
         };
-        let cases: [(fn(&mut Vec<u8>), &str); 7] = [
+        let cases: [(Change, &str); 7] = [
             (|file| file[0x200] ^= 1, "the byte at 0x200 has changed"),
             (|file| file[0x207] = 1, "the byte at 0x207 has changed"),
             (|file| file[CHECKSUM - 1] ^= 1, "has changed"),
