@@ -5,6 +5,8 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 #[cfg(not(windows))]
+mod added;
+#[cfg(not(windows))]
 mod bad_input;
 #[cfg(not(windows))]
 mod bench;
@@ -13,13 +15,21 @@ mod binary;
 mod counts;
 #[cfg(not(windows))]
 mod device;
+#[cfg(not(windows))]
+mod faults;
 mod handler;
 #[cfg(not(windows))]
 mod identities;
 mod inf;
 #[cfg(not(windows))]
 mod life;
+#[cfg(not(windows))]
+mod local_apic;
+#[cfg(not(windows))]
+mod ownership;
 mod package;
+#[cfg(not(windows))]
+mod power;
 #[cfg(not(windows))]
 mod record;
 #[cfg(not(windows))]
@@ -31,5 +41,7 @@ mod skipped;
 mod sources;
 #[cfg(not(windows))]
 mod stand_ins;
+#[cfg(not(windows))]
+mod teardown;
 #[cfg(not(windows))]
 mod waiting;
