@@ -1,5 +1,7 @@
 //! The command line.
 
+#[cfg(test)]
+mod documents;
 mod record;
 mod report;
 

@@ -127,6 +127,12 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// It came by the other way to install, and goes by it.
+    #[error("the driver was installed by halprof.inf, as {}", .path.display())]
+    OfPackage {
+        /// The driver's file.
+        path: PathBuf,
+    },
     /// Windows does not load it.
     #[error("Windows refuses to load the driver")]
     DriverRefused {
@@ -285,7 +291,7 @@ impl Error {
             Self::OtherInterface { .. } | Self::NoDefaultEvents => Exit::UnsupportedSource,
             Self::Command { .. } => Exit::Command,
             Self::Recording { .. } => Exit::Unwritten,
-            Self::DriverFile { .. } | Self::DriverRefused { .. } => Exit::DriverFile,
+            Self::DriverFile { .. } | Self::OfPackage { .. } | Self::DriverRefused { .. } => Exit::DriverFile,
             Self::Busy { .. } | Self::Lingering => Exit::Busy,
             Self::DumpFile { .. } | Self::DumpTooLong { .. } | Self::NoDump { .. } => Exit::Dump,
             Self::UnreadableRecording { .. } => Exit::Recording,
@@ -332,6 +338,10 @@ impl Error {
                      client report {}",
                     path.display()
                 ));
+            }
+            Self::OfPackage { .. } => {
+                "sc stop halprof, then: pnputil /delete-driver oemN.inf /uninstall\n       \
+                 (which N: pnputil /enum-drivers), then the same command again"
             }
             Self::DriverRefused { cause } => return Some(refused_driver(cause).to_owned()),
             Self::Busy { .. } => "end the program, then the same command again",
@@ -396,8 +406,12 @@ impl Error {
 
 fn refused_driver(cause: &io::Error) -> &'static str {
     match cause.raw_os_error() {
+        Some(win32::ERROR_FILE_NOT_FOUND | win32::ERROR_PATH_NOT_FOUND) => {
+            "client install   (puts the file in its place)"
+        }
+        Some(win32::ERROR_PROC_NOT_FOUND) => "Windows 10 version 2004 or later, which the driver is made for",
         Some(win32::ERROR_INVALID_IMAGE_HASH) => {
-            "sign halprof.sys with a certificate that Windows trusts; for tests:\n       \
+            "a signed halprof.sys, as the package has it. Signed for tests, it takes\n       \
              bcdedit /set testsigning on   (Secure Boot off, then restart)"
         }
         Some(win32::ERROR_BAD_EXE_FORMAT) => "client install --driver PATH, with a halprof.sys for 64-bit Windows",
@@ -482,6 +496,26 @@ mod tests {
                 Error::DriverRefused { cause: windows_says(577) },
                 Exit::DriverFile,
                 "       bcdedit /set testsigning on   (Secure Boot off, then restart)",
+            ),
+            (
+                Error::DriverRefused { cause: windows_says(2) },
+                Exit::DriverFile,
+                "  try: client install   (puts the file in its place)",
+            ),
+            (
+                Error::DriverRefused { cause: windows_says(127) },
+                Exit::DriverFile,
+                "  try: Windows 10 version 2004 or later, which the driver is made for",
+            ),
+            (
+                Error::DriverRefused { cause: windows_says(4551) },
+                Exit::DriverFile,
+                "  try: allow the driver in the policies of Windows (Core isolation, App Control)",
+            ),
+            (
+                Error::OfPackage { path: path() },
+                Exit::DriverFile,
+                "       (which N: pnputil /enum-drivers), then the same command again",
             ),
             (
                 Error::DriverRefused { cause: windows_says(193) },

@@ -52,8 +52,8 @@ exits! {
     NoProcessor = 13, "no such processor is active";
     /// Handles keep the driver loaded.
     Busy = 14, "the driver does not stop: a program holds its device open";
-    /// The file of the driver, or Windows' opinion of it.
-    DriverFile = 15, "the driver's file is missing, or Windows refuses to load it";
+    /// The file of the driver, whose it is, or Windows' opinion of it.
+    DriverFile = 15, "the driver's file: missing, halprof.inf's, or refused by Windows";
     /// Memory or sessions.
     NoResources = 16, "the driver is short of memory or of sessions";
     /// Built for another system.

@@ -232,6 +232,8 @@ pub struct FakeSystem {
     pub service: Cell<Option<ServiceState>>,
     /// Where its driver is.
     pub path: PathBuf,
+    /// What its service names instead.
+    pub image: RefCell<Option<String>>,
     /// The Win32 code with which everything fails.
     pub failure: Option<i32>,
     /// Whether a stop never ends.
@@ -255,6 +257,7 @@ impl FakeSystem {
             driver: Rc::new(driver),
             service: Cell::new(Some(ServiceState::Running)),
             path: PathBuf::new(),
+            image: RefCell::default(),
             failure: None,
             busy: false,
             done: RefCell::default(),
@@ -285,6 +288,11 @@ impl System for FakeSystem {
 
     fn service(&self) -> io::Result<Option<ServiceState>> {
         Ok(self.service.get())
+    }
+
+    fn image(&self) -> io::Result<Option<String>> {
+        let own = || self.path.to_string_lossy().into_owned();
+        Ok(self.service.get().map(|_| self.image.borrow().clone().unwrap_or_else(own)))
     }
 
     fn register(&self) -> io::Result<bool> {

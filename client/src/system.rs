@@ -59,6 +59,8 @@ pub trait System {
     fn open(&self) -> io::Result<Box<dyn Device>>;
     /// The state of the service; `None` when there is none.
     fn service(&self) -> io::Result<Option<ServiceState>>;
+    /// The file that the service loads, as Windows notes it; `None` when there is no service.
+    fn image(&self) -> io::Result<Option<String>>;
     /// Creates the service, or brings the settings of an existing one in order; says whether it is new.
     fn register(&self) -> io::Result<bool>;
     /// Starts the service.
@@ -88,10 +90,14 @@ pub trait System {
 
 /// Win32 error codes (source: winerror.h).
 pub mod win32 {
-    /// Here: no device has the name.
+    /// Of a device: none has the name. Of a start: the driver's file is not where the service has it.
     pub const ERROR_FILE_NOT_FOUND: i32 = 2;
+    /// Likewise, and its folder is missing.
+    pub const ERROR_PATH_NOT_FOUND: i32 = 3;
     /// Not elevated, as a rule.
     pub const ERROR_ACCESS_DENIED: i32 = 5;
+    /// The kernel lacks a function that the driver calls.
+    pub const ERROR_PROC_NOT_FOUND: i32 = 127;
     /// The file is no driver for this machine.
     pub const ERROR_BAD_EXE_FORMAT: i32 = 193;
     /// The signature is not one that Windows trusts.
@@ -108,6 +114,8 @@ pub mod win32 {
     pub const ERROR_DRIVER_BLOCKED: i32 = 1275;
     /// The token has no such privilege.
     pub const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
+    /// A policy of App Control forbids the file.
+    pub const ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION: i32 = 4551;
 }
 
 /// Whether Windows said that the caller may not.
@@ -120,9 +128,15 @@ pub fn service_error(action: &'static str, error: io::Error) -> Error {
     match error.raw_os_error() {
         _ if is_denied(&error) => Error::Denied { action: format!("to {action} the service {SERVICE}"), cause: error },
         Some(win32::ERROR_SERVICE_MARKED_FOR_DELETE) => Error::Lingering,
-        Some(win32::ERROR_BAD_EXE_FORMAT | win32::ERROR_INVALID_IMAGE_HASH | win32::ERROR_DRIVER_BLOCKED) => {
-            Error::DriverRefused { cause: error }
-        }
+        Some(
+            win32::ERROR_FILE_NOT_FOUND
+            | win32::ERROR_PATH_NOT_FOUND
+            | win32::ERROR_PROC_NOT_FOUND
+            | win32::ERROR_BAD_EXE_FORMAT
+            | win32::ERROR_INVALID_IMAGE_HASH
+            | win32::ERROR_DRIVER_BLOCKED
+            | win32::ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION,
+        ) => Error::DriverRefused { cause: error },
         _ => Error::Service { action, cause: error },
     }
 }

@@ -33,7 +33,10 @@ impl Ran {
         while !waiter.is_finished() {
             if begun.elapsed() > PATIENCE {
                 // The waiter reaps it, or is left behind with it.
-                Command::new("kill").args(["-9", &id.to_string()]).status().context("cannot run kill")?;
+                let id = id.to_string();
+                let (killer, how): (_, &[&str]) =
+                    if cfg!(windows) { ("taskkill", &["/F", "/PID"]) } else { ("kill", &["-9"]) };
+                Command::new(killer).args(how).arg(id).status().with_context(|| format!("cannot run {killer}"))?;
                 bail!("{line} did not end within {PATIENCE:?}");
             }
             thread::sleep(Duration::from_millis(2));

@@ -20,6 +20,14 @@ pub fn artifacts() -> Result<PathBuf> {
     told("HALPROF_ARTIFACTS")
 }
 
+/// The folder that `cargo xtask package` makes; it is told likewise.
+///
+/// # Errors
+/// Nobody told.
+pub fn package() -> Result<PathBuf> {
+    told("HALPROF_PACKAGE")
+}
+
 fn told(variable: &str) -> Result<PathBuf> {
     let path = env::var_os(variable);
     path.map(PathBuf::from).with_context(|| format!("{variable} is not set: run `cargo xtask test` or `demo`"))

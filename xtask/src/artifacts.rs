@@ -29,6 +29,8 @@ pub struct Group {
 }
 
 const DRIVER: (&str, &str, &str) = ("halprof", "halprof.dll", "halprof.sys");
+/// The driver's debug information, for whoever has a crash dump to read.
+const DRIVER_SYMBOLS: (&str, &str, &str) = ("halprof", "halprof.pdb", "halprof.pdb");
 const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
 
 /// What runs under Wine: the driver, the client, and the bench around them.
@@ -38,6 +40,7 @@ const ON_LINUX: &[Group] = &[
         profile: "driver",
         files: &[
             DRIVER,
+            DRIVER_SYMBOLS,
             ("shim", "shim.dll", "shim.sys"),
             ("specimen", "specimen.dll", "specimen.sys"),
             ("bcryptprimitives", RANDOM, RANDOM),
@@ -58,7 +61,7 @@ const ON_LINUX: &[Group] = &[
 
 /// What runs on the machine itself.
 const ON_WINDOWS: &[Group] = &[
-    Group { target: MSVC, profile: "driver", files: &[DRIVER], kit: true, lints: "lints, driver" },
+    Group { target: MSVC, profile: "driver", files: &[DRIVER, DRIVER_SYMBOLS], kit: true, lints: "lints, driver" },
     Group { target: MSVC, profile: "release", files: &[CLIENT], kit: false, lints: "lints, client" },
 ];
 

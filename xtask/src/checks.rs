@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     artifacts::{self, Group},
-    demo, prerequisites, run,
+    demo, elevated, package, prerequisites, run,
     workspace::Workspace,
 };
 
@@ -51,8 +51,10 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     const CASES: &str = "20000";
     const ROUNDS: usize = 5;
     let started = Instant::now();
+    elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
     artifacts::build(workspace)?;
+    package::make(workspace)?;
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
     run::shown(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
@@ -72,7 +74,7 @@ fn line(name: &str, time: Duration, passed: bool) -> String {
 /// The stages, in order. The Windows lints take the profile of the build, so that both share what runs on the host.
 fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     let mut stages = vec![
-        Stage::new("prerequisites", || prerequisites::for_testing(workspace)),
+        Stage::new("prerequisites", || elevated::ensure().and_then(|()| prerequisites::for_testing(workspace))),
         Stage::new("format", || run::shown(workspace.cargo("fmt").args(["--all", "--check"]))),
         Stage::new("lints, native", || native_lints(workspace)),
     ];
@@ -82,6 +84,7 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
         Stage::new("tests, native", || run::shown(workspace.cargo("test").args(["--quiet", "--locked"]))),
         Stage::new("tests, every order", || loom(workspace)),
         Stage::new("build", || artifacts::build(workspace).map(|_| ())),
+        Stage::new("package", || package::make(workspace).map(|_| ())),
         Stage::new("tests, end to end", || end_to_end_tests(workspace)),
     ]);
     stages

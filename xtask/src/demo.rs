@@ -4,12 +4,16 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{artifacts, prefix, prerequisites, run, workspace::Workspace};
+use crate::{artifacts, elevated, package, prefix, prerequisites, run, workspace::Workspace};
 
 /// Builds what is missing and runs the main job.
 pub fn run(workspace: &Workspace, processor: Option<&str>) -> Result<()> {
+    elevated::ensure()?;
     prerequisites::for_building(workspace)?;
     artifacts::build(workspace)?;
+    if cfg!(windows) {
+        package::make(workspace)?; // Windows loads no driver without a signature
+    }
     let mut command = workspace.cargo("run");
     command.args(["--quiet", "--locked", "--package", "tests", "--bin", "demo", "--"]);
     if let Some(name) = processor {
@@ -18,10 +22,10 @@ pub fn run(workspace: &Workspace, processor: Option<&str>) -> Result<()> {
     on_bench(workspace, &mut command)
 }
 
-/// Runs a program of the package `tests`, which is told where the built files and the Wine prefix are. Whatever becomes
+/// Runs a program of the package `tests`, which is told where the built files, the package and the Wine prefix are. Whatever becomes
 /// of it, no process of the prefix is left.
 pub fn on_bench(workspace: &Workspace, command: &mut Command) -> Result<()> {
-    command.env("HALPROF_ARTIFACTS", workspace.artifacts());
+    command.env("HALPROF_ARTIFACTS", workspace.artifacts()).env("HALPROF_PACKAGE", workspace.package());
     if cfg!(windows) {
         return run::shown(command);
     }

@@ -1,4 +1,5 @@
-//! What people run: `cargo xtask build`, `test`, `soak`, `demo`, `bench`, `clean-lab`. The same on Linux and on Windows.
+//! What people run: `cargo xtask build`, `test`, `soak`, `demo`, `package`, `install`, `uninstall`, `bench`, `clean-lab`. The
+//! same on Linux and on Windows, but for what takes a Windows to be done to.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware; on Windows the installed WDK and the machine's own processor take their places.
@@ -9,8 +10,11 @@ mod artifacts;
 mod bench;
 mod checks;
 mod demo;
+mod elevated;
 mod import_library;
+mod installed;
 mod kit;
+mod package;
 mod prefix;
 mod prerequisites;
 mod run;
@@ -42,8 +46,9 @@ enum Command {
 
     /// Run every check and every test
     ///
-    /// Formatting, lints of all packages, the native tests, the build, and the tests of the real driver from end to
-    /// end. Stops at the first stage that fails; the end says what each took.
+    /// Formatting, lints of all packages, the native tests, the build, the package, and the tests of the real driver from
+    /// end to end. On Windows these run on this machine's own processor, from an elevated prompt, and those that need the
+    /// model are named with the reason. Stops at the first stage that fails; the end says what each took.
     Test,
 
     /// Load the driver and run the main job
@@ -55,6 +60,24 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         processor: Option<String>,
     },
+
+    /// Make the folder to take to a Windows machine
+    ///
+    /// Builds everything, signs the driver with a certificate for tests that is made on this machine once, checks the
+    /// signature, and puts driver, client, halprof.inf, the certificate and instructions into target/package. On Windows
+    /// also the catalog.
+    Package,
+
+    /// Install the driver on this machine and start it
+    ///
+    /// On Windows, from an elevated prompt: makes the package, then calls its client. docs/windows.md says what Windows
+    /// has to be told before.
+    Install,
+
+    /// Stop the driver on this machine and remove it
+    ///
+    /// On Windows, from an elevated prompt.
+    Uninstall,
 
     /// Run for long what `test` runs for short
     ///
@@ -100,6 +123,9 @@ fn execute(command: &Command) -> Result<()> {
         Command::Test => checks::run(&workspace),
         Command::Soak => checks::soak(&workspace),
         Command::Demo { processor } => demo::run(&workspace, processor.as_deref()),
+        Command::Package => package::run(&workspace),
+        Command::Install => installed::install(&workspace),
+        Command::Uninstall => installed::uninstall(&workspace),
         Command::Bench { time } => bench::run(&workspace, *time),
         Command::CleanLab => prefix::clean_lab(&workspace),
     }
@@ -107,11 +133,76 @@ fn execute(command: &Command) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
+
     use clap::CommandFactory;
+    use serde_json::Value;
+
+    use super::*;
+
+    const TASKS: &str = include_str!("../../Makefile.toml");
+
+    const DOCUMENTS: [(&str, &str); 4] = [
+        ("README.md", include_str!("../../README.md")),
+        ("BENCHMARKS.md", include_str!("../../BENCHMARKS.md")),
+        ("docs/windows.md", include_str!("../../docs/windows.md")),
+        ("docs/security.md", include_str!("../../docs/security.md")),
+    ];
+
+    fn tasks() -> BTreeMap<String, Value> {
+        let mut file: BTreeMap<String, BTreeMap<String, Value>> = toml::from_str(TASKS).unwrap();
+        file.remove("tasks").unwrap()
+    }
+
+    /// What a document calls with this command: lines that begin with it, and code between backquotes in other lines.
+    fn calls<'a>(text: &'a str, command: &str) -> Vec<Vec<&'a str>> {
+        let spans = text.lines().flat_map(|line| line.split('`'));
+        let found = spans.filter_map(|span| span.trim().strip_prefix(command)?.strip_prefix(' '));
+        found.map(|words| words.split('#').next().unwrap_or_default().split_whitespace().collect()).collect()
+    }
+
+    #[test]
+    fn every_command_that_a_document_names_is_there() {
+        let tasks = tasks();
+        let mut found = (0, 0);
+        for (document, text) in DOCUMENTS {
+            for words in calls(text, "cargo xtask") {
+                found.0 += 1;
+                let line = ["cargo xtask"].into_iter().chain(words.iter().copied());
+                assert!(Arguments::try_parse_from(line).is_ok(), "{document}: cargo xtask {words:?}");
+            }
+            for words in calls(text, "cargo make") {
+                found.1 += 1;
+                let [task] = words.as_slice() else { panic!("{document}: cargo make {words:?}") };
+                assert!(tasks.contains_key(*task), "{document}: cargo make {task}");
+            }
+        }
+        assert!(found.0 > 5 && found.1 > 2, "{found:?}");
+    }
 
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_task_of_cargo_make_is_a_command_that_there_is() {
+        let tasks = tasks();
+        for name in ["build", "sign", "package", "install", "test", "uninstall", "demo"] {
+            assert!(tasks.contains_key(name), "{name}");
+        }
+        for (name, task) in &tasks {
+            if let Some(other) = task.get("run_task") {
+                assert!(tasks.contains_key(other.as_str().unwrap()), "{name}");
+                continue;
+            }
+            assert_eq!(task["command"], "cargo", "{name}");
+            let words: Vec<&str> = task["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+            let (["xtask"], words) = words.split_at(1) else { panic!("{name} calls {words:?}") };
+            // `${@}` stands for what the user adds.
+            let words = words.iter().copied().filter(|word| *word != "${@}");
+            let line = ["cargo xtask"].into_iter().chain(words);
+            assert!(Arguments::try_parse_from(line).is_ok(), "{name}");
+        }
     }
 }

@@ -52,6 +52,16 @@ const PACKAGES: &[Package] = &[
         reason: "links the programs that run under Wine",
         present: || on_path("x86_64-w64-mingw32-gcc"),
     },
+    Package {
+        name: "openssl",
+        reason: "makes a certificate to sign the driver with for tests",
+        present: || on_path("openssl"),
+    },
+    Package {
+        name: "osslsigncode",
+        reason: "signs the driver for tests, and checks the signature",
+        present: || on_path("osslsigncode"),
+    },
 ];
 
 /// A part of the Rust toolchain, with the file below its root that shows it.
@@ -75,7 +85,7 @@ const PROGRAM_TARGET: Part = Part {
 const CLIPPY: Part = Part { kind: "component", name: "clippy", reason: "the lints", file: "bin/cargo-clippy" };
 const RUSTFMT: Part = Part { kind: "component", name: "rustfmt", reason: "the format check", file: "bin/cargo-fmt" };
 
-/// Sees to what `build` and `demo` need.
+/// Sees to what `build`, `package` and `demo` need.
 pub fn for_building(workspace: &Workspace) -> Result<()> {
     system_packages(workspace)?;
     toolchain_parts(if cfg!(windows) { &[DRIVER_TARGET] } else { &[DRIVER_TARGET, PROGRAM_TARGET] })

@@ -71,6 +71,17 @@ pub fn text(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` did not write text", line(command)))
 }
 
+/// Runs a command of which only the line is shown; all that it said when it failed.
+pub fn quiet(command: &mut Command) -> Result<()> {
+    println!("$ {}", line(command));
+    let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
+    if !output.status.success() {
+        eprintln!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    }
+    ensure!(output.status.success(), "`{}` failed ({})", line(command), output.status);
+    Ok(())
+}
+
 /// A time as people say it.
 pub fn duration(time: Duration) -> String {
     match time.as_secs() {

@@ -21,6 +21,11 @@ impl Workspace {
         Ok(Self { root: root.to_path_buf() })
     }
 
+    /// The folder that holds Cargo.lock.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The target directory. Always this one: wdk-build wants it under the folder that holds Cargo.lock.
     pub fn target(&self) -> PathBuf {
         self.root.join("target")
@@ -39,6 +44,16 @@ impl Workspace {
     /// The built files.
     pub fn artifacts(&self) -> PathBuf {
         self.lab().join("artifacts")
+    }
+
+    /// What is carried to a Windows machine.
+    pub fn package(&self) -> PathBuf {
+        self.target().join("package")
+    }
+
+    /// The certificate for test signing and its key.
+    pub fn signing(&self) -> PathBuf {
+        self.target().join("signing")
     }
 
     /// The Wine prefix.

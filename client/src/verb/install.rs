@@ -15,6 +15,9 @@ pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     let to = system.driver_path().map_err(|cause| Error::Directory { cause })?;
     let file = fs::read(&from).map_err(|cause| Error::DriverFile { action: "read", path: from.clone(), cause })?;
     let before = service::state(system)?;
+    if let Some(packaged) = service::packaged(system)? {
+        return start_packaged(packaged, &file, before, args.no_start, context);
+    }
     let same = read_if_there(&to)?.as_ref() == Some(&file);
 
     if !same {
@@ -37,6 +40,29 @@ pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
             context.say(&format!("service {SERVICE} started"))
         }
     }
+}
+
+/// What halprof.inf installed is the same driver or another; it is not this verb's to replace.
+fn start_packaged(
+    path: PathBuf,
+    file: &[u8],
+    state: Option<ServiceState>,
+    no_start: bool,
+    context: &mut Context,
+) -> Result<(), Error> {
+    const FOUND: &str = "already installed, by halprof.inf, with the same file";
+    if read_if_there(&path)?.as_deref() != Some(file) {
+        return Err(Error::OfPackage { path });
+    }
+    if state == Some(ServiceState::Running) {
+        return context.say(&format!("{FOUND}, and running"));
+    }
+    context.say(FOUND)?;
+    if no_start {
+        return Ok(());
+    }
+    service::start(context.system()?)?;
+    context.say(&format!("service {SERVICE} started"))
 }
 
 fn beside_client() -> Result<PathBuf, Error> {

@@ -1,4 +1,6 @@
-//! What `install` and `uninstall` share: to stop the driver, and to wait for it.
+//! What `install` and `uninstall` share: whose the driver is; to stop it, and to wait for it.
+
+use std::path::{Path, PathBuf};
 
 use crate::connection::Connection;
 use crate::error::Error;
@@ -10,6 +12,31 @@ const LOOKS: u32 = 200;
 /// The state of the service.
 pub fn state(system: &dyn System) -> Result<Option<ServiceState>, Error> {
     system.service().map_err(|error| service_error("query", error))
+}
+
+/// The driver's file, when the service came by halprof.inf: then it lies in its package, not where `install` puts it.
+pub fn packaged(system: &dyn System) -> Result<Option<PathBuf>, Error> {
+    let own = system.driver_path().map_err(|cause| Error::Directory { cause })?;
+    let Some(image) = system.image().map_err(|error| service_error("query", error))? else { return Ok(None) };
+    let windows = own.ancestors().nth(3).unwrap_or(&own); // above System32\drivers
+    let image = win32_path(&image, windows);
+    let same = image.as_os_str().eq_ignore_ascii_case(own.as_os_str());
+    Ok(if same { None } else { Some(image) })
+}
+
+/// The path of an image as programs take it. The kernel's may begin in the directory of Windows, by name or without a
+/// word, or with the kernel's sign for Win32 paths.
+fn win32_path(image: &str, windows: &Path) -> PathBuf {
+    const IN_WINDOWS: &str = "\\SystemRoot\\";
+    let below = match image.get(..IN_WINDOWS.len()) {
+        Some(begin) if begin.eq_ignore_ascii_case(IN_WINDOWS) => image.get(IN_WINDOWS.len()..),
+        _ if image.starts_with('\\') || Path::new(image).is_absolute() || image.contains(':') => None,
+        _ => Some(image),
+    };
+    match below {
+        Some(below) => below.split('\\').fold(windows.to_owned(), |path, part| path.join(part)),
+        None => PathBuf::from(image.strip_prefix("\\??\\").unwrap_or(image)),
+    }
 }
 
 /// Stops the driver and waits until it is unloaded; says whether it had to.
@@ -49,4 +76,25 @@ pub fn start(system: &dyn System) -> Result<(), Error> {
 fn holders(system: &dyn System) -> Vec<String> {
     let sessions = Connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
     sessions.iter().filter(|session| !session.detached).map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_an_image_is_found_however_the_kernel_names_it() {
+        let windows = Path::new("W");
+        let drivers: PathBuf = ["W", "System32", "drivers", "halprof.sys"].iter().collect();
+        for (image, wanted) in [
+            ("\\SystemRoot\\System32\\drivers\\halprof.sys", drivers.clone()),
+            ("\\systemroot\\System32\\drivers\\halprof.sys", drivers.clone()),
+            ("System32\\drivers\\halprof.sys", drivers),
+            ("\\??\\D:\\build\\halprof.sys", PathBuf::from("D:\\build\\halprof.sys")),
+            ("D:\\build\\halprof.sys", PathBuf::from("D:\\build\\halprof.sys")),
+            ("\\Device\\Mup\\halprof.sys", PathBuf::from("\\Device\\Mup\\halprof.sys")),
+        ] {
+            assert_eq!(win32_path(image, windows), wanted, "{image}");
+        }
+    }
 }

@@ -676,8 +676,46 @@ mod installing {
     }
 
     #[test]
+    fn what_the_inf_installed_is_started_and_neither_replaced_nor_removed() {
+        let machine = Machine::new(Some(ServiceState::Stopped));
+        let packaged = machine.folder.path().join("packaged.sys");
+        fs::write(&packaged, "new").unwrap();
+        machine.system.image.replace(Some(format!("\\??\\{}", packaged.display())));
+
+        let found = "already installed, by halprof.inf, with the same file";
+        assert_eq!(machine.install(&["--no-start"]).out, format!("{found}\n"));
+        assert_eq!(machine.install(&[]).out, format!("{found}\nservice halprof started\n"));
+        assert_eq!(machine.done(), ["start"]);
+        assert_eq!(machine.install(&[]).out, format!("{found}, and running\n"));
+
+        fs::write(&packaged, "old").unwrap();
+        for failure in [machine.install(&[]).failure(), run(&machine.system, "uninstall").failure()] {
+            assert_eq!(failure.0, Exit::DriverFile);
+            assert!(failure.1.contains("packaged.sys") && failure.1.contains("pnputil"), "{}", failure.1);
+        }
+        assert_eq!((machine.done(), machine.installed()), (vec![], None));
+    }
+
+    #[test]
+    fn an_image_that_the_kernel_names_in_its_way_is_the_clients_own() {
+        let mut machine = Machine::new(None);
+        machine.system.path = ["System32", "drivers", "halprof.sys"]
+            .iter()
+            .fold(machine.folder.path().to_owned(), |path, part| path.join(part));
+        fs::create_dir_all(machine.system.path.parent().unwrap()).unwrap();
+        machine.system.image.replace(Some("\\SystemRoot\\System32\\drivers\\halprof.sys".to_owned()));
+        assert!(machine.install(&[]).outcome.is_ok());
+        assert!(run(&machine.system, "uninstall").outcome.is_ok());
+        assert_eq!((machine.system.service.get(), machine.installed()), (None, None));
+    }
+
+    #[test]
     fn what_windows_refuses_has_its_own_code() {
         for (code, exit) in [
+            (win32::ERROR_FILE_NOT_FOUND, Exit::DriverFile),
+            (win32::ERROR_PATH_NOT_FOUND, Exit::DriverFile),
+            (win32::ERROR_PROC_NOT_FOUND, Exit::DriverFile),
+            (win32::ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION, Exit::DriverFile),
             (win32::ERROR_ACCESS_DENIED, Exit::Denied),
             (win32::ERROR_SERVICE_MARKED_FOR_DELETE, Exit::Busy),
             (win32::ERROR_INVALID_IMAGE_HASH, Exit::DriverFile),

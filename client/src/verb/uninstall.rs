@@ -11,6 +11,9 @@ pub fn run(context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
     let path = system.driver_path().map_err(|cause| Error::Directory { cause })?;
     let mut done = false;
+    if let Some(path) = service::packaged(system)? {
+        return Err(Error::OfPackage { path });
+    }
     if service::state(system)?.is_some() {
         if service::stop(system)? {
             context.say(&format!("service {SERVICE} stopped"))?;

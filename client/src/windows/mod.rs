@@ -31,6 +31,10 @@ impl System for Windows {
         service::state()
     }
 
+    fn image(&self) -> io::Result<Option<String>> {
+        service::image()
+    }
+
     fn register(&self) -> io::Result<bool> {
         service::register()
     }

@@ -9,13 +9,13 @@ use windows_sys::Win32::Foundation::ERROR_SERVICE_DOES_NOT_EXIST;
 use windows_sys::Win32::Storage::FileSystem::DELETE;
 use windows_sys::Win32::System::Services::{
     ChangeServiceConfigW, CloseServiceHandle, ControlService, CreateServiceW, DeleteService, OpenSCManagerW,
-    OpenServiceW, QueryServiceStatus, SC_HANDLE, SC_MANAGER_CONNECT, SC_MANAGER_CREATE_SERVICE, SERVICE_CHANGE_CONFIG,
-    SERVICE_CONTROL_STOP, SERVICE_DEMAND_START, SERVICE_ERROR_NORMAL, SERVICE_KERNEL_DRIVER, SERVICE_QUERY_STATUS,
-    SERVICE_RUNNING, SERVICE_START, SERVICE_START_PENDING, SERVICE_STATUS, SERVICE_STOP, SERVICE_STOPPED,
-    StartServiceW,
+    OpenServiceW, QUERY_SERVICE_CONFIGW, QueryServiceConfigW, QueryServiceStatus, SC_HANDLE, SC_MANAGER_CONNECT,
+    SC_MANAGER_CREATE_SERVICE, SERVICE_CHANGE_CONFIG, SERVICE_CONTROL_STOP, SERVICE_DEMAND_START, SERVICE_ERROR_NORMAL,
+    SERVICE_KERNEL_DRIVER, SERVICE_QUERY_CONFIG, SERVICE_QUERY_STATUS, SERVICE_RUNNING, SERVICE_START,
+    SERVICE_START_PENDING, SERVICE_STATUS, SERVICE_STOP, SERVICE_STOPPED, StartServiceW,
 };
 
-use super::{succeeded, wide};
+use super::{narrow, succeeded, wide};
 use crate::system::{SERVICE, ServiceState};
 
 const DISPLAY_NAME: &str = "halprof: hardware performance counter profiling";
@@ -85,6 +85,28 @@ pub fn state() -> io::Result<Option<ServiceState>> {
         SERVICE_START_PENDING => ServiceState::Starting,
         _ => ServiceState::Stopping,
     }))
+}
+
+/// Room for the settings of a service with the texts that they point to: 8 KiB at most, says the documentation of
+/// QueryServiceConfigW.
+#[repr(C, align(8))]
+struct Settings([u16; 4 << 10]);
+
+/// The file that it loads, as Windows notes it; `None` when there is no service.
+pub fn image() -> io::Result<Option<String>> {
+    let Some(service) = find(SERVICE_QUERY_CONFIG)? else { return Ok(None) };
+    let mut settings = Settings([0; 4 << 10]);
+    let (begin, mut needed) = ((&raw mut settings).cast::<QUERY_SERVICE_CONFIGW>(), 0);
+    let room = u32::try_from(size_of::<Settings>()).map_err(io::Error::other)?;
+    // SAFETY: the service is open for this, the buffer is aligned and as long as the call is told, and it and `needed`
+    // outlive the call.
+    succeeded(unsafe { QueryServiceConfigW(service.0, begin, room, &raw mut needed) })?;
+    // SAFETY: the call succeeded, so that the buffer begins with the structure.
+    let path = unsafe { (*begin).lpBinaryPathName };
+    // The text stands in the same buffer.
+    let place = path.addr().checked_sub(begin.addr()).map(|bytes| bytes / size_of::<u16>());
+    let text = place.and_then(|place| settings.0.get(place..)).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Some(narrow(text).to_string_lossy().into_owned()))
 }
 
 /// Creates it, or sets what it should be; says whether it is new.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use tests::{Lab, artifacts};
+use tests::{Lab, package};
 
 /// Show halprof at work.
 #[derive(Parser)]
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     if cfg!(windows) {
         println!("halprof.sys and client.exe on this machine's own processor.");
-        let client = artifacts()?.join("client.exe");
+        let client = package()?.join("client.exe");
         return show(|arguments| on_windows(&client, arguments));
     }
     println!("halprof.sys and client.exe, byte for byte as they ship, under Wine on this machine.");

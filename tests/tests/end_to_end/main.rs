@@ -1,28 +1,47 @@
-//! client.exe and halprof.sys as they ship, under Wine, against the model.
+//! client.exe and halprof.sys as they ship: under Wine, against the model; and on Windows, on the machine itself.
 //!
-//! One test at a time (`--test-threads=1`): there is one prefix.
+//! One test at a time (`--test-threads=1`): there is one prefix, and one machine.
 
-#![cfg(not(windows))]
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+#[cfg(not(windows))]
 mod added;
+#[cfg(not(windows))]
 mod bad_input;
+#[cfg(not(windows))]
 mod bench;
 mod binary;
+#[cfg(not(windows))]
 mod counts;
+#[cfg(not(windows))]
 mod device;
+#[cfg(not(windows))]
 mod faults;
 mod handler;
+#[cfg(not(windows))]
 mod identities;
 mod inf;
+#[cfg(not(windows))]
 mod life;
+#[cfg(not(windows))]
 mod local_apic;
+#[cfg(not(windows))]
 mod ownership;
+mod package;
+#[cfg(not(windows))]
 mod power;
+#[cfg(not(windows))]
 mod record;
+#[cfg(not(windows))]
 mod sampling;
+#[cfg(not(windows))]
 mod scene;
+mod skipped;
+#[cfg(not(windows))]
 mod sources;
+#[cfg(not(windows))]
 mod stand_ins;
+#[cfg(not(windows))]
 mod teardown;
+#[cfg(not(windows))]
 mod waiting;

@@ -1,0 +1,76 @@
+//! The command lines in the documents: each is one that the client takes.
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use super::Cli;
+
+const DOCUMENTS: [(&str, &str); 4] = [
+    ("README.md", include_str!("../../../README.md")),
+    ("BENCHMARKS.md", include_str!("../../../BENCHMARKS.md")),
+    ("docs/windows.md", include_str!("../../../docs/windows.md")),
+    ("docs/security.md", include_str!("../../../docs/security.md")),
+];
+
+/// What stands for something, with something that it can stand for.
+const PLACEHOLDERS: [(&str, &str); 6] = [
+    ("SOURCE", "TotalIssues"),
+    ("SOURCE...", "TotalIssues"),
+    ("N", "100000"),
+    ("COMMAND", "app"),
+    ("A,B", "TotalIssues,TotalCycles"),
+    ("A@100k", "TotalIssues@100k"),
+];
+
+/// What comes before the verb.
+const CALLS: [&str; 3] = ["client ", "> client ", "cargo run -p client -- "];
+
+/// The calls of the client in a document, without its name: lines of code, and code in lines of text.
+fn lines(text: &str) -> Vec<&str> {
+    let mut is_code = false;
+    let spans = text.lines().flat_map(|line| {
+        is_code ^= line.trim().starts_with("```");
+        let (whole, parts) =
+            if is_code { (Some(line), None) } else { (None, Some(line.split('`').skip(1).step_by(2))) };
+        whole.into_iter().chain(parts.into_iter().flatten())
+    });
+    spans.filter_map(|span| CALLS.iter().find_map(|call| span.trim().strip_prefix(call))).collect()
+}
+
+/// As one would type it: something in place of what stands for it, what may be left out not left out, no remark.
+fn typed(line: &str) -> Vec<String> {
+    let words = line.split("  ").next().unwrap_or(line).split_whitespace();
+    words
+        .map(|word| {
+            let word = word.trim_start_matches('[').trim_end_matches([']', ',', ';', '.']);
+            let stands_for = PLACEHOLDERS.iter().find(|(name, _)| *name == word);
+            stands_for.map_or(word, |(_, something)| something).to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn every_line_of_the_documents_is_one_that_the_client_takes() {
+    for (document, text) in DOCUMENTS {
+        for line in lines(text) {
+            let words = typed(line);
+            let names_a_verb = words.len() == 1;
+            if let Err(error) = Cli::try_parse_from(["client".to_owned()].into_iter().chain(words)) {
+                let unfinished = names_a_verb && error.kind() == ErrorKind::MissingRequiredArgument;
+                let is_fine = unfinished || error.kind() == ErrorKind::DisplayHelp;
+                assert!(is_fine, "{document}: client {line}\n{error}");
+            }
+        }
+    }
+    let found =
+        |name: &str| DOCUMENTS.iter().find(|(document, _)| *document == name).map(|(_, text)| lines(text).len());
+    assert!(found("README.md") > Some(15) && found("docs/windows.md") > Some(12), "lines are not found any more");
+}
+
+#[test]
+fn a_line_that_the_client_does_not_take_would_be_found() {
+    for line in ["`client instal`", "see `client list --al` there", "```\n> client read --percpu\n```\nclient x"] {
+        let [line] = lines(line)[..] else { panic!("{line}") };
+        assert!(Cli::try_parse_from(["client".to_owned()].into_iter().chain(typed(line))).is_err(), "{line}");
+    }
+}

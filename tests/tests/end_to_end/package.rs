@@ -1,0 +1,125 @@
+//! The package: what is in it, and the life of the driver that is installed from it.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use object::Object;
+use object::read::pe::PeFile64;
+use tests::{Machine, package};
+
+use crate::binary::{checksum, checksum_place, driver};
+
+fn packed(name: &str) -> Vec<u8> {
+    fs::read(package().unwrap().join(name)).unwrap()
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[test]
+fn the_package_has_what_it_takes_to_install_to_trust_and_to_debug_and_no_key() {
+    let mut wanted = BTreeSet::from(
+        ["LICENSE-APACHE", "LICENSE-MIT", "client.exe", "halprof.cer", "halprof.inf", "halprof.pdb", "halprof.sys"]
+            .map(str::to_owned),
+    );
+    wanted.insert("windows.md".to_owned());
+    if cfg!(windows) {
+        wanted.insert("halprof.cat".to_owned());
+    }
+    let entries = fs::read_dir(package().unwrap()).unwrap();
+    let names: BTreeSet<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names, wanted);
+    for name in names {
+        assert!(!contains(&packed(&name), b"-----BEGIN PRIVATE KEY"), "{name}");
+    }
+}
+
+#[test]
+fn the_signed_driver_has_a_right_checksum_and_the_certificate_that_lies_beside_it() {
+    let bytes = packed("halprof.sys");
+    let at = checksum_place(&bytes);
+    assert_eq!(bytes[at..at + 4], checksum(&bytes, at).to_le_bytes());
+    assert!(bytes.len() > driver().len());
+    assert!(contains(&bytes, &packed("halprof.cer")), "signed by another");
+}
+
+#[test]
+fn the_debug_information_is_that_of_the_driver() {
+    let bytes = packed("halprof.sys");
+    let file = PeFile64::parse(&*bytes).unwrap();
+    let wanted = file.pdb_info().unwrap().expect("the driver names its debug information");
+    assert_eq!(String::from_utf8_lossy(wanted.path()), "halprof.pdb", "by its name alone");
+    assert!(contains(&packed("halprof.pdb"), &wanted.guid()), "of another build");
+}
+
+#[test]
+fn the_inf_has_the_version_of_the_driver() {
+    let text = String::from_utf8(packed("halprof.inf")).unwrap();
+    let stamp = text.lines().find_map(|line| line.strip_prefix("DriverVer")).expect("a stamp");
+    assert!(stamp.ends_with(&format!(",{}.0", env!("CARGO_PKG_VERSION"))), "{stamp}");
+}
+
+#[test]
+fn the_driver_of_the_package_is_installed_counts_and_leaves_nothing() {
+    let machine = Machine::boot().unwrap();
+    let first = machine.client(&["install"]).unwrap().success().unwrap();
+    assert!(first.out.contains("service halprof started"), "{}", first.out);
+    assert_eq!(
+        fs::read(machine.driver().unwrap()).unwrap(),
+        packed("halprof.sys"),
+        "signed, as it lies in the package"
+    );
+    let again = machine.client(&["install"]).unwrap().success().unwrap();
+    assert_eq!(again.out, "already installed, with the same file, and running\n");
+
+    let info = machine.client(&["info", "--json"]).unwrap().json().unwrap();
+    println!("{info:#}");
+    let list = machine.client(&["list", "--json"]).unwrap().json().unwrap();
+    let sources = list["sources"].as_array().unwrap();
+    if info["interface"] == "Default" {
+        println!("no counters here: {}", info["reason"]);
+    } else {
+        let name = sources.iter().find(|source| source["id"] != 0).expect("a counter counts something")["name"].clone();
+        let name = name.as_str().unwrap();
+        let stat = ["stat", "-e", name, "--json", "-o", "-", "--", "cmd", "/c", "ver >nul"];
+        let counted = machine.client(&stat).unwrap().json().unwrap();
+        assert!(counted["events"][0]["count"].as_u64().unwrap() > 0, "{counted}");
+    }
+
+    machine.client(&["uninstall"]).unwrap().success().unwrap();
+    let again = machine.client(&["uninstall"]).unwrap().success().unwrap();
+    assert_eq!(again.out, "not installed; nothing to do\n");
+    machine.finish().unwrap();
+}
+
+#[test]
+fn what_is_wrong_on_the_way_to_a_count_is_told_with_what_to_do() {
+    let machine = Machine::boot().unwrap();
+    let says = |arguments: &[&str], code: i32, advice: &str| {
+        let ran = machine.client(arguments).unwrap();
+        assert_eq!(ran.code, code, "{}\n{}{}", ran.line, ran.out, ran.err);
+        assert!(ran.err.contains(advice), "{}\n{}", ran.line, ran.err);
+    };
+    says(&["info"], 3, "try: client install");
+    says(&["install", "--driver", "C:\\nowhere\\halprof.sys"], 15, "try: client install --driver PATH");
+    machine.client(&["install", "--no-start"]).unwrap().success().unwrap();
+    says(&["info"], 4, "try: client install");
+    machine.client(&["install"]).unwrap().success().unwrap();
+    says(&["query", "TotalCycels"], 6, "did you mean: TotalCycles");
+    says(&["stop", "Time"], 10, "try: client status");
+    machine.finish().unwrap();
+}
+
+#[test]
+fn the_service_stops_and_starts_by_windows_own_commands() {
+    let machine = Machine::boot().unwrap();
+    machine.client(&["install"]).unwrap().success().unwrap();
+    for _ in 0..3 {
+        machine.run("sc", &["stop", "halprof"]).unwrap().success().unwrap();
+        assert_eq!(machine.client(&["status"]).unwrap().code, 4);
+        machine.run("sc", &["start", "halprof"]).unwrap().success().unwrap();
+        machine.client(&["status"]).unwrap().success().unwrap();
+    }
+    machine.finish().unwrap();
+}

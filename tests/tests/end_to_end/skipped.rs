@@ -1,0 +1,60 @@
+//! What is not run on Windows, where the tests run on the machine itself: the modules whose tests need the model.
+
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::Path;
+
+/// Module, its text, and what its tests need the model or the bench for.
+const NEED_THE_MODEL: [(&str, &str, &str); 18] = [
+    ("added", include_str!("added.rs"), "the bench adds processors"),
+    ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
+    ("bench", include_str!("bench.rs"), "the bench itself is under test"),
+    ("counts", include_str!("counts.rs"), "the model says what there was to count"),
+    ("device", include_str!("device.rs"), "the bench chooses the caller's privileges and watches the memory"),
+    ("faults", include_str!("faults.rs"), "the bench lets calls of the kernel fail"),
+    ("identities", include_str!("identities.rs"), "the processor changes"),
+    ("life", include_str!("life.rs"), "the model says which counters count after whose death"),
+    ("local_apic", include_str!("local_apic.rs"), "the local APIC is a model's"),
+    ("ownership", include_str!("ownership.rs"), "the bench says who has the counters"),
+    ("power", include_str!("power.rs"), "the bench sends the machine to sleep"),
+    ("record", include_str!("record.rs"), "the model says where the interrupts fell"),
+    ("sampling", include_str!("sampling.rs"), "the model raises the interrupts"),
+    ("scene", include_str!("scene.rs"), "the model says what was interrupted"),
+    ("sources", include_str!("sources.rs"), "the model lets every event happen"),
+    ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
+    ("teardown", include_str!("teardown.rs"), "the bench watches what an unload leaves"),
+    ("waiting", include_str!("waiting.rs"), "the model raises the interrupts that are waited for"),
+];
+
+/// The names of the tests in a text.
+fn tests_in(text: &str) -> Vec<&str> {
+    let parts = text.split("#[test]").skip(1);
+    parts.filter_map(|part| part.split_once("fn ")?.1.split_once('(')).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn tests_that_need_the_model_are_named_with_the_reason() {
+    for (module, text, reason) in NEED_THE_MODEL {
+        let names = tests_in(text);
+        assert!(!names.is_empty(), "{module} has no tests");
+        for name in names.into_iter().filter(|_| cfg!(windows)) {
+            // Not by `println`, which a test that passes keeps to itself.
+            writeln!(stdout(), "skipped: {module}::{name}: needs the model: {reason}").unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_module_that_works_in_the_lab_is_left_out_on_windows_and_named_here() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end");
+    let main = fs::read_to_string(folder.join("main.rs")).unwrap();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let module = path.file_stem().unwrap().to_str().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let boots = text.lines().any(|line| line.starts_with("use tests::") && line.contains("Lab"));
+        let named = NEED_THE_MODEL.iter().any(|(name, ..)| *name == module);
+        let left_out = main.replace('\r', "").contains(&format!("#[cfg(not(windows))]\nmod {module};"));
+        assert_eq!((named, left_out), (boots, boots), "{module}");
+    }
+}

@@ -1,0 +1,99 @@
+//! The package: the folder that one carries to a Windows machine, with a driver signed for tests.
+
+mod authenticode;
+mod certificate;
+mod debian;
+mod inf;
+mod windows_kit;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result};
+
+use crate::{artifacts, prerequisites, workspace::Workspace};
+
+/// The file that is signed.
+const DRIVER: &str = "halprof.sys";
+
+/// The certificate that the signature is checked with; not its key.
+const CERTIFICATE: &str = "halprof.cer";
+
+/// The list of the package's files with their hashes, itself signed. Windows' tools alone make one.
+const CATALOG: &str = "halprof.cat";
+
+/// Built files that go into the package as they are.
+const BUILT: &[&str] = &["client.exe", "halprof.pdb"];
+
+/// Files of the repository that go into the package as they are.
+const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "docs/windows.md"];
+
+/// Builds everything and makes the package.
+pub fn run(workspace: &Workspace) -> Result<()> {
+    prerequisites::for_building(workspace)?;
+    artifacts::build(workspace)?;
+    let folder = make(workspace)?;
+    println!("\nThe package is {}", folder.display());
+    for name in contents(&folder)? {
+        println!("  {name}");
+    }
+    if cfg!(not(windows)) {
+        println!(
+            "Without {CATALOG}: inf2cat, which makes it, is a tool of Windows. The signature in {DRIVER} is enough for\n\
+             `client install`; an installation by halprof.inf takes a package that was made on Windows."
+        );
+    }
+    println!("windows.md says how to go on.");
+    Ok(())
+}
+
+/// Makes the package anew from the built files.
+pub fn make(workspace: &Workspace) -> Result<PathBuf> {
+    let (built, folder) = (workspace.artifacts(), workspace.package());
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for name in BUILT {
+        copy(&built.join(name), &folder)?;
+    }
+    for name in WRITTEN {
+        copy(&workspace.root().join(name), &folder)?;
+    }
+    let stamped = inf::stamp(inf::TEMPLATE, SystemTime::now(), env!("CARGO_PKG_VERSION"))?;
+    let path = folder.join("halprof.inf");
+    fs::write(&path, stamped).with_context(|| format!("cannot write {}", path.display()))?;
+
+    let (unsigned, signed) = (built.join(DRIVER), folder.join(DRIVER));
+    if cfg!(windows) {
+        windows_kit::sign(&unsigned, &folder)?;
+    } else {
+        debian::sign(workspace, &unsigned, &folder)?;
+    }
+    authenticode::ensure_only_signed(&read(&unsigned)?, &read(&signed)?)
+        .with_context(|| format!("signing made another file of {}", unsigned.display()))?;
+    Ok(folder)
+}
+
+fn copy(from: &Path, folder: &Path) -> Result<()> {
+    let name = from.file_name().with_context(|| format!("{} is no file", from.display()))?;
+    fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The names of its files.
+fn contents(folder: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,51 @@
+//! halprof.inf: its date and version, and the rules for drivers that belong to no device.
+
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, ensure};
+
+/// The file of the repository. Its DriverVer has `*` in place of date and version, as the WDK's .inx files have.
+pub const TEMPLATE: &str = include_str!("../../../inf/halprof.inf");
+
+/// What stands in the template for date and version.
+const OPEN: &str = "DriverVer   = *";
+
+/// The template with date and version, lines ended as on Windows.
+pub fn stamp(template: &str, now: SystemTime, version: &str) -> Result<String> {
+    ensure!(template.matches(OPEN).count() == 1, "halprof.inf has not one line `{OPEN}`");
+    let date = humantime::format_rfc3339(now).to_string();
+    let (year, rest) = date.split_once('-').context("a date")?;
+    let (month, day) = rest.split_once('T').and_then(|(date, _)| date.split_once('-')).context("a date")?;
+    let numbers = version.split(['-', '+']).next().unwrap_or(version);
+    let stamped = template.replace(OPEN, &format!("DriverVer   = {month}/{day}/{year},{numbers}.0"));
+    Ok(stamped.replace("\r\n", "\n").replace('\n', "\r\n"))
+}
+
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod text;
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_the_day_of_the_package_and_the_version_of_the_workspace() {
+        // 2026-11-21, 23:59:59
+        let now = UNIX_EPOCH + Duration::from_secs(1_795_305_599);
+        for (version, wanted) in [("0.1.0", "0.1.0.0"), ("2.13.4-rc.1", "2.13.4.0"), ("1.2.3+build", "1.2.3.0")] {
+            let stamped = stamp("[Version]\nDriverVer   = *\n", now, version).unwrap();
+            assert_eq!(stamped, format!("[Version]\r\nDriverVer   = 11/21/2026,{wanted}\r\n"));
+        }
+    }
+
+    #[test]
+    fn a_template_without_a_place_for_the_stamp_is_an_error() {
+        for template in ["", "DriverVer   = 01/01/2026,1.0.0.0\n", "DriverVer   = *\nDriverVer   = *\n"] {
+            assert!(stamp(template, UNIX_EPOCH, "1.0.0").is_err(), "{template:?}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Signing with Windows' own tools: PowerShell makes the certificate, the Windows SDK has signtool, the WDK inf2cat.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use super::{CATALOG, CERTIFICATE, DRIVER, certificate::SUBJECT};
+use crate::run;
+
+/// A program of the kits.
+struct Tool {
+    file: &'static str,
+    /// The folder below that of the version.
+    architecture: &'static str,
+    reason: &'static str,
+}
+
+const SIGNTOOL: Tool =
+    Tool { file: "signtool.exe", architecture: "x64", reason: "it signs the driver; the Windows SDK has it" };
+
+const INF2CAT: Tool = Tool {
+    file: "inf2cat.exe",
+    architecture: "x86",
+    reason: "it makes the catalog, without which halprof.inf can not be installed; the WDK has it",
+};
+
+/// The kits, below the folder of 32-bit programs.
+const KITS: &str = "Windows Kits\\10\\bin";
+
+/// Puts the signed driver, the signed catalog and the certificate into `folder`, which has the rest of the package
+/// already. Without a time stamp, as elsewhere.
+pub fn sign(unsigned: &Path, folder: &Path) -> Result<()> {
+    let (signtool, inf2cat) = (SIGNTOOL.find()?, INF2CAT.find()?);
+    let (driver, catalog) = (folder.join(DRIVER), folder.join(CATALOG));
+    fs::copy(unsigned, &driver).with_context(|| format!("cannot copy {}", unsigned.display()))?;
+
+    let thumbprint = run::text(&mut powershell(&certificate_script(&folder.join(CERTIFICATE))))?;
+    let sign = |file: &Path| {
+        let mut command = Command::new(&signtool);
+        command.args(["sign", "/fd", "SHA256", "/d", "halprof", "/sha1", thumbprint.trim()]).arg(file);
+        run::quiet(&mut command)
+    };
+    // The catalog has the driver's hash, so the driver comes first.
+    sign(&driver)?;
+    let mut list = Command::new(inf2cat);
+    run::quiet(list.arg(format!("/driver:{}", folder.display())).args(["/os:10_X64", "/verbose"]))?;
+    sign(&catalog)?;
+    for file in [&driver, &catalog] {
+        run::quiet(&mut powershell(&check_script(file)))?;
+    }
+    Ok(())
+}
+
+fn powershell(script: &str) -> Command {
+    let mut command = Command::new("powershell.exe");
+    command.args(["-NoProfile", "-NonInteractive", "-Command", script]);
+    command
+}
+
+/// Finds the certificate that was made on this machine before, or makes one; writes it and prints its thumbprint.
+fn certificate_script(file: &Path) -> String {
+    format!(
+        "$ErrorActionPreference = 'Stop'; \
+         $c = Get-ChildItem Cert:\\CurrentUser\\My -CodeSigningCert | \
+         Where-Object {{ $_.Subject -eq 'CN={SUBJECT}' -and $_.NotAfter -gt (Get-Date) }} | Select-Object -First 1; \
+         if (-not $c) {{ $c = New-SelfSignedCertificate -Type CodeSigningCert -Subject 'CN={SUBJECT}' \
+         -HashAlgorithm SHA256 -KeyLength 3072 -NotAfter (Get-Date).AddYears(10) \
+         -CertStoreLocation Cert:\\CurrentUser\\My }}; \
+         Export-Certificate -Cert $c -FilePath {} | Out-Null; $c.Thumbprint",
+        quoted(file)
+    )
+}
+
+/// Fails where a file has no signature, or not that of its content. Whether this machine trusts the signer is another
+/// question: here it need not.
+fn check_script(file: &Path) -> String {
+    format!(
+        "if ((Get-AuthenticodeSignature {}).Status -in 'NotSigned','HashMismatch','NotSupportedFileFormat') {{ exit 1 }}",
+        quoted(file)
+    )
+}
+
+/// As PowerShell takes a path literally.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "''"))
+}
+
+impl Tool {
+    fn find(&self) -> Result<PathBuf> {
+        let kits = env::var_os("ProgramFiles(x86)").map(|folder| PathBuf::from(folder).join(KITS));
+        let path = env::var_os("PATH").unwrap_or_default();
+        let on_path = || env::split_paths(&path).map(|folder| folder.join(self.file)).find(|file| file.is_file());
+        kits.and_then(|kits| self.newest(&kits))
+            .or_else(on_path)
+            .with_context(|| format!("{} is neither in the Windows kits nor on the PATH: {}", self.file, self.reason))
+    }
+
+    /// That of the newest version below the folder of the kits' programs.
+    fn newest(&self, kits: &Path) -> Option<PathBuf> {
+        let folders = fs::read_dir(kits).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+        let versions = folders.filter_map(|folder| Some((version(folder.file_name()?.to_str()?)?, folder)));
+        let files = versions.map(|(version, folder)| (version, folder.join(self.architecture).join(self.file)));
+        files.filter(|(_, file)| file.is_file()).max().map(|(_, file)| file)
+    }
+}
+
+/// `10.0.26100.0` in numbers.
+fn version(name: &str) -> Option<Vec<u32>> {
+    name.split('.').map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_that_of_the_newest_version_that_has_it() {
+        let kits = tempfile::tempdir().unwrap();
+        assert_eq!(SIGNTOOL.newest(kits.path()), None);
+        for (folder, file) in [
+            ("10.0.9600.0/x64", "signtool.exe"),
+            ("10.0.22621.0/x64", "signtool.exe"),
+            ("10.0.26100.0/x86", "signtool.exe"),
+            ("10.0.26100.0/x64", "other.exe"),
+            ("x64", "signtool.exe"),
+        ] {
+            fs::create_dir_all(kits.path().join(folder)).unwrap();
+            fs::write(kits.path().join(folder).join(file), "").unwrap();
+        }
+        assert_eq!(SIGNTOOL.newest(kits.path()), Some(kits.path().join("10.0.22621.0/x64/signtool.exe")));
+    }
+
+    #[test]
+    fn a_missing_tool_is_told_with_what_it_is_for() {
+        let tool = Tool { file: "no-such-tool.exe", architecture: "x64", reason: "it does nothing" };
+        let error = tool.find().unwrap_err().to_string();
+        assert_eq!(error, "no-such-tool.exe is neither in the Windows kits nor on the PATH: it does nothing");
+    }
+
+    #[test]
+    fn a_path_can_not_end_the_text_that_it_stands_in() {
+        let script = certificate_script(Path::new("C:\\it's here\\halprof.cer"));
+        assert!(script.contains("-FilePath 'C:\\it''s here\\halprof.cer' |"), "{script}");
+    }
+}
