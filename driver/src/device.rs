@@ -37,6 +37,11 @@ impl Device {
         device_object::create(driver)
     }
 
+    /// Takes its name away. PASSIVE_LEVEL.
+    pub fn unlink() {
+        device_object::unlink();
+    }
+
     /// Takes it away. PASSIVE_LEVEL.
     pub fn delete(driver: PDRIVER_OBJECT) {
         device_object::delete(driver);

@@ -121,11 +121,13 @@ fn wake() {
     ATTENDANT.wake();
 }
 
-/// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then all that is below it goes.
+/// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then all that is behind it goes,
+/// and the device last, since work in the System process is done in its name.
 extern "C" fn unload(driver: PDRIVER_OBJECT) {
-    Device::delete(driver);
+    Device::unlink();
     waiting::cancel(None);
     take_down();
+    Device::delete(driver);
 }
 
 /// Who calls from outside calls no more, then the thread ends, then every session stops, then the memory goes.

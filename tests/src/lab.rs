@@ -176,7 +176,7 @@ impl Lab {
         let image = format!("C:\\windows\\system32\\drivers\\{file}");
         let group = ["start=", "demand", "group=", GROUP, "binPath=", &image];
         self.wine.run("sc", &["delete", name])?; // an earlier test may have died half-way
-        self.wine.run("sc", &[&["create", name, "type=", "kernel"], &group[..]].concat())?.success()?;
+        self.wine.run("sc", &[&["create", name, "type=", "kernel"], &group[..]].concat())?;
         self.wine.run("sc", &["start", name])?.success().with_context(|| self.wine.said())?;
         Ok(())
     }
@@ -187,7 +187,8 @@ impl Lab {
     /// It can not be.
     pub fn unload(&self, name: &str) -> Result<()> {
         self.wine.run("sc", &["stop", name])?.success()?;
-        self.wine.run("sc", &["delete", name])?.success()?;
+        // What is left of it the next `load` takes away.
+        self.wine.run("sc", &["delete", name])?;
         Ok(())
     }
 
@@ -234,6 +235,7 @@ impl Lab {
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
         ensure!(self.counting()? == 0, "counters go on counting: {:?}", self.wire.enabled()?);
         ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
+        ensure!(!self.wire.reserved()?, "the counters are still reserved");
         Ok(())
     }
 }

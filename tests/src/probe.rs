@@ -81,6 +81,19 @@ impl Probe {
         }
     }
 
+    /// Starts the service of a driver (`load`) or stops it (`unload`): nothing, or the Win32 error.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn service(&mut self, deed: &str, name: &str) -> Result<std::result::Result<(), u32>> {
+        let answer = self.say(&format!("{deed} {name}"))?;
+        match answer.split_once(' ') {
+            None if answer == "ok" => Ok(Ok(())),
+            Some(("error", code)) => Ok(Err(code.parse()?)),
+            _ => bail!("probe.exe says {answer:?}"),
+        }
+    }
+
     /// Sends a request: control code, input (hexadecimal, `null`, `-`), output (length).
     ///
     /// # Errors

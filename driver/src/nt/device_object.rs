@@ -52,10 +52,14 @@ pub fn forbid_unload() {
     }
 }
 
-/// Takes the name and the device away. PASSIVE_LEVEL.
-pub fn delete(driver: PDRIVER_OBJECT) {
+/// Takes the name away by which programs open the device. PASSIVE_LEVEL.
+pub fn unlink() {
     // SAFETY: the name is only read. It can not be missing: nobody else may delete it.
     let _ = unsafe { IoDeleteSymbolicLink(&mut LINK.counted()) };
+}
+
+/// Takes the device away. PASSIVE_LEVEL.
+pub fn delete(driver: PDRIVER_OBJECT) {
     // SAFETY: the I/O manager calls the unload routine with the driver's own object
     let device = unsafe { (*driver).DeviceObject };
     system_process::initialize(core::ptr::null_mut());

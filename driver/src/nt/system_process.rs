@@ -14,7 +14,7 @@ use wdk_sys::{
 /// KernelMode (wdm.h).
 const KERNEL_MODE: i8 = 0;
 
-/// The device to which work items belong: while there is none, requests do not come, and what runs is unload.
+/// The device to which work items belong. It is there before the first request and after the last.
 static DEVICE: AtomicPtr<DEVICE_OBJECT> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Called when the driver has its device, and with null before it has it no more.
@@ -40,18 +40,15 @@ struct Job<'a> {
 }
 
 impl Worker {
-    /// `None` where memory is short. DISPATCH_LEVEL at most, between DriverEntry and unload.
+    /// `None` where memory is short. DISPATCH_LEVEL at most, while there is a device.
     pub fn new() -> Option<Self> {
         // SAFETY: the driver's own device, which lives as long as requests come
         let item = unsafe { IoAllocateWorkItem(device()) };
-        (!item.is_null()).then_some(Self(item))
+        if item.is_null() { None } else { Some(Self(item)) }
     }
 
     /// Runs `work` in the System process at PASSIVE_LEVEL and waits for its end. APC_LEVEL at most.
     pub fn run(&self, work: &mut (dyn FnMut() + Send)) {
-        if device().is_null() {
-            return work(); // unload runs there, at that level
-        }
         let job = Job { work: UnsafeCell::new(work), done: UnsafeCell::new(KEVENT::default()) };
         // SAFETY: nobody knows of the event yet; the stack of a thread that waits in kernel mode is not paged out
         unsafe { KeInitializeEvent(job.done.get(), _EVENT_TYPE::NotificationEvent, 0) };

@@ -7,7 +7,14 @@ use crate::{
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, caught},
 };
-use std::{cell::Cell, collections::BTreeMap, ops::Range, ptr, sync::Mutex};
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    ops::Range,
+    ptr,
+    sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
+};
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -33,6 +40,11 @@ struct Start {
 
 /// The routines of those that did not end, by where their [`Start`] was.
 static RUNNING: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+static ENDED: Condvar = Condvar::new();
+
+/// How long a driver that is gone may still run before the lab goes on.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 thread_local! {
     /// Where the start of this thread was.
@@ -85,6 +97,7 @@ fn ended() {
         let start: *mut Start = ptr::with_exposed_provenance_mut(START.take());
         if !start.is_null() {
             lock(&RUNNING).remove(&start.addr());
+            ENDED.notify_all();
             // SAFETY: what `create` made for this thread, which gives it back once.
             drop(unsafe { Box::from_raw(start) });
         }
@@ -98,12 +111,14 @@ pub unsafe extern "system" fn terminate(status: NtStatus) -> NtStatus {
     unsafe { PsTerminateSystemThread(status) }
 }
 
-/// A driver is gone; threads of it that still run are noted and forgotten.
+/// A driver is gone; threads of it that still run are noted.
 pub fn image_unloaded(addresses: &Range<usize>) {
+    let run = |running: &mut BTreeMap<usize, usize>| running.values().any(|routine| addresses.contains(routine));
     let mut running = lock(&RUNNING);
-    let before = running.len();
-    running.retain(|_, routine| !addresses.contains(routine));
-    if running.len() < before {
+    if run(&mut running) {
         violation::other("a driver was unloaded while a thread of it ran");
+        // Its code goes when this returns: the lab goes on if the threads end.
+        let ended = ENDED.wait_timeout_while(running, PATIENCE, run);
+        drop(ended.unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -171,18 +171,20 @@ impl Board {
         engine.add_processor(added);
     }
 
-    /// The machine sleeps for so many units of 100 ns, and all registers are lost, as from `lose`.
-    pub fn sleep(&self, engine: &Engine<&Self>, units: u64, lose: impl Fn(u32, &ModelCpu)) {
+    /// The machine is about to sleep, and then its processors lose their power.
+    pub fn fall_asleep(&self, engine: &Engine<&Self>) {
         let sampler = engine.sampler();
         sampler.sleeps().begin(self.clock());
         self.on_each_processor(&|number, cpu| sampler.fall_asleep(cpu, number));
-        for (number, cpu) in (0..self.processors()).zip(&self.processors) {
-            lose(number, cpu);
-        }
-        self.pass(units);
-        let slept = sampler.sleeps().end(self.clock());
+        self.all().for_each(|cpu| cpu.model().lose_power());
+    }
+
+    /// It is awake.
+    pub fn wake(&self, engine: &Engine<&Self>) {
+        let (sampler, now) = (engine.sampler(), self.clock());
+        let slept = sampler.sleeps().end(now);
         self.on_each_processor(&|number, cpu| {
-            sampler.wake(cpu, number, self.clock.load(Ordering::Relaxed), slept);
+            sampler.wake(cpu, number, now, slept);
         });
     }
 
@@ -294,9 +296,6 @@ impl Machine for &Board {
 
     fn free_counters(&self) {
         assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
-        for (number, cpu) in self.processors.iter().enumerate() {
-            assert_eq!(cpu.model().enabled_counters(), [], "processor {number} still counts");
-        }
     }
 
     fn open_local_apic(&self) -> Result<(), u32> {

@@ -141,11 +141,11 @@ impl Drop for Event {
     }
 }
 
-fn done(result: i32) -> Result<(), Win32Error> {
+pub fn done(result: i32) -> Result<(), Win32Error> {
     if result == 0 { Err(last_error()) } else { Ok(()) }
 }
 
-fn last_error() -> Win32Error {
+pub fn last_error() -> Win32Error {
     // SAFETY: takes nothing.
     Win32Error(unsafe { GetLastError() })
 }

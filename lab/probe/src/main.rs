@@ -8,6 +8,8 @@
 //! | `join K` | what `ioctl` would have answered, when it is there |
 //! | `cancel N` | `ok`: what waits on the handle is to be cancelled |
 //! | `close N` | `ok` |
+//! | `load NAME` | `ok`: the service of this name is started |
+//! | `unload NAME` | `ok`: and stopped |
 //! | `pid` | `pid N` |
 //! | `exit CODE` | |
 //! | `hang` | `hanging`, and nothing any more: the process is to be killed |
@@ -19,6 +21,8 @@
 
 #[cfg(windows)]
 mod device;
+#[cfg(windows)]
+mod service;
 #[cfg(windows)]
 mod session;
 

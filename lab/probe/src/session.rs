@@ -1,6 +1,9 @@
 //! The lines of a test, and the answers.
 
-use crate::device::{Buffer, Device, How, Win32Error};
+use crate::{
+    device::{Buffer, Device, How, Win32Error},
+    service,
+};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -89,6 +92,8 @@ impl Session {
                 number(handle).and_then(|handle| self.devices.remove(&handle)).ok_or(Trouble::Bad("handle"))?;
                 Ok("ok".to_owned())
             }
+            ["load", name] => Ok(service::start(name).map(|()| "ok".to_owned())?),
+            ["unload", name] => Ok(service::stop(name).map(|()| "ok".to_owned())?),
             ["pid"] => Ok(format!("pid {}", std::process::id())),
             ["hang"] => Ok("hanging".to_owned()),
             _ => Err(Trouble::Bad("command")),

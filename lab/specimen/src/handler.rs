@@ -1,9 +1,11 @@
 //! The handler of the profile interrupt, and what it does at HIGH_LEVEL.
 
-use crate::kernel::{self, HalDispatchTable, Irp, NtStatus, Object, Pointer, STATUS_SUCCESS};
+use crate::{
+    kernel::{self, HalDispatchTable, Irp, NtStatus, Pointer, STATUS_SUCCESS, Shared},
+    processor::{self, level, write},
+    reservation,
+};
 use core::{
-    arch::asm,
-    cell::UnsafeCell,
     ptr,
     sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
@@ -11,9 +13,7 @@ use core::{
 /// HalProfileSourceInterruptHandler.
 const INTERRUPT_HANDLER: u32 = 1;
 
-/// PerfEvtSel0 and PerfCtr0 of AMD: enabled, interrupt, both modes, event C0.
-const SELECT: u32 = 0xC001_0000;
-const COUNTER: u32 = 0xC001_0004;
+/// Enabled, interrupt, both modes, event C0.
 const SELECTED: u64 = 0x53_00C0;
 
 /// Events until the counter overflows.
@@ -71,21 +71,6 @@ const DEEDS: [fn(); 10] = [
 /// What the handler saw when it was called last, and how often it was; then what the DPC saw that it queued.
 pub type Report = [u32; 9];
 
-struct Shared(UnsafeCell<Object>);
-
-// SAFETY: only the kernel reads or writes it, which has its own rules for who may when.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    const fn new() -> Self {
-        Self(UnsafeCell::new(Object([0; 8])))
-    }
-
-    const fn address(&self) -> Pointer {
-        self.0.get().cast()
-    }
-}
-
 static DPC: Shared = Shared::new();
 static EVENT: Shared = Shared::new();
 static LOCK: Shared = Shared::new();
@@ -118,21 +103,26 @@ pub fn begin(deed: u32, milliseconds: u32) -> NtStatus {
     MILLISECONDS.store(milliseconds, Ordering::SeqCst);
     let status = register(Some(interrupt));
     if status >= 0 {
+        reservation::reserve();
         // SAFETY: a routine of this type.
         unsafe { kernel::KeIpiGenericCall(start_counter, 0) };
     }
     status
 }
 
-/// Takes the handler away and stops the counters.
+/// Takes the handler away, and then stops the counters; in between it calls KeIpiGenericCall with a routine that has
+/// nothing to wait for.
 pub fn end() -> [u32; 2] {
     register(None);
     let before = RUNNING.load(Ordering::SeqCst);
     // SAFETY: a routine of this type.
-    unsafe { kernel::KeIpiGenericCall(stop_counter, 0) };
+    unsafe { kernel::KeIpiGenericCall(nothing, 0) };
     let after = RUNNING.load(Ordering::SeqCst);
+    // SAFETY: a routine of this type.
+    unsafe { kernel::KeIpiGenericCall(stop_counter, 0) };
     // SAFETY: PASSIVE_LEVEL.
     unsafe { kernel::KeFlushQueuedDpcs() };
+    reservation::free();
     [before, after]
 }
 
@@ -149,9 +139,9 @@ pub fn hold(irp: *mut Irp) {
     HELD.store(irp, Ordering::SeqCst);
 }
 
-type Handler = unsafe extern "system" fn(*const [u64; 50]);
+pub type Handler = unsafe extern "system" fn(*const [u64; 50]);
 
-fn register(handler: Option<Handler>) -> NtStatus {
+pub fn register(handler: Option<Handler>) -> NtStatus {
     let mut handler = handler;
     // SAFETY: the kernel's table, which lives as long as it.
     let set = unsafe { (&raw const HalDispatchTable.set).read() };
@@ -165,30 +155,24 @@ unsafe extern "system" fn nothing(_argument: usize) -> usize {
 
 unsafe extern "system" fn start_counter(_argument: usize) -> usize {
     load_counter();
-    write(SELECT, SELECTED);
+    write(processor::counter().select, SELECTED);
     0
 }
 
 unsafe extern "system" fn stop_counter(_argument: usize) -> usize {
-    write(SELECT, 0);
+    write(processor::counter().select, 0);
     0
 }
 
 fn load_counter() {
-    write(COUNTER, PERIOD.wrapping_neg() & 0xFFFF_FFFF_FFFF);
-}
-
-fn write(register: u32, value: u64) {
-    let [low, high] = [value, value >> 32].map(|half| u32::try_from(half & 0xFFFF_FFFF).unwrap_or_default());
-    // SAFETY: a register that the processor of the test has.
-    unsafe { asm!("wrmsr", in("ecx") register, in("eax") low, in("edx") high, options(nostack, preserves_flags)) };
+    write(processor::counter().counter, PERIOD.wrapping_neg() & 0xFFFF_FFFF_FFFF);
 }
 
 /// The registers of KTRAP_FRAME that a handler may believe, by their places.
 const RIP: usize = 0x168 / 8;
 const CS: usize = 0x170 / 8;
 
-unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
+pub unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
     RUNNING.fetch_add(1, Ordering::SeqCst);
     // SAFETY: the HAL lends its frame.
     let frame = unsafe { &*frame };
@@ -201,7 +185,7 @@ unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
     let number = |id: Pointer| u32::try_from(id.addr()).unwrap_or(u32::MAX);
     let [calls, seen @ ..] = &SEEN;
     calls.fetch_add(1, Ordering::SeqCst);
-    let values = [at(RIP), at(CS) & 0xFFFF, number(process), number(thread), processor(), level()];
+    let values = [at(RIP), at(CS) & 0xFFFF, number(process), number(thread), processor::current(), level()];
     for (seen, value) in seen.iter().zip(values) {
         seen.store(value, Ordering::SeqCst);
     }
@@ -218,21 +202,11 @@ unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
 
 unsafe extern "system" fn deferred(_dpc: Pointer, _context: Pointer, _first: Pointer, _second: Pointer) {
     let [.., on, at] = &SEEN;
-    on.store(processor(), Ordering::SeqCst);
+    on.store(processor::current(), Ordering::SeqCst);
     at.store(level(), Ordering::SeqCst);
 }
 
-fn processor() -> u32 {
-    // SAFETY: the number is optional.
-    unsafe { kernel::KeGetCurrentProcessorNumberEx(ptr::null_mut()) }
-}
-
-fn level() -> u32 {
-    // SAFETY: no requirement.
-    unsafe { kernel::KeGetCurrentIrql() }.into()
-}
-
-fn take_time(milliseconds: i64) {
+pub fn take_time(milliseconds: i64) {
     let mut frequency = 0;
     // SAFETY: the variable may be written.
     let begin = unsafe { kernel::KeQueryPerformanceCounter(&raw mut frequency) };

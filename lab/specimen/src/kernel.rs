@@ -1,6 +1,6 @@
 //! What the specimen calls of the kernel, and the layouts (wdm.h, x64) that it needs.
 
-use core::{ffi::c_void, ptr};
+use core::{cell::UnsafeCell, ffi::c_void, ptr};
 
 pub type Pointer = *mut c_void;
 pub type NtStatus = i32;
@@ -23,6 +23,45 @@ impl Text {
         let length = u16::try_from(2 * (text.len() - 1)).unwrap_or_default();
         Self { length, maximum: length, buffer: text.as_ptr() }
     }
+}
+
+/// A name as the kernel takes it, of one that ends with NUL.
+#[expect(clippy::indexing_slicing, reason = "evaluated when compiled, where an index out of bounds is an error")]
+pub const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
+    let mut wide = [0; N];
+    let mut at = 0;
+    while at < N {
+        wide[at] = text[at] as u16;
+        at += 1;
+    }
+    wide
+}
+
+/// OBJECT_ATTRIBUTES.
+#[repr(C)]
+pub struct ObjectAttributes<'a> {
+    length: u32,
+    root: Pointer,
+    name: &'a Text,
+    attributes: u32,
+    security: [Pointer; 2],
+}
+
+impl<'a> ObjectAttributes<'a> {
+    /// Of that name, in any case: OBJ_CASE_INSENSITIVE.
+    pub const fn new(name: &'a Text) -> Self {
+        Self { length: 0x30, root: ptr::null_mut(), name, attributes: 0x40, security: [ptr::null_mut(); 2] }
+    }
+}
+
+/// KE_PROCESSOR_CHANGE_NOTIFY_CONTEXT.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Change {
+    pub stage: u32,
+    pub index: u32,
+    pub status: NtStatus,
+    pub number: [u8; 4],
 }
 
 pub type Dispatch = unsafe extern "system" fn(Pointer, *mut Irp) -> NtStatus;
@@ -64,6 +103,13 @@ pub unsafe fn device_of(driver: Pointer) -> Pointer {
     unsafe { (*driver.cast::<Driver>()).device }
 }
 
+/// # Safety
+/// `device` is a DEVICE_OBJECT.
+pub unsafe fn driver_of(device: Pointer) -> Pointer {
+    // SAFETY: the second field of it.
+    unsafe { device.cast::<Pointer>().wrapping_add(1).read() }
+}
+
 /// IO_STACK_LOCATION of a device control.
 #[repr(C)]
 struct Stack {
@@ -79,7 +125,10 @@ struct Stack {
 /// IRP.
 #[repr(C)]
 pub struct Irp {
-    head: [u64; 3],
+    head: u64,
+    /// Of a request with direct output, its pages.
+    pub pages: Pointer,
+    flags: u64,
     buffer: *mut u32,
     links: [u64; 2],
     status: NtStatus,
@@ -156,8 +205,26 @@ pub struct HalDispatch {
 
 /// Room for a KDPC, a KEVENT, a FAST_MUTEX or a spin lock.
 #[repr(C, align(16))]
-pub struct Object(pub [u64; 8]);
+struct Object([u64; 8]);
 
+/// One that lives as long as the driver.
+pub struct Shared(UnsafeCell<Object>);
+
+// SAFETY: only the kernel reads or writes it, which has its own rules for who may when.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new(Object([0; 8])))
+    }
+
+    pub const fn address(&self) -> Pointer {
+        self.0.get().cast()
+    }
+}
+
+pub type CallbackRoutine = unsafe extern "system" fn(Pointer, Pointer, Pointer);
+pub type ChangeRoutine = unsafe extern "system" fn(Pointer, *const Change, *mut NtStatus);
 pub type DpcRoutine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -167,8 +234,17 @@ unsafe extern "system" {
     pub fn DbgPrint(format: *const u8, ...) -> u32;
     pub fn ExAcquireFastMutex(mutex: Pointer);
     pub fn ExAllocatePool2(flags: u64, size: usize, tag: u32) -> Pointer;
+    pub fn ExCreateCallback(
+        object: *mut Pointer,
+        attributes: *const ObjectAttributes<'_>,
+        create: u8,
+        multiple: u8,
+    ) -> NtStatus;
     pub fn ExFreePool(memory: Pointer);
+    pub fn ExRegisterCallback(object: Pointer, routine: CallbackRoutine, context: Pointer) -> Pointer;
     pub fn ExReleaseFastMutex(mutex: Pointer);
+    pub fn ExUnregisterCallback(registration: Pointer);
+    pub fn IoAllocateWorkItem(device: Pointer) -> Pointer;
     pub fn IoCreateDevice(
         driver: Pointer,
         extension: u32,
@@ -181,27 +257,78 @@ unsafe extern "system" {
     pub fn IoCreateSymbolicLink(link: *const Text, name: *const Text) -> NtStatus;
     pub fn IoDeleteDevice(device: Pointer);
     pub fn IoDeleteSymbolicLink(link: *const Text) -> NtStatus;
+    pub fn IoFreeWorkItem(item: Pointer);
     pub fn IoGetCurrentProcess() -> Pointer;
     pub fn IofCompleteRequest(irp: *mut Irp, boost: i8);
     pub fn KeAcquireSpinLockRaiseToDpc(lock: Pointer) -> u8;
+    pub fn KeDeregisterProcessorChangeCallback(registration: Pointer);
     pub fn KeFlushQueuedDpcs();
     pub fn KeGetCurrentIrql() -> u8;
     pub fn KeGetCurrentProcessorNumberEx(number: Pointer) -> u32;
+    pub fn KeGetProcessorNumberFromIndex(index: u32, number: *mut [u8; 4]) -> NtStatus;
     pub fn KeInitializeDpc(dpc: Pointer, routine: DpcRoutine, context: Pointer);
     pub fn KeInitializeEvent(event: Pointer, kind: u32, state: u8);
     pub fn KeInsertQueueDpc(dpc: Pointer, first: Pointer, second: Pointer) -> u8;
     pub fn KeIpiGenericCall(routine: unsafe extern "system" fn(usize) -> usize, argument: usize) -> usize;
+    pub fn KeQueryActiveProcessorCountEx(group: u16) -> u32;
+    pub fn KeQueryInterruptTime() -> u64;
+    pub fn KeQueryMaximumProcessorCountEx(group: u16) -> u32;
+    pub fn KeRegisterProcessorChangeCallback(routine: ChangeRoutine, context: Pointer, flags: u32) -> Pointer;
     pub fn KeReleaseSpinLock(lock: Pointer, before: u8);
     pub fn KeSetEvent(event: Pointer, increment: i32, wait: u8) -> i32;
+    pub fn KeSetTargetProcessorDpcEx(dpc: Pointer, number: *const [u8; 4]) -> NtStatus;
     pub fn KeWaitForSingleObject(event: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64)
     -> NtStatus;
     #[expect(dead_code, reason = "called by what the compiler makes")]
     fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
+    pub fn MmGetSystemRoutineAddress(name: *const Text) -> Pointer;
+    pub fn MmMapIoSpaceEx(physical: u64, size: usize, protect: u32) -> Pointer;
+    pub fn MmMapLockedPagesSpecifyCache(
+        pages: Pointer,
+        mode: i8,
+        caching: i32,
+        address: Pointer,
+        bug_check: u32,
+        priority: u32,
+    ) -> Pointer;
+    pub fn MmUnmapIoSpace(address: Pointer, size: usize);
+    pub fn ObOpenObjectByPointer(
+        object: Pointer,
+        attributes: u32,
+        state: Pointer,
+        access: u32,
+        kind: Pointer,
+        mode: i8,
+        handle: *mut Pointer,
+    ) -> NtStatus;
+    pub fn ObReferenceObjectByHandle(
+        handle: Pointer,
+        access: u32,
+        kind: Pointer,
+        mode: i8,
+        object: *mut Pointer,
+        information: Pointer,
+    ) -> NtStatus;
+    pub fn ObfDereferenceObject(object: Pointer) -> isize;
+    pub fn PsCreateSystemThread(
+        thread: *mut Pointer,
+        access: u32,
+        attributes: Pointer,
+        process: Pointer,
+        client: Pointer,
+        routine: unsafe extern "system" fn(Pointer),
+        context: Pointer,
+    ) -> NtStatus;
     pub fn PsGetCurrentProcessId() -> Pointer;
     pub fn PsGetCurrentThreadId() -> Pointer;
+    pub fn PsTerminateSystemThread(status: NtStatus) -> NtStatus;
+    pub fn ZwClose(handle: Pointer) -> NtStatus;
+    pub fn ZwSetSecurityObject(handle: Pointer, information: u32, descriptor: *const u8) -> NtStatus;
 }
 
 #[link(name = "hal.dll", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
+    pub fn HalAllocateHardwareCounters(groups: Pointer, count: u32, list: Pointer, set: *mut Pointer) -> NtStatus;
+    pub fn HalFreeHardwareCounters(set: Pointer) -> NtStatus;
     pub fn KeQueryPerformanceCounter(frequency: *mut i64) -> i64;
 }

@@ -1,25 +1,29 @@
 //! specimen.sys: a driver that does, on demand, what no driver may do, so that tests see that the lab notices; and some
 //! things that all may, so that they see that it lets them.
 //!
-//! | request | what it does |
-//! |---|---|
-//! | [`BEGIN`](code::BEGIN) | registers a handler of the profile interrupt, and makes counter 0 of every processor interrupt |
-//! | [`REPORT`](code::REPORT) | tells what the handler saw |
-//! | [`END`](code::END) | takes the handler away, and tells whether it ran before and after KeIpiGenericCall |
-//! | [`HOLD`](code::HOLD) | waits for the handler to complete it |
-//! | [`FATE`](code::FATE) | completes in a wrong way |
+//! Its requests are in [`code`]; what serves each is in the file of the same name.
 //!
-//! The counters are those of AMD's first interface.
+//! Of the counters it takes the first, of AMD's first interface or of Intel's.
 
 #![cfg(windows)]
 #![no_std]
 #![expect(unsafe_code, reason = "a driver")]
 
+mod added;
+mod apic;
+mod calls;
 mod handler;
 mod kernel;
+mod power;
+mod processor;
+mod reservation;
 
-use core::{panic::PanicInfo, ptr};
-use kernel::{Irp, NtStatus, Pointer, STATUS_PENDING, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, Text};
+use core::{
+    panic::PanicInfo,
+    ptr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+use kernel::{Irp, NtStatus, Pointer, STATUS_PENDING, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, Text, wide};
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
@@ -28,7 +32,7 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     }
 }
 
-/// Control codes: METHOD_BUFFERED, any access.
+/// Control codes: METHOD_BUFFERED but for one, any access.
 mod code {
     const fn of(function: u32) -> u32 {
         0x8000 << 16 | function << 2
@@ -44,21 +48,36 @@ mod code {
     pub const HOLD: u32 = of(0x803);
     /// In: which way.
     pub const FATE: u32 = of(0x804);
+    /// In: 0 to find the object and register, 1 to leave both, 2 to find the object only, 3 for another object.
+    /// Out: the status.
+    pub const POWER: u32 = of(0x805);
+    /// Out: what `power::report` tells.
+    pub const POWER_REPORT: u32 = of(0x806);
+    /// In: flags, or all bits to leave; the processor that is not wanted, plus 1. Out: the status.
+    pub const ADDED: u32 = of(0x807);
+    /// Out: an `added::Report`.
+    pub const ADDED_REPORT: u32 = of(0x808);
+    /// In: which of `apic`, and a value. Out: what it tells.
+    pub const APIC: u32 = of(0x809);
+    /// In: a register, and the lower half of its value; on the processor where that runs.
+    pub const WRITE: u32 = of(0x80A);
+    /// In: a register. Out: its halves.
+    pub const READ: u32 = of(0x80B);
+    /// In: 0 to reserve, 1 to free. Out: the status.
+    pub const RESERVE: u32 = of(0x80C);
+    /// Out: what `processor::time` tells, how many processors are active, how many can be, and on how many
+    /// KeIpiGenericCall runs.
+    pub const MACHINE: u32 = of(0x80D);
+    /// METHOD_OUT_DIRECT: makes the calls of `calls`.
+    pub const CALLS: u32 = of(0x80E) | 2;
+    /// Out: which of these failed.
+    pub const CALLS_REPORT: u32 = of(0x80F);
+    /// In: 0 for a work item, 1 for a thread that runs for a second.
+    pub const FORGET: u32 = of(0x810);
 }
 
 static NAME: [u16; 17] = wide(b"\\Device\\specimen\0");
 static LINK: [u16; 21] = wide(b"\\DosDevices\\specimen\0");
-
-#[expect(clippy::indexing_slicing, reason = "evaluated when compiled, where an index out of bounds is an error")]
-const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
-    let mut wide = [0; N];
-    let mut at = 0;
-    while at < N {
-        wide[at] = text[at] as u16;
-        at += 1;
-    }
-    wide
-}
 
 /// The I/O manager's first call.
 ///
@@ -98,31 +117,135 @@ unsafe extern "system" fn unload(driver: Pointer) {
     unsafe { kernel::IoDeleteDevice(device) };
 }
 
-unsafe extern "system" fn dispatch(_device: Pointer, irp: *mut Irp) -> NtStatus {
+unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
     // SAFETY: the I/O manager's request, which is this driver's now.
     let request = unsafe { &mut *irp };
-    let Some((code, [first, second])) = request.control() else { return request.complete(STATUS_SUCCESS, &[]) };
+    let Some((code, input)) = request.control() else { return request.complete(STATUS_SUCCESS, &[]) };
+    let [first, second] = input;
     match code {
         code::BEGIN => {
             let status = handler::begin(first, second);
             request.complete(status, &[])
         }
-        code::REPORT => {
-            let report = handler::report();
-            request.complete(STATUS_SUCCESS, &report)
-        }
-        code::END => {
-            let ran = handler::end();
-            request.complete(STATUS_SUCCESS, &ran)
-        }
+        code::REPORT => request.complete(STATUS_SUCCESS, &handler::report()),
+        code::END => request.complete(STATUS_SUCCESS, &handler::end()),
         code::HOLD => {
             request.mark_pending();
             handler::hold(irp);
             STATUS_PENDING
         }
         code::FATE => fate(request, first),
+        code::POWER => request.complete(STATUS_SUCCESS, &[listen_to_power(first).cast_unsigned()]),
+        code::POWER_REPORT => request.complete(STATUS_SUCCESS, &power::report()),
+        code::ADDED => request.complete(STATUS_SUCCESS, &[listen_to_processors(first, second).cast_unsigned()]),
+        code::ADDED_REPORT => request.complete(STATUS_SUCCESS, &added::report()),
+        code::APIC => request.complete(STATUS_SUCCESS, &of_the_apic(first, second)),
+        code::WRITE => {
+            processor::write(first, second.into());
+            request.complete(STATUS_SUCCESS, &[])
+        }
+        code::READ => request.complete(STATUS_SUCCESS, &processor::read(first)),
+        code::RESERVE => request.complete(STATUS_SUCCESS, &[reservation(first).cast_unsigned()]),
+        code::MACHINE => request.complete(STATUS_SUCCESS, &machine()),
+        code::CALLS => {
+            // SAFETY: this driver's device.
+            let driver = unsafe { kernel::driver_of(device) };
+            calls::make(driver, device, request);
+            request.complete(STATUS_SUCCESS, &[])
+        }
+        code::CALLS_REPORT => request.complete(STATUS_SUCCESS, &[calls::failed()]),
+        code::FORGET => {
+            forget(device, first);
+            request.complete(STATUS_SUCCESS, &[])
+        }
         _ => request.complete(STATUS_UNSUCCESSFUL, &[]),
     }
+}
+
+fn listen_to_power(what: u32) -> NtStatus {
+    match what {
+        0 => match power::find(false) {
+            STATUS_SUCCESS => power::register(),
+            refused => refused,
+        },
+        1 => {
+            power::leave();
+            STATUS_SUCCESS
+        }
+        what => power::find(what == 3),
+    }
+}
+
+fn listen_to_processors(flags: u32, unwanted: u32) -> NtStatus {
+    if flags == u32::MAX {
+        added::leave();
+        return STATUS_SUCCESS;
+    }
+    added::listen(flags, unwanted.checked_sub(1))
+}
+
+fn of_the_apic(what: u32, value: u32) -> [u32; 8] {
+    let told = match what {
+        0 => u32::from(apic::map()),
+        1 => return apic::entries(),
+        2 => {
+            apic::set_entries(value);
+            0
+        }
+        3 => {
+            apic::unmap();
+            0
+        }
+        4 => {
+            apic::end_of_interrupt();
+            0
+        }
+        5 => apic::read_wide(),
+        _ => apic::map_wrongly(),
+    };
+    [told, 0, 0, 0, 0, 0, 0, 0]
+}
+
+fn reservation(what: u32) -> NtStatus {
+    if what == 0 {
+        return reservation::reserve();
+    }
+    reservation::free();
+    STATUS_SUCCESS
+}
+
+fn machine() -> [u32; 5] {
+    static RAN: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "system" fn run(_argument: usize) -> usize {
+        RAN.fetch_or(1 << processor::current(), Ordering::SeqCst);
+        0
+    }
+    RAN.store(0, Ordering::SeqCst);
+    // SAFETY: a routine of this type.
+    unsafe { kernel::KeIpiGenericCall(run, 0) };
+    let [counter, time] = processor::time();
+    // SAFETY: no requirement.
+    let active = unsafe { kernel::KeQueryActiveProcessorCountEx(0xFFFF) };
+    // SAFETY: no requirement.
+    let maximum = unsafe { kernel::KeQueryMaximumProcessorCountEx(0xFFFF) };
+    [counter, time, active, maximum, RAN.load(Ordering::SeqCst)]
+}
+
+/// Something that stays behind.
+fn forget(device: Pointer, what: u32) {
+    unsafe extern "system" fn run(_context: Pointer) {
+        handler::take_time(1_000);
+    }
+    if what == 0 {
+        // SAFETY: this driver's device.
+        unsafe { kernel::IoAllocateWorkItem(device) };
+        return;
+    }
+    let (mut handle, none) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the handle may be written; a routine of the right type.
+    unsafe { kernel::PsCreateSystemThread(&raw mut handle, calls::ALL_OF_A_THREAD, none, none, none, run, none) };
+    // SAFETY: made above.
+    unsafe { kernel::ZwClose(handle) };
 }
 
 fn fate(request: &mut Irp, which: u32) -> NtStatus {

@@ -7,14 +7,16 @@ use tests::{Lab, Probe, Reply, hex};
 use wire::{Place, Violation};
 use zerocopy::IntoBytes;
 
+use crate::scene::totals;
+
 /// Control codes of the specimen, by the numbers of their functions.
-const fn code(function: u32) -> u32 {
+pub const fn code(function: u32) -> u32 {
     0x8000 << 16 | function << 2
 }
 
-const BEGIN: u32 = code(0x800);
-const REPORT: u32 = code(0x801);
-const END: u32 = code(0x802);
+pub const BEGIN: u32 = code(0x800);
+pub const REPORT: u32 = code(0x801);
+pub const END: u32 = code(0x802);
 const HOLD: u32 = code(0x803);
 const FATE: u32 = code(0x804);
 
@@ -34,19 +36,28 @@ const DEEDS: [&[(&str, u8)]; 10] = [
 
 const HIGH_LEVEL: u8 = 15;
 
+/// Events until its counter overflows.
+const PERIOD: u64 = 1_000_000;
+
 /// The number of the deed that completes a request.
 const COMPLETES: usize = 6;
 
 /// A machine with the specimen loaded, and a client of it.
-struct Bench {
-    lab: Lab,
+pub struct Bench {
+    pub lab: Lab,
     probe: Probe,
     handle: u32,
 }
 
 impl Bench {
-    fn start() -> Self {
-        let mut lab = Lab::boot("amd-legacy").unwrap();
+    pub fn start() -> Self {
+        Self::start_on("amd-legacy", |_| {})
+    }
+
+    /// On a machine of this identity that was prepared before the specimen comes.
+    pub fn start_on(identity: &str, prepare: impl FnOnce(&mut Lab)) -> Self {
+        let mut lab = Lab::boot(identity).unwrap();
+        prepare(&mut lab);
         lab.load("specimen").unwrap();
         let unknown = "specimen.sys imports IoGetCurrentProcess, whose highest IRQL the lab does not know";
         assert_eq!(lab.wire.violations().unwrap(), [Violation::Other(unknown.to_owned())]);
@@ -55,7 +66,7 @@ impl Bench {
         Self { lab, probe, handle }
     }
 
-    fn ask(&mut self, code: u32, input: &[u32], output: usize) -> Vec<u32> {
+    pub fn ask(&mut self, code: u32, input: &[u32], output: usize) -> Vec<u32> {
         let input = if input.is_empty() { "-".to_owned() } else { hex(input.as_bytes()) };
         match self.probe.control(self.handle, code, &input, &(4 * output).to_string()).unwrap() {
             Reply::Done(bytes) => {
@@ -66,20 +77,31 @@ impl Bench {
     }
 
     /// An interrupt on a processor.
-    fn interrupt(&mut self, processor: u32) {
-        self.lab.wire.run(processor, &[(0xC0, 0, 1_000_000)], &[]).unwrap();
+    pub fn interrupt(&mut self, processor: u32) {
+        self.lab.wire.run(processor, &[(0xC0, 0, PERIOD)], &[]).unwrap();
     }
 
     fn violations(&mut self) -> Vec<Violation> {
         self.lab.wire.violations().unwrap()
     }
 
-    fn finish(self) {
+    /// What was noticed since the last time, in words.
+    pub fn noticed(&mut self) -> Vec<String> {
+        self.violations().iter().map(ToString::to_string).collect()
+    }
+
+    /// Ends as a driver that left something: what is noticed of that.
+    pub fn unload(self) -> Vec<String> {
         let Self { mut lab, probe, .. } = self;
         drop(probe);
         lab.unload("specimen").unwrap();
-        lab.left_nothing().unwrap();
+        let noticed = lab.wire.violations().unwrap().iter().map(ToString::to_string).collect();
         lab.finish().unwrap();
+        noticed
+    }
+
+    pub fn finish(self) {
+        assert_eq!(self.unload(), [""; 0]);
     }
 }
 
@@ -197,11 +219,9 @@ fn a_processor_whose_handler_is_too_slow_falls_behind_and_says_by_how_much() {
     let skipped = bench.lab.wire.skipped().unwrap();
     let delivered = bench.lab.wire.handler().unwrap().delivered;
     for (processor, ledger) in bench.lab.wire.ledger().unwrap().iter().enumerate() {
-        let (overflows, interrupts) = ledger.iter().fold((0, 0), |(overflows, interrupts), entry| {
-            (overflows + entry.overflows, interrupts + entry.interrupts)
-        });
+        let [_, overflows, interrupts] = totals(ledger);
         assert!(skipped[processor] > 0, "processor {processor}: {overflows}");
-        assert_eq!(interrupts, overflows, "processor {processor}: none of them merged");
+        assert_eq!(interrupts, overflows, "processor {processor}");
         assert!(overflows - delivered[processor] <= 1, "processor {processor}: one may have come after the end");
     }
     bench.finish();

@@ -5,17 +5,24 @@
 #![cfg(not(windows))]
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+mod added;
 mod bad_input;
 mod bench;
 mod binary;
 mod counts;
 mod device;
+mod faults;
 mod handler;
 mod identities;
 mod inf;
 mod life;
+mod local_apic;
+mod ownership;
+mod power;
 mod record;
 mod sampling;
 mod scene;
 mod sources;
+mod stand_ins;
+mod teardown;
 mod waiting;

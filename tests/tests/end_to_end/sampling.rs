@@ -29,6 +29,13 @@ const ERROR_ACCESS_DENIED: u32 = 5;
 
 const INTERVAL: u32 = 10_000;
 
+/// A request that samples TotalIssues on every processor, as the probe takes it.
+pub fn start_sampling(ring: u32, interval: u32, budget: u32) -> String {
+    let header = StartHeader { flags: 0, ring, budget, reserved: 0, processors: ProcessorSet::EMPTY };
+    let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, frequency: 0 };
+    hex(&[header.as_bytes(), event.as_bytes()].concat())
+}
+
 /// A client with a session that samples TotalIssues on every processor.
 pub struct Sampler {
     pub probe: Probe,
@@ -52,10 +59,7 @@ impl Sampler {
     pub fn ask(lab: &Lab, kind: &str, ring: u32, interval: u32, budget: u32) -> (Probe, u32, ReplyHeader) {
         let mut probe = lab.probe().unwrap();
         let handle = greet_with(&mut probe, kind);
-        let header = StartHeader { flags: 0, ring, budget, reserved: 0, processors: ProcessorSet::EMPTY };
-        let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, frequency: 0 };
-        let input = hex(&[header.as_bytes(), event.as_bytes()].concat());
-        let (header, _) = ask(&mut probe, handle, Code::Start, &input, 4_096);
+        let (header, _) = ask(&mut probe, handle, Code::Start, &start_sampling(ring, interval, budget), 4_096);
         (probe, handle, header)
     }
 

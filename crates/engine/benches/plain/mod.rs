@@ -4,7 +4,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::{Machine, Sampler};
+use engine::Machine;
 use processors::Identity;
 use profile::state::CounterSet;
 use profile::{Cpu, Msr};

@@ -49,13 +49,14 @@ enum Step {
         units: u64,
     },
     Tick,
+    Sleep,
+    Wake,
     Kill {
         session: usize,
     },
 }
 
 fn step(kills: bool) -> impl Strategy<Value = Step> {
-    let kill = u32::from(kills);
     prop_oneof![
         10 => (0..PROCESSORS, 0..20_000_u64).prop_map(|(processor, events)| Step::Run { processor, events }),
         1 => (0..PROCESSORS, 0..20_000_u64).prop_map(|(processor, events)| Step::RunUnserved { processor, events }),
@@ -67,7 +68,9 @@ fn step(kills: bool) -> impl Strategy<Value = Step> {
         ),
         1 => (0..40_000_u64).prop_map(|units| Step::Slow { units }),
         2 => Just(Step::Tick),
-        kill => any::<usize>().prop_map(|session| Step::Kill { session }),
+        1 => Just(Step::Sleep),
+        2 => Just(Step::Wake),
+        1 => any::<usize>().prop_map(move |session| if kills { Step::Kill { session } } else { Step::Tick }),
     ]
 }
 
@@ -115,7 +118,7 @@ impl Told {
     }
 }
 
-fn check(name: &str, steps: Vec<Step>, kills: bool) -> Result<(), TestCaseError> {
+fn check(name: &str, steps: Vec<Step>, kills: bool, wakes: bool) -> Result<(), TestCaseError> {
     let board = Board::named(name, PROCESSORS);
     let mut engine = engine(&board);
     let observer = Client::open(&mut engine, 1, 1);
@@ -165,6 +168,8 @@ fn check(name: &str, steps: Vec<Step>, kills: bool) -> Result<(), TestCaseError>
             }
             Step::Slow { units } => board.set_pace(units),
             Step::Tick => (0..PROCESSORS).for_each(|processor| board.tick_sampling(&engine, processor)),
+            Step::Sleep => board.fall_asleep(&engine),
+            Step::Wake => board.wake(&engine),
             Step::Kill { session } => {
                 if let Some(index) = chosen(session) {
                     let session = sessions.swap_remove(index);
@@ -172,6 +177,9 @@ fn check(name: &str, steps: Vec<Step>, kills: bool) -> Result<(), TestCaseError>
                 }
             }
         }
+    }
+    if wakes {
+        board.wake(&engine);
     }
     for session in &sessions {
         if session.running {
@@ -210,16 +218,18 @@ proptest! {
     fn it_adds_up_for_each_processor_and_source(
         name in prop::sample::select(IDENTITIES.to_vec()),
         steps in prop::collection::vec(step(false), 1..150),
+        wakes in any::<bool>(),
     ) {
-        check(name, steps, false)?;
+        check(name, steps, false, wakes)?;
     }
 
     #[test]
     fn it_adds_up_when_clients_are_killed(
         name in prop::sample::select(IDENTITIES.to_vec()),
         steps in prop::collection::vec(step(true), 1..150),
+        wakes in any::<bool>(),
     ) {
-        check(name, steps, true)?;
+        check(name, steps, true, wakes)?;
     }
 }
 

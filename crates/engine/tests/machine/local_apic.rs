@@ -1,0 +1,47 @@
+//! The entry of the local APIC through which counters interrupt.
+
+use native_lab::{Board, Client};
+use protocol::Cause;
+
+use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, run, started};
+
+const OF_WINDOWS: u32 = 0xFE;
+const MASKED: u32 = 1 << 16;
+const NMI: u32 = 4 << 8;
+
+#[test]
+fn sampling_is_refused_where_the_hal_has_not_enabled_the_entry_and_counting_is_not() {
+    for name in IDENTITIES {
+        for entry in [MASKED, MASKED | 0xFD, 0xFD, NMI | 0xFE, NMI | MASKED, 0] {
+            let board = Board::named(name, 3);
+            let mut engine = engine(&board);
+            let client = Client::open(&mut engine, 1, 10);
+            board.processor(1).model().set_lvt(entry);
+            let refused = client.start_with(&mut engine, header(0, true, on(&[])), &[event(2, SHORT)]).header();
+            assert_eq!(refused.cause, Cause::InterruptNotEnabled as u32, "{name}, {entry:#x}");
+            assert_eq!((refused.processor, refused.detail[0]), (1, entry.into()), "{name}");
+            assert_eq!(board.processor(1).model().lvt(), entry, "{name}: left as it is");
+            assert!(!board.is_in_use() && !board.is_sampling(), "{name}");
+            client.started(&mut engine, 0, &[2]);
+            started(client, &mut engine, on(&[0, 2]), &[event(6, SHORT)]);
+        }
+    }
+}
+
+#[test]
+fn an_entry_of_windows_that_is_masked_is_unmasked_and_stays_so_after_every_interrupt() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        board.processor(0).model().set_lvt(OF_WINDOWS | MASKED);
+        let session = started(client, &mut engine, on(&[]), &[event(2, SHORT)]);
+        for _ in 0..5 {
+            run(&board, &engine, 0, u64::from(SHORT));
+        }
+        let late = engine.sampler().interrupt(board.processor(0), 0, || 0, &NOWHERE);
+        assert!(!late);
+        assert_eq!(board.processor(0).model().lvt(), OF_WINDOWS, "{name}");
+        assert_eq!(client.read(&mut engine, session)[0].samples, 5, "{name}: each came through");
+    }
+}

@@ -1,0 +1,56 @@
+//! A machine, its engine and what is asked of it.
+
+use engine::{Engine, Interrupted};
+use model::Mode;
+use native_lab::{Board, Client};
+use protocol::{EventRequest, ProcessorSet, Sample, SampleKind, StartHeader, modes};
+
+/// Identities with each kind of counters.
+pub const IDENTITIES: [&str; 4] = ["amd-legacy", "intel-v1", "intel-v2", "haswell-4710mq"];
+
+/// The shortest interval.
+pub const SHORT: u32 = 4_096;
+
+pub fn engine(board: &Board) -> Engine<&Board> {
+    Engine::new(board, [0; 4]).unwrap()
+}
+
+pub fn on(processors: &[u32]) -> ProcessorSet {
+    let mut set = ProcessorSet::EMPTY;
+    assert!(processors.iter().all(|processor| set.insert(*processor)));
+    set
+}
+
+/// An event that is counted, or sampled with an interval.
+pub const fn event(source: u32, interval: u32) -> EventRequest {
+    EventRequest { source, modes: modes::BOTH, interval, frequency: 0 }
+}
+
+/// Of a session with these flags; with rings if it samples.
+pub const fn header(flags: u32, samples: bool, processors: ProcessorSet) -> StartHeader {
+    StartHeader { flags, ring: if samples { 64 } else { 0 }, budget: 0, reserved: 0, processors }
+}
+
+/// Starts, and answers the session.
+pub fn started(client: Client, engine: &mut Engine<&Board>, processors: ProcessorSet, events: &[EventRequest]) -> u64 {
+    let samples = events.iter().any(|event| event.interval > 0);
+    let answer = client.start_with(engine, header(0, samples, processors), events).header();
+    assert_eq!((answer.status, answer.cause), (0, 0));
+    answer.detail[0]
+}
+
+/// What a processor does when it is interrupted does not matter here.
+pub const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, modes: modes::USER };
+
+/// The processor executes so many of every event, and serves what that raises.
+pub fn run(board: &Board, engine: &Engine<&Board>, processor: u32, count: u64) {
+    board.run(processor, Mode::User, &|_| count);
+    board.deliver(engine, processor, &NOWHERE);
+}
+
+/// The records that there are: of each kind of interest the processors and values.
+pub fn records(client: Client, engine: &mut Engine<&Board>, session: u64, kind: SampleKind) -> Vec<(u32, u64)> {
+    let answer = client.samples(engine, session, None, 100_000).unwrap();
+    let records = answer.records::<Sample>();
+    records.iter().filter(|record| record.kind == kind as u16).map(|one| (one.processor, one.ip)).collect()
+}

@@ -1,0 +1,58 @@
+//! What a processor costs in memory. Alone in this program: everything that is allocated in it counts.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use engine::Engine;
+use model::Mode;
+use native_lab::{Board, Client};
+use protocol::{EventRequest, ProcessorSet, StartHeader, modes};
+
+#[global_allocator]
+static HEAP: dhat::Alloc = dhat::Alloc;
+
+/// Four groups of 64.
+const MANY: u32 = 256;
+
+/// Bytes for each processor besides the state of its counters: for each counter the 16 of its total; those that count
+/// (8); what was found there, and whether it is ours or asleep (16); and the desk: what the interrupt has to know.
+const fn beside_state(counters: usize) -> usize {
+    counters * 16 + 8 + 16 + DESK
+}
+
+/// 32 counters of 24 bytes, 8 places for rings, the budget and the account of interrupts.
+const DESK: usize = 1_088;
+
+fn bytes() -> usize {
+    dhat::HeapStats::get().curr_bytes
+}
+
+/// Bytes of an engine over so many processors, of the state of its counters, and of what is left of four sources that
+/// ran and stopped.
+fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
+    let board = Board::named(name, processors);
+    let before = bytes();
+    let mut engine = Engine::new(&board, [0; 4]).unwrap();
+    let made = bytes() - before;
+    let client = Client::open(&mut engine, 1, 10);
+    let header = StartHeader { flags: 0, ring: 0, budget: 0, reserved: 0, processors: ProcessorSet::EMPTY };
+    let events = [2, 6, 11].map(|source| EventRequest { source, modes: modes::BOTH, interval: 0, frequency: 0 });
+    let answer = client.start_with(&mut engine, header, &events).header();
+    assert_eq!(answer.status, 0);
+    board.run(processors - 1, Mode::User, &|_| 1);
+    let state = engine.sampler().hal().state_bytes();
+    engine.close(client.0);
+    [made, state, bytes() - before - made]
+}
+
+#[test]
+fn a_processor_costs_8_bytes_for_each_counter_besides_what_is_documented_and_a_session_leaves_nothing() {
+    let _heap = dhat::Profiler::builder().testing().build();
+    for (name, counters) in [("amd-legacy", 4), ("intel-v2", 4), ("haswell-4710mq", 4), ("alder-lake-12900k", 6)] {
+        let [[one, one_state, one_left], [many, many_state, many_left]] =
+            [1, MANY].map(|count| engine_bytes(name, count));
+        let more = MANY as usize - 1;
+        assert_eq!(many_state - one_state, more * counters * 8, "{name}");
+        assert_eq!(many - one, more * (counters * 8 + beside_state(counters)), "{name}");
+        assert_eq!(many_left, one_left, "{name}");
+    }
+}

@@ -1,0 +1,57 @@
+//! A driver's service.
+
+#![expect(unsafe_code, reason = "foreign functions")]
+
+use crate::device::{Win32Error, done, last_error};
+use std::{ptr, thread, time::Duration};
+use windows_sys::Win32::System::Services::{
+    CloseServiceHandle, ControlService, OpenSCManagerW, OpenServiceW, QueryServiceStatus, SC_HANDLE,
+    SC_MANAGER_CONNECT, SERVICE_CONTROL_STOP, SERVICE_QUERY_STATUS, SERVICE_START, SERVICE_STATUS, SERVICE_STOP,
+    SERVICE_STOPPED, StartServiceW,
+};
+
+/// An open handle of the service control manager.
+struct Handle(SC_HANDLE);
+
+impl Handle {
+    fn new(handle: SC_HANDLE) -> Result<Self, Win32Error> {
+        if handle.is_null() { Err(last_error()) } else { Ok(Self(handle)) }
+    }
+
+    fn of(name: &str) -> Result<Self, Win32Error> {
+        let name: Vec<u16> = name.encode_utf16().chain([0]).collect();
+        // SAFETY: null means this machine and its usual database.
+        let manager = Self::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) })?;
+        let access = SERVICE_START | SERVICE_STOP | SERVICE_QUERY_STATUS;
+        // SAFETY: the manager is open, and the name ends with NUL.
+        Self::new(unsafe { OpenServiceW(manager.0, name.as_ptr(), access) })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: open, and closed once.
+        unsafe { CloseServiceHandle(self.0) };
+    }
+}
+
+/// Starts it.
+pub fn start(name: &str) -> Result<(), Win32Error> {
+    let service = Handle::of(name)?;
+    // SAFETY: open for this; no arguments.
+    done(unsafe { StartServiceW(service.0, 0, ptr::null()) })
+}
+
+/// Stops it, and waits until it has stopped.
+pub fn stop(name: &str) -> Result<(), Win32Error> {
+    let service = Handle::of(name)?;
+    let mut status = SERVICE_STATUS::default();
+    // SAFETY: open for this; the status may be written.
+    done(unsafe { ControlService(service.0, SERVICE_CONTROL_STOP, &raw mut status) })?;
+    while status.dwCurrentState != SERVICE_STOPPED {
+        thread::sleep(Duration::from_millis(1));
+        // SAFETY: open for this; the status may be written.
+        done(unsafe { QueryServiceStatus(service.0, &raw mut status) })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Who has the counters: the HAL is asked, and what somebody else has enabled is left to him.
+
+use tests::Lab;
+
+/// The exit code for counters of another.
+const COUNTERS_TAKEN: i32 = 24;
+
+/// Identity, and its second select register.
+const CASES: [(&str, u32); 3] = [("amd-legacy", 0xC001_0001), ("haswell-4710mq", 0x187), ("zen4-7700x", 0xC001_0001)];
+
+#[test]
+fn counters_that_the_hal_does_not_give_are_told_and_not_touched() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    for (identity, _) in CASES {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        for status in [0xC000_009A, 0x8000_0011] {
+            lab.wire.refuse_counters(Some(status)).unwrap();
+            let before = lab.wire.accesses().unwrap();
+            for verb in [&["start", "TotalIssues"][..], &["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]] {
+                let ran = lab.client(verb).unwrap();
+                assert_eq!(ran.code, COUNTERS_TAKEN, "{identity}: {}", ran.err);
+                assert!(ran.err.contains("belong to another"), "{}", ran.err);
+                assert!(ran.err.contains(&format!("0x{status:08X}")), "{}", ran.err);
+            }
+            assert_eq!(lab.wire.accesses().unwrap(), before, "{identity}");
+            lab.wire.refuse_counters(None).unwrap();
+            assert!(!lab.wire.reserved().unwrap(), "{identity}");
+        }
+        lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+        assert!(lab.wire.reserved().unwrap(), "{identity}");
+        let info = lab.client(&["info"]).unwrap().success().unwrap();
+        assert!(info.out.contains("reserved with the HAL"), "{}", info.out);
+        lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+        assert!(!lab.wire.reserved().unwrap(), "{identity}");
+        // The driver's end frees them as well.
+        lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.left_nothing().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_counter_that_another_enabled_is_told_and_taken_only_by_force() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    for (identity, register) in CASES {
+        const THEIRS: u64 = 1 << 22 | 0x3_00C0;
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.wire.write_msr(1, register, THEIRS).unwrap();
+        let ran = lab.client(&["start", "TotalIssues"]).unwrap();
+        assert_eq!(ran.code, COUNTERS_TAKEN, "{identity}: {}", ran.err);
+        assert!(ran.err.contains("counter 1 of processor 1 counts for another"), "{}", ran.err);
+        assert!(ran.err.contains("--force") && ran.err.contains("0x4300c0"), "{}", ran.err);
+        assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
+        assert!(!lab.wire.reserved().unwrap(), "{identity}");
+        // Where nothing of theirs is, there is nothing to be forced.
+        lab.client(&["stat", "-C", "0", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
+        assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
+        lab.client(&["start", "TotalIssues", "--force"]).unwrap().success().unwrap();
+        assert_eq!(lab.counting().unwrap(), 2, "{identity}: ours alone");
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    lab.finish().unwrap();
+}

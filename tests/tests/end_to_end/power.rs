@@ -1,0 +1,92 @@
+//! Sleep: counters go on after it, and results tell of it.
+
+use protocol::{Sample, SampleKind};
+use serde_json::Value;
+use tests::Lab;
+
+use crate::sampling::Sampler;
+
+const IDENTITIES: [&str; 4] = ["amd-legacy", "intel-v1", "haswell-4710mq", "zen4-7700x"];
+
+const INTERVAL: u32 = 10_000;
+
+#[test]
+fn counts_go_on_after_a_sleep_and_say_how_long_it_was() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    for identity in IDENTITIES {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+        lab.wire.run(1, &[(0xC0, 0, 1_000)], &[]).unwrap();
+        // Of other changes of power nothing comes.
+        for (first, second) in [(0, 0), (1, 0), (2, 1), (4, 0), (5, 0)] {
+            lab.wire.notify_power(first, second).unwrap();
+        }
+        lab.wire.run(1, &[(0xC0, 0, 20)], &[]).unwrap();
+        lab.wire.sleep().unwrap();
+        lab.wire.wake(3_000).unwrap();
+        lab.wire.run(1, &[(0xC0, 0, 300)], &[]).unwrap();
+        let read: Value =
+            serde_json::from_str(&lab.client(&["read", "--json"]).unwrap().success().unwrap().out).unwrap();
+        let event = &read["events"][0];
+        assert_eq!((&event["count"], &event["processors"][1]["count"]), (&1_320.into(), &1_320.into()), "{identity}");
+        let asleep = event["asleep_seconds"].as_f64().unwrap();
+        assert!((3.0..3.5).contains(&asleep), "{identity}: {asleep}");
+        let stopped = lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+        assert!(stopped.out.contains("The machine slept for 3."), "{identity}: {}", stopped.out);
+        let info = lab.client(&["info"]).unwrap().success().unwrap();
+        assert!(info.out.contains("once, for 3."), "{identity}: {}", info.out);
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.left_nothing().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn sampling_goes_on_after_a_sleep_and_tells_of_it_on_every_processor() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    for identity in IDENTITIES {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+        for _ in 0..2 {
+            lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+            lab.wire.sleep().unwrap();
+            lab.wire.wake(500).unwrap();
+        }
+        lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+        let (records, _) = sampler.fetch(100);
+        let of = |processor, kind: SampleKind| {
+            let is_it = |record: &&Sample| (record.processor, record.kind) == (processor, kind as u16);
+            records.iter().filter(is_it).count()
+        };
+        assert_eq!([0, 1].map(|processor| of(processor, SampleKind::Slept)), [2, 2], "{identity}");
+        assert_eq!([0, 1].map(|processor| of(processor, SampleKind::Sample)), [3, 0], "{identity}");
+        drop(sampler);
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.left_nothing().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_driver_that_is_loaded_and_not_used_sleeps_well() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let before = lab.wire.accesses().unwrap();
+    lab.wire.sleep().unwrap();
+    lab.wire.wake(10).unwrap();
+    assert_eq!(lab.wire.accesses().unwrap(), before, "no register is its own");
+    // What is started or stopped while the machine falls asleep.
+    lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+    lab.wire.sleep().unwrap();
+    lab.client(&["start", "BranchInstructions"]).unwrap().success().unwrap();
+    lab.client(&["stop", "TotalIssues"]).unwrap().success().unwrap();
+    lab.wire.wake(10).unwrap();
+    assert_eq!(lab.counting().unwrap(), 2);
+    lab.wire.run(0, &[(0xC4, 0, 55)], &[]).unwrap();
+    let read = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap();
+    let read: Value = serde_json::from_str(&read.out).unwrap();
+    assert_eq!(read["events"][0]["count"], 55);
+    lab.finish().unwrap();
+}

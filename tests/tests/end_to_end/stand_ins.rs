@@ -1,0 +1,382 @@
+//! What the bench stands in for: that it does what Windows and the processor do, and notices what they punish. The driver
+//! is specimen.sys, as in `bench.rs`.
+
+use std::time::{Duration, Instant};
+
+use tests::Lab;
+use wire::Accesses;
+
+use crate::bench::{BEGIN, Bench, END, REPORT, code};
+
+const POWER: u32 = code(0x805);
+const POWER_REPORT: u32 = code(0x806);
+const ADDED: u32 = code(0x807);
+const ADDED_REPORT: u32 = code(0x808);
+const APIC: u32 = code(0x809);
+const WRITE: u32 = code(0x80A);
+const READ: u32 = code(0x80B);
+const RESERVE: u32 = code(0x80C);
+const MACHINE: u32 = code(0x80D);
+const CALLS: u32 = code(0x80E) | 2;
+const CALLS_REPORT: u32 = code(0x80F);
+const FORGET: u32 = code(0x810);
+
+/// What requests of the specimen take: see its `lib.rs`.
+const LISTEN: u32 = 0;
+const LEAVE: u32 = 1;
+const FIND: u32 = 2;
+const FIND_OTHER: u32 = 3;
+const NO_FLAGS: u32 = 0;
+const ADD_EXISTING: u32 = 1;
+const LEAVE_PROCESSORS: u32 = u32::MAX;
+const MAP: u32 = 0;
+const ENTRIES: u32 = 1;
+const SET_ENTRIES: u32 = 2;
+const UNMAP: u32 = 3;
+const END_OF_INTERRUPT: u32 = 4;
+const READ_WIDE: u32 = 5;
+const MAP_WRONGLY: u32 = 6;
+const TAKE: u32 = 0;
+const FREE: u32 = 1;
+const WORK_ITEM: u32 = 0;
+const THREAD: u32 = 1;
+
+/// STATUS_UNSUCCESSFUL, STATUS_OBJECT_NAME_NOT_FOUND, STATUS_INSUFFICIENT_RESOURCES, STATUS_DEVICE_BUSY.
+const UNSUCCESSFUL: u32 = 0xC000_0001;
+const NOT_FOUND: u32 = 0xC000_0034;
+const INSUFFICIENT: u32 = 0xC000_009A;
+const BUSY: u32 = 0x8000_0011;
+
+/// PerfEvtSel0 and PerfCtr0 of AMD, and an event.
+const SELECT: u32 = 0xC001_0000;
+const COUNTER: u32 = 0xC001_0004;
+const SELECTED: u32 = 0x43_00C0;
+
+const NOTHING: [&str; 0] = [];
+
+impl Bench {
+    /// Milliseconds of the performance counter and the interrupt time; processors that are active, that can be, and, a
+    /// bit for each, on which KeIpiGenericCall runs.
+    fn machine(&mut self) -> [u32; 5] {
+        self.ask(MACHINE, &[], 5).try_into().unwrap()
+    }
+
+    /// How often the handler ran.
+    fn handled(&mut self) -> u32 {
+        self.ask(REPORT, &[], 9)[0]
+    }
+
+    fn entries(&mut self) -> Vec<u32> {
+        self.ask(APIC, &[ENTRIES], 8)
+    }
+
+    /// The calls for processors that were added: stage, processor, its number, active ones, level; and the status.
+    fn added(&mut self) -> Vec<(u32, u32)> {
+        let report = self.ask(ADDED_REPORT, &[], 33);
+        let calls = report[1..].chunks_exact(2).map(|call| (call[0], call[1]));
+        calls.take(report[0] as usize).collect()
+    }
+}
+
+#[test]
+fn who_listens_to_power_is_called_at_dispatch_level_around_a_sleep_that_takes_its_time() {
+    let mut bench = Bench::start();
+    assert_eq!(bench.ask(POWER, &[LISTEN], 1), [0]);
+    let before = bench.machine();
+    bench.lab.wire.sleep().unwrap();
+    assert_eq!(bench.ask(POWER_REPORT, &[], 4), [1, 3, 0, 2]);
+    assert!(bench.lab.wire.sleep().is_err(), "it sleeps");
+    bench.lab.wire.wake(60_000).unwrap();
+    assert_eq!(bench.ask(POWER_REPORT, &[], 4), [2, 3, 1, 2]);
+    assert!(bench.lab.wire.wake(1).is_err(), "it is awake");
+    let after = bench.machine();
+    for clock in 0..2 {
+        assert!((60_000..75_000).contains(&(after[clock] - before[clock])), "{before:?} {after:?}");
+    }
+    bench.lab.wire.notify_power(5, 7).unwrap();
+    assert_eq!(bench.ask(POWER_REPORT, &[], 4), [3, 5, 7, 2]);
+    bench.ask(POWER, &[LEAVE], 1);
+    bench.lab.wire.notify_power(1, 0).unwrap();
+    assert_eq!(bench.ask(POWER_REPORT, &[], 4)[0], 3, "it listens no more");
+    bench.finish();
+}
+
+#[test]
+fn a_sleep_takes_the_registers_and_nothing_may_touch_or_happen_meanwhile() {
+    let mut bench = Bench::start();
+    bench.ask(BEGIN, &[0, 0], 0);
+    bench.lab.wire.set_lvt(1, 0x1_0000).unwrap();
+    assert_eq!(bench.lab.counting().unwrap(), 2);
+    bench.lab.wire.sleep().unwrap();
+    assert_eq!(bench.lab.counting().unwrap(), 0);
+    assert_eq!([0, 1].map(|processor| bench.lab.wire.lvt(processor).unwrap()), [0xFE; 2]);
+    assert!(bench.lab.wire.run(0, &[], &[]).is_err() && bench.lab.wire.tick(0, 1).is_err());
+    assert!(bench.lab.wire.add_processor().is_err());
+    assert_eq!(bench.noticed(), NOTHING);
+    bench.ask(READ, &[COUNTER], 2);
+    assert_eq!(bench.noticed(), ["Rdmsr of 0xc0010004 while the machine sleeps"]);
+    bench.lab.wire.wake(0).unwrap();
+    assert_eq!(bench.ask(READ, &[COUNTER], 2), [0, 0]);
+    bench.interrupt(0);
+    assert_eq!(bench.handled(), 0, "nothing counts any more");
+    bench.ask(END, &[], 2);
+    bench.finish();
+}
+
+#[test]
+fn live_time_stands_still_in_a_sleep() {
+    let mut bench = Bench::start();
+    bench.lab.live().unwrap();
+    bench.lab.wire.sleep().unwrap();
+    for processor in 0..2 {
+        bench.lab.wire.write_msr(processor, SELECT, SELECTED.into()).unwrap();
+    }
+    let counted = |lab: &mut Lab| [0, 1].map(|processor| lab.ledger(processor, 0xC0, 0).unwrap());
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(counted(&mut bench.lab), [0, 0]);
+    bench.lab.wire.wake(0).unwrap();
+    std::thread::sleep(Duration::from_millis(60));
+    assert!(counted(&mut bench.lab).iter().all(|count| *count > 0));
+    bench.lab.scripted().unwrap();
+    for processor in 0..2 {
+        bench.lab.wire.write_msr(processor, SELECT, 0).unwrap();
+    }
+    bench.finish();
+}
+
+#[test]
+fn callback_objects_are_found_by_name_and_what_is_left_of_them_is_noticed() {
+    let mut bench = Bench::start();
+    assert_eq!(bench.ask(POWER, &[FIND_OTHER], 1), [NOT_FOUND]);
+    assert_eq!(bench.ask(POWER, &[FIND], 1), [0]);
+    let reference = "a driver was unloaded that had a reference of \\Callback\\PowerState";
+    assert_eq!(bench.unload(), [reference]);
+    let mut bench = Bench::start();
+    assert_eq!(bench.ask(POWER, &[LISTEN], 1), [0]);
+    let registered = "a driver was unloaded that had registered a callback, with ExRegisterCallback";
+    assert_eq!(bench.unload(), [registered, reference]);
+}
+
+#[test]
+fn processors_are_added_to_those_that_run_and_take_part_in_everything() {
+    let mut bench = Bench::start_on("amd-legacy", |lab| {
+        for (active, maximum) in [(0, 1), (3, 2), (1, 99)] {
+            assert!(lab.wire.set_processors(active, maximum).is_err(), "{active} of {maximum}");
+        }
+        lab.wire.set_processors(1, 4).unwrap();
+    });
+    assert!(bench.lab.wire.set_processors(1, 1).is_err(), "a driver is loaded");
+    assert_eq!(bench.lab.processors().unwrap(), 1);
+    assert_eq!(bench.machine()[2..], [1, 4, 0b1]);
+    assert_eq!(bench.ask(ADDED, &[NO_FLAGS, 0], 1), [0]);
+    assert_eq!(bench.added(), [], "not of those that run");
+    for added in 1..4 {
+        assert!(bench.lab.wire.add_processor().unwrap());
+        let [.., start, complete] = bench.added()[..] else { panic!("two calls") };
+        let call = |stage: u32, active: u32| (stage << 16 | added << 12 | added << 8 | active << 4, 0);
+        assert_eq!([start, complete], [call(0, added), call(1, added + 1)]);
+        assert_eq!(bench.machine()[2..], [added + 1, 4, (1 << (added + 1)) - 1]);
+    }
+    assert!(bench.lab.wire.add_processor().is_err(), "there can be four");
+    bench.ask(ADDED, &[LEAVE_PROCESSORS], 1);
+    bench.ask(BEGIN, &[0, 0], 0);
+    for processor in (0..4).rev() {
+        bench.interrupt(processor);
+        let begun = Instant::now();
+        while bench.ask(REPORT, &[], 9)[7] != processor {
+            assert!(begun.elapsed() < Duration::from_secs(5), "no DPC on processor {processor}");
+        }
+        assert_eq!(bench.ask(REPORT, &[], 9)[5..], [processor, 15, processor, 2]);
+    }
+    bench.ask(END, &[], 2);
+    bench.finish();
+}
+
+#[test]
+fn a_driver_can_refuse_a_processor_and_is_told_of_those_that_run_if_it_asks() {
+    let mut bench = Bench::start_on("amd-legacy", |lab| lab.wire.set_processors(2, 3).unwrap());
+    bench.ask(ADDED, &[NO_FLAGS, 2 + 1], 1);
+    assert!(!bench.lab.wire.add_processor().unwrap());
+    assert_eq!(bench.added(), [(0x0_2220, 0), (0x2_2220, UNSUCCESSFUL)]);
+    assert_eq!(bench.machine()[2..], [2, 3, 0b11]);
+    bench.ask(ADDED, &[LEAVE_PROCESSORS], 1);
+    assert_eq!(bench.ask(ADDED, &[ADD_EXISTING, 0], 1), [0]);
+    assert_eq!(bench.added(), [(0x0_0020, 0), (0x0_1120, 0), (0x1_0020, 0), (0x1_1120, 0)]);
+    bench.ask(ADDED, &[LEAVE_PROCESSORS], 1);
+    assert_eq!(bench.ask(ADDED, &[ADD_EXISTING, 1 + 1], 1), [UNSUCCESSFUL]);
+    assert_eq!(bench.added(), [(0x0_0020, 0), (0x0_1120, 0), (0x2_0020, UNSUCCESSFUL)]);
+    assert_eq!(bench.ask(ADDED, &[NO_FLAGS, 0], 1), [0]);
+    let left = "a driver was unloaded that had registered a callback, with KeRegisterProcessorChangeCallback";
+    assert_eq!(bench.unload(), [left]);
+}
+
+#[test]
+fn the_apic_in_memory_is_that_of_the_processor_that_goes_there() {
+    let mut bench = Bench::start();
+    assert_eq!(bench.ask(READ, &[0x1B], 2)[0] & !(1 << 8), 0xFEE0_0800);
+    assert_eq!(bench.ask(APIC, &[MAP], 1), [1]);
+    bench.lab.wire.set_lvt(1, 0x1_0400).unwrap();
+    assert_eq!(bench.entries()[..2], [0xFE, 0x1_0400]);
+    bench.ask(APIC, &[SET_ENTRIES, 0x1_0010], 0);
+    assert_eq!([0, 1].map(|processor| bench.lab.wire.lvt(processor).unwrap()), [0x1_0010, 0x1_0011]);
+    assert_eq!(bench.noticed(), NOTHING);
+
+    bench.ask(APIC, &[END_OF_INTERRUPT], 0);
+    assert_eq!(bench.noticed(), ["the APIC's register 0xb0 is written, which is the HAL's"]);
+    bench.ask(APIC, &[READ_WIDE], 0);
+    assert_eq!(bench.noticed(), ["Mov_r64_rm64 at the APIC's register 0x340, which takes moves of 32 bits"]);
+    assert_eq!(bench.ask(APIC, &[MAP_WRONGLY], 1), [0]);
+    assert_eq!(bench.noticed().len(), 3, "cached, too long, elsewhere");
+    bench.lab.wire.sleep().unwrap();
+    bench.entries();
+    assert_eq!(bench.noticed(), ["an access to the LVT performance entry while the machine sleeps"; 2]);
+    bench.lab.wire.wake(0).unwrap();
+
+    bench.ask(APIC, &[UNMAP], 0);
+    assert_eq!(bench.noticed(), NOTHING);
+    assert_eq!(bench.entries()[..2], [0, 0]);
+    assert_eq!(bench.noticed(), ["the APIC's register 0x340 is read, which is not mapped any more"; 2]);
+    bench.ask(APIC, &[UNMAP], 0);
+    assert!(bench.noticed()[0].ends_with("which is not mapped"));
+    assert_eq!(bench.ask(APIC, &[MAP], 1), [1]);
+    assert_eq!(bench.unload(), ["a driver was unloaded that had mapped the APIC's registers"]);
+}
+
+#[test]
+fn in_x2apic_mode_the_entry_is_a_register_and_not_in_memory() {
+    let mut bench = Bench::start_on("haswell-4710mq", |lab| lab.wire.set_apic(true).unwrap());
+    assert!(bench.lab.wire.set_apic(false).is_err(), "a driver is loaded");
+    assert_eq!(bench.ask(READ, &[0x1B], 2)[0] & !(1 << 8), 0xFEE0_0C00);
+    assert_eq!(bench.ask(READ, &[0x834], 2), [0xFE, 0]);
+    bench.ask(WRITE, &[0x834, 0x1_00FE], 0);
+    let mut entries = [0, 1].map(|processor| bench.lab.wire.lvt(processor).unwrap());
+    entries.sort_unstable();
+    assert_eq!(entries, [0xFE, 0x1_00FE]);
+    assert_eq!(bench.ask(APIC, &[MAP], 1), [0]);
+    assert_eq!(bench.noticed(), ["MmMapIoSpaceEx of the APIC in x2APIC mode"]);
+    bench.finish();
+    // Another identity is another machine.
+    let mut bench = Bench::start();
+    bench.ask(READ, &[0x834], 2);
+    assert!(bench.noticed()[0].starts_with("Rdmsr of 0x834"));
+    bench.finish();
+}
+
+#[test]
+fn a_hal_that_leaves_the_entry_masked_lets_one_interrupt_through() {
+    let mut bench = Bench::start_on("intel-v1", |_| {});
+    bench.ask(BEGIN, &[0, 0], 0);
+    for interrupts in 1..4 {
+        bench.interrupt(0);
+        assert_eq!(bench.handled(), interrupts);
+    }
+    bench.lab.wire.hal_unmasks(false).unwrap();
+    for _ in 0..3 {
+        bench.interrupt(0);
+        assert_eq!((bench.handled(), bench.lab.wire.lvt(0).unwrap()), (4, 0x1_00FE));
+    }
+    bench.lab.wire.set_lvt(0, 0xFE).unwrap();
+    let begun = Instant::now();
+    while bench.handled() < 5 {
+        assert!(begun.elapsed() < Duration::from_secs(5), "the one that waits comes");
+    }
+    bench.lab.wire.set_lvt(0, 0x4FE).unwrap();
+    bench.interrupt(0);
+    assert_eq!(bench.handled(), 5);
+    assert_eq!(bench.noticed(), ["an interrupt comes by the LVT entry 0x4fe, where nobody expects it"]);
+    bench.ask(END, &[], 2);
+    bench.finish();
+}
+
+#[test]
+fn counters_are_reserved_or_refused_with_the_status_of_the_test() {
+    let mut bench = Bench::start();
+    for status in [BUSY, INSUFFICIENT] {
+        bench.lab.wire.refuse_counters(Some(status)).unwrap();
+        assert_eq!(bench.ask(RESERVE, &[TAKE], 1), [status]);
+        assert!(!bench.lab.wire.reserved().unwrap());
+    }
+    bench.lab.wire.refuse_counters(None).unwrap();
+    assert_eq!(bench.ask(RESERVE, &[TAKE], 1), [0]);
+    assert_eq!(bench.ask(RESERVE, &[TAKE], 1), [INSUFFICIENT], "they are taken");
+    assert!(bench.lab.wire.reserved().unwrap());
+    bench.ask(WRITE, &[SELECT, SELECTED], 0);
+    assert_eq!(bench.noticed(), NOTHING);
+    bench.ask(RESERVE, &[FREE], 1);
+    assert!(!bench.lab.wire.reserved().unwrap());
+    for processor in 0..2 {
+        bench.lab.wire.write_msr(processor, SELECT, 0).unwrap();
+    }
+    bench.ask(WRITE, &[SELECT, SELECTED], 0);
+    assert_eq!(bench.noticed(), ["0xc0010000, value 0x4300c0, starts a counter that is not reserved"]);
+    for processor in 0..2 {
+        bench.lab.wire.write_msr(processor, SELECT, 0).unwrap();
+    }
+    assert_eq!(bench.ask(RESERVE, &[TAKE], 1), [0]);
+    assert_eq!(bench.unload(), ["a driver was unloaded that had hardware counters"]);
+}
+
+#[test]
+fn others_access_registers_in_nobodys_account() {
+    let mut bench = Bench::start();
+    bench.lab.wire.write_msr(1, COUNTER, 77).unwrap();
+    assert_eq!([0, 1].map(|processor| bench.lab.wire.read_msr(processor, COUNTER).unwrap()), [0, 77]);
+    assert!(bench.lab.wire.read_msr(0, 0x38F).is_err(), "not on AMD");
+    assert!(bench.lab.wire.write_msr(2, COUNTER, 0).is_err(), "there are two processors");
+    assert_eq!(bench.lab.wire.accesses().unwrap(), [Accesses::default(); 2]);
+    bench.finish();
+}
+
+/// What can fail, in the order of the specimen's calls.
+const FALLIBLE: [&str; 19] = [
+    "ExAllocatePool2",
+    "MmMapLockedPagesSpecifyCache",
+    "IoCreateDevice",
+    "IoCreateSymbolicLink",
+    "ObOpenObjectByPointer",
+    "ZwSetSecurityObject",
+    "PsCreateSystemThread",
+    "ObReferenceObjectByHandle",
+    "IoAllocateWorkItem",
+    "MmGetSystemRoutineAddress",
+    "HalSetSystemInformation",
+    "HalSetSystemInformation",
+    "HalAllocateHardwareCounters",
+    "MmMapIoSpaceEx",
+    "ExCreateCallback",
+    "ExRegisterCallback",
+    "KeRegisterProcessorChangeCallback",
+    "KeGetProcessorNumberFromIndex",
+    "KeSetTargetProcessorDpcEx",
+];
+
+#[test]
+fn each_call_that_can_fail_does_when_it_is_its_turn() {
+    let mut bench = Bench::start();
+    bench.ask(CALLS, &[], 1);
+    assert_eq!(bench.ask(CALLS_REPORT, &[], 1), [0], "none was asked for");
+    for (place, function) in FALLIBLE.into_iter().enumerate() {
+        bench.lab.wire.fail_call(Some(place as u64 + 1)).unwrap();
+        assert_eq!(bench.lab.wire.failed_call().unwrap(), None);
+        bench.ask(CALLS, &[], 1);
+        assert_eq!(bench.lab.wire.failed_call().unwrap().as_deref(), Some(function));
+        assert_eq!(bench.ask(CALLS_REPORT, &[], 1), [1 << place], "{function}");
+    }
+    bench.lab.wire.fail_call(Some(FALLIBLE.len() as u64 + 1)).unwrap();
+    bench.ask(CALLS, &[], 1);
+    assert_eq!((bench.lab.wire.failed_call().unwrap(), bench.ask(CALLS_REPORT, &[], 1)), (None, vec![0]));
+    bench.lab.wire.fail_call(None).unwrap();
+    bench.finish();
+}
+
+#[test]
+fn work_items_and_threads_that_are_left_are_noticed() {
+    for (what, noticed) in [
+        (WORK_ITEM, "a driver was unloaded that had work items"),
+        (THREAD, "a driver was unloaded while a thread of it ran"),
+    ] {
+        let mut bench = Bench::start();
+        bench.ask(FORGET, &[what], 0);
+        assert_eq!(bench.unload(), [noticed]);
+    }
+}

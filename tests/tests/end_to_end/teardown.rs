@@ -1,0 +1,43 @@
+//! The end of the driver, in the middle of everything.
+
+use protocol::Code;
+use tests::{Lab, Reply};
+
+use crate::life::{greet, header};
+use crate::sampling::start_sampling;
+
+const UNLOADS: usize = 200;
+
+#[test]
+fn unloaded_at_the_full_rate_of_interrupts_nothing_runs_after_its_memory_is_freed() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    let mut interrupted = 0;
+    for identity in ["zen4-7700x", "haswell-4710mq"] {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.live().unwrap();
+        let mut probe = lab.probe().unwrap();
+        probe.service("unload", "halprof").unwrap().unwrap();
+        for round in 0..UNLOADS / 2 {
+            probe.service("load", "halprof").unwrap().unwrap();
+            let handle = greet(&mut probe);
+            // The shortest interval, which no machine can follow; and one whose interrupts come a few at a time.
+            let input = start_sampling(64, if round % 2 == 0 { 4_096 } else { 100_000 }, 900);
+            match probe.control(handle, Code::Start as u32, &input, "4096").unwrap() {
+                Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0, "{identity}, round {round}"),
+                Reply::Failed(error) => panic!("{identity}, round {round}: {error}"),
+            }
+            std::thread::sleep(std::time::Duration::from_millis(round as u64 % 7));
+            probe.say(&format!("close {handle}")).unwrap();
+            probe.service("unload", "halprof").unwrap().unwrap();
+            lab.left_nothing().unwrap();
+        }
+        let ledger = lab.wire.ledger().unwrap();
+        interrupted += ledger.iter().flatten().map(|entry| entry.interrupts).sum::<u64>();
+        drop(probe);
+        lab.scripted().unwrap();
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    assert!(interrupted > 1_000, "{interrupted} interrupts in all");
+    lab.finish().unwrap();
+}
