@@ -13,6 +13,7 @@ mod cpu;
 mod device;
 mod interrupt;
 mod kernel;
+mod layout;
 mod nt;
 mod waiting;
 

@@ -1,8 +1,13 @@
 //! The files that run on Windows, built and gathered in one folder.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::{
     kit::Kit,
@@ -95,10 +100,48 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for group in groups() {
         run::shown(&mut group.cargo(workspace, "build")?)?;
+        if group.kit {
+            copy_bindings(group.cargo(workspace, "build")?, &folder.join("bindings"))?;
+        }
         let built = workspace.target().join(group.target).join(group.profile);
         for (_, made, name) in group.files {
             copy_if_different(&built.join(made), &folder.join(name))?;
         }
     }
     Ok(folder)
+}
+
+/// The files that bindgen made of the kernel's headers, for the test that compares them with the official ones. Cargo
+/// alone knows which of its folders holds those that were just used.
+fn copy_bindings(mut build: Command, folder: &Path) -> Result<()> {
+    let messages = run::text(build.args(["--quiet", "--message-format", "json"]))?;
+    let made = messages.lines().find_map(bindings).context("cargo says nothing of the build script of wdk-sys")?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    ["constants.rs", "ntddk.rs", "types.rs"]
+        .iter()
+        .try_for_each(|name| copy_if_different(&made.join(name), &folder.join(name)))
+}
+
+/// Where the build script of wdk-sys wrote, if that is what cargo's message says.
+fn bindings(message: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let text = |name| message.get(name).and_then(Value::as_str);
+    let ours = text("reason") == Some("build-script-executed") && text("package_id")?.contains("wdk-sys@");
+    ours.then(|| text("out_dir").map(PathBuf::from))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bindings_are_where_the_build_script_of_wdk_sys_says() {
+        let message = |reason, package| {
+            format!(r#"{{"reason":"{reason}","package_id":"registry+https://example.org#{package}","out_dir":"/o"}}"#)
+        };
+        assert_eq!(bindings(&message("build-script-executed", "wdk-sys@0.5.2")), Some("/o".into()));
+        assert_eq!(bindings(&message("build-script-executed", "wdk@0.5.0")), None);
+        assert_eq!(bindings(&message("compiler-artifact", "wdk-sys@0.5.2")), None);
+        assert_eq!(bindings("no JSON"), None);
+    }
 }

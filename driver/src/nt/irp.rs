@@ -139,7 +139,7 @@ impl Request<'_> {
                 _MEMORY_CACHING_TYPE::MmCached,
                 core::ptr::null_mut(),
                 0,
-                (_MM_PAGE_PRIORITY::NormalPagePriority.cast_unsigned() | MAPPING_NO_EXECUTE).cast_signed(),
+                _MM_PAGE_PRIORITY::NormalPagePriority.cast_unsigned() | MAPPING_NO_EXECUTE,
             )
         };
         address.cast()

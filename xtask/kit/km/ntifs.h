@@ -7,6 +7,8 @@
 
 /* The WDK aligns it to MEMORY_ALLOCATION_ALIGNMENT: 336 bytes instead of 328. */
 struct __declspec(align(16)) _DEVICE_OBJECT;
+/* Likewise: what lies after it in another structure would lie elsewhere. */
+struct __declspec(align(16)) _IRP;
 
 /* No tag in the WDK; bindgen would name the constants' module after it. */
 #define _KE_PROCESSOR_CHANGE_NOTIFY_STATE
@@ -16,6 +18,9 @@ struct __declspec(align(16)) _DEVICE_OBJECT;
 #define KfRaiseIrql          hidden_KfRaiseIrql
 #define KeLowerIrql          hidden_KeLowerIrql
 #define KeInitializeSpinLock hidden_KeInitializeSpinLock
+
+/* The last parameter is another type. */
+#define MmMapLockedPagesSpecifyCache hidden_MmMapLockedPagesSpecifyCache
 
 /* Older layouts of what a counter reservation passes. */
 #define _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE hidden__COUNTER_DESCRIPTOR_TYPE
@@ -51,6 +56,7 @@ struct __declspec(align(16)) _DEVICE_OBJECT;
 #undef KfRaiseIrql
 #undef KeLowerIrql
 #undef KeInitializeSpinLock
+#undef MmMapLockedPagesSpecifyCache
 #undef _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE
 #undef PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE
 #undef ResourceTypeSingle

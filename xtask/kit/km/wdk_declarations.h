@@ -17,6 +17,11 @@ NTKERNELAPI PVOID NTAPI ExAllocatePool2(POOL_FLAGS Flags, SIZE_T NumberOfBytes, 
 /* Device memory that is not executable: new in Windows 10. */
 NTKERNELAPI PVOID NTAPI MmMapIoSpaceEx(PHYSICAL_ADDRESS PhysicalAddress, SIZE_T NumberOfBytes, ULONG Protect);
 
+/* The priority is MM_PAGE_PRIORITY with flags beside it, so no enum. */
+NTKERNELAPI PVOID NTAPI MmMapLockedPagesSpecifyCache(PMDL MemoryDescriptorList, KPROCESSOR_MODE AccessMode,
+                                                     MEMORY_CACHING_TYPE CacheType, PVOID RequestedAddress,
+                                                     ULONG BugCheckOnFailure, ULONG Priority);
+
 /* The reservation of hardware counters: a descriptor has 24 bytes, a list of one 32. */
 typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
     ResourceTypeSingle,

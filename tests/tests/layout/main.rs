@@ -1,0 +1,188 @@
+//! What the driver takes from wdk-sys is on Linux what mingw-w64's headers say, put right by the kit. Here it is held
+//! against the bindings that Microsoft made of the genuine WDK (22621) and published in wdk-sys 0.1.0: every structure,
+//! constant and function that the source of the driver and of its allocator names, and all that those are made of.
+
+mod assertions;
+mod bindings;
+mod compare;
+mod comparisons;
+mod driver;
+mod packages;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use bindings::{Bindings, Entry};
+use compare::Comparison;
+use driver::Source;
+
+/// How the driver comes to a type that is not officially the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// It is, or it is in, something that the driver has memory for: its size has to be right.
+    Value,
+    /// It is in such a thing, which is as large all the same.
+    Part,
+    /// Something points to it, and the driver does not go there.
+    Pointer,
+}
+
+/// Types that mingw-w64 has otherwise than the WDK, in fields of which the driver's source names none: `assertions` and
+/// the compiler see to that on both systems.
+const KNOWN: &[(&str, By, &str)] = &[
+    ("_CM_PARTIAL_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "resources of hardware, in IO_STACK_LOCATION"),
+    ("_COMPRESSED_DATA_INFO", By::Pointer, "of file systems, in FAST_IO_DISPATCH; mingw-w64 does not know it"),
+    ("_DEVOBJ_EXTENSION", By::Pointer, "the I/O manager's, in DEVICE_OBJECT; undocumented members"),
+    ("_DISPATCHER_HEADER__bindgen_ty_1", By::Value, "one word with other names for its bytes; the kernel writes it"),
+    ("_DISPATCHER_HEADER__bindgen_ty_1__bindgen_ty_1", By::Part, "the same"),
+    ("_ERESOURCE", By::Pointer, "of file systems, in DEVICE_OBJECT's queues"),
+    ("_ERESOURCE.ExclusiveWaiters", By::Pointer, "the same"),
+    ("_ERESOURCE.SharedWaiters", By::Pointer, "the same"),
+    ("_ERESOURCE__bindgen_ty_1", By::Pointer, "the same"),
+    ("_FAST_MUTEX.Owner", By::Value, "a pointer, which the kernel writes"),
+    ("_IO_COMPLETION_CONTEXT", By::Pointer, "the I/O manager's, in FILE_OBJECT"),
+    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "resources of hardware, in IO_STACK_LOCATION"),
+    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1__bindgen_ty_3", By::Pointer, "the same"),
+    ("_IRP", By::Value, "UserIosb is in a union"),
+    ("_IRP__bindgen_ty_2__bindgen_ty_1, officially _IRP__bindgen_ty_3__bindgen_ty_1", By::Value, "UserApcContext too"),
+    ("_KAPC", By::Value, "members reserved"),
+    ("_KDPC", By::Value, "a union and another list at the beginning; KeInitializeDpc writes it"),
+    ("_KTIMER", By::Value, "a member split; KeInitializeTimerEx writes it"),
+    ("_KTIMER.Processor", By::Value, "the same"),
+    ("_LIST_ENTRY, officially _SINGLE_LIST_ENTRY", By::Part, "in KDPC, beside another member"),
+    ("_WAIT_CONTEXT_BLOCK", By::Value, "a union, in DEVICE_OBJECT; the HAL's"),
+];
+
+/// Constants of headers that the official bindings do not have, with where their values are from.
+const ELSEWHERE: &[(&str, i128, &str)] = &[];
+
+/// Structures that the driver declares itself: its name there, the official one, fields here and there.
+const OWN: &[(&str, &str, &[(&str, &str)])] = &[
+    ("Dispatch", "HAL_DISPATCH", &[("set", "HalSetSystemInformation")]),
+    (
+        "TrapFrame",
+        "_KTRAP_FRAME",
+        &[("rip", "Rip"), ("cs", "SegCs"), ("flags", "EFlags"), ("rsp", "Rsp"), ("ss", "SegSs")],
+    ),
+];
+
+fn folder(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// What the driver is compiled with.
+fn ours() -> Bindings {
+    let made = tests::artifacts().unwrap().join("bindings");
+    let generated = ["types.rs", "constants.rs", "ntddk.rs"].map(|name| made.join(name));
+    // What bindgen can not translate stands in the crate itself.
+    let written = packages::folder("Cargo.toml", "wdk-sys").join("src/constants.rs");
+    Bindings::read(&[&generated[..], &[written]].concat())
+}
+
+fn official() -> Bindings {
+    let package = packages::folder("official/Cargo.toml", "wdk-sys");
+    let generated = ["types.rs", "constants.rs", "ntddk.rs"].map(|name| package.join("generated_bindings").join(name));
+    Bindings::read(&[&generated[..], &[package.join("src/constants.rs")]].concat())
+}
+
+/// The source of the driver, but for the assertions that are made here.
+fn driver() -> Source {
+    Source::read(&folder("../driver/src"), "layout.rs")
+}
+
+/// What the driver names, and its allocator, which is linked to it.
+fn names(ours: &Bindings) -> BTreeSet<String> {
+    let mut names = driver().names;
+    names.extend(Source::read(&packages::folder("Cargo.toml", "wdk-alloc").join("src"), "").names);
+    // A function of a type is bindgen's own.
+    names.retain(|name| name.split_once("::").is_none_or(|(outer, _)| matches!(ours.get(outer), Some(Entry::Module))));
+    names
+}
+
+#[test]
+fn what_the_driver_takes_from_the_kernel_is_what_the_genuine_kit_says() {
+    let (ours, official) = (ours(), official());
+    let names = names(&ours);
+    let mut comparison = Comparison::new(&ours, &official);
+    names.iter().for_each(|name| comparison.item(name));
+    println!("{} names, {} structures and unions", names.len(), comparison.composites.len());
+    assert!(names.len() > 100 && comparison.composites.len() > 100, "the names are not found any more");
+
+    let mut stale: BTreeSet<&str> = KNOWN.iter().map(|(place, ..)| *place).collect();
+    let unknown: Vec<&String> = comparison
+        .differences
+        .iter()
+        .filter(|difference| {
+            let (place, what) = difference.split_once(": ").unwrap();
+            stale.remove(place);
+            let sized = what.starts_with("size") || what.starts_with("alignment");
+            !KNOWN.iter().any(|(known, by, _)| *known == place && !(sized && *by == By::Value))
+        })
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:#?}");
+    assert!(stale.is_empty(), "these are officially the same now: {stale:?}");
+}
+
+#[test]
+fn constants_that_the_driver_declares_itself_have_their_official_values() {
+    let official = official();
+    let mut unused: BTreeSet<&str> = ELSEWHERE.iter().map(|(name, ..)| *name).collect();
+    let mut compared = BTreeSet::new();
+    for constant in driver().constants {
+        let value = constant.stands_for.as_ref().map_or_else(
+            || official.constant(&constant.name),
+            |name| {
+                unused.remove(name.as_str());
+                let elsewhere = ELSEWHERE.iter().find(|(known, ..)| known == name).map(|(_, value, _)| *value);
+                let value = official.constant(name).or(elsewhere);
+                assert!(value.is_some(), "{}: where is the value of {name} from?", constant.file.display());
+                value
+            },
+        );
+        if let Some(value) = value {
+            // A status is signed here and unsigned there.
+            assert_eq!(
+                constant.value & 0xFFFF_FFFF,
+                value & 0xFFFF_FFFF,
+                "{} {}",
+                constant.file.display(),
+                constant.name
+            );
+            compared.insert(constant.stands_for.unwrap_or(constant.name));
+        }
+    }
+    println!("{compared:?}");
+    assert!(compared.contains("KernelMode") && compared.contains("STATUS_PENDING"), "{compared:?}");
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
+#[test]
+fn structures_that_the_driver_declares_itself_are_as_it_asserts_and_officially_so() {
+    let official = official();
+    let mut asserted = driver().asserted;
+    for (own, theirs, fields) in OWN {
+        for (field, other) in *fields {
+            let offset = asserted.remove(&format!("{own},{field}"));
+            assert!(offset.is_some(), "the driver asserts nothing of {own}.{field}");
+            assert_eq!(offset, official.offset(theirs, other), "{own}.{field}");
+        }
+        // One may declare no more than the beginning.
+        if let Some(size) = asserted.remove(&format!("size_of::<{own}>()")) {
+            assert_eq!(Some(size), official.size(theirs), "{own}");
+        }
+    }
+    assert!(asserted.is_empty(), "what are these officially? {asserted:?}");
+}
+
+#[test]
+fn the_driver_asserts_the_official_layout_of_all_that_it_uses() {
+    let (ours, official) = (ours(), official());
+    let text = assertions::text(&ours, &official, &names(&ours), &driver().fields);
+    let file = folder("../driver/src/layout.rs");
+    if env::var_os("HALPROF_WRITE").is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    let found = fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
+    assert!(found == text, "driver/src/layout.rs is to be made anew: HALPROF_WRITE=1 cargo xtask test\n{text}");
+}
