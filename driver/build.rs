@@ -3,5 +3,7 @@
 fn main() -> Result<(), wdk_build::ConfigError> {
     // Windows refuses a driver whose header has no right checksum; the linker writes it only when told.
     println!("cargo::rustc-cdylib-link-arg=/RELEASE");
+    // The same source makes the same file: a hash where the linker would write the time.
+    println!("cargo::rustc-cdylib-link-arg=/Brepro");
     wdk_build::configure_wdk_binary_build()
 }

@@ -17,5 +17,5 @@ pub use machine::Machine;
 pub use probe::{Probe, Reply, hex};
 pub use program::Ran;
 pub use target::{Function, SHARES, Says, Target};
-pub use walk::{Image, Reach};
+pub use walk::{Call, Callee, Image, Reach};
 pub use wine::{Wine, artifacts, package};

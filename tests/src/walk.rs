@@ -31,16 +31,44 @@ pub struct Reach {
     pub recursive: BTreeSet<u64>,
     /// Functions, the first among them.
     pub functions: BTreeSet<u64>,
+    /// Every call whose target is known.
+    pub calls: BTreeSet<Call>,
     /// Bytes of stack on the deepest way down, return addresses among them, imports not.
     pub stack: u64,
+}
+
+/// A call, or a jump into another module.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// The function that calls.
+    pub caller: u64,
+    /// Its instruction.
+    pub at: u64,
+    /// What is called.
+    pub callee: Callee,
+}
+
+/// What is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Callee {
+    /// A function of the image.
+    Function(u64),
+    /// A function of another module.
+    Import(String),
 }
 
 impl Image<'_> {
     /// What the function at `entry` can reach.
     #[must_use]
     pub fn reach(&self, entry: u64) -> Reach {
+        self.reach_from([entry])
+    }
+
+    /// What the functions at `entries` can reach together.
+    #[must_use]
+    pub fn reach_from(&self, entries: impl IntoIterator<Item = u64>) -> Reach {
         let mut walk = Walk { image: self, reach: Reach::default(), depths: BTreeMap::new(), open: Vec::new() };
-        let stack = walk.function(entry);
+        let stack = entries.into_iter().map(|entry| walk.function(entry)).max().unwrap_or_default();
         Reach { stack, ..walk.reach }
     }
 
@@ -112,14 +140,16 @@ impl Walk<'_> {
                 }
                 FlowControl::UnconditionalBranch => ways.push((instruction.near_branch_target(), depth)),
                 FlowControl::Call => {
-                    deepest = deepest.max(depth + self.function(instruction.near_branch_target()));
+                    let callee = instruction.near_branch_target();
+                    self.reach.calls.insert(Call { caller: entry, at: address, callee: Callee::Function(callee) });
+                    deepest = deepest.max(depth + self.function(callee));
                     ways.push((instruction.next_ip(), depth));
                 }
                 FlowControl::IndirectCall => {
-                    self.import(&instruction);
+                    self.import(entry, &instruction);
                     ways.push((instruction.next_ip(), depth));
                 }
-                FlowControl::IndirectBranch => self.import(&instruction),
+                FlowControl::IndirectBranch => self.import(entry, &instruction),
                 _ => ways.push((instruction.next_ip(), depth)),
             }
         }
@@ -129,12 +159,18 @@ impl Walk<'_> {
     }
 
     /// A call or a jump through memory: to an import, or nobody knows where.
-    fn import(&mut self, instruction: &Instruction) {
+    fn import(&mut self, caller: u64, instruction: &Instruction) {
         let slot = instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address());
         match slot.and_then(|slot| self.image.imports.get(&slot)) {
-            Some(name) => self.reach.imports.insert(name.clone()),
-            None => self.reach.unknown.insert(instruction.ip()),
-        };
+            Some(name) => {
+                let callee = Callee::Import(name.clone());
+                self.reach.calls.insert(Call { caller, at: instruction.ip(), callee });
+                self.reach.imports.insert(name.clone());
+            }
+            None => {
+                self.reach.unknown.insert(instruction.ip());
+            }
+        }
     }
 }
 

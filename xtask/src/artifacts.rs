@@ -34,7 +34,7 @@ pub struct Group {
 }
 
 const DRIVER: (&str, &str, &str) = ("halprof", "halprof.dll", "halprof.sys");
-/// The driver's debug information, for whoever has a crash dump to read.
+/// The driver's debug information, for the tests that look into the file, and for whoever has a crash dump to read.
 const DRIVER_SYMBOLS: (&str, &str, &str) = ("halprof", "halprof.pdb", "halprof.pdb");
 const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
 

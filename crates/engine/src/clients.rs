@@ -2,10 +2,8 @@
 
 use alloc::vec::Vec;
 
-use protocol::Cause;
-use protocol::status::STATUS_INSUFFICIENT_RESOURCES;
-
 use crate::reply::Refusal;
+use crate::room::Room;
 
 /// An open handle, by a number that no other open handle has at the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +25,8 @@ pub struct Clients(Vec<Client>);
 
 impl Clients {
     pub fn open(&mut self, id: ClientId, process: u32) -> Result<(), Refusal> {
-        self.0.try_reserve(1).map_err(|_| Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory))?;
         self.close(id);
-        self.0.push(Client { id, process, greeted: false });
-        Ok(())
+        self.0.try_push(Client { id, process, greeted: false })
     }
 
     pub fn close(&mut self, id: ClientId) {

@@ -13,11 +13,12 @@
 //! | `clients` | who has the device open |
 //! | `requests` | one function for each request of [`protocol`] |
 //! | `reply` | answers: header and records |
-//! | `boxed` | memory that can be refused |
+//! | `room`, `boxed` | memory that can be refused |
 //!
 //! An [`Engine`] belongs to one lock: its functions take it exclusively, at an IRQL at which memory can be had
 //! (DISPATCH_LEVEL at most) and all processors can be called (below IPI_LEVEL). What runs elsewhere is what it hands to
-//! [`Machine::on_each_processor`], and its [`Sampler`], which [`Machine::begin_sampling`] lends to the interrupt. Nothing panics, and memory that can not be had is refused.
+//! [`Machine::on_each_processor`], and its [`Sampler`], which [`Machine::begin_sampling`] lends to the interrupt. Nothing
+//! panics, and memory that can not be had is refused.
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ mod reply;
 mod requests;
 mod resources;
 mod rings;
+mod room;
 mod sampler;
 mod session;
 mod sessions;

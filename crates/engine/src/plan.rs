@@ -15,14 +15,12 @@ use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
+use crate::room::{NO_MEMORY, Room, gather, with_room};
 use crate::sampler::{MOST_SAMPLERS, Subscriber};
 use crate::session::{Count, Event, Place, Service, Session};
 
 /// The tags that a counter's state has room for, and so the sessions at a time.
 pub const MOST_SESSIONS: u16 = 0xFFF;
-
-/// Memory is short.
-pub const NO_MEMORY: Refusal = Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory);
 
 /// Who wants a session, and of what kind.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +62,7 @@ impl<M: Machine> Planner<'_, M> {
                 return Err(invalid(Cause::AlreadyStarted, session.number).source(event.source));
             }
             let (sampled, EventRequest { source, modes, .. }) = (event.interval != 0, *event);
-            planned.push(Event { source, modes, sampled, service, running: true });
+            planned.try_push(Event { source, modes, sampled, service, running: true })?;
         }
         let counts = |event: &Event| matches!(event.service, Service::Counter { .. });
         if planned.iter().any(counts) && !hal.is_promised() {
@@ -120,16 +118,16 @@ impl<M: Machine> Planner<'_, M> {
         for event in &session.events {
             let place = match event.service {
                 Service::Counter { state, frequency } if event.running => {
-                    let counter = self.counter(processor, state.with_owner(session.tag), frequency);
+                    let counter = self.counter(processor, state.owned_by(session.tag), frequency);
                     counter.ok_or_else(|| self.no_counter(&session.events, event, processor, reply))?
                 }
                 _ => Place::Timer(self.ground.machine.ticks(processor)),
             };
-            session.places.push(place);
+            session.places.try_push(place)?;
         }
-        session.counts.extend((0..width).map(|_| Count::default()));
-        session.begun.push(self.ground.moment());
-        session.processors.push(processor);
+        (0..width).try_for_each(|_| session.counts.try_push(Count::default()))?;
+        session.begun.try_push(self.ground.moment())?;
+        session.processors.try_push(processor)?;
         add_ring(session, processor)
     }
 
@@ -242,10 +240,8 @@ fn add_ring(session: &mut Session, processor: u32) -> Result<(), Refusal> {
         Place::Counter(counter) if event.sampled => Some((counter, event.source)),
         _ => None,
     };
-    let added = with_room(session.events.len()).and_then(|mut counters| {
-        counters.extend(session.running(processor, ALL_SOURCES).filter_map(sampled));
-        rings.add(processor, counters)
-    });
+    let counters = session.running(processor, ALL_SOURCES).filter_map(sampled);
+    let added = gather(counters, session.events.len()).and_then(|counters| rings.add(processor, &counters));
     session.rings = Some(rings);
     added
 }
@@ -259,23 +255,12 @@ pub const fn invalid(cause: Cause, detail: u64) -> Refusal {
     Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 
-pub fn with_room<T>(length: usize) -> Result<Vec<T>, Refusal> {
-    let mut items = Vec::new();
-    items.try_reserve_exact(length).map_err(|_| NO_MEMORY)?;
-    Ok(items)
-}
-
 /// The processors meant, in ascending order: all active ones, or those of the set, which must be active.
 fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<u32>, Refusal> {
-    let mut chosen = with_room(active as usize)?;
-    if wanted.is_empty() {
-        chosen.extend(0..active);
+    if let Some(processor) = wanted.iter().find(|processor| *processor >= active) {
+        return Err(invalid(Cause::NoSuchProcessor, u64::from(active)).processor(processor));
     }
-    for processor in wanted.iter() {
-        if processor >= active {
-            return Err(invalid(Cause::NoSuchProcessor, u64::from(active)).processor(processor));
-        }
-        chosen.push(processor);
-    }
+    let expected = active as usize;
+    let chosen = if wanted.is_empty() { gather(0..active, expected) } else { gather(wanted.iter(), expected) }?;
     if chosen.is_empty() { Err(invalid(Cause::NoProcessor, u64::from(active))) } else { Ok(chosen) }
 }

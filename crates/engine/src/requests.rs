@@ -20,6 +20,7 @@ use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
 use crate::plan::{Applicant, invalid};
 use crate::reply::{Refusal, Reply, write};
+use crate::room::gather;
 
 /// A request as the I/O manager hands it over, METHOD_BUFFERED: one buffer for input and output.
 #[derive(Debug)]
@@ -90,10 +91,9 @@ impl Input {
             Code::Start => {
                 let (header, rest) = StartHeader::read_from_prefix(bytes).ok()?;
                 let entries = rest.chunks_exact(size_of::<EventRequest>());
-                let mut events = Vec::new();
-                events.try_reserve_exact(entries.len()).ok()?;
-                events.extend(entries.filter_map(|entry| EventRequest::read_from_bytes(entry).ok()));
-                Self::Start(header, events)
+                let expected = entries.len();
+                let events = entries.filter_map(|entry| EventRequest::read_from_bytes(entry).ok());
+                Self::Start(header, gather(events, expected).ok()?)
             }
             Code::Stop => Self::Stop(StopRequest::read_from_bytes(bytes).ok()?),
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),

@@ -9,8 +9,8 @@ use protocol::Cause;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
 use crate::machine::{Ground, Machine};
-use crate::plan::NO_MEMORY;
 use crate::reply::Refusal;
+use crate::room::NO_MEMORY;
 use crate::session::Session;
 
 /// Who registers the interrupt handler: the number of Windows' System process.

@@ -6,8 +6,8 @@ use profile::state::CounterSet;
 use protocol::{Sample, SampleKind};
 use ring::{Consumer, Slot};
 
-use crate::plan::{NO_MEMORY, with_room};
 use crate::reply::{Refusal, Reply};
+use crate::room::{NO_MEMORY, Room, gather, with_room};
 use crate::sampler::{Outlet, Subscriber, Tallies, Tally};
 
 /// The rings of a session that samples.
@@ -57,16 +57,13 @@ impl Rings {
     }
 
     /// The ring of the next processor, with the counters sampled there and their sources.
-    pub fn add(&mut self, processor: u32, counters: Vec<(u8, u32)>) -> Result<(), Refusal> {
-        self.each.try_reserve(1).map_err(|_| NO_MEMORY)?;
+    pub fn add(&mut self, processor: u32, counters: &[(u8, u32)]) -> Result<(), Refusal> {
         let (outlet, samples) = ring::channel(self.records as usize, Tallies::default()).ok_or(NO_MEMORY)?;
-        let mut events = with_room(counters.len())?;
-        events.extend(counters.into_iter().map(|(counter, source)| (counter, source, 0)));
+        let events = gather(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
         // It was made empty.
         let _ = slot.put(outlet);
-        self.each.push(Ring { processor, outlet: slot, samples, delivered: 0, events });
-        Ok(())
+        self.each.try_push(Ring { processor, outlet: slot, samples, delivered: 0, events })
     }
 
     fn ring(&self, processor: u32) -> Option<&Ring> {

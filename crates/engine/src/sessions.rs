@@ -7,10 +7,11 @@ use protocol::{ALL_SOURCES, Cause, DETACHED, EventRequest, StartHeader, flags};
 
 use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
-use crate::plan::{Applicant, NO_MEMORY, Planner};
+use crate::plan::{Applicant, Planner};
 use crate::reply::{Refusal, Reply};
 use crate::resources::Resources;
 use crate::rings::Account;
+use crate::room::{NO_MEMORY, Room};
 use crate::session::Session;
 
 /// All sessions.
@@ -52,18 +53,24 @@ impl Sessions {
         ground: Ground<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<u64, Refusal> {
-        self.all.try_reserve(1).map_err(|_| NO_MEMORY)?;
         let planner = Planner { ground, others: &self.all };
         let session = planner.plan(self.last_number + 1, applicant, header, events, reply)?;
-        if let Err(refusal) = self.resources.take(&session, header.flags & flags::FORCE != 0, ground) {
+        let number = session.number;
+        // Its place first: what has begun can always be ended.
+        if let Err(session) = self.all.try_place(session) {
             session.give_back(ground.hal);
+            return Err(NO_MEMORY);
+        }
+        let Some(session) = self.all.last() else { return Err(NO_MEMORY) };
+        if let Err(refusal) = self.resources.take(session, header.flags & flags::FORCE != 0, ground) {
+            session.give_back(ground.hal);
+            self.all.pop();
             self.resources.give_back(&self.all, ground);
             return Err(refusal);
         }
         let Ground { machine, sampler, .. } = ground;
         machine.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler));
-        self.last_number = session.number;
-        self.all.push(session); // its place was reserved above
+        self.last_number = number;
         self.set_budget(ground);
         Ok(self.last_number)
     }
@@ -82,23 +89,21 @@ impl Sessions {
         let Ground { machine, sampler, .. } = ground;
         let timed = machine.adopt_processor(processor);
         let (counts, samples) = self.resources.take_processor(processor, ground);
-        for index in 0..self.all.len() {
-            let mut session = self.all.remove(index);
+        // Nobody is told who holds the counters there.
+        let planner = Planner { ground, others: &[] };
+        for session in &mut self.all {
             let is_fit = (timed || !session.uses(true))
                 && (counts || !session.uses(false))
                 && (samples || session.subscriber().is_none());
             let is_new = session.processors.binary_search(&processor).is_err();
-            if session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit {
-                let planner = Planner { ground, others: &self.all };
-                if planner.extend(&mut session, processor, &mut Reply::over(&mut [])).is_ok() {
-                    machine.on_each_processor(&|current, cpu| {
-                        if current == processor {
-                            session.begin(cpu, processor, sampler);
-                        }
-                    });
-                }
+            let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
+            if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
+                machine.on_each_processor(&|current, cpu| {
+                    if current == processor {
+                        session.begin(cpu, processor, sampler);
+                    }
+                });
             }
-            self.all.insert(index, session); // where it was, in the room that it had
         }
     }
 

@@ -306,7 +306,7 @@ impl Hal {
             return Err(HalError::NoCounter(source));
         }
         let interval = if interrupt { self.interval(event) } else { 0 };
-        Ok(CounterState::FREE.with_event(event).with_interrupt(interrupt).with_interval(interval))
+        Ok(CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval))
     }
 
     /// Gives a free counter of `processor` to what `state` says (its owner must not be zero); `None` where
@@ -330,7 +330,7 @@ impl Hal {
     /// Another has a counter of `processor` from now on. PROFILE_LEVEL there.
     pub fn hand_over(&self, processor: u32, counter: u8, owner: u16) {
         let row = self.row(processor);
-        row.set(counter, row.get(counter).with_owner(owner));
+        row.set(counter, row.get(counter).owned_by(owner));
     }
 
     /// Takes `counters` of `processor` back; they must have been stopped.

@@ -42,6 +42,19 @@ impl CounterState {
     /// Nobody has the counter.
     pub const FREE: Self = Self::new();
 
+    /// The same, of another event. Indices have so many bits: the tables of sources are shorter.
+    #[must_use]
+    pub const fn of(self, event: u16) -> Self {
+        self.with_event(event & ((1 << Self::EVENT_BITS) - 1))
+    }
+
+    /// The same, of another owner. Tags have so many bits, and who gives them out sees to that: to check it here would
+    /// be a panic at PROFILE_LEVEL.
+    #[must_use]
+    pub const fn owned_by(self, owner: u16) -> Self {
+        self.with_owner(owner & ((1 << Self::OWNER_BITS) - 1))
+    }
+
     /// Whether nobody has the counter.
     #[must_use]
     pub const fn is_free(self) -> bool {

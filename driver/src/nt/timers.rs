@@ -1,6 +1,5 @@
 //! Periodic timers, one for each processor, that count their expiries and do something there.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -97,7 +96,7 @@ unsafe extern "C" fn expired(_dpc: *mut _KDPC, context: *mut c_void, _argument1:
 /// The timers of all processors.
 pub struct Timers {
     /// One for each processor that there can be.
-    timers: Box<[Timer]>,
+    timers: Vec<Timer>,
     /// While they run, the interval; else 0.
     interval: AtomicU32,
 }
@@ -109,11 +108,11 @@ impl Timers {
     /// For the processors that are active; each calls `work` at DISPATCH_LEVEL when its timer expires. `None` when
     /// memory is short. PASSIVE_LEVEL to DISPATCH_LEVEL.
     pub fn new(work: fn()) -> Option<Self> {
-        let most = processors::maximum();
+        let most = processors::maximum() as usize;
         let mut timers = Vec::new();
-        timers.try_reserve_exact(most as usize).ok()?;
-        timers.extend((0..most).map(|_| Timer::new(work)));
-        let timers = Self { timers: timers.into_boxed_slice(), interval: AtomicU32::new(0) };
+        timers.try_reserve_exact(most).ok()?;
+        timers.resize_with(most, || Timer::new(work));
+        let timers = Self { timers, interval: AtomicU32::new(0) };
         (0..processors::active()).all(|processor| timers.adopt(processor)).then_some(timers)
     }
 
