@@ -5,5 +5,7 @@ fn main() -> Result<(), wdk_build::ConfigError> {
     println!("cargo::rustc-cdylib-link-arg=/RELEASE");
     // The same source makes the same file: a hash where the linker would write the time.
     println!("cargo::rustc-cdylib-link-arg=/Brepro");
+    // What runs at load alone can be thrown away after it: discardable, executable, readable.
+    println!("cargo::rustc-cdylib-link-arg=/SECTION:INIT,DER");
     wdk_build::configure_wdk_binary_build()
 }

@@ -73,6 +73,7 @@ const fn decimal(text: &str) -> u16 {
 /// The NTSTATUS of what failed; everything made before it is given back, and the driver is not loaded.
 #[expect(unsafe_code, reason = "the I/O manager finds the entry point by its name, which no other symbol has")]
 #[unsafe(export_name = "DriverEntry")]
+#[unsafe(link_section = "INIT")] // which Windows throws away once it has returned
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUNICODE_STRING) -> NTSTATUS {
     ENGINE.initialize();
     interrupt::initialize();

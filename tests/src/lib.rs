@@ -6,6 +6,7 @@
 
 mod lab;
 mod machine;
+mod pe;
 mod probe;
 mod program;
 mod target;
@@ -14,8 +15,9 @@ mod wine;
 
 pub use lab::Lab;
 pub use machine::Machine;
+pub use pe::{checksum, checksum_place};
 pub use probe::{Probe, Reply, hex};
 pub use program::Ran;
 pub use target::{Function, SHARES, Says, Target};
-pub use walk::{Call, Callee, Image, Reach};
+pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts, package};

@@ -31,30 +31,8 @@ pub struct Reach {
     pub recursive: BTreeSet<u64>,
     /// Functions, the first among them.
     pub functions: BTreeSet<u64>,
-    /// Every call whose target is known.
-    pub calls: BTreeSet<Call>,
     /// Bytes of stack on the deepest way down, return addresses among them, imports not.
     pub stack: u64,
-}
-
-/// A call, or a jump into another module.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Call {
-    /// The function that calls.
-    pub caller: u64,
-    /// Its instruction.
-    pub at: u64,
-    /// What is called.
-    pub callee: Callee,
-}
-
-/// What is called.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Callee {
-    /// A function of the image.
-    Function(u64),
-    /// A function of another module.
-    Import(String),
 }
 
 impl Image<'_> {
@@ -140,16 +118,14 @@ impl Walk<'_> {
                 }
                 FlowControl::UnconditionalBranch => ways.push((instruction.near_branch_target(), depth)),
                 FlowControl::Call => {
-                    let callee = instruction.near_branch_target();
-                    self.reach.calls.insert(Call { caller: entry, at: address, callee: Callee::Function(callee) });
-                    deepest = deepest.max(depth + self.function(callee));
+                    deepest = deepest.max(depth + self.function(instruction.near_branch_target()));
                     ways.push((instruction.next_ip(), depth));
                 }
                 FlowControl::IndirectCall => {
-                    self.import(entry, &instruction);
+                    self.import(&instruction);
                     ways.push((instruction.next_ip(), depth));
                 }
-                FlowControl::IndirectBranch => self.import(entry, &instruction),
+                FlowControl::IndirectBranch => self.import(&instruction),
                 _ => ways.push((instruction.next_ip(), depth)),
             }
         }
@@ -159,18 +135,12 @@ impl Walk<'_> {
     }
 
     /// A call or a jump through memory: to an import, or nobody knows where.
-    fn import(&mut self, caller: u64, instruction: &Instruction) {
+    fn import(&mut self, instruction: &Instruction) {
         let slot = instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address());
         match slot.and_then(|slot| self.image.imports.get(&slot)) {
-            Some(name) => {
-                let callee = Callee::Import(name.clone());
-                self.reach.calls.insert(Call { caller, at: instruction.ip(), callee });
-                self.reach.imports.insert(name.clone());
-            }
-            None => {
-                self.reach.unknown.insert(instruction.ip());
-            }
-        }
+            Some(name) => self.reach.imports.insert(name.clone()),
+            None => self.reach.unknown.insert(instruction.ip()),
+        };
     }
 }
 

@@ -22,11 +22,11 @@ pub const RANDOM: &str = "bcryptprimitives.dll";
 /// Packages that are built together: one call of cargo, one target, one profile.
 pub struct Group {
     /// Cargo's name of the target.
-    target: &'static str,
+    pub target: &'static str,
     /// Cargo's name of the profile, which is also the name of its folder.
-    profile: &'static str,
+    pub profile: &'static str,
     /// Package, the file that cargo makes, the file's name in the artifacts.
-    files: &'static [(&'static str, &'static str, &'static str)],
+    pub files: &'static [(&'static str, &'static str, &'static str)],
     /// Whether it takes the Windows Driver Kit.
     kit: bool,
     /// The name of the stage that checks its lints.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     artifacts::{self, Group},
-    demo, elevated, package, prerequisites, run,
+    demo, elevated, package, prerequisites, reproducible, run,
     workspace::Workspace,
 };
 
@@ -55,6 +55,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     prerequisites::for_testing(workspace)?;
     artifacts::build(workspace)?;
     package::make(workspace)?;
+    reproducible::check(workspace)?;
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
     run::shown(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;

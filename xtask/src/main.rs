@@ -17,6 +17,7 @@ mod kit;
 mod package;
 mod prefix;
 mod prerequisites;
+mod reproducible;
 mod run;
 mod wdk_port;
 mod workspace;
@@ -81,8 +82,8 @@ enum Command {
 
     /// Run for long what `test` runs for short
     ///
-    /// The property tests with 20,000 cases each, then the tests of the real driver from end to end, five times over.
-    /// Takes about half an hour.
+    /// The driver built twice, which has to give the same file; the property tests with 20,000 cases each; then the tests
+    /// of the real driver from end to end, five times over. Takes about half an hour.
     Soak,
 
     /// Count the instructions of starts, stops, reads and interrupts

@@ -8,7 +8,7 @@ use ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
 use crate::room::{NO_MEMORY, Room, gather, with_room};
-use crate::sampler::{Outlet, Subscriber, Tallies, Tally};
+use crate::sampler::{Outlet, Subscriber, Tallies, Tally, put};
 
 /// The rings of a session that samples.
 #[derive(Debug)]
@@ -78,10 +78,8 @@ impl Rings {
 
     /// The writing end is back.
     pub fn put_outlet(&self, processor: u32, outlet: Outlet) {
-        if let Some(ring) = self.ring(processor) {
-            // Its place is empty since it was taken.
-            let _ = ring.outlet.put(outlet);
-        }
+        // Its place is empty since it was taken.
+        put(self.ring(processor).map(|ring| &ring.outlet), outlet);
     }
 
     /// The counters sampled on a processor.

@@ -21,6 +21,7 @@ pub use desk::{MOST_SAMPLERS, Outlet, Subscriber};
 pub use tally::{Tallies, Tally};
 
 use crate::sleep::Sleeps;
+pub(crate) use desk::put;
 use desk::{Desk, Post};
 
 /// How often each processor ticks while something is sampled, per second.
@@ -229,9 +230,8 @@ impl Sampler {
     /// From now on the samples of `counters` of the current processor, which is `processor`, go to `subscriber` too.
     /// PROFILE_LEVEL.
     pub fn subscribe(&self, processor: u32, subscriber: Subscriber, outlet: Outlet, counters: CounterSet) {
-        if let Some(desk) = self.desks.get(processor as usize) {
-            desk.place(subscriber, outlet);
-        }
+        // Its slot is empty: the engine gives a place to one session at a time.
+        put(self.desks.get(processor as usize).and_then(|desk| desk.slot(subscriber)), outlet);
         for post in counters.iter().filter_map(|counter| self.post(processor, counter)) {
             post.add(subscriber);
         }

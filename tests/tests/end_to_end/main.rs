@@ -10,14 +10,12 @@ mod added;
 mod bad_input;
 #[cfg(not(windows))]
 mod bench;
-mod binary;
 #[cfg(not(windows))]
 mod counts;
 #[cfg(not(windows))]
 mod device;
 #[cfg(not(windows))]
 mod faults;
-mod handler;
 #[cfg(not(windows))]
 mod identities;
 mod inf;

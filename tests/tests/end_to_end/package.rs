@@ -5,9 +5,7 @@ use std::fs;
 
 use object::Object;
 use object::read::pe::PeFile64;
-use tests::{Machine, package};
-
-use crate::binary::{checksum, checksum_place, driver};
+use tests::{Machine, artifacts, checksum, checksum_place, package};
 
 fn packed(name: &str) -> Vec<u8> {
     fs::read(package().unwrap().join(name)).unwrap()
@@ -38,9 +36,9 @@ fn the_package_has_what_it_takes_to_install_to_trust_and_to_debug_and_no_key() {
 #[test]
 fn the_signed_driver_has_a_right_checksum_and_the_certificate_that_lies_beside_it() {
     let bytes = packed("halprof.sys");
-    let at = checksum_place(&bytes);
+    let at = checksum_place(&bytes).unwrap();
     assert_eq!(bytes[at..at + 4], checksum(&bytes, at).to_le_bytes());
-    assert!(bytes.len() > driver().len());
+    assert!(bytes.len() > fs::read(artifacts().unwrap().join("halprof.sys")).unwrap().len());
     assert!(contains(&bytes, &packed("halprof.cer")), "signed by another");
 }
 
@@ -121,5 +119,19 @@ fn the_service_stops_and_starts_by_windows_own_commands() {
         machine.run("sc", &["start", "halprof"]).unwrap().success().unwrap();
         machine.client(&["status"]).unwrap().success().unwrap();
     }
+    machine.finish().unwrap();
+}
+
+#[test]
+fn the_file_is_the_same_byte_for_byte_before_and_after_its_life() {
+    let before = packed("halprof.sys");
+    let machine = Machine::boot().unwrap();
+    machine.client(&["install"]).unwrap().success().unwrap();
+    let installed = machine.driver().unwrap();
+    assert_eq!(fs::read(&installed).unwrap(), before, "as installed");
+    machine.client(&["start", "Time"]).unwrap().success().unwrap();
+    machine.client(&["stop", "Time"]).unwrap().success().unwrap();
+    assert_eq!(fs::read(&installed).unwrap(), before, "after it ran");
+    assert_eq!(packed("halprof.sys"), before);
     machine.finish().unwrap();
 }

@@ -2,6 +2,8 @@
 //! against the bindings that Microsoft made of the genuine WDK (22621) and published in wdk-sys 0.1.0: every structure,
 //! constant and function that the source of the driver and of its allocator names, and all that those are made of.
 
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
 mod assertions;
 mod bindings;
 mod compare;

@@ -103,6 +103,15 @@ impl Post {
     }
 }
 
+/// Puts the writing end of a ring into a slot that is empty. PROFILE_LEVEL: an end without a place is never freed, since
+/// memory can not be given back here.
+pub fn put(slot: Option<&Slot<Outlet>>, outlet: Outlet) {
+    core::mem::forget(match slot {
+        Some(slot) => slot.put(outlet).err(),
+        None => Some(outlet),
+    });
+}
+
 /// What one processor alone touches, at PROFILE_LEVEL.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -189,11 +198,8 @@ impl Desk {
     }
 
     /// A subscriber's end of its ring.
-    pub fn place(&self, subscriber: Subscriber, outlet: Outlet) {
-        if let Some(slot) = self.outlets.get(usize::from(subscriber.0)) {
-            // It is empty: the engine gives a place to one session at a time.
-            let _ = slot.put(outlet);
-        }
+    pub fn slot(&self, subscriber: Subscriber) -> Option<&Slot<Outlet>> {
+        self.outlets.get(usize::from(subscriber.0))
     }
 
     /// The end again.

@@ -1,0 +1,71 @@
+//! halprof.sys and its debug information, opened for looking into.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+
+use object::LittleEndian as LE;
+use object::pe::{IMAGE_SCN_MEM_EXECUTE, ImageNtHeaders64};
+use object::read::pe::{ExportTarget, ImageThunkData, PeFile64};
+use object::{Object, ObjectSection, SectionFlags};
+use pdb_addr2line::ContextPdbData;
+use pdb_addr2line::pdb::PDB;
+use tests::{Image, artifacts};
+
+/// The bytes of the file.
+pub fn bytes() -> Vec<u8> {
+    fs::read(artifacts().unwrap().join("halprof.sys")).unwrap()
+}
+
+/// An import: where its slot is, of which module, by which name.
+pub struct Import {
+    pub slot: u64,
+    pub module: String,
+    pub name: String,
+}
+
+pub fn imports(file: &PeFile64) -> Vec<Import> {
+    let base = file.relative_address_base();
+    let table = file.import_table().unwrap().expect("a driver imports something");
+    let mut imports = Vec::new();
+    let mut descriptors = table.descriptors().unwrap();
+    while let Some(descriptor) = descriptors.next().unwrap() {
+        let module = String::from_utf8_lossy(table.name(descriptor.name.get(LE)).unwrap()).to_lowercase();
+        let mut slot = base + u64::from(descriptor.first_thunk.get(LE));
+        let mut thunks = table.thunks(descriptor.original_first_thunk.get(LE)).unwrap();
+        while let Some(thunk) = thunks.next::<ImageNtHeaders64>().unwrap() {
+            assert!(!thunk.is_ordinal(), "{module}: an import by number");
+            let (_, name) = table.hint_name(thunk.address()).unwrap();
+            imports.push(Import { slot, module: module.clone(), name: String::from_utf8_lossy(name).into_owned() });
+            slot += 8;
+        }
+    }
+    imports
+}
+
+/// The code, for walking through it.
+pub fn image<'a>(file: &PeFile64<'a>) -> Image<'a> {
+    let sections = file.sections().filter(|section| match section.flags() {
+        SectionFlags::Coff { characteristics } => characteristics & IMAGE_SCN_MEM_EXECUTE == IMAGE_SCN_MEM_EXECUTE,
+        _ => false,
+    });
+    let code = sections.map(|section| (section.address(), section.data().unwrap())).collect();
+    Image { code, imports: imports(file).into_iter().map(|import| (import.slot, import.name)).collect() }
+}
+
+/// The address of an exported function.
+pub fn export(file: &PeFile64, name: &str) -> u64 {
+    let table = file.export_table().unwrap().expect("the driver exports its entry and its handler");
+    let found = table.exports().unwrap().into_iter().find(|found| found.name == Some(name.as_bytes()));
+    let ExportTarget::Address(address) = found.expect(name).target else { panic!("{name} is elsewhere") };
+    file.relative_address_base() + u64::from(address)
+}
+
+/// Where each function begins, by the debug information.
+pub fn functions(file: &PeFile64) -> BTreeMap<u64, String> {
+    let base = file.relative_address_base();
+    let symbols = PDB::open(File::open(artifacts().unwrap().join("halprof.pdb")).unwrap()).unwrap();
+    let symbols = ContextPdbData::try_from_pdb(symbols).unwrap();
+    let context = symbols.make_context().unwrap();
+    let named = context.functions().filter_map(|function| Some((base + u64::from(function.start_rva), function.name?)));
+    named.collect()
+}

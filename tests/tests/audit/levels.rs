@@ -1,0 +1,88 @@
+//! What can be reached from where the kernel calls the driver above APC_LEVEL: nothing that may not be called there.
+
+use std::collections::BTreeMap;
+
+use object::read::pe::PeFile64;
+use tests::Reach;
+
+use crate::file::{bytes, export, functions, image};
+use crate::imports::{Level, level};
+
+/// Bytes of stack that each may need; a kernel stack has 24 KiB, of which the interrupted code has used some.
+const STACK: u64 = 1_024;
+
+/// Functions that the kernel calls, or that are handed on to, by the beginning of their names; the level at which they
+/// run, HIGH_LEVEL as what may be called there; and how many of the driver there are at least.
+const CALLED: &[(&str, Level, usize)] = &[
+    ("halprof::interrupt::performance_interrupt(", Level::Any, 1),
+    // By KeIpiGenericCall: all that is done on every processor.
+    ("halprof::nt::processors::broadcast::worker<", Level::Any, 10),
+    ("halprof::interrupt::power_changed(", Level::Dispatch, 1),
+    ("halprof::interrupt::tick(", Level::Dispatch, 1),
+    ("halprof::nt::dpc::run(", Level::Dispatch, 1),
+    ("halprof::nt::pending::cancel(", Level::Dispatch, 1),
+    ("halprof::nt::power::called(", Level::Dispatch, 1),
+    ("halprof::nt::timers::expired(", Level::Dispatch, 1),
+    ("halprof::wake(", Level::Dispatch, 1),
+];
+
+/// These jump to a function that they were given, which is in the list above, or counts expiries and calls nobody.
+const HAND_ON: [&str; 3] = ["halprof::nt::dpc::run(", "halprof::nt::power::called(", "halprof::nt::timers::expired("];
+
+fn check(name: &str, at: Level, reach: &Reach) {
+    let forbidden: Vec<&String> = reach.imports.iter().filter(|import| level(import) < at).collect();
+    assert!(forbidden.is_empty(), "{name}: {forbidden:?}");
+    assert!(reach.endless.is_empty(), "{name}: {:x?}", reach.endless);
+    assert!(reach.traps.is_empty(), "{name}: {:x?}", reach.traps);
+    assert!(reach.recursive.is_empty(), "{name}: {:x?}", reach.recursive);
+    let hands_on = HAND_ON.iter().any(|known| name.starts_with(known));
+    assert_eq!(reach.unknown.len(), usize::from(hands_on), "{name}: {:x?}", reach.unknown);
+    assert!(reach.stack <= STACK, "{name}: {} bytes of stack", reach.stack);
+}
+
+#[test]
+fn what_runs_above_apc_level_calls_nothing_that_allocates_waits_prints_or_panics() {
+    let bytes = bytes();
+    let file = PeFile64::parse(&*bytes).unwrap();
+    let (functions, image) = (functions(&file), image(&file));
+    let mut found = BTreeMap::new();
+    for (address, name) in &functions {
+        if let Some((prefix, at, _)) = CALLED.iter().find(|(prefix, ..)| name.starts_with(prefix)) {
+            check(name, *at, &image.reach(*address));
+            *found.entry(*prefix).or_insert(0) += 1;
+        }
+    }
+    for (prefix, _, least) in CALLED {
+        assert!(found.get(prefix).is_some_and(|number| number >= least), "{prefix} of {found:?}");
+    }
+}
+
+#[test]
+fn the_handler_that_is_exported_wakes_who_waits_and_little_more() {
+    let bytes = bytes();
+    let file = PeFile64::parse(&*bytes).unwrap();
+    let reach = image(&file).reach(export(&file, "PerformanceInterrupt"));
+    let wanted = [
+        "KeGetCurrentProcessorNumberEx",
+        "KeInsertQueueDpc",
+        "KeQueryPerformanceCounter",
+        "PsGetCurrentProcessId",
+        "PsGetCurrentThreadId",
+    ];
+    let others: Vec<&String> = reach.imports.iter().filter(|name| !wanted.contains(&name.as_str())).collect();
+    assert!(others.iter().all(|name| *name == "memcpy"), "{others:?}");
+    assert!(wanted.iter().all(|name| reach.imports.contains(*name)), "{:?}", reach.imports);
+    println!("{} functions, {} bytes of stack", reach.functions.len(), reach.stack);
+}
+
+#[test]
+fn the_walk_sees_what_the_entry_of_the_driver_needs() {
+    // The same walk from where memory is allocated: it is able to find what it must not find above.
+    let bytes = bytes();
+    let file = PeFile64::parse(&*bytes).unwrap();
+    let reach = image(&file).reach(export(&file, "DriverEntry"));
+    for name in ["ExAllocatePool2", "IoCreateDevice", "PsCreateSystemThread"] {
+        assert!(reach.imports.contains(name), "{name} is not in {:?}", reach.imports);
+    }
+    assert!(reach.functions.len() > 10);
+}
