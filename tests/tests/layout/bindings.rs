@@ -72,11 +72,7 @@ impl Bindings {
         let words: Vec<&str> = head.split([' ', ':', '<', '(', ';']).filter(|word| !word.is_empty()).collect();
         let item = |text| Item { text, ..Item::default() };
         match words[..] {
-            ["pub", "struct" | "union" | "type" | "const" | "mod" | "static", name, ..] => {
-                let name = name.to_owned();
-                self.items.entry(name).or_insert(item(text));
-            }
-            ["pub", "use", .., name] => {
+            ["pub", "struct" | "union" | "type" | "const" | "mod" | "static", name, ..] | ["pub", "use", .., name] => {
                 let name = name.to_owned();
                 self.items.entry(name).or_insert(item(text));
             }
@@ -227,10 +223,7 @@ struct Facts<'a>(&'a mut BTreeMap<String, u64>);
 
 impl Facts<'_> {
     fn add(&mut self, label: &str, value: &Expr) {
-        let value = match value {
-            Expr::Lit(literal) => literal,
-            _ => return,
-        };
+        let Expr::Lit(value) = value else { return };
         if let Lit::Int(value) = &value.lit {
             self.0.insert(label.replace("Size of: ", "Size of "), value.base10_parse().unwrap());
         }

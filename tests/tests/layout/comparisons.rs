@@ -100,7 +100,9 @@ fn differences(from: &str, to: &str) -> Vec<String> {
     ours.add(&OURS.replace(from, to));
     official.add(OFFICIAL);
     let mut comparison = Comparison::new(&ours, &official);
-    ["UseThing", "LIMIT", "_KIND", "_KIND::Second"].into_iter().for_each(|name| comparison.item(name));
+    for name in ["UseThing", "LIMIT", "_KIND", "_KIND::Second"] {
+        comparison.item(name);
+    }
     comparison.differences.into_iter().collect()
 }
 

@@ -200,7 +200,7 @@ fn stands_for(attribute: &Attribute) -> Option<String> {
     let Lit::Str(text) = &text.lit else { return None };
     let text = text.value();
     let (before, rest) = text.trim().split_once(" (")?;
-    rest.split_once(')').filter(|(header, _)| header.ends_with(".h"))?;
+    rest.split_once(".h)")?;
     Some(before.split(' ').next()?.to_owned())
 }
 

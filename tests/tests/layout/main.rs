@@ -59,12 +59,14 @@ const KNOWN: &[(&str, By, &str)] = &[
 /// Constants of headers that the official bindings do not have, with where their values are from.
 const ELSEWHERE: &[(&str, i128, &str)] = &[];
 
-/// Structures that the driver declares itself: its name there, the official one, fields here and there.
-const OWN: &[(&str, &str, &[(&str, &str)])] = &[
-    ("Dispatch", "HAL_DISPATCH", &[("set", "HalSetSystemInformation")]),
+/// A name in the driver, and officially.
+type Names = (&'static str, &'static str);
+
+/// Structures that the driver declares itself, each with its fields.
+const OWN: &[(Names, &[Names])] = &[
+    (("Dispatch", "HAL_DISPATCH"), &[("set", "HalSetSystemInformation")]),
     (
-        "TrapFrame",
-        "_KTRAP_FRAME",
+        ("TrapFrame", "_KTRAP_FRAME"),
         &[("rip", "Rip"), ("cs", "SegCs"), ("flags", "EFlags"), ("rsp", "Rsp"), ("ss", "SegSs")],
     ),
 ];
@@ -107,7 +109,9 @@ fn what_the_driver_takes_from_the_kernel_is_what_the_genuine_kit_says() {
     let (ours, official) = (ours(), official());
     let names = names(&ours);
     let mut comparison = Comparison::new(&ours, &official);
-    names.iter().for_each(|name| comparison.item(name));
+    for name in &names {
+        comparison.item(name);
+    }
     println!("{} names, {} structures and unions", names.len(), comparison.composites.len());
     assert!(names.len() > 100 && comparison.composites.len() > 100, "the names are not found any more");
 
@@ -163,7 +167,7 @@ fn constants_that_the_driver_declares_itself_have_their_official_values() {
 fn structures_that_the_driver_declares_itself_are_as_it_asserts_and_officially_so() {
     let official = official();
     let mut asserted = driver().asserted;
-    for (own, theirs, fields) in OWN {
+    for ((own, theirs), fields) in OWN {
         for (field, other) in *fields {
             let offset = asserted.remove(&format!("{own},{field}"));
             assert!(offset.is_some(), "the driver asserts nothing of {own}.{field}");
