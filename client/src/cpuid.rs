@@ -38,7 +38,7 @@ impl<F: Fn(u32, u32) -> CpuIdResult> Cpu for CpuidOnly<F> {
 
     fn wrmsr(&self, _msr: Msr, _value: u64) {}
 
-    fn rdpmc(&self, _counter: u8) -> u64 {
+    fn rdpmc(&self, _index: u32) -> u64 {
         0
     }
 

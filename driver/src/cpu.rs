@@ -47,11 +47,11 @@ impl Cpu for Processor {
         }
     }
 
-    fn rdpmc(&self, counter: u8) -> u64 {
+    fn rdpmc(&self, index: u32) -> u64 {
         let (low, high): (u32, u32);
         // SAFETY: `profile` asks only for counters that CPUID declared, and the driver runs at CPL 0
         unsafe {
-            asm!("rdpmc", in("ecx") u32::from(counter), out("eax") low, out("edx") high,
+            asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
                  options(nomem, nostack, preserves_flags));
         }
         u64::from(high) << 32 | u64::from(low)

@@ -31,6 +31,25 @@ pub struct Applicant {
     pub process: u32,
 }
 
+/// How an event is to be served on a processor.
+enum Served {
+    /// By the timer, or not any more.
+    Timer,
+    /// By a counter that another has.
+    Shared(u8),
+    /// By a counter of its own, at so many samples a second if not 0.
+    Own(CounterState, u32),
+}
+
+impl Served {
+    fn own(&self) -> Option<CounterState> {
+        match self {
+            Self::Own(state, _) => Some(*state),
+            Self::Timer | Self::Shared(_) => None,
+        }
+    }
+}
+
 /// What a session is planned among.
 #[derive(Debug)]
 pub struct Planner<'a, M> {
@@ -115,13 +134,27 @@ impl<M: Machine> Planner<'_, M> {
         reserve(&mut session.counts, width)?;
         reserve(&mut session.processors, 1)?;
         reserve(&mut session.begun, 1)?;
-        for event in &session.events {
-            let place = match event.service {
-                Service::Counter { state, frequency } if event.running => {
-                    let counter = self.counter(processor, state.owned_by(session.tag), frequency);
-                    counter.ok_or_else(|| self.no_counter(&session.events, event, processor, reply))?
+        let served = |event: &Event| self.served(processor, session.tag, event);
+        let served = gather(session.events.iter().map(served), width)?;
+        let own = served.iter().filter_map(Served::own);
+        let wanted = gather(own, width)?;
+        let mut assigned = gather(core::iter::repeat_n(0, wanted.len()), wanted.len())?;
+        let Ground { machine, sampler, hal, .. } = self.ground;
+        if let Err(index) = hal.reserve_all(processor, &wanted, &mut assigned) {
+            let mut own = session.events.iter().zip(&served).filter(|(_, served)| served.own().is_some());
+            let source = own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.source);
+            return Err(self.no_counter(&session.events, source, processor, reply));
+        }
+        let mut assigned = assigned.into_iter();
+        for served in served {
+            let place = match served {
+                Served::Timer => Place::Timer(machine.ticks(processor)),
+                Served::Shared(counter) => Place::Counter(counter),
+                Served::Own(_, frequency) => {
+                    let counter = assigned.next().ok_or(NO_MEMORY)?; // there is one for each
+                    sampler.set_frequency(processor, counter, frequency);
+                    Place::Counter(counter)
                 }
-                _ => Place::Timer(self.ground.machine.ticks(processor)),
             };
             session.places.try_push(place)?;
         }
@@ -131,32 +164,37 @@ impl<M: Machine> Planner<'_, M> {
         add_ring(session, processor)
     }
 
-    /// Why `event` gets no counter of `processor`; tells who holds them.
-    fn no_counter(&self, events: &[Event], event: &Event, processor: u32, reply: &mut Reply<'_>) -> Refusal {
+    /// Why the event of `source` gets no counter of `processor`; tells who holds them.
+    fn no_counter(&self, events: &[Event], source: u32, processor: u32, reply: &mut Reply<'_>) -> Refusal {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.tell_holders(reply));
         let needed = events.iter().filter(|event| matches!(event.service, Service::Counter { .. })).count() as u64;
         Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoFreeCounter)
-            .source(event.source)
+            .source(source)
             .processor(processor)
             .detail(u64::from(self.ground.hal.interface().counters()), needed)
     }
 
-    /// A counter that another session samples in just this way, or a free one.
-    fn counter(&self, processor: u32, state: CounterState, frequency: u32) -> Option<Place> {
-        let Ground { sampler, hal, .. } = self.ground;
-        if state.interrupt() && frequency == 0 {
-            let way = |state: CounterState| state.with_owner(0).with_active(false);
-            let same =
-                |other: CounterState| !other.is_free() && other.owner() != state.owner() && way(other) == way(state);
-            let mut found = hal.row(processor).counters(same).iter();
-            if let Some(counter) = found.find(|counter| !sampler.is_moved(processor, *counter)) {
-                return Some(Place::Counter(counter));
-            }
+    /// How an event of the session with this tag is to be served on a processor.
+    fn served(&self, processor: u32, tag: u16, event: &Event) -> Served {
+        let Service::Counter { state, frequency } = event.service else { return Served::Timer };
+        if !event.running {
+            return Served::Timer;
         }
-        let counter = hal.reserve(processor, state)?;
-        sampler.set_frequency(processor, counter, frequency);
-        Some(Place::Counter(counter))
+        let state = state.owned_by(tag);
+        self.shared(processor, state, frequency).map_or(Served::Own(state, frequency), Served::Shared)
+    }
+
+    /// A counter that another session samples in just this way.
+    fn shared(&self, processor: u32, state: CounterState, frequency: u32) -> Option<u8> {
+        if !state.interrupt() || frequency != 0 {
+            return None;
+        }
+        let Ground { sampler, hal, .. } = self.ground;
+        let way = |state: CounterState| state.with_owner(0).with_active(false);
+        let same = |other: CounterState| !other.is_free() && other.owner() != state.owner() && way(other) == way(state);
+        let mut found = hal.row(processor).counters(same).iter();
+        found.find(|counter| !sampler.is_moved(processor, *counter))
     }
 
     /// A place at the desks that no session has.

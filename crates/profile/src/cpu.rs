@@ -34,8 +34,8 @@ pub trait Cpu {
     fn rdmsr(&self, msr: Msr) -> u64;
     /// WRMSR.
     fn wrmsr(&self, msr: Msr, value: u64);
-    /// RDPMC of a counter that the interface in use has.
-    fn rdpmc(&self, counter: u8) -> u64;
+    /// RDPMC: what goes into ECX is of a counter that the interface in use has.
+    fn rdpmc(&self, index: u32) -> u64;
     /// The entry for counters in the local APIC's vector table: see [`LocalVector`](crate::LocalVector).
     fn local_vector(&self) -> u32;
     /// Writes that entry.

@@ -111,7 +111,6 @@ pub struct Hal {
     promised: bool,
     /// Of the interface, at hand.
     counters: u8,
-    width: u8,
     /// One row of [`ProfileInterface::counters`] cells for each processor; `None` when memory was short.
     states: Option<Box<[CounterCell]>>,
     /// Running totals, in the same order.
@@ -149,7 +148,7 @@ impl Hal {
     ) -> Result<Self, HalError> {
         let selection = Selection::of_boot_processor(cpu);
         let interface = Interface::new(selection.interface, cpu);
-        let (counters, width) = (interface.counters(), interface.width());
+        let counters = interface.counters();
         let states = allocate(maximum_processors, counters);
         if states.is_none() && !matches!(interface, Interface::Emon(_)) {
             return Err(HalError::NoMemory);
@@ -170,7 +169,6 @@ impl Hal {
             interface,
             promised,
             counters,
-            width,
             states,
             totals,
             active,
@@ -261,8 +259,8 @@ impl Hal {
 
     fn information(&self, index: u16, source: &'static ProfileSource) -> SourceInformation {
         let range = IntervalRange::of(source.source);
-        let needed = if source.source == Source::TIME { 0 } else { self.counters };
-        let counters = CounterSet::first(needed);
+        let counters =
+            if source.source == Source::TIME { CounterSet::NONE } else { self.interface.counters_for(source) };
         SourceInformation { source, support: self.support(source), interval: self.interval(index), range, counters }
     }
 
@@ -312,13 +310,27 @@ impl Hal {
     /// Gives a free counter of `processor` to what `state` says (its owner must not be zero); `None` where
     /// all are taken. Nothing counts before [`start`](Self::start).
     pub fn reserve(&self, processor: u32, state: CounterState) -> Option<u8> {
-        let row = self.row(processor);
-        let counter = row.counters(CounterState::is_free).iter().next()?;
-        row.set(counter, state.with_active(false));
-        if let Some(total) = row.total(counter) {
-            total.clear();
-        }
+        let mut assigned = [0];
+        self.reserve_all(processor, &[state], &mut assigned).ok()?;
+        let [counter] = assigned;
         Some(counter)
+    }
+
+    /// The same for several at once, whose choices may stand in each other's way: all get a counter, written to the same
+    /// place of `assigned`, or none.
+    ///
+    /// # Errors
+    /// The place of an event that finds no counter.
+    pub fn reserve_all(&self, processor: u32, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let row = self.row(processor);
+        self.interface.assign(row, wanted, assigned)?;
+        for (state, counter) in wanted.iter().zip(assigned) {
+            row.set(*counter, state.with_active(false));
+            if let Some(total) = row.total(*counter) {
+                total.clear();
+            }
+        }
+        Ok(())
     }
 
     /// The interval of a counter of `processor`, from its next load on. PROFILE_LEVEL there, or while it does not run.
@@ -390,7 +402,7 @@ impl Hal {
         } else if !counters.is_empty() {
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
-                    total.loaded(row.get(counter).initial_count(self.width));
+                    total.loaded(row.get(counter).initial_count(self.interface.width_of(counter)));
                 }
             }
             self.interface.enable(cpu, row, counters);
@@ -411,9 +423,9 @@ impl Hal {
             for counter in counters.iter() {
                 let state = row.get(counter);
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
-                    let value = cpu.rdpmc(counter);
-                    total.update(value, self.width);
-                    if state.interrupt() && value & state::top_bit(state::mask(self.width)) == 0 {
+                    let (value, width) = (self.interface.read(cpu, counter), self.interface.width_of(counter));
+                    total.update(value, width);
+                    if state.interrupt() && value & state::top_bit(state::mask(width)) == 0 {
                         overflowed = overflowed.with(counter);
                     }
                 }
@@ -432,10 +444,9 @@ impl Hal {
             return OverflowStatus(CounterSet::NONE);
         }
         let row = self.row(processor);
-        let width = self.width;
         let overflowed = self.interface.serve(cpu, row, |Reloaded { counter, state, value, initial }| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, width);
+                total.overflowed(value, initial, self.interface.width_of(counter));
             }
             handler(Overflow { counter, state });
         });
@@ -487,7 +498,9 @@ impl Hal {
 
     fn count_in(&self, cpu: &impl Cpu, row: Row<'_>, counter: u8) -> u64 {
         match row.total(counter) {
-            Some(total) if row.active.all.has(counter) => total.update(cpu.rdpmc(counter), self.width),
+            Some(total) if row.active.all.has(counter) => {
+                total.update(self.interface.read(cpu, counter), self.interface.width_of(counter))
+            }
             total => total.map_or(0, Total::counted),
         }
     }

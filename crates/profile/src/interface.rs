@@ -92,8 +92,39 @@ pub trait ProfileInterface {
     /// Counters of each processor, at most [`CounterSet::MOST`].
     fn counters(&self) -> u8;
 
-    /// Bits of a counter.
+    /// Bits of a counter: of most of them, where they differ.
     fn width(&self) -> u8;
+
+    /// Bits of this counter.
+    fn width_of(&self, counter: u8) -> u8 {
+        let _ = counter;
+        self.width()
+    }
+
+    /// What a counter holds: one RDPMC, where the processor has that.
+    #[inline]
+    fn read(&self, cpu: &impl Cpu, counter: u8) -> u64 {
+        cpu.rdpmc(u32::from(counter))
+    }
+
+    /// The counters that can count the event of a row of the interface's table.
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        let _ = source;
+        CounterSet::first(self.counters())
+    }
+
+    /// Finds a counter that is free in `row` for each of `wanted`, for all of them together, and writes it to the same
+    /// place of `assigned`.
+    ///
+    /// # Errors
+    /// The place of an event that finds none: no other choice for the rest would have let all of them find one.
+    fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let mut free = row.counters(CounterState::is_free).iter();
+        for (index, place) in assigned.iter_mut().enumerate().take(wanted.len()) {
+            *place = free.next().ok_or(index)?;
+        }
+        Ok(())
+    }
 
     /// QueryInformation: whether the processor offers the event of a row of the interface's table.
     fn support(&self, source: &ProfileSource) -> Support;
@@ -193,6 +224,23 @@ impl ProfileInterface for Interface {
 
     fn width(&self) -> u8 {
         each!(self, interface => interface.width())
+    }
+
+    fn width_of(&self, counter: u8) -> u8 {
+        each!(self, interface => interface.width_of(counter))
+    }
+
+    #[inline]
+    fn read(&self, cpu: &impl Cpu, counter: u8) -> u64 {
+        each!(self, interface => interface.read(cpu, counter))
+    }
+
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        each!(self, interface => interface.counters_for(source))
+    }
+
+    fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        each!(self, interface => interface.assign(row, wanted, assigned))
     }
 
     fn support(&self, source: &ProfileSource) -> Support {

@@ -43,9 +43,9 @@ impl Cpu for Recorder<'_> {
         self.cpu.wrmsr(msr, value);
     }
 
-    fn rdpmc(&self, counter: u8) -> u64 {
+    fn rdpmc(&self, index: u32) -> u64 {
         assert!(!self.asleep, "RDPMC on a processor that sleeps");
-        self.cpu.rdpmc(counter)
+        self.cpu.rdpmc(index)
     }
 
     fn local_vector(&self) -> u32 {

@@ -55,8 +55,8 @@ impl Cpu for ModelCpu {
         served(self.model().wrmsr(msr.address(), value), &format_args!("wrmsr {:#x} {value:#x}", msr.address()));
     }
 
-    fn rdpmc(&self, counter: u8) -> u64 {
-        served(self.model().rdpmc(u32::from(counter)), &format_args!("rdpmc {counter}"))
+    fn rdpmc(&self, index: u32) -> u64 {
+        served(self.model().rdpmc(index), &format_args!("rdpmc {index}"))
     }
 
     fn local_vector(&self) -> u32 {

@@ -59,8 +59,8 @@ impl Cpu for PlainCpu {
     }
 
     #[inline]
-    fn rdpmc(&self, counter: u8) -> u64 {
-        self.counters.get(usize::from(counter & 3)).map_or(0, |value| value.load(Ordering::Relaxed))
+    fn rdpmc(&self, index: u32) -> u64 {
+        self.counters.get((index & 3) as usize).map_or(0, |value| value.load(Ordering::Relaxed))
     }
 
     #[inline]

@@ -75,10 +75,10 @@ impl Cpu for Recorder {
     }
 
     #[inline(never)]
-    fn rdpmc(&self, counter: u8) -> u64 {
+    fn rdpmc(&self, index: u32) -> u64 {
         let so_far = self.accesses.get();
-        let count = self.counts.get(usize::from(counter)).copied().unwrap_or_default();
-        self.note(u32::from(counter), count, Accesses { rdpmc: so_far.rdpmc + 1, ..so_far });
+        let count = self.counts.get(index as usize).copied().unwrap_or_default();
+        self.note(index, count, Accesses { rdpmc: so_far.rdpmc + 1, ..so_far });
         count
     }
 

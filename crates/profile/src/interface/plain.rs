@@ -81,7 +81,7 @@ impl Bank {
     pub fn serve(self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
         let (mut served, top_bit) = (CounterSet::NONE, state::top_bit(self.mask));
         for counter in row.active.interrupting.iter() {
-            let value = cpu.rdpmc(counter);
+            let value = cpu.rdpmc(u32::from(counter));
             if value & top_bit == 0 {
                 let state = row.get(counter);
                 let initial = self.reload(cpu, counter, state);
@@ -96,7 +96,7 @@ impl Bank {
 /// Those of the counters with an interval whose value says that they overflowed: one RDPMC each.
 pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> CounterSet {
     let top_bit = state::top_bit(mask);
-    interrupting.iter().filter(|counter| cpu.rdpmc(*counter) & top_bit == 0).collect()
+    interrupting.iter().filter(|counter| cpu.rdpmc(u32::from(*counter)) & top_bit == 0).collect()
 }
 
 /// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
@@ -111,7 +111,7 @@ pub fn reload_overflowed(
 ) {
     for counter in counters.iter() {
         let state = row.get(counter);
-        let value = if state.exact() { cpu.rdpmc(counter) } else { 0 };
+        let value = if state.exact() { cpu.rdpmc(u32::from(counter)) } else { 0 };
         let initial = bank.reload(cpu, counter, state);
         overflowed(Reloaded { counter, state, value, initial });
     }

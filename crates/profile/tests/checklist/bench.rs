@@ -37,7 +37,7 @@ pub enum Access {
     /// WRMSR.
     Write(u32, u64),
     /// RDPMC.
-    Counter(u8),
+    Counter(u32),
 }
 
 /// The processor, as [`Cpu`], and the HAL on it.
@@ -62,9 +62,9 @@ impl Cpu for Bench {
         self.board.processor(0).wrmsr(msr, value);
     }
 
-    fn rdpmc(&self, counter: u8) -> u64 {
-        self.log.borrow_mut().push(Access::Counter(counter));
-        self.board.processor(0).rdpmc(counter)
+    fn rdpmc(&self, index: u32) -> u64 {
+        self.log.borrow_mut().push(Access::Counter(index));
+        self.board.processor(0).rdpmc(index)
     }
 
     fn local_vector(&self) -> u32 {

@@ -308,7 +308,7 @@ fn d25_without_a_status_register_the_top_bit_of_the_counter_tells_of_overflow() 
             assert_eq!(bench.msr(bench.counter(counter)), value, "{name}");
             bench.take_log();
             assert_eq!(bench.hal.check_overflow(&bench, 0).number() == 1, overflowed, "{name}: {value:#x}");
-            assert_eq!(bench.take_log(), [Access::Counter(counter)], "{name}");
+            assert_eq!(bench.take_log(), [Access::Counter(u32::from(counter))], "{name}");
             assert_eq!(bench.serve().len() == 1, overflowed, "{name}: {value:#x}");
             let global = |access: &Access| matches!(access, Access::Read(_));
             assert!(!bench.take_log().iter().any(global), "{name}: no register is read");
