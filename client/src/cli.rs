@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod documents;
+pub mod names;
 mod record;
 mod report;
 
@@ -15,6 +16,7 @@ use protocol::flags;
 use crate::event::{EventName, SourceName};
 use crate::exit;
 use crate::processors::ProcessorList;
+use names::Names;
 
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
@@ -244,8 +246,8 @@ pub struct IntervalArgs {
 #[derive(Debug, Args)]
 pub struct StartArgs {
     /// Sources, each with :u or :k if it is to be counted in one mode alone
-    #[arg(required = true, value_delimiter = ',', value_name = "SOURCE")]
-    pub events: Vec<EventName>,
+    #[arg(required = true, value_name = "SOURCE")]
+    pub events: Vec<Names<EventName>>,
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
@@ -259,8 +261,8 @@ pub struct StartArgs {
 #[derive(Debug, Args)]
 pub struct StopArgs {
     /// What to stop
-    #[arg(required_unless_present = "all", value_delimiter = ',', value_name = "SOURCE")]
-    pub sources: Vec<SourceName>,
+    #[arg(required_unless_present = "all", value_name = "SOURCE")]
+    pub sources: Vec<Names<SourceName>>,
     /// Stop everything that `start` started
     #[arg(long, conflicts_with = "sources")]
     pub all: bool,
@@ -275,8 +277,8 @@ pub struct StopArgs {
 #[derive(Debug, Args)]
 pub struct ReadArgs {
     /// What to read [default: everything that `start` started]
-    #[arg(value_delimiter = ',', value_name = "SOURCE")]
-    pub sources: Vec<SourceName>,
+    #[arg(value_name = "SOURCE")]
+    pub sources: Vec<Names<SourceName>>,
     /// A row for each processor as well
     #[arg(short = 'A', long)]
     pub per_cpu: bool,
@@ -288,8 +290,8 @@ pub struct ReadArgs {
 #[derive(Debug, Args)]
 pub struct StatArgs {
     /// Sources to count, with commas; each can end in :u or :k
-    #[arg(short, long = "event", value_delimiter = ',', value_name = "A,B,...")]
-    pub events: Vec<EventName>,
+    #[arg(short, long = "event", value_name = "A,B,...")]
+    pub events: Vec<Names<EventName>>,
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
@@ -352,7 +354,7 @@ mod tests {
         for line in ["stat -e 2,6:u -C 0 -- app --json -e x", "stat -e 2 -e 6:u -C 0 app --json -e x"] {
             let Ok(Verb::Stat(args)) = parse(line) else { panic!("{line}") };
             assert_eq!(args.command, ["app", "--json", "-e", "x"], "{line}");
-            assert_eq!((args.events.len(), args.json), (2, false), "{line}");
+            assert_eq!((args.events.iter().flatten().count(), args.json), (2, false), "{line}");
         }
     }
 
@@ -360,7 +362,7 @@ mod tests {
     fn sources_may_be_separated_by_blanks_or_by_commas() {
         for line in ["start TotalIssues 6:u", "start TotalIssues,6:u"] {
             let Ok(Verb::Start(args)) = parse(line) else { panic!("{line}") };
-            assert_eq!(args.events.iter().map(|event| event.modes).collect::<Vec<_>>(), [3, 1]);
+            assert_eq!(args.events.iter().flatten().map(|event| event.modes).collect::<Vec<_>>(), [3, 1]);
         }
     }
 

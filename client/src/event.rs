@@ -1,12 +1,13 @@
 //! What users type for a source and for an event.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
+use profile::source::RawEvent;
 use protocol::modes;
 
 use crate::number;
+use crate::raw_event::{self, Notation};
 
 /// A source by number or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +16,18 @@ pub enum SourceName {
     Number(u32),
     /// With or without `Profile`, any case.
     Name(String),
+    /// What it counts, in perf's notation.
+    Raw(RawEvent),
 }
 
 impl FromStr for SourceName {
-    type Err = Infallible;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(rest) = text.strip_prefix(raw_event::PREFIX) {
+            let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" ends with no slash"))?;
+            return raw_event::parse(terms).map(Self::Raw);
+        }
         // Names can begin with a digit (Profile2Issue), so that what is no number is a name.
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
@@ -37,6 +44,7 @@ impl fmt::Display for SourceName {
         match self {
             Self::Number(number) => write!(f, "{number} ({number:#04x})"),
             Self::Name(name) => f.write_str(name),
+            Self::Raw(event) => Notation(*event).fmt(f),
         }
     }
 }
@@ -54,10 +62,7 @@ impl FromStr for EventName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (source, letters) = match text.split_once(':') {
-            Some((source, letters)) => (source, Some(letters)),
-            None => (text, None),
-        };
+        let (source, letters) = divided(text);
         if source.is_empty() {
             return Err("the name of a source is empty".to_owned());
         }
@@ -69,8 +74,18 @@ impl FromStr for EventName {
                 return Err(format!("\":{letters}\" is no mode; :u is user mode, :k kernel mode, nothing is both"));
             }
         };
-        let Ok(source) = source.parse();
-        Ok(Self { source, modes })
+        Ok(Self { source: source.parse()?, modes })
+    }
+}
+
+/// A source, and the letters of its modes: behind a colon, or behind the slash that ends an event by numbers.
+fn divided(text: &str) -> (&str, Option<&str>) {
+    let end = text.strip_prefix(raw_event::PREFIX).and_then(|rest| rest.find('/'));
+    let behind = end.map(|end| text.split_at(raw_event::PREFIX.len() + end + 1));
+    match behind {
+        Some((source, "")) => (source, None),
+        Some((source, letters)) => (source, Some(letters.strip_prefix(':').unwrap_or(letters))),
+        None => text.split_once(':').map_or((text, None), |(source, letters)| (source, Some(letters))),
     }
 }
 
@@ -132,6 +147,20 @@ mod tests {
         {
             let wanted = number.map_or_else(|| SourceName::Name(text.to_owned()), SourceName::Number);
             assert_eq!(text.parse(), Ok(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_event_by_its_numbers_has_its_modes_behind_the_slash() {
+        for (text, bits) in [("", 3), ("u", 1), ("k", 2), (":u", 1), ("uk", 3), (":ku", 3)] {
+            let event: EventName = format!("cpu/event=0xc0,umask=1/{text}").parse().unwrap();
+            let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1));
+            assert_eq!((event.source, event.modes), (wanted, bits), "{text}");
+        }
+        for text in ["cpu", "cpu/event=1", "cpu/event=1/x", "cpu/event=1/::u", "cpu/event=1/:", "CPU/event=1/"] {
+            let parsed = text.parse::<EventName>();
+            let is_raw = parsed.is_ok_and(|event| matches!(event.source, SourceName::Raw(_)));
+            assert!(!is_raw, "{text}");
         }
     }
 

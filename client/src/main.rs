@@ -26,6 +26,7 @@ mod number;
 mod processes;
 mod processors;
 mod progress;
+mod raw_event;
 mod reason;
 mod recorder;
 mod refusal;

@@ -1,6 +1,8 @@
 //! The sources that the driver lists, and how to find one among them.
 
 use profile::Kind;
+use profile::interval::IntervalRange;
+use profile::source::RawEvent;
 use protocol::SourceRecord;
 use serde::Serialize;
 
@@ -8,6 +10,7 @@ use crate::error::{Error, OtherInterface};
 use crate::event::SourceName;
 use crate::format;
 use crate::metric::{self, Role};
+use crate::raw_event::Notation;
 use crate::support;
 
 /// How many names are suggested for one that nobody has.
@@ -60,7 +63,30 @@ impl From<&SourceRecord> for Source {
     }
 }
 
+/// As far as it can be known without the driver, which says at the start whether it can be had.
+impl From<RawEvent> for Source {
+    fn from(event: RawEvent) -> Self {
+        let range = IntervalRange::of(event.source());
+        Self {
+            id: event.source().0,
+            name: Notation(event).to_string(),
+            supported: true,
+            reason: None,
+            interval: range.default,
+            minimum: range.minimum,
+            maximum: range.maximum,
+            select: format::select(event.select()),
+            counters: Vec::new(),
+            running: 0,
+            support: 0,
+        }
+    }
+}
+
 fn name(record: &SourceRecord) -> String {
+    if let Some(event) = profile::Source(record.source).raw() {
+        return Notation(event).to_string();
+    }
     let name = record.name();
     // Anything else would spoil a table, a terminal or a line of CSV.
     let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -87,11 +113,14 @@ impl Sources {
     }
 
     /// The source that the user means.
-    pub fn find(&self, wanted: &SourceName) -> Result<&Source, Error> {
+    pub fn find(&self, wanted: &SourceName) -> Result<Source, Error> {
+        if let Some(event) = raw(wanted) {
+            return Ok(Source::from(event));
+        }
         let matches = |source: &&Source| is_meant(wanted, source.id, &source.name);
         // Two interfaces can use one number: the one that can be had here is meant.
         let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
-        found.ok_or_else(|| {
+        found.cloned().ok_or_else(|| {
             let near = self.nearest(wanted);
             elsewhere(wanted).unwrap_or_else(|| Error::UnknownSource { given: wanted.to_string(), near })
         })
@@ -105,7 +134,7 @@ impl Sources {
     /// The name of a source, or its number when the driver lists none.
     pub fn name(&self, source: u32) -> String {
         let found = self.find(&SourceName::Number(source));
-        found.map_or_else(|_| number_as_name(source), |source| source.name.clone())
+        found.map_or_else(|_| number_as_name(source), |source| source.name)
     }
 
     fn nearest(&self, wanted: &SourceName) -> Vec<String> {
@@ -127,6 +156,16 @@ pub fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
     match wanted {
         SourceName::Number(number) => id == *number,
         SourceName::Name(wanted) => canonical(name) == canonical(wanted),
+        SourceName::Raw(event) => event.source().0 == id,
+    }
+}
+
+/// The event that the user means by its numbers, or by the number of the source that says so.
+fn raw(wanted: &SourceName) -> Option<RawEvent> {
+    match wanted {
+        SourceName::Number(number) => profile::Source(*number).raw(),
+        SourceName::Name(_) => None,
+        SourceName::Raw(event) => Some(*event),
     }
 }
 
@@ -160,7 +199,7 @@ mod tests {
     use crate::fake::{record, sources};
 
     fn find(text: &str) -> Option<u32> {
-        let Ok(wanted) = text.parse();
+        let wanted = text.parse().unwrap();
         Sources::new(&sources()).find(&wanted).ok().map(|source| source.id)
     }
 
@@ -193,7 +232,7 @@ mod tests {
     #[test]
     fn an_unknown_name_brings_the_nearest_ones_and_an_unknown_number_none() {
         let near = |text: &str| {
-            let Ok(wanted) = text.parse();
+            let wanted = text.parse().unwrap();
             Sources::new(&sources()).nearest(&wanted)
         };
         assert_eq!(near("BranchInstruction"), ["BranchInstructions", "BranchMispredictions"]);
@@ -206,7 +245,7 @@ mod tests {
     fn a_source_that_only_another_interface_has_is_told_as_such() {
         let sources = Sources::new(&sources());
         for name in ["FpInstructions", "ProfileFpInstructions", "13", "0xd"] {
-            let Ok(wanted) = name.parse();
+            let wanted = name.parse().unwrap();
             let error = sources.find(&wanted).unwrap_err();
             assert_eq!(error.exit(), Exit::UnsupportedSource);
             assert_eq!(

@@ -8,6 +8,7 @@ use clap::Args;
 use protocol::{MOST_FREQUENCY, RING};
 
 use super::Force;
+use crate::cli::names::Names;
 use crate::event::SampledEvent;
 use crate::number;
 use crate::processors::ProcessorList;
@@ -39,8 +40,8 @@ EXAMPLES
 #[derive(Debug, Args)]
 pub struct RecordArgs {
     /// Sources to sample, with commas
-    #[arg(short, long = "event", value_delimiter = ',', value_name = "A,B,...")]
-    pub events: Vec<SampledEvent>,
+    #[arg(short, long = "event", value_name = "A,B,...")]
+    pub events: Vec<Names<SampledEvent>>,
     /// Samples a second and processor, of events without an interval
     #[arg(short = 'F', long, value_name = "HZ", value_parser = frequency)]
     pub freq: Option<u32>,
@@ -110,9 +111,9 @@ mod tests {
             let args = parse(line).unwrap();
             assert_eq!(args.command, ["app", "-a", "--ring", "x"], "{line}");
             assert_eq!((args.ring, args.all, args.freq), (8_192, false, Some(1_000)), "{line}");
-            let intervals: Vec<_> = args.events.iter().map(|event| event.interval).collect();
+            let intervals: Vec<_> = args.events.iter().flatten().map(|event| event.interval).collect();
             assert_eq!(intervals, [None, Some(10_000)], "{line}");
-            assert_eq!(args.events[1].event.source, SourceName::Number(6));
+            assert_eq!(args.events.iter().flatten().nth(1).unwrap().event.source, SourceName::Number(6));
         }
     }
 

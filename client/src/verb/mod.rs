@@ -28,6 +28,7 @@ use protocol::{CountRecord, EventRequest};
 use serde::Serialize;
 
 use crate::cli::Verb;
+use crate::cli::names::Names;
 use crate::connection::Connection;
 use crate::counts::{EventCount, by_event};
 use crate::error::Error;
@@ -113,9 +114,9 @@ struct StartedEvent {
 }
 
 /// The events that the user named, each once.
-fn events(names: &[EventName], sources: &Sources) -> Result<Vec<EventRequest>, Error> {
+fn events(names: &[Names<EventName>], sources: &Sources) -> Result<Vec<EventRequest>, Error> {
     let mut events: Vec<EventRequest> = Vec::new();
-    for name in names {
+    for name in names.iter().flatten() {
         let source = sources.find(&name.source)?.id;
         let event = EventRequest { source, modes: name.modes, interval: 0, frequency: 0 };
         if !events.contains(&event) {
@@ -130,9 +131,9 @@ fn label(event: &EventRequest, sources: &Sources) -> String {
 }
 
 /// What runs detached of the sources named, or all of it when none is.
-fn detached(connection: &Connection, names: &[SourceName]) -> Result<Vec<CountRecord>, Error> {
+fn detached(connection: &Connection, names: &[Names<SourceName>]) -> Result<Vec<CountRecord>, Error> {
     let sources = connection.sources()?;
-    let wanted = names.iter().map(|name| Ok(sources.find(name)?.id)).collect::<Result<Vec<u32>, Error>>()?;
+    let wanted = names.iter().flatten().map(|name| Ok(sources.find(name)?.id)).collect::<Result<Vec<u32>, Error>>()?;
     let running = match connection.read(protocol::DETACHED) {
         Err(Error::Refused(refusal)) if refusal.exit() == Exit::NotRunning => Vec::new(),
         answer => answer?,

@@ -49,8 +49,8 @@ struct Outcome {
 }
 
 /// An event as the user wants it.
-struct Wanted<'a> {
-    source: &'a Source,
+struct Wanted {
+    source: Source,
     modes: u32,
     interval: Option<u32>,
 }
@@ -177,19 +177,23 @@ fn await_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
 }
 
 /// What the user named, or what is sampled when nothing is named.
-fn wanted<'a>(args: &RecordArgs, sources: &'a Sources) -> Result<Vec<Wanted<'a>>, Error> {
+fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<Wanted>, Error> {
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
-        return Ok(vec![Wanted { source: source.ok_or(Error::NoDefaultEvents)?, modes: modes::BOTH, interval: None }]);
+        return Ok(vec![Wanted {
+            source: source.cloned().ok_or(Error::NoDefaultEvents)?,
+            modes: modes::BOTH,
+            interval: None,
+        }]);
     }
     let wanted = |SampledEvent { event, interval }: &SampledEvent| {
         Ok(Wanted { source: sources.find(&event.source)?, modes: event.modes, interval: *interval })
     };
-    args.events.iter().map(wanted).collect()
+    args.events.iter().flatten().map(wanted).collect()
 }
 
 /// An interval that is named stays; another one is moved towards the frequency, where one is wanted.
-fn request(Wanted { source, modes, interval }: &Wanted<'_>, frequency: Option<u32>) -> EventRequest {
+fn request(Wanted { source, modes, interval }: &Wanted, frequency: Option<u32>) -> EventRequest {
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency.unwrap_or_default()),

@@ -1,0 +1,52 @@
+//! Names with commas between them; those in an event's own notation divide nothing.
+
+use std::slice;
+use std::str::FromStr;
+
+/// What one argument names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names<T>(Vec<T>);
+
+impl<T: FromStr<Err = String>> FromStr for Names<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut slashes = 0;
+        let names = text.split(|letter| {
+            slashes += usize::from(letter == '/');
+            letter == ',' && slashes % 2 == 0
+        });
+        names.map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Names<T> {
+    type Item = &'a T;
+    type IntoIter = slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::SampledEvent;
+
+    #[test]
+    fn commas_divide_names_but_not_the_terms_of_one() {
+        for (text, number) in [
+            ("A", 1),
+            ("A,B", 2),
+            ("cpu/event=1,umask=2/", 1),
+            ("A:u@100k,cpu/event=1,umask=2/u@1M,cpu/event=2/:k,B", 4),
+        ] {
+            let names: Names<SampledEvent> = text.parse().unwrap();
+            assert_eq!(names.into_iter().count(), number, "{text}");
+        }
+        for text in ["", "A,", ",A", "cpu/event=1,umask=2", "cpu/event=1//", "A,cpu/"] {
+            assert!(text.parse::<Names<SampledEvent>>().is_err(), "{text:?}");
+        }
+    }
+}

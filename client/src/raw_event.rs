@@ -1,0 +1,133 @@
+//! Events that no table has, by their numbers, in perf's notation: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge/`.
+
+use std::fmt;
+
+use profile::source::RawEvent;
+
+/// What begins such an event.
+pub const PREFIX: &str = "cpu/";
+
+/// What stands between the slashes, term by term.
+pub fn parse(terms: &str) -> Result<RawEvent, String> {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut event = RawEvent::NONE;
+    for term in terms.split(',') {
+        let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
+        if seen.contains(&name) {
+            return Err(format!("{name} is said twice"));
+        }
+        seen.push(name);
+        event = match name {
+            "event" => event.with_event(u16::try_from(number(name, value, RawEvent::MOST_EVENT)?).unwrap_or_default()),
+            "umask" => event.with_umask(byte(name, value)?),
+            "cmask" => event.with_cmask(byte(name, value)?),
+            "inv" => event.with_inv(flag(name, value)?),
+            "edge" => event.with_edge(flag(name, value)?),
+            "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
+            other => {
+                return Err(format!(
+                    "\"{other}\" is none of event, umask, cmask, inv and edge; the driver takes no other"
+                ));
+            }
+        };
+    }
+    if seen.contains(&"event") { Ok(event) } else { Err("which event? It begins with event=".to_owned()) }
+}
+
+fn byte(name: &str, value: Option<&str>) -> Result<u8, String> {
+    Ok(u8::try_from(number(name, value, u8::MAX.into())?).unwrap_or_default())
+}
+
+fn number(name: &str, value: Option<&str>, most: u32) -> Result<u32, String> {
+    let text = value.ok_or_else(|| format!("{name} takes a value: {name}=0x1"))?;
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
+    let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match u32::from_str_radix(digits, radix) {
+        Ok(number) if plain && number <= most => Ok(number),
+        _ => Err(format!("{name} is from 0 to {most:#x}, not \"{text}\"")),
+    }
+}
+
+fn flag(name: &str, value: Option<&str>) -> Result<bool, String> {
+    match value {
+        None | Some("1") => Ok(true),
+        Some("0") => Ok(false),
+        Some(value) => Err(format!("{name} is 0 or 1, not \"{value}\"")),
+    }
+}
+
+/// As [`parse`] takes it, with what surrounds it; terms that are 0 are left out.
+pub struct Notation(pub RawEvent);
+
+impl fmt::Display for Notation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(event) = self;
+        write!(f, "{PREFIX}event={:#04x}", event.event())?;
+        for (name, value) in [("umask", event.umask()), ("cmask", event.cmask())] {
+            if value != 0 {
+                write!(f, ",{name}={value:#04x}")?;
+            }
+        }
+        for (name, _) in [("inv", event.inv()), ("edge", event.edge())].into_iter().filter(|(_, is_set)| *is_set) {
+            write!(f, ",{name}")?;
+        }
+        f.write_str("/")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn event(event: u16, umask: u8, cmask: u8, inv: bool, edge: bool) -> RawEvent {
+        RawEvent::NONE.with_event(event).with_umask(umask).with_cmask(cmask).with_inv(inv).with_edge(edge)
+    }
+
+    #[test]
+    fn terms_come_in_any_order_in_decimal_or_hexadecimal() {
+        for (terms, wanted) in [
+            ("event=0xC0", event(0xC0, 0, 0, false, false)),
+            ("event=192,umask=1", event(0xC0, 1, 0, false, false)),
+            ("edge,umask=0x01,event=0x1c2,cmask=2,inv=1", event(0x1C2, 1, 2, true, true)),
+            ("event=0,inv=0,edge=0", event(0, 0, 0, false, false)),
+            ("event=0xfff,umask=0xFF,cmask=255", event(0xFFF, 0xFF, 0xFF, false, false)),
+        ] {
+            assert_eq!(parse(terms), Ok(wanted), "{terms}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_is_told_with_what_it_is_that_is_wrong() {
+        for (terms, word) in [
+            ("", "empty"),
+            ("umask=1", "event="),
+            ("event", "takes a value"),
+            ("event=", "from 0 to 0xfff"),
+            ("event=0x1000", "from 0 to 0xfff"),
+            ("event=-1", "from 0 to 0xfff"),
+            ("event=+1", "from 0 to 0xfff"),
+            ("event=1,umask=256", "from 0 to 0xff"),
+            ("event=1,event=2", "twice"),
+            ("event=1,inv=2", "0 or 1"),
+            ("event=1,any=1", "none of"),
+            ("event=1,config=0x4300c0", "none of"),
+            ("event=1,", "empty"),
+        ] {
+            let refused = parse(terms).unwrap_err();
+            assert!(refused.contains(word), "{terms}: {refused}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_what_was_meant(number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool) {
+            let event = event(number, umask, cmask, inv, edge);
+            let shown = Notation(event).to_string();
+            let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(event));
+        }
+    }
+}
