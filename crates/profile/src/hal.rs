@@ -61,6 +61,8 @@ pub struct Overflow {
 /// A processor's registers.
 #[derive(Debug, Default)]
 struct Held {
+    /// The counters that count.
+    active: ActiveCell,
     by_us: AtomicBool,
     found: AtomicU64,
     /// Between [`Hal::save`] and [`Hal::restore`]: the registers are to be lost, and not touched.
@@ -115,9 +117,8 @@ pub struct Hal {
     states: Option<Box<[CounterCell]>>,
     /// Running totals, in the same order.
     totals: Box<[Total]>,
-    /// For each processor the counters that count.
-    active: Box<[ActiveCell]>,
-    /// For each processor whether it is held, what [`ProfileInterface::initialize`] found there, and whether it sleeps.
+    /// For each processor what counts there, whether it is held, what [`ProfileInterface::initialize`] found there, and
+    /// whether it sleeps.
     held: Box<[Held]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
@@ -154,7 +155,6 @@ impl Hal {
             return Err(HalError::NoMemory);
         }
         let totals = state::allocate(maximum_processors, counters).ok_or(HalError::NoMemory)?;
-        let active = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
         let held = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
         let sources = interface.kind().sources();
         let intervals = filled(sources.len(), |index| {
@@ -171,7 +171,6 @@ impl Hal {
             counters,
             states,
             totals,
-            active,
             held,
             intervals,
             handler,
@@ -216,10 +215,9 @@ impl Hal {
         let begin = processor as usize * counters;
         let range = begin..begin + counters;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
-        let place = processor as usize;
-        match (cells, self.totals.get(range), self.active.get(place), self.held.get(place)) {
-            (Some(cells), Some(totals), Some(active), Some(held)) => {
-                Row { cells, totals, active: active.load(), found: held.found.load(Ordering::Relaxed) }
+        match (cells, self.totals.get(range), self.held.get(processor as usize)) {
+            (Some(cells), Some(totals), Some(held)) => {
+                Row { cells, totals, active: held.active.load(), found: held.found.load(Ordering::Relaxed) }
             }
             _ => Row::default(),
         }
@@ -234,11 +232,11 @@ impl Hal {
         for counter in counters.iter() {
             row.set(counter, row.get(counter).with_active(active));
         }
-        if let Some(shadow) = self.active.get(processor as usize) {
-            if self.is_asleep(processor) {
-                shadow.clear();
+        if let Some(held) = self.held.get(processor as usize) {
+            if held.is_asleep() {
+                held.active.clear();
             } else {
-                shadow.update(row.cells);
+                held.active.update(row.cells);
             }
         }
     }

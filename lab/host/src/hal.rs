@@ -38,6 +38,8 @@ impl Registered {
 }
 
 static HANDLER: Mutex<Option<Registered>> = Mutex::new(None);
+/// A handler was taken away, and nobody has waited yet for the processors that may be in it.
+static MAY_RUN_ON: AtomicBool = AtomicBool::new(false);
 static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
 static UNMASKS: AtomicBool = AtomicBool::new(true);
 
@@ -133,8 +135,25 @@ fn register(routine: Option<Routine>) -> NtStatus {
     if is_anothers {
         return nt::UNSUCCESSFUL;
     }
+    if handler.is_some() {
+        MAY_RUN_ON.store(true, Ordering::SeqCst);
+    }
     *handler = routine.map(|routine| Registered { routine, process });
     nt::SUCCESS
+}
+
+/// Every processor was at a call that a handler holds off: none is in one that was taken away before.
+pub fn waited() {
+    MAY_RUN_ON.store(false, Ordering::SeqCst);
+}
+
+/// The driver gives memory back, which a handler may use that was taken away and not waited for.
+pub fn memory_goes(function: &str) {
+    if MAY_RUN_ON.swap(false, Ordering::SeqCst) {
+        violation::other(format!(
+            "{function} before a call of all processors waited for the handler that was taken away"
+        ));
+    }
 }
 
 /// HalAllocateHardwareCounters gives out one set, of everything; its tokens begin here.

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "calls a function of the driver")]
 
 use crate::{
-    level, lock, nt,
+    hal, level, lock, nt,
     nt::{IPI_LEVEL, Pointer},
     processor::{self, Core},
     seat,
@@ -128,6 +128,7 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
             }
             result = call.take_part(here);
         });
+        hal::waited();
         drop(one_at_a_time);
         level::set(before);
         result

@@ -4,7 +4,7 @@
 
 use crate::{
     countdown::Countdown,
-    deferred, failing, level, lock,
+    deferred, failing, hal, level, lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
     violation::{self, caught},
 };
@@ -105,6 +105,7 @@ fn release(function: &str, memory: Pointer, tag: u32) {
     if tag != 0 && tag != block.tag {
         violation::other(format!("{function} with the tag {tag:#x} of memory with the tag {:#x}", block.tag));
     }
+    hal::memory_goes(function);
     deferred::memory_goes(function, &(memory.addr()..memory.addr() + block.layout.size()));
     // SAFETY: allocated with this size, and the driver has given it up.
     unsafe { memory.cast::<u8>().write_bytes(FREED, block.layout.size()) };

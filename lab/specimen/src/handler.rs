@@ -22,12 +22,7 @@ const PERIOD: u64 = 1_000_000;
 /// What the handler does; the number of a deed is its place.
 const DEEDS: [fn(); 10] = [
     || {},
-    || {
-        // SAFETY: NonPagedPool of 16 bytes.
-        let memory = unsafe { kernel::ExAllocatePool2(0x40, 16, 1) };
-        // SAFETY: allocated above.
-        unsafe { kernel::ExFreePool(memory) };
-    },
+    allocate_and_free,
     || {
         // SAFETY: `initialize` made it an event.
         unsafe { kernel::KeSetEvent(EVENT.address(), 0, 0) };
@@ -97,6 +92,13 @@ pub fn initialize() {
     unsafe { kernel::KeInitializeEvent(event, 1, 0) };
 }
 
+fn allocate_and_free() {
+    // SAFETY: NonPagedPool of 16 bytes.
+    let memory = unsafe { kernel::ExAllocatePool2(0x40, 16, 1) };
+    // SAFETY: allocated above.
+    unsafe { kernel::ExFreePool(memory) };
+}
+
 /// Registers the handler, which will do this deed and take so long, and starts the counters.
 pub fn begin(deed: u32, milliseconds: u32) -> NtStatus {
     DEED.store(deed, Ordering::SeqCst);
@@ -111,9 +113,12 @@ pub fn begin(deed: u32, milliseconds: u32) -> NtStatus {
 }
 
 /// Takes the handler away, and then stops the counters; in between it calls KeIpiGenericCall with a routine that has
-/// nothing to wait for.
-pub fn end() -> [u32; 2] {
+/// nothing to wait for. If `early`, it gives memory back before that.
+pub fn end(early: bool) -> [u32; 2] {
     register(None);
+    if early {
+        allocate_and_free();
+    }
     let before = RUNNING.load(Ordering::SeqCst);
     // SAFETY: a routine of this type.
     unsafe { kernel::KeIpiGenericCall(nothing, 0) };

@@ -42,7 +42,7 @@ mod code {
     pub const BEGIN: u32 = of(0x800);
     /// Out: a `handler::Report`.
     pub const REPORT: u32 = of(0x801);
-    /// Out: on how many processors the handler ran before KeIpiGenericCall, and after.
+    /// In: 1 to free memory before KeIpiGenericCall. Out: on how many processors the handler ran before it, and after.
     pub const END: u32 = of(0x802);
     /// Nothing.
     pub const HOLD: u32 = of(0x803);
@@ -128,7 +128,7 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
             request.complete(status, &[])
         }
         code::REPORT => request.complete(STATUS_SUCCESS, &handler::report()),
-        code::END => request.complete(STATUS_SUCCESS, &handler::end()),
+        code::END => request.complete(STATUS_SUCCESS, &handler::end(first == 1)),
         code::HOLD => {
             request.mark_pending();
             handler::hold(irp);

@@ -207,6 +207,19 @@ fn keipigenericcall_comes_back_when_no_handler_runs_that_was_registered_before()
 }
 
 #[test]
+fn memory_that_a_handler_may_still_use_is_not_given_back_unnoticed() {
+    let mut bench = Bench::start();
+    for (early, noticed) in [(0, 0), (1, 1), (0, 0)] {
+        bench.ask(BEGIN, &[0, 0], 0);
+        bench.ask(END, &[early], 2);
+        let violations = bench.noticed();
+        assert_eq!(violations.len(), noticed, "{violations:?}");
+        assert!(violations.iter().all(|text| text.contains("ExFreePool before a call of all processors")));
+    }
+    bench.finish();
+}
+
+#[test]
 fn a_processor_whose_handler_is_too_slow_falls_behind_and_says_by_how_much() {
     let mut bench = Bench::start();
     assert_eq!(bench.lab.wire.skipped().unwrap(), [0, 0]);
