@@ -51,11 +51,6 @@ impl Ran {
         Self { line, code, out: text(&output.stdout), err: text(&output.stderr) }
     }
 
-    /// Whether it exited as Wine does that could not start a program: no program of ours fails without a word.
-    pub(crate) fn is_wines_own(&self) -> bool {
-        self.code == 1 && self.out.is_empty() && self.err.is_empty()
-    }
-
     /// The program itself, if it exited with 0.
     ///
     /// # Errors

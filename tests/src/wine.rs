@@ -112,13 +112,7 @@ impl Wine {
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Ran> {
         let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
         let line = format!("{name} {}", arguments.join(" "));
-        let ran = Ran::run(&mut self.program(program, arguments), line)?;
-        if !ran.is_wines_own() {
-            return Ok(ran);
-        }
-        // On a busy machine Wine now and then ends before the program begins; that is said, and tried again.
-        eprintln!("once more: {} ended with {} and said nothing", ran.line, ran.code);
-        Ran::run(&mut self.program(program, arguments), ran.line)
+        Ran::run(&mut self.program(program, arguments), line)
     }
 
     fn command(&self, program: &str) -> Command {

@@ -145,6 +145,7 @@ fn of_the_hal(tally: &mut Tally) {
     if !tally.note(handler::register(None) >= 0) {
         handler::register(None);
     }
+    handler::wait();
     if tally.note(reservation::reserve() >= 0) {
         reservation::free();
     }

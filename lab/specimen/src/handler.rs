@@ -112,6 +112,12 @@ pub fn begin(deed: u32, milliseconds: u32) -> NtStatus {
     status
 }
 
+/// Comes back when no processor is in the handler that was.
+pub fn wait() {
+    // SAFETY: a routine of this type.
+    unsafe { kernel::KeIpiGenericCall(nothing, 0) };
+}
+
 /// Takes the handler away, and then stops the counters; in between it calls KeIpiGenericCall with a routine that has
 /// nothing to wait for. If `early`, it gives memory back before that.
 pub fn end(early: bool) -> [u32; 2] {
@@ -120,8 +126,7 @@ pub fn end(early: bool) -> [u32; 2] {
         allocate_and_free();
     }
     let before = RUNNING.load(Ordering::SeqCst);
-    // SAFETY: a routine of this type.
-    unsafe { kernel::KeIpiGenericCall(nothing, 0) };
+    wait();
     let after = RUNNING.load(Ordering::SeqCst);
     // SAFETY: a routine of this type.
     unsafe { kernel::KeIpiGenericCall(stop_counter, 0) };
