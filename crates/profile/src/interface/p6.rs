@@ -71,10 +71,7 @@ impl PerfEvtSel {
     /// What starts a counter as its state says, once EN is set.
     fn of(state: CounterState) -> Self {
         let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        Self::from_bits(u64::from(select))
-            .with_usr(state.user())
-            .with_os(state.kernel())
-            .with_int(state.interrupt())
+        Self::from_bits(u64::from(select)).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt())
     }
 
     const fn counts(self) -> bool {

@@ -115,7 +115,9 @@ impl Escrs {
             self.give(demand, column);
         }
         for demand in wanted.iter().filter_map(|state| Demand::of(*state)) {
-            for column in (0..layout.columns()).filter(|column| self.is_free(demand.unit, *column)).collect::<CounterSet>().iter() {
+            for column in
+                (0..layout.columns()).filter(|column| self.is_free(demand.unit, *column)).collect::<CounterSet>().iter()
+            {
                 self.give(demand, column);
             }
         }

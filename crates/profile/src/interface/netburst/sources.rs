@@ -112,15 +112,8 @@ const MISPREDICTIONS: Event = Event::new(Unit::Cru01, 0x03, 1);
 const CACHE_MISSES: Event = Event::new(Unit::Bsu, 0x0C, 0x700);
 
 /// What each row of [`SOURCES`] counts.
-const EVENTS: [Option<Event>; 7] = [
-    None,
-    Some(INSTRUCTIONS),
-    Some(BRANCHES),
-    Some(CACHE_MISSES),
-    Some(MISPREDICTIONS),
-    Some(CYCLES),
-    Some(CYCLES),
-];
+const EVENTS: [Option<Event>; 7] =
+    [None, Some(INSTRUCTIONS), Some(BRANCHES), Some(CACHE_MISSES), Some(MISPREDICTIONS), Some(CYCLES), Some(CYCLES)];
 
 /// Rows in ascending order of KPROFILE_SOURCE; the select is the ESCR's, for a processor without Hyper-Threading.
 pub const SOURCES: [ProfileSource; EVENTS.len()] = [
