@@ -210,6 +210,12 @@ pub enum InterfaceName {
     Emon,
     /// AMD's performance counters
     Amd64,
+    /// Pentium 4 and the Xeons of its time
+    Netburst,
+    /// Pentium Pro, II, III and Pentium M
+    P6,
+    /// The first Pentium: its counters count and can not sample
+    Pentium,
 }
 
 impl From<InterfaceName> for Kind {
@@ -218,6 +224,9 @@ impl From<InterfaceName> for Kind {
             InterfaceName::Default => Self::Default,
             InterfaceName::Emon => Self::Emon,
             InterfaceName::Amd64 => Self::Amd64,
+            InterfaceName::Netburst => Self::NetBurst,
+            InterfaceName::P6 => Self::P6,
+            InterfaceName::Pentium => Self::Pentium,
         }
     }
 }

@@ -20,15 +20,15 @@ mod tests {
 
     #[test]
     fn every_reason_and_interface_has_words_of_its_own() {
-        for number in 0..11 {
-            assert_eq!((0..11).filter(|other| text(*other) == text(number)).count(), 1, "{number}");
-            assert_eq!((0..11).filter(|other| interface(*other) == interface(number)).count(), 1, "{number}");
+        for number in 0..14 {
+            assert_eq!((0..14).filter(|other| text(*other) == text(number)).count(), 1, "{number}");
+            assert_eq!((0..14).filter(|other| interface(*other) == interface(number)).count(), 1, "{number}");
         }
         assert_eq!(
-            (text(10), interface(3)),
+            (text(13), interface(6)),
             (
-                "reason 10, which this client does not know".to_owned(),
-                "interface 3, which this client does not know".to_owned()
+                "reason 13, which this client does not know".to_owned(),
+                "interface 6, which this client does not know".to_owned()
             )
         );
     }

@@ -79,6 +79,7 @@ impl Refusal {
             Some(Cause::BadInterval) => format!("client query {source}   (says what intervals it takes)"),
             Some(Cause::BadRing) => "--ring with a power of two in that range".to_owned(),
             Some(Cause::BadFrequency) => "a lower -F or --budget".to_owned(),
+            Some(Cause::NotSampled) if self.header.detail[0] == 1 => "client stat, which needs no interrupt".to_owned(),
             Some(Cause::NotSampled) => "-e with a source that a counter serves   (client list)".to_owned(),
             Some(Cause::HandlerRefused | Cause::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(Cause::ForeignUse) => {
@@ -174,6 +175,10 @@ impl fmt::Display for Refusal {
                 f.write_str("a frequency or a budget was asked for, and nothing is sampled")
             }
             Some(Cause::BadFrequency) => write!(f, "the frequency or the budget is beyond {first}"),
+            Some(Cause::NotSampled) if first == 1 => write!(
+                f,
+                "{source} can be counted and not sampled\n  because: the counters of this processor do not interrupt"
+            ),
             Some(Cause::NotSampled) => write!(
                 f,
                 "{source} can be counted and not sampled\n  because: a timer serves it, which has no instruction pointer"

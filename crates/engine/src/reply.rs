@@ -46,6 +46,9 @@ impl From<HalError> for Refusal {
             HalError::Unsupported(source, support) => {
                 Self::new(STATUS_NOT_SUPPORTED, Cause::UnsupportedSource).source(source.0).detail(support as u64, 0)
             }
+            HalError::NoInterrupt(source) => {
+                Self::new(STATUS_NOT_SUPPORTED, Cause::NotSampled).source(source.0).detail(1, 0)
+            }
             HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory),
             // The engine asks for none of what these refuse.
             HalError::NoCounter(_)

@@ -133,7 +133,7 @@ fn info_tells_what_the_leaves_say() {
         let info = client.ask(&mut engine, Code::Info, &[], INFO).bytes;
         let info = InfoReply::read_from_bytes(&info).unwrap();
         let expected = identity.expected;
-        let interface = ["Default", "Emon", "Amd64"];
+        let interface = ["Default", "Emon", "Amd64", "NetBurst", "P6", "Pentium"];
         assert_eq!(interface[info.interface as usize], expected.interface, "{}", identity.name);
         assert_eq!(interface[info.windows10 as usize], expected.windows10, "{}", identity.name);
         assert_eq!((info.counters, info.width), (expected.counters.into(), expected.width.into()));

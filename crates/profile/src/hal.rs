@@ -30,6 +30,9 @@ pub enum HalError {
     /// The source is counted by no counter.
     #[error("profile source {0} is served by a timer, not by a counter")]
     NoCounter(Source),
+    /// The source's counters can not interrupt.
+    #[error("profile source {0} can be counted here and not sampled: the counters do not interrupt")]
+    NoInterrupt(Source),
     /// The interrupt handler belongs to another.
     #[error("the interrupt handler is registered by another owner")]
     HandlerTaken,
@@ -295,11 +298,15 @@ impl Hal {
     /// The owner is left to the caller.
     ///
     /// # Errors
-    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime.
+    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime,
+    /// [`HalError::NoInterrupt`] where counters do not interrupt.
     pub fn state_for(&self, source: Source, interrupt: bool) -> Result<CounterState, HalError> {
         let event = self.startable(source)?;
         if source == Source::TIME {
             return Err(HalError::NoCounter(source));
+        }
+        if interrupt && !self.interface.interrupts() {
+            return Err(HalError::NoInterrupt(source));
         }
         let interval = if interrupt { self.interval(event) } else { 0 };
         Ok(CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval))

@@ -3,6 +3,9 @@
 pub mod amd64;
 pub mod default;
 pub mod emon;
+pub mod netburst;
+pub mod p6;
+pub mod pentium;
 mod plain;
 
 use crate::cpu::Cpu;
@@ -19,19 +22,28 @@ pub enum Kind {
     Emon = 1,
     /// AMD's performance counters.
     Amd64 = 2,
+    /// Pentium 4 and the Xeons of its time.
+    NetBurst = 3,
+    /// Pentium Pro, II, III and Pentium M.
+    P6 = 4,
+    /// The first Pentium, with MMX or without.
+    Pentium = 5,
 }
 
 impl Kind {
     /// Every interface, in the order of its number.
-    pub const ALL: [Self; 3] = [Self::Default, Self::Emon, Self::Amd64];
+    pub const ALL: [Self; 6] = [Self::Default, Self::Emon, Self::Amd64, Self::NetBurst, Self::P6, Self::Pentium];
 
-    /// As the symbol files of the HAL have it.
+    /// As the symbol files of the HAL have it; of those that it has not, as Intel names them.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Default => "Default",
             Self::Emon => "Emon",
             Self::Amd64 => "Amd64",
+            Self::NetBurst => "NetBurst",
+            Self::P6 => "P6",
+            Self::Pentium => "Pentium",
         }
     }
 
@@ -42,6 +54,9 @@ impl Kind {
             Self::Default => &default::SOURCES,
             Self::Emon => &emon::SOURCES,
             Self::Amd64 => &amd64::SOURCES,
+            Self::NetBurst => &netburst::SOURCES,
+            Self::P6 => &p6::SOURCES,
+            Self::Pentium => &pentium::SOURCES,
         }
     }
 }
@@ -99,6 +114,11 @@ pub trait ProfileInterface {
     fn width_of(&self, counter: u8) -> u8 {
         let _ = counter;
         self.width()
+    }
+
+    /// Whether a counter can interrupt when it overflows. One that can not counts, and is never given an interval.
+    fn interrupts(&self) -> bool {
+        true
     }
 
     /// What a counter holds: one RDPMC, where the processor has that.
@@ -168,6 +188,12 @@ pub enum Interface {
     Emon(emon::Emon),
     /// See [`amd64`].
     Amd64(amd64::Amd64),
+    /// See [`netburst`].
+    NetBurst(netburst::NetBurst),
+    /// See [`p6`].
+    P6(p6::P6),
+    /// See [`pentium`].
+    Pentium(pentium::Pentium),
 }
 
 impl Interface {
@@ -178,6 +204,9 @@ impl Interface {
             Kind::Default => Self::Default(default::Default),
             Kind::Emon => Self::Emon(emon::Emon::new(cpu)),
             Kind::Amd64 => Self::Amd64(amd64::Amd64),
+            Kind::NetBurst => Self::NetBurst(netburst::NetBurst::new(cpu)),
+            Kind::P6 => Self::P6(p6::P6),
+            Kind::Pentium => Self::Pentium(pentium::Pentium),
         }
     }
 
@@ -188,6 +217,9 @@ impl Interface {
             Self::Default(_) => Kind::Default,
             Self::Emon(_) => Kind::Emon,
             Self::Amd64(_) => Kind::Amd64,
+            Self::NetBurst(_) => Kind::NetBurst,
+            Self::P6(_) => Kind::P6,
+            Self::Pentium(_) => Kind::Pentium,
         }
     }
 
@@ -196,7 +228,7 @@ impl Interface {
     pub const fn pmu_version(&self) -> u8 {
         match self {
             Self::Emon(emon) => emon.version(),
-            Self::Default(_) | Self::Amd64(_) => 0,
+            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => 0,
         }
     }
 
@@ -213,6 +245,9 @@ macro_rules! each {
             Interface::Default($interface) => $call,
             Interface::Emon($interface) => $call,
             Interface::Amd64($interface) => $call,
+            Interface::NetBurst($interface) => $call,
+            Interface::P6($interface) => $call,
+            Interface::Pentium($interface) => $call,
         }
     };
 }
@@ -228,6 +263,10 @@ impl ProfileInterface for Interface {
 
     fn width_of(&self, counter: u8) -> u8 {
         each!(self, interface => interface.width_of(counter))
+    }
+
+    fn interrupts(&self) -> bool {
+        each!(self, interface => interface.interrupts())
     }
 
     #[inline]

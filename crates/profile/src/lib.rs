@@ -6,7 +6,7 @@
 //! | [`source`] | KPROFILE_SOURCE, and a row of an interface's table |
 //! | [`selection`] | the choice of a profile interface from the boot processor |
 //! | [`hypervisor`] | what stands between the system and the processor |
-//! | [`interface`] | Default, Emon, Amd64: their registers, tables and what they do to a processor |
+//! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and what they do to a processor |
 //! | [`interval`] | ranges and defaults of intervals |
 //! | [`local_vector`] | how a counter's interrupt gets through the local APIC |
 //! | [`state`] | 8 bytes of state per counter per processor |

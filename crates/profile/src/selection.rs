@@ -1,9 +1,12 @@
 //! The choice of a profile interface, from the boot processor alone (seed 001).
 //!
 //! The rules are those of the 64-bit HAL in the original Windows 10; the two lists that the seed lost
-//! stand here as [`Reason`]s.
+//! stand here as [`Reason`]s. Where it takes Default for want of leaf 0xA, we take what Intel's processors had before
+//! that leaf, if the family says that they have it and nothing stands between.
 
 use core::fmt;
+
+use bitfield_struct::bitfield;
 
 use crate::cpu::Cpu;
 use crate::hypervisor::Hypervisor;
@@ -34,11 +37,17 @@ pub enum Reason {
     NoCycles = 8,
     /// Default, where the HAL takes Emon: leaf 0xA EAX\[15:8\] says zero counters.
     ZeroCounters = 9,
+    /// NetBurst, where the HAL takes Default: GenuineIntel of family 15 without a usable leaf 0xA.
+    NetBurst = 10,
+    /// P6, where the HAL takes Default: GenuineIntel of family 6 without one, and of a model before that leaf.
+    P6 = 11,
+    /// Pentium, where the HAL takes Default: GenuineIntel of family 5 with model-specific registers.
+    Pentium = 12,
 }
 
 impl Reason {
     /// Every reason, in the order of its number.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Amd,
         Self::Intel,
         Self::OtherVendor,
@@ -49,6 +58,9 @@ impl Reason {
         Self::NoEvents,
         Self::NoCycles,
         Self::ZeroCounters,
+        Self::NetBurst,
+        Self::P6,
+        Self::Pentium,
     ];
 
     /// The reason with this number.
@@ -71,6 +83,9 @@ impl fmt::Display for Reason {
             Self::NoEvents => "CPUID leaf 0xA enumerates no events",
             Self::NoCycles => "CPUID leaf 0xA says that core cycles are not available",
             Self::ZeroCounters => "CPUID leaf 0xA says zero counters",
+            Self::NetBurst => "GenuineIntel of family 15, from before CPUID leaf 0xA",
+            Self::P6 => "GenuineIntel of family 6, from before CPUID leaf 0xA",
+            Self::Pentium => "GenuineIntel of family 5, from before CPUID leaf 0xA",
         })
     }
 }
@@ -98,7 +113,8 @@ impl Selection {
         if kind == Kind::Emon && LeafAEax::of(cpu).counters() == 0 {
             return Self { windows10: Kind::Emon, interface: Kind::Default, reason: Reason::ZeroCounters };
         }
-        Self::both(kind, reason)
+        let old = matches!(reason, Reason::NoLeafA | Reason::VersionZero).then(|| before_leaf_a(cpu)).flatten();
+        old.map_or(Self::both(kind, reason), |(interface, reason)| Self { windows10: kind, interface, reason })
     }
 
     const fn both(kind: Kind, reason: Reason) -> Self {
@@ -127,6 +143,54 @@ fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
         }
         _ => (Kind::Default, Reason::OtherVendor),
     }
+}
+
+/// What a GenuineIntel processor without a usable leaf 0xA has, by its family and model (SDM Vol. 4, "CPUID Signature
+/// Values of DisplayFamily_DisplayModel"). None under a hypervisor, which need not have the registers.
+fn before_leaf_a(cpu: &impl Cpu) -> Option<(Kind, Reason)> {
+    let leaf = cpu.cpuid(1, 0);
+    let signature = Signature::from_bits(leaf.eax);
+    if Hypervisor::of(cpu) != Hypervisor::None {
+        return None;
+    }
+    match (signature.family(), signature.model()) {
+        _ if signature.extended_family() != 0 => None,
+        (0xF, _) => Some((Kind::NetBurst, Reason::NetBurst)),
+        _ if signature.extended_model() != 0 => None,
+        // Pentium Pro; II; III; Pentium M. Newer ones have the leaf, or somebody hides it.
+        (6, 1 | 3 | 5..=0xB | 0xD) => Some((Kind::P6, Reason::P6)),
+        // Quark is of family 5 as well, and has no such counters.
+        (5, 1..=8) if leaf.edx & MSR_AND_TSC == MSR_AND_TSC => Some((Kind::Pentium, Reason::Pentium)),
+        _ => None,
+    }
+}
+
+/// CPUID.1:EDX\[5\], RDMSR and WRMSR, and \[4\], the time-stamp counter: it came with the Pentium's counters.
+const MSR_AND_TSC: u32 = 1 << 5 | 1 << 4;
+
+/// CPUID.1:EAX (SDM Vol. 2A, CPUID, "Version Information Returned by CPUID in EAX").
+#[bitfield(u32)]
+struct Signature {
+    /// Stepping.
+    #[bits(4)]
+    stepping: u8,
+    /// Model.
+    #[bits(4)]
+    model: u8,
+    /// Family.
+    #[bits(4)]
+    family: u8,
+    /// Type, and reserved.
+    #[bits(4)]
+    __: u8,
+    /// Extended model: of families 6 and 15.
+    #[bits(4)]
+    extended_model: u8,
+    /// Extended family: of family 15.
+    extended_family: u8,
+    /// Reserved.
+    #[bits(4)]
+    __: u8,
 }
 
 /// Vendor string of leaf 0: EBX, EDX, ECX.

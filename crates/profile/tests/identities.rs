@@ -1,6 +1,6 @@
 //! Real and made-up processors, each from the choice of its interface to counts that are right.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use model::{Mode, Selected};
 use native_lab::{Board, ModelCpu};
@@ -44,6 +44,9 @@ fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
             Kind::Emon => assert_eq!(supported, [&[0], expected.supported].concat(), "{name}"),
             Kind::Amd64 => assert_eq!(supported.len(), 176, "{name}"),
             Kind::Default => assert_eq!(supported, [0], "{name}"),
+            Kind::NetBurst | Kind::P6 | Kind::Pentium => {
+                assert_eq!(supported, [&[0], expected.supported].concat(), "{name}");
+            }
         }
     }
 }
@@ -52,8 +55,34 @@ fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
 fn has_pmu(board: &Board) -> bool {
     let selection = hal(board).selection();
     selection.interface != Kind::Default && {
-        let select0 = if selection.interface == Kind::Amd64 { 0xC001_0000 } else { 0x186 };
+        let select0 = match selection.interface {
+            Kind::Amd64 => 0xC001_0000,
+            Kind::NetBurst => 0x360,
+            Kind::Pentium => 0x11,
+            _ => 0x186,
+        };
         board.processor(0).model().rdmsr(select0).is_ok()
+    }
+}
+
+/// How often [`work`] does what a select of an interface's table means, by the manuals.
+fn work_of(kind: Kind, select: u32) -> u64 {
+    let (event, umask) = match kind {
+        // The event select in bits 30:25, 16 bits of event mask in 24:9.
+        Kind::NetBurst => (select >> 25 & 0x3F | select >> 17 << 8 & 0xFF00, select >> 9 & 0xFF),
+        // ES0 in bits 5:0.
+        Kind::Pentium => (select & 0x3F, 0),
+        _ => (select & 0xFF, select >> 8 & 0xFF),
+    };
+    1 + u64::from(event) * 1_000 + u64::from(umask)
+}
+
+/// The hardware's number of a counter of the first thread: where two share a core's, these are the first one's.
+fn number(hal: &Hal, counter: u8) -> u32 {
+    let interface = hal.interface();
+    match (interface.kind(), interface.counters()) {
+        (Kind::NetBurst, 9) => [0, 1, 4, 5, 8, 9, 12, 13, 16][usize::from(counter)],
+        _ => counter.into(),
     }
 }
 
@@ -66,7 +95,10 @@ fn every_supported_source_counts_what_the_model_counted_and_stops() {
         let supported = hal.source_list().filter(|source| source.support == Support::Supported);
         let supported: Vec<Source> = supported.map(|source| source.source.source).skip(1).collect(); // ProfileTime
         assert!(!supported.is_empty(), "{}", identity.name);
-        for sources in supported.chunks(usize::from(hal.interface().counters())) {
+        // On NetBurst some exclude each other.
+        let kind = hal.selection().interface;
+        let at_once = if kind == Kind::NetBurst { 1 } else { usize::from(hal.interface().counters()) };
+        for sources in supported.chunks(at_once) {
             cpu.model().clear_ledger();
             let counters = started(&hal, cpu, sources);
             board.run(0, Mode::User, &work);
@@ -77,8 +109,9 @@ fn every_supported_source_counts_what_the_model_counted_and_stops() {
             for (counter, source) in counters.iter().zip(sources) {
                 let count = hal.total(0, counter);
                 let select = hal.source_information(*source).unwrap().source.select;
-                let events = 2 * (1 + u64::from(select & 0xFF) * 1_000 + u64::from(select >> 8 & 0xFF));
-                assert_eq!((count, board.counted(0, counter.into())), (events, events), "{} {source}", identity.name);
+                let events = 2 * work_of(kind, select);
+                let ledger = board.counted(0, number(&hal, counter));
+                assert_eq!((count, ledger), (events, events), "{} {source}", identity.name);
             }
             hal.free(0, counters);
             hal.release(cpu, 0);
@@ -124,7 +157,7 @@ fn release_puts_the_global_control_register_back() {
 
 #[test]
 fn modes_are_counted_apart() {
-    for name in ["amd-legacy", "intel-v1", "intel-v2"] {
+    for name in ["amd-legacy", "intel-v1", "intel-v2", "netburst-cedarmill", "p6-coppermine", "pentium-p54c"] {
         let board = Board::named(name, 1);
         let (hal, cpu) = (hal(&board), board.processor(0));
         hal.initialize(cpu, 0);
@@ -140,7 +173,17 @@ fn modes_are_counted_apart() {
 
 #[test]
 fn a_counter_started_beside_others_leaves_them_undisturbed() {
-    for name in ["amd-legacy", "intel-v1", "intel-v2"] {
+    for name in [
+        "amd-legacy",
+        "intel-v1",
+        "intel-v2",
+        "netburst-cedarmill",
+        "netburst-irwindale",
+        "p6-coppermine",
+        "p6-dothan",
+        "pentium-p54c",
+        "pentium-p55c",
+    ] {
         let board = Board::named(name, 1);
         let (hal, cpu) = (hal(&board), board.processor(0));
         hal.initialize(cpu, 0);

@@ -17,6 +17,9 @@ struct Leaves {
     length: u32,
     ebx: u32,
     hypervisor: Hypervisor,
+    /// EAX and EDX of leaf 1.
+    signature: u32,
+    features: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,7 +59,7 @@ impl Leaves {
         let present = !matches!(self.hypervisor, Hypervisor::None | Hypervisor::Absent);
         match leaf {
             0 => [self.highest, word(0), word(8), word(4)],
-            1 => [0x0006_06A6, 0, u32::from(present) << 31, 0],
+            1 => [self.signature, 0, u32::from(present) << 31, self.features],
             0xA if self.highest >= 0xA => {
                 [self.length << 24 | self.width << 16 | self.counters << 8 | self.version, self.ebx, 0, 0]
             }
@@ -74,6 +77,24 @@ impl Leaves {
         Selection::of_boot_processor(&ModelCpu::new(processor))
     }
 
+    /// What Intel's processors had before leaf 0xA, by the type, family and model that leaf 1 tells.
+    fn old(self) -> Option<(Kind, Kind, Reason)> {
+        const MSR_AND_TSC: u32 = 0x30;
+        let bare = matches!(self.hypervisor, Hypervisor::None | Hypervisor::Absent);
+        let [family, model] = [8, 4].map(|at| self.signature >> at & 0xF);
+        let (extended_family, extended_model) = (self.signature >> 20 & 0xFF, self.signature >> 16 & 0xF);
+        match (family, model) {
+            _ if !bare || extended_family != 0 => None,
+            (15, _) => Some((Kind::Default, Kind::NetBurst, Reason::NetBurst)),
+            _ if extended_model != 0 => None,
+            (6, 1 | 3 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 13) => Some((Kind::Default, Kind::P6, Reason::P6)),
+            (5, 1..=8) if self.features & MSR_AND_TSC == MSR_AND_TSC => {
+                Some((Kind::Default, Kind::Pentium, Reason::Pentium))
+            }
+            _ => None,
+        }
+    }
+
     /// The rules as the issue of the HAL's first Windows 10 has them, in one expression each.
     fn expected(self) -> (Kind, Kind, Reason) {
         let masked = self.hypervisor == Hypervisor::Masking;
@@ -82,8 +103,8 @@ impl Leaves {
             b"AuthenticAMD" if !self.long_mode => default(Reason::NoLongMode),
             b"AuthenticAMD" if masked => default(Reason::MaskedByHypervisor),
             b"AuthenticAMD" => (Kind::Amd64, Kind::Amd64, Reason::Amd),
-            b"GenuineIntel" if self.highest < 10 => default(Reason::NoLeafA),
-            b"GenuineIntel" if self.version == 0 => default(Reason::VersionZero),
+            b"GenuineIntel" if self.highest < 10 => self.old().unwrap_or(default(Reason::NoLeafA)),
+            b"GenuineIntel" if self.version == 0 => self.old().unwrap_or(default(Reason::VersionZero)),
             b"GenuineIntel" if self.length == 0 => default(Reason::NoEvents),
             b"GenuineIntel" if self.ebx % 2 == 1 => default(Reason::NoCycles),
             b"GenuineIntel" if masked => default(Reason::MaskedByHypervisor),
@@ -116,6 +137,8 @@ fn the_whole_product_of_conditions_is_decided_as_the_hal_decides() {
                                     length,
                                     ebx,
                                     hypervisor,
+                                    signature: 0x0006_06A6,
+                                    features: 0,
                                 };
                                 let Selection { windows10, interface, reason } = leaves.selection();
                                 assert_eq!((windows10, interface, reason), leaves.expected(), "{leaves:?}");
@@ -128,6 +151,53 @@ fn the_whole_product_of_conditions_is_decided_as_the_hal_decides() {
         }
     }
     assert_eq!(seen, 6 * 2 * 7 * 5 * COUNTERS.len() * 5 * 5);
+}
+
+#[test]
+fn an_interface_of_old_is_taken_by_its_family_alone_where_no_leaf_a_and_no_hypervisor_is() {
+    let mut taken = std::collections::BTreeMap::new();
+    // Every family and model, of two types, and with extended ones.
+    for signature in 0..0x200_u32 {
+        for extended in [0, 1, 2, 0xF, 0x10, 0x20, 0xFF0] {
+            for features in [0, 0x10, 0x20, 0x30, u32::MAX] {
+                for (highest, version) in [(1, 2), (9, 2), (10, 0), (10, 2)] {
+                    for hypervisor in [Hypervisor::None, Hypervisor::Other, Hypervisor::Open, Hypervisor::Absent] {
+                        let leaves = Leaves {
+                            vendor: b"GenuineIntel",
+                            long_mode: false,
+                            highest,
+                            version,
+                            counters: 2,
+                            width: 40,
+                            length: 7,
+                            ebx: 0,
+                            hypervisor,
+                            signature: extended << 16 | signature << 4,
+                            features,
+                        };
+                        let Selection { windows10, interface, reason } = leaves.selection();
+                        assert_eq!((windows10, interface, reason), leaves.expected(), "{leaves:x?}");
+                        *taken.entry(interface as u32).or_insert(0) += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(taken.len(), 5, "each of them, Default and Emon: {taken:?}");
+    let other = Leaves {
+        vendor: b"CentaurHauls",
+        long_mode: false,
+        highest: 1,
+        version: 0,
+        counters: 0,
+        width: 0,
+        length: 0,
+        ebx: 0,
+        hypervisor: Hypervisor::None,
+        signature: 0x0F4A,
+        features: u32::MAX,
+    };
+    assert_eq!(other.selection().interface, Kind::Default, "another vendor's family 15");
 }
 
 #[test]
@@ -150,5 +220,5 @@ fn reasons_are_one_to_one_with_their_numbers_and_each_has_its_words() {
     }
     let words: std::collections::BTreeSet<_> = Reason::ALL.iter().map(ToString::to_string).collect();
     assert_eq!(words.len(), Reason::ALL.len());
-    assert_eq!(Reason::from_number(10), None);
+    assert_eq!(Reason::from_number(13), None);
 }

@@ -44,7 +44,8 @@ pub enum Cause {
     BadRing = 17,
     /// The frequency or the budget is beyond `detail[0]`, or goes with what is not sampled.
     BadFrequency = 18,
-    /// `source` is served by a timer: it has no interrupt of its own, and so no samples.
+    /// `source` can not be sampled: it is served by a timer, which is not this driver's interrupt; or, with `detail[0]` = 1,
+    /// by a counter of a processor whose counters do not interrupt.
     NotSampled = 19,
     /// The HAL did not register the handler of the interrupt; `detail[0]` = its NTSTATUS.
     HandlerRefused = 20,

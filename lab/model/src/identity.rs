@@ -2,7 +2,7 @@
 
 use crate::{
     bits::{bit, byte},
-    pmu::{Absent, Amd, AmdV2, Intel, IntelLeaf, Pmu},
+    pmu::{Absent, Amd, AmdV2, Intel, IntelLeaf, NetBurst, P6, Pentium, Pmu},
 };
 
 type Cpuid<'a> = &'a dyn Fn(u32, u32) -> [u32; 4];
@@ -17,7 +17,7 @@ pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
     }
     match IntelLeaf::read(cpuid, perf_capabilities) {
         Some(leaf) => Box::new(Intel::new(leaf)),
-        None => Box::new(Absent),
+        None => before_leaf_a(cpuid),
     }
 }
 
@@ -31,10 +31,38 @@ pub(crate) fn reports_architectural_event(cpuid: Cpuid<'_>, index: u8) -> bool {
     index < byte(eax, 31, 24) && !bit(u64::from(ebx), u32::from(index))
 }
 
-/// Leaf 0: EBX, EDX, ECX spell the vendor. Hygon's processors are AMD's design.
-fn is_amd(cpuid: Cpuid<'_>) -> bool {
+/// Intel's processors before leaf 0AH, by `CPUID.1:EAX` (SDM Vol. 4, "CPUID Signature Values of
+/// DisplayFamily_DisplayModel"). No hypervisor has ever offered their registers.
+fn before_leaf_a(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
+    let [signature, package, features_c, features] = cpuid(1, 0);
+    let has = |number| bit(u64::from(features), number);
+    if vendor(cpuid) != b"GenuineIntel" || bit(u64::from(features_c), 31) {
+        return Box::new(Absent);
+    }
+    let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
+    match (byte(signature, 11, 8), model) {
+        (0xF, _) if byte(signature, 27, 20) == 0 => {
+            // Two threads, if the package has twice as many processors as cores, which leaf 4 counts.
+            let [last, ..] = cpuid(0, 0);
+            let cores = if last < 4 { 0 } else { byte(cpuid(4, 0)[0], 31, 26) } + 1;
+            let threaded = has(28) && byte(package, 23, 16) >= 2 * cores;
+            Box::new(NetBurst::new(if threaded { package >> 24 & 1 } else { 0 }, threaded))
+        }
+        (6, 0x01..=0x0D) => Box::new(P6::new()),
+        (5, 0x01..=0x08) if has(5) => Box::new(Pentium::new(has(23))),
+        _ => Box::new(Absent),
+    }
+}
+
+/// Leaf 0: EBX, EDX, ECX spell the vendor.
+fn vendor(cpuid: Cpuid<'_>) -> Vec<u8> {
     let [_, ebx, ecx, edx] = cpuid(0, 0);
-    let vendor = [ebx, edx, ecx].map(u32::to_le_bytes).concat();
+    [ebx, edx, ecx].map(u32::to_le_bytes).concat()
+}
+
+/// Hygon's processors are AMD's design.
+fn is_amd(cpuid: Cpuid<'_>) -> bool {
+    let vendor = vendor(cpuid);
     vendor == b"AuthenticAMD" || vendor == b"HygonGenuine"
 }
 

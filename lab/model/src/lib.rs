@@ -8,7 +8,7 @@
 //! |---|---|
 //! | which PMU a processor has, from CPUID | `identity.rs`, and `pmu/intel_leaf.rs` for leaf 0AH |
 //! | the bits of an event select register | `select.rs` |
-//! | a register of a PMU, and what it refuses | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs` |
+//! | a register of a PMU, and what it refuses | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
 //! | the arithmetic of a counter | `counter.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | when an interrupt is raised, merged, delivered | `processor.rs` |

@@ -4,7 +4,7 @@ use crate::{
     CpuidFunction,
     apic::Apic,
     architectural,
-    counter::{Counter, CounterId},
+    counter::CounterId,
     fault::GeneralProtection,
     identity,
     ledger::{Ledger, LedgerEntry},
@@ -103,6 +103,13 @@ impl Processor {
         self
     }
 
+    /// The other thread of its core, which CPUID describes: both have the same performance monitoring registers. None
+    /// where threads do not share them.
+    #[must_use]
+    pub fn other_thread(&self, cpuid: CpuidFunction) -> Option<Self> {
+        Some(Self { pmu: self.pmu.other_thread()?, ..Self::new(cpuid) })
+    }
+
     /// The processor loses its power and comes back, as over S3: the PMU is as after reset, an interrupt that was pending
     /// is gone, and firmware and HAL have made the APIC what it was, its entry as the HAL wants it. The accounts stay.
     pub fn lose_power(&mut self) {
@@ -142,6 +149,7 @@ impl Processor {
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
         self.accesses.wrmsr += 1;
         let written = self.apic.wrmsr(msr, value).or_else(|| self.pmu.wrmsr(msr, value));
+        self.pending |= self.pmu.take_raised();
         let absent = if self.ignores_absent_msrs { Ok(()) } else { Err(GeneralProtection) };
         self.note(written.unwrap_or(absent))
     }
@@ -191,7 +199,7 @@ impl Processor {
     pub fn interrupting_counters(&self) -> Vec<Interrupting> {
         let interrupting = |counter: &Running| {
             let Running { id, selected, user, kernel, interrupt } = *counter;
-            let events = self.pmu.counter(id).filter(|_| interrupt)?.until_overflow();
+            let events = self.pmu.until_overflow(id).filter(|_| interrupt)?;
             Some(Interrupting { selected, user, kernel, events })
         };
         self.pmu.running().iter().filter_map(interrupting).collect()
@@ -201,7 +209,7 @@ impl Processor {
     #[must_use]
     pub fn until_overflow(&self, id: CounterId) -> Option<u64> {
         self.pmu.running().iter().find(|counter| counter.id == id)?;
-        self.pmu.counter(id).map(Counter::until_overflow)
+        self.pmu.until_overflow(id)
     }
 
     /// The counters that count now, in any mode: general ones first, in the order of their numbers.

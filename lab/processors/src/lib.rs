@@ -27,13 +27,15 @@ pub struct Identity {
 pub struct Expected {
     /// What the HAL of the original Windows 10 chooses: "Amd64", "Emon" or "Default".
     pub windows10: &'static str,
-    /// What halprof uses: the same, but "Default" for Emon without counters.
+    /// What halprof uses: the same, but "Default" for Emon without counters, and for some Default "NetBurst", "P6" or
+    /// "Pentium".
     pub interface: &'static str,
     /// The counters of `interface` on each processor, 0 for Default.
     pub counters: u8,
     /// Their width in bits, 0 for Default.
     pub width: u8,
-    /// For Emon the values of `KPROFILE_SOURCE` that EBX of leaf 0xA allows, ascending. `ProfileTime` is not among
+    /// For Emon the values of `KPROFILE_SOURCE` that EBX of leaf 0xA allows, ascending; for the older ones those of the
+    /// interface's table. `ProfileTime` is not among
     /// them: every interface has it. Empty for Amd64, whose sources do not depend on the processor, and for Default.
     pub supported: &'static [u32],
     /// Why, in a few words.

@@ -25,6 +25,28 @@ const fn default(why: &'static str) -> Expected {
     Expected { windows10: "Default", interface: "Default", counters: 0, width: 0, supported: &[], why }
 }
 
+/// A profile interface that the HAL of the original Windows 10 has not.
+const fn old(interface: &'static str, counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
+    Expected { windows10: "Default", interface, counters, width: 40, supported, why }
+}
+
+/// Its sources but `ProfileTime`.
+const NETBURST: &[u32] = &[2, 6, 10, 11, 19, 25];
+
+const P6: Expected = old(
+    "P6",
+    2,
+    &[2, 6, 8, 10, 11, 19, 21, 25],
+    "GenuineIntel of family 6 with a highest leaf below 0xA, and a model before it",
+);
+
+const PENTIUM: Expected = old(
+    "Pentium",
+    2,
+    &[2, 6, 8, 9, 13, 20, 21],
+    "GenuineIntel of family 5 with model-specific registers and a time-stamp counter",
+);
+
 macro_rules! identity {
     ($real:literal, $name:literal, $description:literal, $expected:expr) => {
         Identity {
@@ -67,8 +89,17 @@ pub static IDENTITIES: &[Identity] = &[
     real!(
         "netburst-cedarmill",
         "Intel Celeron D 3.06 GHz (NetBurst, Cedar Mill)",
-        default("GenuineIntel with a highest leaf below 0xA")
+        old("NetBurst", 18, NETBURST, "GenuineIntel of family 15 with a highest leaf below 0xA; one thread a core")
     ),
+    real!(
+        "netburst-irwindale",
+        "Intel Xeon 3.40 GHz (NetBurst, Irwindale), with Hyper-Threading",
+        old("NetBurst", 9, NETBURST, "GenuineIntel of family 15 with a highest leaf below 0xA; two threads a core")
+    ),
+    real!("p6-coppermine", "Intel Pentium III (P6, Coppermine), without long mode", P6),
+    real!("p6-dothan", "Intel Pentium M 1.60 GHz (P6, Dothan), without long mode", P6),
+    real!("pentium-p54c", "Intel Pentium (P54C), without MMX and local APIC", PENTIUM),
+    real!("pentium-p55c", "Intel Pentium MMX (P55C)", PENTIUM),
     real!("yonah-t2400", "Intel Core Duo T2400 (Yonah), version 1, without long mode", emon(2, 40, ALL, EVERY)),
     real!("core2-6420", "Intel Core 2 6420 (Conroe), version 2 that names no fixed counters", emon(2, 40, ALL, EVERY)),
     real!("core2-e5200", "Intel Pentium Dual-Core E5200 (Wolfdale)", emon(2, 40, ALL, EVERY)),
@@ -152,7 +183,7 @@ pub static IDENTITIES: &[Identity] = &[
     ),
     made_up!(
         "intel-no-leaf-a",
-        "Intel family 0Fh, highest leaf 5",
+        "Intel family 6 of 2008, highest leaf 5",
         default("GenuineIntel with a highest leaf below 0xA")
     ),
     made_up!("intel-no-cycles", "Intel, core cycles not available", default("leaf 0xA: EBX[0] is set")),

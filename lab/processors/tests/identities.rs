@@ -63,6 +63,8 @@ fn the_outcome_is_consistent() {
         match interface {
             "Amd64" => assert_eq!((windows10, counters, width, supported), ("Amd64", 4, 48, [].as_slice()), "{name}"),
             "Emon" => assert!(windows10 == "Emon" && counters > 0 && width > 31, "{name}"),
+            "NetBurst" => assert!(windows10 == "Default" && [9, 18].contains(&counters) && width == 40, "{name}"),
+            "P6" | "Pentium" => assert_eq!((windows10, counters, width), ("Default", 2, 40), "{name}"),
             other => assert_eq!((other, counters, width, supported), ("Default", 0, 0, [].as_slice()), "{name}"),
         }
         assert!(interface != "Emon" || supported.contains(&25), "{name}: Emon always has core cycles");
@@ -89,12 +91,36 @@ fn the_outcome_of_emon_agrees_with_leaf_a() {
 
 #[test]
 fn a_real_processor_names_itself_in_text() {
-    for identity in all().iter().filter(|identity| identity.real) {
+    let has_brand = |identity: &&Identity| identity.cpuid().cpuid(0x8000_0000, 0)[0] >= 0x8000_0004;
+    for identity in all().iter().filter(|identity| identity.real).filter(has_brand) {
         let dump = identity.cpuid();
         let words = (0x8000_0002..=0x8000_0004).flat_map(|leaf| dump.cpuid(leaf, 0));
         let brand: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
         let text = brand.iter().all(|&byte| byte == 0 || byte == b' ' || byte.is_ascii_graphic());
         assert!(text && brand.iter().any(u8::is_ascii_alphabetic), "{}: {brand:x?}", identity.name);
+    }
+}
+
+#[test]
+fn only_processors_from_before_2001_have_no_name() {
+    let nameless = all().iter().filter(|identity| identity.real && identity.cpuid().cpuid(0x8000_0000, 0)[0] == 0);
+    let nameless: Vec<_> = nameless.map(|identity| identity.name).collect();
+    assert_eq!(nameless, ["p6-coppermine", "pentium-p54c", "pentium-p55c"]);
+}
+
+#[test]
+fn the_interfaces_of_old_are_for_their_families_without_leaf_a() {
+    for Identity { name, expected, .. } in all() {
+        let family = match expected.interface {
+            "NetBurst" => 0xF,
+            "P6" => 6,
+            "Pentium" => 5,
+            _ => continue,
+        };
+        let identity = find(name).unwrap();
+        assert_eq!(vendor(identity), INTEL, "{name}");
+        assert!(identity.cpuid().cpuid(0, 0)[0] < 0xA, "{name}");
+        assert_eq!(identity.cpuid().cpuid(1, 0)[0] >> 8 & 0xF, family, "{name}");
     }
 }
 

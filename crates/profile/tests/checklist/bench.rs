@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::sync::MutexGuard;
 
-use model::{Mode, Processor, Selected};
+use model::{CounterId, Mode, Processor, Selected};
 use native_lab::Board;
 use processors::Identity;
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
@@ -20,9 +20,6 @@ pub const GLOBAL_CTRL: u32 = 0x38F;
 pub const GLOBAL_OVF_CTRL: u32 = 0x390;
 /// IA32_FIXED_CTR0 to 15 and IA32_FIXED_CTR_CTRL.
 pub const FIXED: [RangeInclusive<u32>; 2] = [0x309..=0x318, 0x38D..=0x38D];
-
-/// A source that every identity with counters has.
-pub const ANYWHERE: u32 = 0x19;
 
 /// An interval that no other counter of a test has.
 pub const SHORT: u32 = 5_000;
@@ -45,6 +42,8 @@ pub struct Bench {
     pub board: Board,
     pub hal: Hal,
     log: RefCell<Vec<Access>>,
+    /// The thread of its core that the processor is.
+    thread: usize,
 }
 
 impl Cpu for Bench {
@@ -82,9 +81,14 @@ pub fn processor_of(identity: &Identity) -> Processor {
     Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
 }
 
-/// Identities that have counters.
+/// Identities that have counters which interrupt: all but Pentium's do.
 pub fn with_counters() -> impl Iterator<Item = &'static Identity> {
-    processors::all().iter().filter(|identity| identity.expected.counters > 0)
+    processors::all().iter().filter(|identity| !["Default", "Pentium"].contains(&identity.expected.interface))
+}
+
+/// Those of them where every counter counts every event: all but NetBurst's do.
+pub fn with_equal_counters() -> impl Iterator<Item = &'static Identity> {
+    with_counters().filter(|identity| identity.expected.interface != "NetBurst")
 }
 
 /// Those of them whose interface has this name.
@@ -104,7 +108,8 @@ pub fn with_global_registers() -> impl Iterator<Item = &'static Identity> {
 }
 
 /// Those without: overflow shows in the counter alone, and a reload meets a counter that runs.
-pub const PLAIN: [&str; 5] = ["amd-legacy", "zen3-5950x", "zen4-7700x", "intel-v1", "yonah-t2400"];
+pub const PLAIN: [&str; 7] =
+    ["amd-legacy", "zen3-5950x", "zen4-7700x", "intel-v1", "yonah-t2400", "p6-coppermine", "p6-dothan"];
 
 /// An Intel processor by its leaf 0xA, with IA32_PERF_CAPABILITIES.
 pub fn intel(leaf: [u32; 4]) -> Processor {
@@ -135,10 +140,12 @@ pub fn amd(extended: bool, version_2: Option<u8>) -> Processor {
 impl Bench {
     /// With an interrupt handler, and nothing initialized.
     pub fn idle(processor: Processor) -> Self {
+        let [_, ebx, ..] = processor.cpuid(1, 0);
+        let thread = (ebx >> 24 & 1) as usize;
         let board = Board::of([processor]);
         let hal = Hal::new(board.processor(0), 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        Self { board, hal, log: RefCell::default() }
+        Self { board, hal, log: RefCell::default(), thread }
     }
 
     /// With its counters initialized.
@@ -184,16 +191,86 @@ impl Bench {
         self.hal.interface().counters()
     }
 
-    /// The register of select register `counter`, by the manuals.
+    pub fn kind(&self) -> Kind {
+        self.hal.selection().interface
+    }
+
+    /// A source that a second counter can count beside the first, on every identity.
+    pub fn anywhere(&self) -> u32 {
+        if self.kind() == Kind::NetBurst { 0x02 } else { 0x19 }
+    }
+
+    /// The hardware's number of a counter: where two threads share a core's, a thread numbers its own.
+    pub fn number(&self, counter: u8) -> u8 {
+        const COLUMNS: [[u8; 9]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13, 16], [2, 3, 6, 7, 10, 11, 14, 15, 17]];
+        match (self.kind(), self.counters()) {
+            (Kind::NetBurst, 9) => COLUMNS[self.thread][usize::from(counter)],
+            _ => counter,
+        }
+    }
+
+    /// The same, as the model names it.
+    pub fn id(&self, counter: u8) -> CounterId {
+        CounterId::General(self.number(counter))
+    }
+
+    /// The register that enables `counter`, by the manuals: a select register, or a CCCR.
     pub fn select(&self, counter: u8) -> u32 {
-        let first = if self.hal.selection().interface == Kind::Amd64 { 0xC001_0000 } else { 0x186 };
-        first + u32::from(counter)
+        let first = match self.kind() {
+            Kind::Amd64 => 0xC001_0000,
+            Kind::NetBurst => 0x360,
+            _ => 0x186,
+        };
+        first + u32::from(self.number(counter))
     }
 
     /// The register of `counter`, by the manuals.
     pub fn counter(&self, counter: u8) -> u32 {
-        let first = if self.hal.selection().interface == Kind::Amd64 { 0xC001_0004 } else { 0xC1 };
-        first + u32::from(counter)
+        let first = match self.kind() {
+            Kind::Amd64 => 0xC001_0004,
+            Kind::NetBurst => 0x300,
+            _ => 0xC1,
+        };
+        first + u32::from(self.number(counter))
+    }
+
+    /// Counters that some event can have.
+    pub fn usable(&self) -> Vec<u8> {
+        match (self.kind(), self.counters()) {
+            (Kind::NetBurst, 9) => vec![0, 6, 7, 8],
+            (Kind::NetBurst, _) => vec![0, 2, 3, 12, 13, 14, 15, 16, 17],
+            (_, counters) => (0..counters).collect(),
+        }
+    }
+
+    /// Somebody else lets a counter count, with its interrupt, and almost at its end.
+    pub fn occupy(&self, counter: u8) {
+        let nearly = (1 << self.hal.interface().width()) - 16;
+        let nearly = if self.kind() == Kind::Emon { nearly & 0xFFFF_FFFF } else { nearly };
+        // On NetBurst twice: erratum N15.
+        (0..2).for_each(|_| self.set_msr(self.counter(counter), nearly));
+        match (self.kind(), counter) {
+            (Kind::NetBurst, _) => {
+                let number = self.number(counter);
+                let second = u32::from([2, 3, 14, 15, 17].contains(&number));
+                // Clocks of MSR_FSB_ESCR0 and 1, or instructions of MSR_CRU_ESCR0 and 1.
+                let (escr, event, select) = if number < 4 { (0x3A2, 0x13, 6) } else { (0x3B8, 0x02, 4) };
+                self.set_msr(escr + second, event << 25 | 1 << 9 | 0xC);
+                self.set_msr(self.select(counter), 1 << 26 | 3 << 16 | select << 13 | 1 << 12);
+            }
+            // The first register's flag lets both count.
+            (Kind::P6, 1) => {
+                self.set_msr(0x187, 0x0013_0079);
+                self.set_msr(0x186, self.msr(0x186) | 1 << 22);
+            }
+            _ => self.set_msr(self.select(counter), 0x0053_003C),
+        }
+    }
+
+    /// Somebody else writes a counter.
+    pub fn set_counter(&self, counter: u8, value: u64) {
+        let value = value & ((1 << self.hal.interface().width()) - 1);
+        (0..2).for_each(|_| self.set_msr(self.counter(counter), value)); // NetBurst's erratum N15
     }
 
     /// Sources that a counter serves here, in the table's order.
@@ -204,11 +281,15 @@ impl Bench {
 
     /// A free counter for a source in both modes, with an interval or without.
     pub fn reserve(&self, source: u32, interval: Option<u32>) -> u8 {
+        self.try_reserve(source, interval).unwrap()
+    }
+
+    pub fn try_reserve(&self, source: u32, interval: Option<u32>) -> Option<u8> {
         if let Some(interval) = interval {
             self.hal.set_interval(Source(source), interval).unwrap();
         }
         let state = self.hal.state_for(Source(source), interval.is_some()).unwrap();
-        self.hal.reserve(0, state.with_owner(1).with_user(true).with_kernel(true)).unwrap()
+        self.hal.reserve(0, state.with_owner(1).with_user(true).with_kernel(true))
     }
 
     pub fn start(&self, counters: impl IntoIterator<Item = u8>) -> CounterSet {
@@ -264,14 +345,18 @@ impl Bench {
 
     /// What the model gave to a counter in all.
     pub fn given(&self, counter: u8) -> u64 {
-        self.board.counted(0, u32::from(counter))
+        self.board.counted(0, u32::from(self.number(counter)))
     }
 
     /// The processor sleeps, and its registers are as after reset.
     pub fn lose_registers(&self) {
         for counter in 0..self.counters() {
             self.set_msr(self.select(counter), 0);
-            self.set_msr(self.counter(counter), 0);
+            self.set_counter(counter, 0);
+        }
+        if self.kind() == Kind::NetBurst {
+            [0x3A0, 0x3A1, 0x3A2, 0x3A3, 0x3B8, 0x3B9, 0x3CC, 0x3CD].iter().for_each(|escr| self.set_msr(*escr, 0));
+            return;
         }
         let all = (1 << self.counters()) - 1;
         if self.hal.interface().pmu_version() >= 2 {
@@ -280,15 +365,18 @@ impl Bench {
         }
     }
 
-    /// Everything that the driver ever does, with every counter in use, every other one with an interval; answers its
-    /// accesses from the first to the last.
+    /// Everything that the driver ever does, with every counter in use that can be, every other one with an interval;
+    /// answers its accesses from the first to the last.
     pub fn whole_life(&self) -> Vec<Access> {
         self.initialize();
         let sources = self.sources();
-        for (counter, source) in (0..self.counters()).zip(sources.iter().cycle()) {
-            self.reserve(*source, (counter % 2 == 0).then_some(SHORT + u32::from(counter)));
-        }
-        let all = self.start(0..self.counters());
+        let counters = (0..self.counters()).zip(sources.iter().cycle());
+        let reserved = counters.filter_map(|(counter, source)| {
+            self.try_reserve(*source, (counter % 2 == 0).then_some(SHORT + u32::from(counter)))
+        });
+        let reserved: CounterSet = reserved.collect();
+        assert_eq!(reserved, self.usable().into_iter().collect(), "all that can be had");
+        let all = self.start(reserved.iter());
         for events in [u64::from(SHORT) + 20, 1, u64::from(SHORT) - 1, 77] {
             self.run(events);
             self.deliver();

@@ -4,7 +4,7 @@ use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
 
 use super::bench::{
-    ANYWHERE, Bench, GLOBAL_CTRL, GLOBAL_STATUS, LONG, PLAIN, SHORT, processor_of, version_of, with_counters,
+    Bench, GLOBAL_CTRL, GLOBAL_STATUS, LONG, PLAIN, SHORT, processor_of, version_of, with_counters,
     with_global_registers,
 };
 
@@ -13,8 +13,8 @@ fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let name = identity.name;
-        let stopped = bench.started(ANYWHERE, Some(SHORT));
-        let other = bench.started(ANYWHERE, Some(LONG));
+        let stopped = bench.started(bench.anywhere(), Some(SHORT));
+        let other = bench.started(bench.anywhere(), Some(LONG));
         bench.run(u64::from(SHORT) + 3);
         bench.stop(CounterSet::NONE.with(stopped));
         assert_eq!(bench.hal.total(0, stopped), u64::from(SHORT) + 3, "{name}: the count is whole");
@@ -40,8 +40,8 @@ fn no_peer_a_stop_tells_of_the_overflows_that_nobody_served() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let name = identity.name;
-        let due = bench.started(ANYWHERE, Some(SHORT));
-        let later = bench.started(ANYWHERE, Some(LONG));
+        let due = bench.started(bench.anywhere(), Some(SHORT));
+        let later = bench.started(bench.anywhere(), Some(LONG));
         bench.run(u64::from(SHORT));
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![due]), "{name}: served");
         assert_eq!(bench.hal.stop(&bench, 0, CounterSet::NONE.with(due)).0, CounterSet::NONE, "{name}");
@@ -51,7 +51,7 @@ fn no_peer_a_stop_tells_of_the_overflows_that_nobody_served() {
         assert_eq!(bench.hal.stop(&bench, 0, both).0, CounterSet::NONE.with(due), "{name}: not served");
         assert_eq!(bench.hal.stop(&bench, 0, both).0, CounterSet::NONE, "{name}: told once");
         bench.hal.free(0, both);
-        let counting = bench.started(ANYWHERE, None);
+        let counting = bench.started(bench.anywhere(), None);
         bench.run(1);
         assert_eq!(bench.hal.stop(&bench, 0, CounterSet::NONE.with(counting)).number(), 0, "{name}: no interval");
     }
@@ -61,7 +61,7 @@ fn no_peer_a_stop_tells_of_the_overflows_that_nobody_served() {
 fn no_peer_an_interrupt_for_which_nobody_is_registered_touches_nothing() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let counter = bench.started(ANYWHERE, Some(SHORT));
+        let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         let handler = |address: u64| {
             bench.hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &address.to_le_bytes(), 1).unwrap();
@@ -79,10 +79,10 @@ fn no_peer_an_interrupt_for_which_nobody_is_registered_touches_nothing() {
 fn no_peer_an_interrupt_that_comes_after_the_next_start_is_not_taken_for_the_new_owners() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let counter = bench.started(ANYWHERE, Some(SHORT));
+        let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         bench.finish();
-        assert_eq!(bench.started(ANYWHERE, Some(SHORT)), counter, "{}: the same counter", identity.name);
+        assert_eq!(bench.started(bench.anywhere(), Some(SHORT)), counter, "{}: the same counter", identity.name);
         bench.run(10);
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![]), "{}", identity.name);
         bench.run(u64::from(SHORT) - 10);
@@ -95,7 +95,7 @@ fn no_peer_an_interrupt_that_comes_after_the_next_start_is_not_taken_for_the_new
 fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt() {
     for name in PLAIN {
         let bench = Bench::named(name);
-        let counter = bench.started(ANYWHERE, Some(SHORT));
+        let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{name}");
         bench.hal.interrupt(&bench, 0, |_| bench.run(u64::from(SHORT) + 2)); // the counter goes on
@@ -105,7 +105,7 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
     }
     for identity in with_counters().filter(|identity| version_of(identity) >= 2) {
         let bench = Bench::new(processor_of(identity));
-        let counter = bench.started(ANYWHERE, Some(SHORT));
+        let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{}", identity.name);
         bench.hal.interrupt(&bench, 0, |_| bench.run(u64::from(SHORT) + 2)); // all stand still
@@ -120,8 +120,8 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
 fn no_peer_overflows_between_the_interrupt_and_its_handler_are_one() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let first = bench.reserve(ANYWHERE, Some(SHORT));
-        let second = bench.reserve(ANYWHERE, Some(SHORT + 100));
+        let first = bench.reserve(bench.anywhere(), Some(SHORT));
+        let second = bench.reserve(bench.anywhere(), Some(SHORT + 100));
         bench.start([first, second]);
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{}", identity.name);
@@ -138,7 +138,7 @@ fn no_peer_a_spurious_interrupt_changes_nothing() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         assert_eq!(bench.serve(), [], "{}: with nothing started", identity.name);
-        let (armed, free) = (bench.started(ANYWHERE, Some(SHORT)), bench.started(ANYWHERE, None));
+        let (armed, free) = (bench.started(bench.anywhere(), Some(SHORT)), bench.started(bench.anywhere(), None));
         for _ in 0..3 {
             bench.run(1_000);
             assert_eq!(bench.serve(), [], "{}", identity.name);
@@ -155,7 +155,7 @@ fn no_peer_a_spurious_interrupt_changes_nothing() {
 fn no_peer_a_handler_that_does_nothing_finds_its_counter_armed_again() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        bench.started(ANYWHERE, Some(SHORT));
+        bench.started(bench.anywhere(), Some(SHORT));
         for round in 1..=5 {
             bench.run(u64::from(SHORT));
             assert!(bench.deliver(), "{}, round {round}", identity.name);
@@ -169,24 +169,21 @@ fn no_peer_a_handler_that_does_nothing_finds_its_counter_armed_again() {
 fn no_peer_a_counter_that_firmware_left_running_is_stopped_and_stays_so() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
-        let counters = bench.counters();
-        for counter in 0..counters {
-            bench.set_msr(bench.select(counter), 0x0053_003C); // with its interrupt
-            bench.set_msr(bench.counter(counter), 0xFFFF_FFF0);
-        }
-        let selects = || (0..counters).map(|counter| bench.msr(bench.select(counter))).collect::<Vec<_>>();
-        assert_eq!(bench.model().enabled_counters().len(), usize::from(counters), "{}", identity.name);
+        let counters = bench.usable();
+        counters.iter().for_each(|counter| bench.occupy(*counter));
+        let selects = || counters.iter().map(|counter| bench.msr(bench.select(*counter))).collect::<Vec<_>>();
+        assert_eq!(bench.model().enabled_counters().len(), counters.len(), "{}", identity.name);
         bench.initialize();
         assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
-        assert_eq!(selects(), vec![0; usize::from(counters)], "{}", identity.name);
+        assert_eq!(selects(), vec![0; counters.len()], "{}", identity.name);
         bench.run(1 << 20);
         assert!(!bench.model().interrupt_pending(), "{}", identity.name);
-        let counter = bench.started(ANYWHERE, None);
+        let counter = bench.started(bench.anywhere(), None);
         bench.run(9);
         assert_eq!(bench.hal.count(&bench, 0, counter), 9, "{}: from zero", identity.name);
         bench.finish();
         bench.release();
-        assert_eq!(selects(), vec![0; usize::from(counters)], "{}", identity.name);
+        assert_eq!(selects(), vec![0; counters.len()], "{}", identity.name);
         assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
     }
 }
@@ -196,7 +193,7 @@ fn no_peer_counts_and_intervals_outlive_the_loss_of_registers() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let name = identity.name;
-        let (armed, free) = (bench.started(ANYWHERE, Some(SHORT)), bench.started(ANYWHERE, None));
+        let (armed, free) = (bench.started(bench.anywhere(), Some(SHORT)), bench.started(bench.anywhere(), None));
         let mut given = 0;
         for before in [0, 1, 4_999, 5_000, 5_001, 12_345] {
             bench.run(before); // an overflow of these is not served before the sleep
@@ -226,7 +223,7 @@ fn no_peer_counts_and_intervals_outlive_the_loss_of_registers() {
 fn no_peer_what_was_stopped_before_the_sleep_is_stopped_after_it() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let counter = bench.started(ANYWHERE, Some(SHORT));
+        let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(10);
         bench.stop(CounterSet::NONE.with(counter));
         bench.hal.save(&bench, 0);
@@ -242,11 +239,11 @@ fn no_peer_what_was_stopped_before_the_sleep_is_stopped_after_it() {
 fn no_peer_what_firmware_starts_during_the_sleep_is_stopped_after_it() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let (counter, other) = (bench.started(ANYWHERE, None), bench.counters() - 1);
+        let (counter, other) = (bench.started(bench.anywhere(), None), bench.counters() - 1);
         assert_ne!(counter, other, "{}", identity.name);
         bench.hal.save(&bench, 0);
         bench.lose_registers();
-        bench.set_msr(bench.select(other), 0x0053_003C);
+        bench.occupy(other);
         bench.hal.restore(&bench, 0);
         assert_eq!(bench.msr(bench.select(other)), 0, "{}", identity.name);
         bench.run(100);
@@ -261,7 +258,7 @@ fn no_peer_an_interrupt_that_comes_after_the_release_leaves_what_release_put_bac
         let bench = Bench::idle(processor_of(identity));
         let reset = bench.msr(GLOBAL_CTRL);
         bench.initialize();
-        bench.started(ANYWHERE, Some(SHORT));
+        bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         bench.finish();
         bench.release();
@@ -274,7 +271,7 @@ fn no_peer_an_interrupt_that_comes_after_the_release_leaves_what_release_put_bac
 #[test]
 fn no_peer_waking_without_a_session_leaves_the_registers_alone() {
     let bench = Bench::named("intel-v2");
-    bench.started(ANYWHERE, None);
+    bench.started(bench.anywhere(), None);
     bench.finish();
     bench.release();
     bench.hal.save(&bench, 0);

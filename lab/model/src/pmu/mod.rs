@@ -5,12 +5,18 @@ mod amd;
 mod amd_v2;
 mod intel;
 mod intel_leaf;
+mod netburst;
+mod p6;
+mod pentium;
 
 pub(crate) use absent::Absent;
 pub(crate) use amd::Amd;
 pub(crate) use amd_v2::AmdV2;
 pub(crate) use intel::Intel;
 pub(crate) use intel_leaf::IntelLeaf;
+pub(crate) use netburst::NetBurst;
+pub(crate) use p6::P6;
+pub(crate) use pentium::Pentium;
 
 use crate::{
     counter::{Counter, CounterId},
@@ -34,8 +40,23 @@ pub(crate) trait Pmu: Send {
 
     fn counter(&self, id: CounterId) -> Option<&Counter>;
 
+    /// How many more events of a counter until it overflows.
+    fn until_overflow(&self, id: CounterId) -> Option<u64> {
+        self.counter(id).map(Counter::until_overflow)
+    }
+
     /// Adds to a counter, notes its overflow where there is a status register, and returns how often it overflowed.
     fn count(&mut self, id: CounterId, events: u64) -> u64;
+
+    /// Whether a write has raised an interrupt since this was last asked.
+    fn take_raised(&mut self) -> bool {
+        false
+    }
+
+    /// The same registers as the other thread of the core sees them. None: the registers are not shared.
+    fn other_thread(&self) -> Option<Box<dyn Pmu>> {
+        None
+    }
 
     /// Does delivery of the interrupt set the mask bit of the LVT entry?
     fn masks_lvt_on_delivery(&self) -> bool;

@@ -1,0 +1,397 @@
+//! The NetBurst interface: Pentium 4 and the Xeons of its time (seed 003, 1.2 and 3.2; SDM Vol. 3B, "Performance
+//! Monitoring (Processors Based on Intel NetBurst Microarchitecture)").
+//!
+//! An event is detected by a unit of the processor, as one of the unit's two ESCRs says, and counted by a counter that is
+//! wired to that ESCR, as the counter's own CCCR says. Which ESCR a counter in use listens to follows from its number and
+//! its event: each counter is wired to one of the two ESCRs of any unit, its column. So the state needs no room for it.
+//!
+//! With Hyper-Threading the two threads of a core share all these registers. Each thread keeps to its own column, as
+//! Linux does it, and so neither ever writes what is the other's. The counters of a column are then numbered from 0 on,
+//! and which column it is follows from the thread.
+
+mod assignment;
+mod sources;
+
+use bitfield_struct::bitfield;
+
+use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::cpu::{Cpu, Msr};
+use crate::local_vector;
+use crate::source::ProfileSource;
+use crate::state::{self, Active, CounterSet, CounterState, Row};
+
+use assignment::Layout;
+use sources::{Event, Unit};
+
+pub use sources::SOURCES;
+
+/// MSR_BPU_COUNTER0 and those that follow, 18 in all (SDM Vol. 4, "MSRs in Processors Based on Intel NetBurst
+/// Microarchitecture").
+pub const MSR_BPU_COUNTER0: Msr = Msr::new(0x300);
+
+/// MSR_BPU_CCCR0 and those that follow, one for each counter (same table).
+pub const MSR_BPU_CCCR0: Msr = Msr::new(0x360);
+
+/// IA32_MISC_ENABLE (same table).
+pub const IA32_MISC_ENABLE: Msr = Msr::new(0x1A0);
+
+/// Counters of a core (seed 003, 1.2).
+pub const COUNTERS: u8 = 18;
+
+/// Counters of each of two threads.
+pub const THREAD_COUNTERS: u8 = 9;
+
+/// Bits of a counter (SDM Vol. 3B, "Performance Counters" of NetBurst).
+pub const WIDTH: u8 = 40;
+
+const MASK: u64 = state::mask(WIDTH);
+
+/// The counters of each column: two each of BPU, MS and FLAME, and three of IQ (SDM Vol. 3B, Table "Performance Counter
+/// MSRs and Associated CCCR and ESCR MSRs").
+const COLUMNS: [[u8; THREAD_COUNTERS as usize]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13, 16], [2, 3, 6, 7, 10, 11, 14, 15, 17]];
+
+/// The second of them.
+const SECOND_COLUMN: CounterSet = CounterSet::from_bits(0x2_CCCC);
+
+/// ESCR: event selection control register (SDM Vol. 3B, "ESCR MSRs", and the same of processors with Hyper-Threading).
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct Escr {
+    /// T1_USR: count in user mode of thread 1; reserved without Hyper-Threading.
+    pub t1_usr: bool,
+    /// T1_OS: count in kernel mode of thread 1; reserved without Hyper-Threading.
+    pub t1_os: bool,
+    /// T0_USR: count in user mode of thread 0, or of the only one.
+    pub t0_usr: bool,
+    /// T0_OS: count in kernel mode of thread 0, or of the only one.
+    pub t0_os: bool,
+    /// Tag enable.
+    pub tag_enable: bool,
+    /// Tag value.
+    #[bits(4)]
+    pub tag_value: u8,
+    /// Event mask.
+    pub event_mask: u16,
+    /// Event select.
+    #[bits(6)]
+    pub event_select: u8,
+    /// Reserved.
+    #[bits(33)]
+    __: u64,
+}
+
+impl Escr {
+    /// What makes an event be detected on a thread as a counter's state says.
+    const fn of(event: Event, state: CounterState, thread: Thread) -> Self {
+        match thread {
+            Thread::First => event.escr.with_t0_usr(state.user()).with_t0_os(state.kernel()),
+            Thread::Second => event.escr.with_t1_usr(state.user()).with_t1_os(state.kernel()),
+        }
+    }
+}
+
+/// CCCR: counter configuration control register (SDM Vol. 3B, "CCCR MSRs", and the same of processors with
+/// Hyper-Threading).
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct Cccr {
+    /// Reserved.
+    #[bits(12)]
+    __: u16,
+    /// ENABLE: count.
+    pub enable: bool,
+    /// ESCR select: the unit whose ESCR the counter listens to.
+    #[bits(3)]
+    pub escr_select: u8,
+    /// Active thread: 3 is any; without Hyper-Threading nothing else is allowed.
+    #[bits(2)]
+    pub active_thread: u8,
+    /// COMPARE: filter by the threshold.
+    pub compare: bool,
+    /// COMPLEMENT: below the threshold, instead of above it.
+    pub complement: bool,
+    /// THRESHOLD.
+    #[bits(4)]
+    pub threshold: u8,
+    /// EDGE: count where the threshold is passed.
+    pub edge: bool,
+    /// FORCE_OVF: overflow at every count.
+    pub force_ovf: bool,
+    /// OVF_PMI_T0: interrupt thread 0, or the only one, on overflow.
+    pub ovf_pmi_t0: bool,
+    /// OVF_PMI_T1: interrupt thread 1 on overflow; reserved without Hyper-Threading.
+    pub ovf_pmi_t1: bool,
+    /// Reserved.
+    #[bits(2)]
+    __: u8,
+    /// CASCADE: be enabled by another counter's overflow.
+    pub cascade: bool,
+    /// OVF: it has overflowed. Written while set, the register interrupts once more.
+    pub ovf: bool,
+    /// Reserved.
+    __: u32,
+}
+
+impl Cccr {
+    /// What starts a counter of a thread as its state says.
+    const fn of(event: Event, state: CounterState, thread: Thread) -> Self {
+        let started = event.unit.cccr().with_enable(true);
+        match thread {
+            Thread::First => started.with_ovf_pmi_t0(state.interrupt()),
+            Thread::Second => started.with_ovf_pmi_t1(state.interrupt()),
+        }
+    }
+}
+
+/// IA32_MISC_ENABLE, as far as it matters here.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct MiscEnable {
+    /// Of others.
+    #[bits(7)]
+    __: u8,
+    /// Performance Monitoring Available; read-only.
+    pub performance_monitoring: bool,
+    /// Of others.
+    #[bits(56)]
+    __: u64,
+}
+
+/// One of the threads of a core; without Hyper-Threading the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    First,
+    Second,
+}
+
+/// What [`ProfileInterface::initialize`] found on a processor.
+#[bitfield(u64)]
+struct Found {
+    /// There is something to monitor with.
+    available: bool,
+    /// It is the second thread of its core.
+    second: bool,
+    #[bits(62)]
+    __: u64,
+}
+
+impl Found {
+    const fn thread(self) -> Thread {
+        if self.second() { Thread::Second } else { Thread::First }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct NetBurst {
+    layout: Layout,
+}
+
+impl NetBurst {
+    /// With what CPUID says of threads on the current processor. Any IRQL.
+    #[must_use]
+    pub fn new(cpu: &impl Cpu) -> Self {
+        Self { layout: if is_threaded(cpu) { Layout::Threads } else { Layout::Whole } }
+    }
+
+    /// The thread that the current processor is: the lowest bit of its APIC number (SDM Vol. 3A, "Hierarchical Mapping
+    /// of Shared Resources").
+    fn thread(self, cpu: &impl Cpu) -> Thread {
+        const APIC_NUMBER: u32 = 1 << 24;
+        match self.layout {
+            Layout::Threads if cpu.cpuid(1, 0).ebx & APIC_NUMBER != 0 => Thread::Second,
+            _ => Thread::First,
+        }
+    }
+
+    /// The core's number of a thread's counter.
+    fn of_core(self, thread: Thread, counter: u8) -> u8 {
+        let [first, second] = &COLUMNS;
+        let column = match (self.layout, thread) {
+            (Layout::Whole, _) => return counter,
+            (Layout::Threads, Thread::First) => first,
+            (Layout::Threads, Thread::Second) => second,
+        };
+        column.get(usize::from(counter)).copied().unwrap_or(counter)
+    }
+
+    /// Zero in the CCCR of every counter of a thread: one write each.
+    fn clear(self, cpu: &impl Cpu, thread: Thread) {
+        for counter in 0..self.counters() {
+            cpu.wrmsr(MSR_BPU_CCCR0.at(self.of_core(thread, counter)), 0);
+        }
+    }
+
+    /// Whether an active counter overflowed, by its CCCR: one read, and an RDPMC where the flag is clear. The flag can
+    /// be missed (Linux, `p4_pmu_clear_cccr_ovf`); then the counter has lost its top bit all the same.
+    fn has_overflowed(cccr: Cccr, cpu: &impl Cpu, counter: u8) -> bool {
+        cccr.ovf() || cpu.rdpmc(u32::from(counter)) & state::top_bit(MASK) == 0
+    }
+}
+
+/// Bit 7 of IA32_MISC_ENABLE.
+fn is_available(cpu: &impl Cpu) -> bool {
+    MiscEnable::from_bits(cpu.rdmsr(IA32_MISC_ENABLE)).performance_monitoring()
+}
+
+/// Whether the cores of the current processor have two threads: more logical processors in the package (CPUID.1:EBX\[23:16\],
+/// with HTT, EDX\[28\]) than cores (leaf 4, EAX\[31:26\] and one more).
+fn is_threaded(cpu: &impl Cpu) -> bool {
+    const HTT: u32 = 1 << 28;
+    let leaf = cpu.cpuid(1, 0);
+    let cores = if cpu.cpuid(0, 0).eax >= 4 { (cpu.cpuid(4, 0).eax >> 26) + 1 } else { 1 };
+    leaf.edx & HTT != 0 && leaf.ebx >> 16 & 0xFF > cores
+}
+
+/// Loads a counter of the core, twice: erratum N15, by which the first write may not take (Linux, `p4_pmu_set_period`).
+#[inline]
+fn load(cpu: &impl Cpu, counter: u8, value: u64) {
+    for _ in 0..2 {
+        cpu.wrmsr(MSR_BPU_COUNTER0.at(counter), value);
+    }
+}
+
+impl ProfileInterface for NetBurst {
+    fn counters(&self) -> u8 {
+        match self.layout {
+            Layout::Whole => COUNTERS,
+            Layout::Threads => THREAD_COUNTERS,
+        }
+    }
+
+    fn width(&self) -> u8 {
+        WIDTH
+    }
+
+    /// One RDPMC; with Hyper-Threading also a CPUID, which says whose the counter is.
+    #[inline]
+    fn read(&self, cpu: &impl Cpu, counter: u8) -> u64 {
+        cpu.rdpmc(u32::from(self.of_core(self.thread(cpu), counter)))
+    }
+
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        Event::of_source(source).map_or(CounterSet::NONE, |event| self.layout.counters_of(event.unit))
+    }
+
+    fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        assignment::assign(self.layout, row, wanted, assigned)
+    }
+
+    /// The table is what every processor of the interface has.
+    fn support(&self, _source: &ProfileSource) -> Support {
+        Support::Supported
+    }
+
+    /// One read more than there are counters up to that.
+    fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
+        let thread = self.thread(cpu);
+        let read = |counter| {
+            let select = cpu.rdmsr(MSR_BPU_CCCR0.at(self.of_core(thread, counter)));
+            Enabled { counter, select }
+        };
+        let mut all = (0..self.counters()).map(read);
+        is_available(cpu).then(|| all.find(|enabled| Cccr::from_bits(enabled.select).enable())).flatten()
+    }
+
+    /// One read and a write for each counter, or for each of the thread: the other thread's go on.
+    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+        let thread = self.thread(cpu);
+        let available = is_available(cpu);
+        if available {
+            self.clear(cpu, thread);
+        }
+        Found::new().with_available(available).with_second(thread == Thread::Second).into_bits()
+    }
+
+    fn works(&self, cpu: &impl Cpu) -> bool {
+        /// Bit 31 is clear, and some above it are set.
+        const COUNT: u64 = 0x5A_2468_ACE1;
+        if !is_available(cpu) {
+            return false;
+        }
+        let counter = self.of_core(self.thread(cpu), 0);
+        let (cccr, register) = (MSR_BPU_CCCR0.at(counter), MSR_BPU_COUNTER0.at(counter));
+        let idle = Unit::Fsb.cccr().into_bits();
+        cpu.wrmsr(cccr, idle);
+        load(cpu, counter, COUNT);
+        let kept = cpu.rdmsr(cccr) == idle && cpu.rdmsr(register) == COUNT;
+        cpu.wrmsr(cccr, 0);
+        load(cpu, counter, 0);
+        kept
+    }
+
+    /// For each counter, in the seed's order: the ESCR, the counter, twice, and the CCCR, which starts it: 4N writes. An
+    /// ESCR to which another counter listens already is written with what it holds.
+    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        let thread = Found::from_bits(row.found).thread();
+        for counter in counters.iter() {
+            let (state, number) = (row.get(counter), self.of_core(thread, counter));
+            if let Some(event) = Event::of(state) {
+                let column = u8::from(SECOND_COLUMN.has(number));
+                cpu.wrmsr(event.unit.escr(column), Escr::of(event, state, thread).into_bits());
+                load(cpu, number, state.initial_within(MASK));
+                cpu.wrmsr(MSR_BPU_CCCR0.at(number), Cccr::of(event, state, thread).into_bits());
+            }
+        }
+    }
+
+    /// The CCCRs without their enable and OVF_PMI flags, and without an OVF that nobody served: N writes.
+    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        let thread = Found::from_bits(row.found).thread();
+        for counter in counters.iter() {
+            if let Some(event) = Event::of(row.get(counter)) {
+                let cccr = MSR_BPU_CCCR0.at(self.of_core(thread, counter));
+                cpu.wrmsr(cccr, event.unit.cccr().into_bits());
+            }
+        }
+    }
+
+    /// One read for each counter with an interval, and an RDPMC for each of them that has not overflowed.
+    fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
+        let thread = self.thread(cpu);
+        let overflowed = |counter: &u8| {
+            let number = self.of_core(thread, *counter);
+            Self::has_overflowed(Cccr::from_bits(cpu.rdmsr(MSR_BPU_CCCR0.at(number))), cpu, number)
+        };
+        active.interrupting.iter().filter(overflowed).collect()
+    }
+
+    /// The same, and three writes for each that overflowed, with an RDPMC if it is exact. Then the local vector is
+    /// looked at, as on Emon: not before every OVF is clear, or the interrupt would come again.
+    #[inline]
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        let (mut served, thread) = (CounterSet::NONE, Found::from_bits(row.found).thread());
+        for counter in row.active.interrupting.iter() {
+            let number = self.of_core(thread, counter);
+            let register = MSR_BPU_CCCR0.at(number);
+            let cccr = Cccr::from_bits(cpu.rdmsr(register));
+            if Self::has_overflowed(cccr, cpu, number) {
+                let state = row.get(counter);
+                let initial = state.initial_within(MASK);
+                cpu.wrmsr(register, cccr.with_ovf(false).into_bits());
+                let value = if state.exact() { cpu.rdpmc(u32::from(number)) } else { 0 };
+                load(cpu, number, initial);
+                overflowed(Reloaded { counter, state, value, initial });
+                served = served.with(counter);
+            }
+        }
+        local_vector::unmask(cpu);
+        served
+    }
+
+    /// Zero in every CCCR and in every ESCR of a unit that the table has, of a thread in those of its own.
+    fn release(&self, cpu: &impl Cpu, found: u64) {
+        let found = Found::from_bits(found);
+        if !found.available() {
+            return;
+        }
+        self.clear(cpu, found.thread());
+        for unit in Unit::ALL {
+            match (self.layout, found.thread()) {
+                (Layout::Whole, _) => (0..2).for_each(|column| cpu.wrmsr(unit.escr(column), 0)),
+                (Layout::Threads, Thread::First) => cpu.wrmsr(unit.escr(0), 0),
+                (Layout::Threads, Thread::Second) => cpu.wrmsr(unit.escr(1), 0),
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Which counter, and by that which ESCR, counts an event: exact, in bounded time, without memory of its own.
+//!
+//! An ESCR detects one event in one choice of modes; any number of counters of its column may listen to it. Counters of
+//! a group and column are as good as each other. So what has to be chosen is only who gets which ESCR of each unit, and
+//! where two want one, it is one of two orders: at most 2 to the power of the units, and for each the counters are
+//! merely counted out.
+
+use super::sources::{Event, Group, Unit};
+use super::{Escr, SECOND_COLUMN, Thread};
+use crate::state::{CounterSet, CounterState, Row};
+
+/// What counters a processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// All of its core, in both columns.
+    Whole,
+    /// Those of one column: the other is the other thread's.
+    Threads,
+}
+
+impl Layout {
+    const fn columns(self) -> u8 {
+        match self {
+            Self::Whole => 2,
+            Self::Threads => 1,
+        }
+    }
+
+    /// The counters of a column that can listen to units of a group. Without counter 1, whose enable flag has a quirk
+    /// (Linux, `p4_event_bind_map`); a thread does not know which column its one is, so both go without the second.
+    const fn counters(self, group: Group, column: u8) -> CounterSet {
+        CounterSet::from_bits(match (self, group, column) {
+            (Self::Whole, Group::Bpu, 0) | (Self::Threads, Group::Bpu, _) => 1,
+            (Self::Whole, Group::Bpu, _) => 0b11 << 2,
+            (Self::Whole, Group::Iq, 0) => 0b1_0011 << 12,
+            (Self::Whole, Group::Iq, _) => 0b10_1100 << 12,
+            (Self::Threads, Group::Iq, _) => 0b111 << 6,
+        })
+    }
+
+    /// The counters that can listen to a unit.
+    pub const fn counters_of(self, unit: Unit) -> CounterSet {
+        match self {
+            Self::Whole => self.counters(unit.group(), 0).or(self.counters(unit.group(), 1)),
+            Self::Threads => self.counters(unit.group(), 0),
+        }
+    }
+
+    const fn column_of(self, counter: u8) -> u8 {
+        match self {
+            Self::Whole => SECOND_COLUMN.has(counter) as u8,
+            Self::Threads => 0,
+        }
+    }
+}
+
+/// What an ESCR has to be set to: the thread is the same for all, and so left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Demand {
+    unit: Unit,
+    escr: Escr,
+}
+
+impl Demand {
+    fn of(state: CounterState) -> Option<Self> {
+        let event = Event::of(state)?;
+        Some(Self { unit: event.unit, escr: Escr::of(event, state, Thread::First) })
+    }
+}
+
+/// What each ESCR is set to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Escrs([Option<Escr>; 2 * Unit::ALL.len()]);
+
+impl Escrs {
+    /// As the counters in use have them.
+    fn held(layout: Layout, row: Row<'_>) -> Self {
+        let mut escrs = Self::default();
+        for counter in row.counters(|state| !state.is_free()).iter() {
+            if let Some(demand) = Demand::of(row.get(counter)) {
+                escrs.give(demand, layout.column_of(counter));
+            }
+        }
+        escrs
+    }
+
+    const fn place(unit: Unit, column: u8) -> usize {
+        unit as usize * 2 + column as usize
+    }
+
+    fn is_free(&self, unit: Unit, column: u8) -> bool {
+        self.0.get(Self::place(unit, column)).is_some_and(Option::is_none)
+    }
+
+    fn serves(&self, demand: Demand, column: u8) -> bool {
+        self.0.get(Self::place(demand.unit, column)) == Some(&Some(demand.escr))
+    }
+
+    fn give(&mut self, demand: Demand, column: u8) {
+        if let Some(escr) = self.0.get_mut(Self::place(demand.unit, column)) {
+            *escr = Some(demand.escr);
+        }
+    }
+
+    /// With an ESCR for each demand, where each unit's first free one is that of the order's bit; and then with those
+    /// that are left over for whoever can use them. None where there are too few.
+    fn shared_out(mut self, layout: Layout, wanted: &[CounterState], order: u8) -> Option<Self> {
+        for demand in wanted.iter().filter_map(|state| Demand::of(*state)) {
+            let first = u8::from(order & 1 << demand.unit as u8 != 0);
+            if (0..layout.columns()).any(|column| self.serves(demand, column)) {
+                continue;
+            }
+            let mut columns = [first, 1 - first].into_iter().filter(|column| *column < layout.columns());
+            let column = columns.find(|column| self.is_free(demand.unit, *column))?;
+            self.give(demand, column);
+        }
+        for demand in wanted.iter().filter_map(|state| Demand::of(*state)) {
+            for column in
+                (0..layout.columns()).filter(|column| self.is_free(demand.unit, *column)).collect::<CounterSet>().iter()
+            {
+                self.give(demand, column);
+            }
+        }
+        Some(self)
+    }
+}
+
+/// See [`ProfileInterface::assign`](crate::ProfileInterface::assign).
+pub fn assign(layout: Layout, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    /// One bit for each unit.
+    const ORDERS: u8 = 1 << Unit::ALL.len();
+    let (held, free) = (Escrs::held(layout, row), row.counters(CounterState::is_free));
+    for (last, state) in wanted.iter().enumerate() {
+        let so_far = wanted.get(..=last).filter(|_| Demand::of(*state).is_some()).ok_or(last)?;
+        let mut attempt = |order| {
+            let escrs = held.shared_out(layout, so_far, order)?;
+            place(layout, escrs, free, so_far, assigned)
+        };
+        (0..ORDERS).find_map(&mut attempt).ok_or(last)?;
+    }
+    Ok(())
+}
+
+/// A counter for each, first for those that have no choice of the column.
+fn place(
+    layout: Layout,
+    escrs: Escrs,
+    mut free: CounterSet,
+    wanted: &[CounterState],
+    assigned: &mut [u8],
+) -> Option<()> {
+    for choice in [false, true] {
+        for (state, place) in wanted.iter().zip(&mut *assigned) {
+            let demand = Demand::of(*state)?;
+            let columns = || (0..layout.columns()).filter(|column| escrs.serves(demand, *column));
+            if (columns().count() > 1) != choice {
+                continue;
+            }
+            let mut counters =
+                columns().flat_map(|column| layout.counters(demand.unit.group(), column).and(free).iter());
+            *place = counters.next()?;
+            free = free.without(CounterSet::NONE.with(*place));
+        }
+    }
+    Some(())
+}

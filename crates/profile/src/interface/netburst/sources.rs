@@ -1,0 +1,127 @@
+//! The profile sources of the NetBurst interface, and by which unit each is detected (SDM Vol. 3B, "Performance
+//! Monitoring Events for Processors Based on Intel NetBurst Microarchitecture": non-retirement and at-retirement events).
+//!
+//! The numbers and names are those that Emon has for the same.
+
+use super::{Cccr, Escr};
+use crate::cpu::Msr;
+use crate::source::{ProfileSource, Source};
+use crate::state::CounterState;
+
+/// A unit that detects events, by its two ESCRs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// MSR_BSU_ESCR0 and 1: the bus sequence unit.
+    Bsu = 0,
+    /// MSR_FSB_ESCR0 and 1: the front-side bus.
+    Fsb = 1,
+    /// MSR_CRU_ESCR0 and 1: retirement.
+    Cru01 = 2,
+    /// MSR_CRU_ESCR2 and 3: retirement.
+    Cru23 = 3,
+}
+
+/// The counters that are wired to a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// MSR_BPU_COUNTER0 to 3: counters 0 to 3.
+    Bpu,
+    /// MSR_IQ_COUNTER0 to 5: counters 12 to 17.
+    Iq,
+}
+
+impl Unit {
+    /// Every unit.
+    pub const ALL: [Self; 4] = [Self::Bsu, Self::Fsb, Self::Cru01, Self::Cru23];
+
+    /// Its ESCR of a column, 0 or 1.
+    pub const fn escr(self, column: u8) -> Msr {
+        let first = match self {
+            Self::Bsu => Msr::new(0x3A0),
+            Self::Fsb => Msr::new(0x3A2),
+            Self::Cru01 => Msr::new(0x3B8),
+            Self::Cru23 => Msr::new(0x3CC),
+        };
+        first.at(column)
+    }
+
+    /// The CCCR of a counter that listens to it, not started, whichever threads run.
+    pub const fn cccr(self) -> Cccr {
+        let any = Cccr::new().with_active_thread(3);
+        match self {
+            Self::Bsu => any.with_escr_select(7),
+            Self::Fsb => any.with_escr_select(6),
+            Self::Cru01 => any.with_escr_select(4),
+            Self::Cru23 => any.with_escr_select(5),
+        }
+    }
+
+    /// The counters that can listen to it.
+    pub const fn group(self) -> Group {
+        match self {
+            Self::Bsu | Self::Fsb => Group::Bpu,
+            Self::Cru01 | Self::Cru23 => Group::Iq,
+        }
+    }
+}
+
+/// An event.
+#[derive(Debug, Clone, Copy)]
+pub struct Event {
+    /// What detects it.
+    pub unit: Unit,
+    /// Event select and event mask.
+    pub escr: Escr,
+}
+
+impl Event {
+    const fn new(unit: Unit, event_select: u8, event_mask: u16) -> Self {
+        Self { unit, escr: Escr::new().with_event_select(event_select).with_event_mask(event_mask) }
+    }
+
+    /// What a counter in this state counts.
+    pub fn of(state: CounterState) -> Option<Self> {
+        EVENTS.get(usize::from(state.event())).copied().flatten()
+    }
+
+    /// What a row of the table counts; none for ProfileTime.
+    pub fn of_source(source: &ProfileSource) -> Option<Self> {
+        let mut rows = SOURCES.iter().zip(EVENTS);
+        rows.find(|(row, _)| row.source == source.source).and_then(|(_, event)| event)
+    }
+
+    const fn row(self, source: u32, name: &'static str) -> ProfileSource {
+        let both_modes = self.escr.with_t0_usr(true).with_t0_os(true).into_bits();
+        ProfileSource { source: Source(source), name, select: (both_modes & 0xFFFF_FFFF) as u32, ebx_bit: None }
+    }
+}
+
+/// GLOBAL_POWER_EVENTS, RUNNING: clocks in which the processor does not sleep.
+const CYCLES: Event = Event::new(Unit::Fsb, 0x13, 1);
+
+/// INSTR_RETIRED, NBOGUSNTAG: those that are not bogus and not tagged.
+const INSTRUCTIONS: Event = Event::new(Unit::Cru01, 0x02, 1);
+
+/// BRANCH_RETIRED: taken or not, predicted or not.
+const BRANCHES: Event = Event::new(Unit::Cru23, 0x06, 0xF);
+
+/// MISPRED_BRANCH_RETIRED, NBOGUS.
+const MISPREDICTIONS: Event = Event::new(Unit::Cru01, 0x03, 1);
+
+/// BSQ_CACHE_REFERENCE: RD_2ndL_MISS, RD_3rdL_MISS, WR_2ndL_MISS.
+const CACHE_MISSES: Event = Event::new(Unit::Bsu, 0x0C, 0x700);
+
+/// What each row of [`SOURCES`] counts.
+const EVENTS: [Option<Event>; 7] =
+    [None, Some(INSTRUCTIONS), Some(BRANCHES), Some(CACHE_MISSES), Some(MISPREDICTIONS), Some(CYCLES), Some(CYCLES)];
+
+/// Rows in ascending order of KPROFILE_SOURCE; the select is the ESCR's, for a processor without Hyper-Threading.
+pub const SOURCES: [ProfileSource; EVENTS.len()] = [
+    ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None },
+    INSTRUCTIONS.row(0x02, "TotalIssues"),
+    BRANCHES.row(0x06, "BranchInstructions"),
+    CACHE_MISSES.row(0x0A, "CacheMisses"),
+    MISPREDICTIONS.row(0x0B, "BranchMispredictions"),
+    CYCLES.row(0x13, "TotalCycles"),
+    CYCLES.row(0x19, "UnhaltedCoreCycles"),
+];

@@ -1,0 +1,163 @@
+//! The P6 interface: Pentium Pro, II, III and Pentium M (seed 003, 1.2 and 3.2; SDM Vol. 3B, "Performance Monitoring (P6
+//! Family Processor)").
+//!
+//! Two counters with a select register each; the enable flag of the first register lets both count. None of these
+//! processors ever ran a 64-bit Windows: what stands here is proved against the model alone.
+
+mod sources;
+
+use bitfield_struct::bitfield;
+
+use super::plain::{self, Bank};
+use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::cpu::{Cpu, Msr};
+use crate::local_vector;
+use crate::source::ProfileSource;
+use crate::state::{self, Active, CounterSet, CounterState, Row};
+
+pub use sources::SOURCES;
+
+/// PerfEvtSel0 and PerfEvtSel1 (SDM Vol. 4, "MSRs in the P6 Family Processors").
+pub const PERF_EVT_SEL0: Msr = Msr::new(0x186);
+
+/// PerfCtr0 and PerfCtr1 (same table).
+pub const PERF_CTR0: Msr = Msr::new(0xC1);
+
+/// Counters of a processor (seed 003, 1.2).
+pub const COUNTERS: u8 = 2;
+
+/// Bits of a counter (seed 003, 1.2). A write gives 32 and extends their sign.
+pub const WIDTH: u8 = 40;
+
+const BANK: Bank = Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, count: COUNTERS, mask: state::mask(WIDTH) };
+
+/// The first counter, whose select register has the enable flag of both.
+const FIRST: CounterSet = CounterSet::NONE.with(0);
+
+/// PerfEvtSel0 and PerfEvtSel1 (SDM Vol. 3B, "PerfEvtSel0 and PerfEvtSel1 MSRs").
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct PerfEvtSel {
+    /// Event select.
+    pub event_select: u8,
+    /// Unit mask.
+    pub umask: u8,
+    /// USR: count at privilege levels 1 to 3.
+    pub usr: bool,
+    /// OS: count at privilege level 0.
+    pub os: bool,
+    /// E: edge detect.
+    pub edge: bool,
+    /// PC: pin control.
+    pub pin_control: bool,
+    /// INT: APIC interrupt enable.
+    pub int: bool,
+    /// Reserved.
+    __: bool,
+    /// EN: both counters count; reserved in PerfEvtSel1.
+    pub en: bool,
+    /// INV: invert the counter mask.
+    pub inv: bool,
+    /// CMASK: counter mask.
+    pub cmask: u8,
+    /// Reserved.
+    __: u32,
+}
+
+impl PerfEvtSel {
+    /// Nothing of its own, but both counters may count.
+    const OPEN: Self = Self::new().with_en(true);
+
+    /// What starts a counter as its state says, once EN is set.
+    fn of(state: CounterState) -> Self {
+        let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
+        Self::from_bits(u64::from(select)).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt())
+    }
+
+    const fn counts(self) -> bool {
+        self.usr() || self.os()
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct P6;
+
+impl ProfileInterface for P6 {
+    fn counters(&self) -> u8 {
+        COUNTERS
+    }
+
+    fn width(&self) -> u8 {
+        WIDTH
+    }
+
+    /// The table is what every processor of the interface has.
+    fn support(&self, _source: &ProfileSource) -> Support {
+        Support::Supported
+    }
+
+    /// One read, and a second one where the enable flag is set and the first counter counts nothing.
+    fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
+        let read = |counter| PerfEvtSel::from_bits(cpu.rdmsr(PERF_EVT_SEL0.at(counter)));
+        let is_open = read(0).en();
+        let mut all = (0..COUNTERS).map(|counter| (counter, read(counter)));
+        let (counter, select) = all.find(|(_, select)| is_open && select.counts())?;
+        Some(Enabled { counter, select: select.into_bits() })
+    }
+
+    /// Two writes.
+    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+        BANK.clear(cpu);
+        0
+    }
+
+    fn works(&self, cpu: &impl Cpu) -> bool {
+        BANK.works(cpu)
+    }
+
+    /// 2N writes, the first select register last, since it lets both count; and one more to set its flag for the second
+    /// counter alone.
+    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        for counter in counters.iter() {
+            BANK.reload(cpu, counter, row.get(counter));
+        }
+        if counters.has(1) {
+            cpu.wrmsr(PERF_EVT_SEL0.at(1), PerfEvtSel::of(row.get(1)).into_bits());
+        }
+        if counters.has(0) {
+            cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::of(row.get(0)).with_en(true).into_bits());
+        } else if row.active.all.is_empty() {
+            cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::OPEN.into_bits());
+        }
+    }
+
+    /// N writes; and one more to clear the flag after the second counter alone.
+    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        let left = row.active.all.without(counters);
+        BANK.clear_selects(cpu, counters.without(FIRST));
+        if left.is_empty() {
+            BANK.clear_selects(cpu, FIRST);
+        } else if counters.has(0) {
+            cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::OPEN.into_bits());
+        }
+    }
+
+    /// One RDPMC for each counter with an interval.
+    fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
+        plain::overflowed(cpu, active.interrupting, BANK.mask)
+    }
+
+    /// One RDPMC for each counter with an interval, one write for each that overflowed; then the local vector, as on
+    /// Emon.
+    #[inline]
+    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        let served = BANK.serve(cpu, row, overflowed);
+        local_vector::unmask(cpu);
+        served
+    }
+
+    fn release(&self, cpu: &impl Cpu, _found: u64) {
+        BANK.clear(cpu);
+    }
+}

@@ -1,0 +1,25 @@
+//! The profile sources of the Pentium interface (SDM Vol. 3B, "Performance Monitoring Events for Pentium Processors"),
+//! under the numbers and names of WDM.H. All of these can be counted by either counter.
+//!
+//! There are no cycles among them: the manual lets a counter count the clocks for which an event lasts, but has no
+//! event that always lasts.
+
+use super::{Cesr, OF_ONE};
+use crate::source::{ProfileSource, Source};
+
+const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource {
+    let select = Cesr::new().with_es0(event_select).with_user0(true).with_kernel0(true).into_bits();
+    ProfileSource { source: Source(source), name, select: (select & OF_ONE) as u32, ebx_bit: None }
+}
+
+/// Rows in ascending order of KPROFILE_SOURCE; the select is the half of CESR that is counter 0's.
+pub const SOURCES: [ProfileSource; 8] = [
+    ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None },
+    row(0x02, "TotalIssues", 0x16),        // INSTRUCTIONS_EXECUTED
+    row(0x06, "BranchInstructions", 0x12), // BRANCHES
+    row(0x08, "DcacheMisses", 0x29),       // DATA_READ_MISS_OR_WRITE_MISS
+    row(0x09, "IcacheMisses", 0x0E),       // CODE_CACHE_MISS
+    row(0x0D, "FpInstructions", 0x22),     // FLOPS
+    row(0x14, "IcacheIssues", 0x0C),       // CODE_READ
+    row(0x15, "DcacheAccesses", 0x28),     // DATA_READ_OR_WRITE
+];
