@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// The interface's table of sources.
+    /// The interface's table of sources, as the seeds have it; [`Interface::sources`] is the processor's.
     #[must_use]
     pub const fn sources(self) -> &'static [ProfileSource] {
         match self {
@@ -60,6 +60,8 @@ pub enum Support {
     EventNotAvailable = 3,
     /// The memory for the counters' state could not be had.
     NoMemory = 4,
+    /// Amd64: the processor's family has no such event, or does not count it in the core.
+    NotOnThisFamily = 5,
 }
 
 /// A counter that overflowed and was loaded again.
@@ -177,7 +179,7 @@ impl Interface {
         match kind {
             Kind::Default => Self::Default(default::Default),
             Kind::Emon => Self::Emon(emon::Emon::new(cpu)),
-            Kind::Amd64 => Self::Amd64(amd64::Amd64),
+            Kind::Amd64 => Self::Amd64(amd64::Amd64::new(cpu)),
         }
     }
 
@@ -200,10 +202,19 @@ impl Interface {
         }
     }
 
+    /// Its table of sources: the kind's, but for what depends on the processor.
+    #[must_use]
+    pub const fn sources(&self) -> &'static [ProfileSource] {
+        match self {
+            Self::Amd64(amd64) => amd64.sources(),
+            Self::Default(_) | Self::Emon(_) => self.kind().sources(),
+        }
+    }
+
     /// The row of a source in the interface's table, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
-        (0..).zip(self.kind().sources()).find(|(_, row)| row.source == source)
+        (0..).zip(self.sources()).find(|(_, row)| row.source == source)
     }
 }
 
