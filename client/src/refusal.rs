@@ -461,7 +461,7 @@ mod tests {
             let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
             assert!(report.contains(&why), "{report}");
         }
-        assert_eq!(Support::ALL.len(), 5);
+        assert_eq!(Support::ALL.len(), 6);
     }
 
     #[test]

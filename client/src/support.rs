@@ -10,6 +10,7 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::EventNotEnumerated) => "no: not enumerated",
         Some(Support::EventNotAvailable) => "no: not available",
         Some(Support::NoMemory) => "no: memory",
+        Some(Support::NotOnThisFamily) => "no: family",
         None => "no: unknown",
     }
 }
@@ -22,6 +23,7 @@ pub fn sentence(number: u32) -> String {
         Some(Support::EventNotEnumerated) => "CPUID leaf 0xA enumerates too few events (EAX[31:24])",
         Some(Support::EventNotAvailable) => "CPUID leaf 0xA says that the event is not available (EBX)",
         Some(Support::NoMemory) => "the driver had no memory for the counters' state when it started",
+        Some(Support::NotOnThisFamily) => "processors of this family have no such event, or not in their cores",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

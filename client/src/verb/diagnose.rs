@@ -24,7 +24,7 @@ struct Source {
     #[serde(skip)]
     support: u32,
     #[serde(skip)]
-    raw_select: u32,
+    raw_select: u64,
 }
 
 impl From<SourceInformation> for Source {
@@ -34,7 +34,7 @@ impl From<SourceInformation> for Source {
         Self {
             id: source.source.0,
             name: source.name,
-            select: format::select(source.select.into()),
+            select: format::select(source.select),
             supported,
             reason: (!supported).then(|| support::sentence(number)),
             support: number,
@@ -52,6 +52,7 @@ fn number(support: Support) -> u32 {
         Support::EventNotEnumerated => Number::EventNotEnumerated,
         Support::EventNotAvailable => Number::EventNotAvailable,
         Support::NoMemory => Number::NoMemory,
+        Support::NotOnThisFamily => Number::NotOnThisFamily,
     }) as u32
 }
 
@@ -142,7 +143,7 @@ fn sources(diagnosis: &Diagnosis) -> String {
         .sources
         .iter()
         .map(|source| {
-            let select = hexadecimal(source.raw_select.into());
+            let select = hexadecimal(source.raw_select);
             vec![source.id.to_string(), source.name.to_owned(), select, support::word(source.support).to_owned()]
         })
         .collect();

@@ -25,7 +25,7 @@ impl From<&'static ProfileSource> for Row {
         Self {
             id: source.source.0,
             name: source.name,
-            select: format::select(source.select.into()),
+            select: format::select(source.select),
             ebx_bit: source.ebx_bit,
             interval: default,
             minimum,
@@ -52,7 +52,7 @@ pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {
 fn sources(kind: Kind) -> String {
     let row = |source: &ProfileSource| {
         let name = source.name.to_owned();
-        let mut row = vec![source.source.0.to_string(), name, hexadecimal(source.select.into())];
+        let mut row = vec![source.source.0.to_string(), name, hexadecimal(source.select)];
         if kind == Kind::Emon {
             row.push(source.ebx_bit.map_or_else(|| "-".to_owned(), |bit| bit.to_string()));
         }

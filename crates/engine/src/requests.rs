@@ -259,7 +259,7 @@ impl<M: Machine> Engine<M> {
             minimum: source.range.minimum,
             maximum: source.range.maximum,
             previous_interval,
-            select: u64::from(source.source.select),
+            select: source.source.select,
             running: number(self.sessions.processors_running(source.source.source.0)),
             counters: source.counters.bits(),
             ..SourceRecord::new_zeroed()

@@ -159,7 +159,7 @@ impl Hal {
         }
         let totals = state::allocate(maximum_processors, counters).ok_or(HalError::NoMemory)?;
         let held = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
-        let sources = interface.kind().sources();
+        let sources = interface.sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
             AtomicU32::new(range.default)
@@ -246,7 +246,7 @@ impl Hal {
 
     /// HalQueryProfileSourceList: every source of the interface, in ascending order.
     pub fn source_list(&self) -> impl Iterator<Item = SourceInformation> {
-        (0_u16..).zip(self.interface.kind().sources()).map(|(index, source)| self.information(index, source))
+        (0_u16..).zip(self.interface.sources()).map(|(index, source)| self.information(index, source))
     }
 
     /// HalProfileSourceInformation.
@@ -519,7 +519,7 @@ impl Hal {
     /// What a counter in this state counts.
     #[must_use]
     pub fn source(&self, state: CounterState) -> Source {
-        self.interface.kind().sources().get(usize::from(state.event())).map_or(Source::TIME, |row| row.source)
+        self.interface.sources().get(usize::from(state.event())).map_or(Source::TIME, |row| row.source)
     }
 
     fn interval(&self, event: u16) -> u32 {

@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// The interface's table of sources.
+    /// The interface's table of sources, as the seeds have it; [`Interface::sources`] is the processor's.
     #[must_use]
     pub const fn sources(self) -> &'static [ProfileSource] {
         match self {
@@ -75,6 +75,8 @@ pub enum Support {
     EventNotAvailable = 3,
     /// The memory for the counters' state could not be had.
     NoMemory = 4,
+    /// Amd64: the processor's family has no such event, or does not count it in the core.
+    NotOnThisFamily = 5,
 }
 
 /// A counter that overflowed and was loaded again.
@@ -203,7 +205,7 @@ impl Interface {
         match kind {
             Kind::Default => Self::Default(default::Default),
             Kind::Emon => Self::Emon(emon::Emon::new(cpu)),
-            Kind::Amd64 => Self::Amd64(amd64::Amd64),
+            Kind::Amd64 => Self::Amd64(amd64::Amd64::new(cpu)),
             Kind::NetBurst => Self::NetBurst(netburst::NetBurst::new(cpu)),
             Kind::P6 => Self::P6(p6::P6),
             Kind::Pentium => Self::Pentium(pentium::Pentium),
@@ -232,10 +234,19 @@ impl Interface {
         }
     }
 
+    /// Its table of sources: the kind's, but for what depends on the processor.
+    #[must_use]
+    pub const fn sources(&self) -> &'static [ProfileSource] {
+        match self {
+            Self::Amd64(amd64) => amd64.sources(),
+            _ => self.kind().sources(),
+        }
+    }
+
     /// The row of a source in the interface's table, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
-        (0..).zip(self.kind().sources()).find(|(_, row)| row.source == source)
+        (0..).zip(self.sources()).find(|(_, row)| row.source == source)
     }
 }
 

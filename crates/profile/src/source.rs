@@ -86,18 +86,18 @@ pub struct ProfileSource {
     pub source: Source,
     /// Its name in the HAL: the enumeration's without `Profile`.
     pub name: &'static str,
-    /// What the table has for the event select register: event, unit mask, USR and OS.
-    pub select: u32,
+    /// What the table has for the event select register: event, unit mask, USR and OS. Zero where nothing counts it.
+    pub select: u64,
     /// Emon only: the bit of CPUID leaf 0xA EBX that is clear when the event is available.
     pub ebx_bit: Option<u8>,
 }
 
 /// A row of the Amd64 table (seed 000: Value, Symbol, Select).
-pub(crate) const fn amd64(source: u32, name: &'static str, select: u32) -> ProfileSource {
+pub(crate) const fn amd64(source: u32, name: &'static str, select: u64) -> ProfileSource {
     ProfileSource { source: Source(source), name, select, ebx_bit: None }
 }
 
 /// A row of the Emon table (seed 002: Value, Name, EBX Bit, Select).
-pub(crate) const fn emon(source: u32, name: &'static str, ebx_bit: Option<u8>, select: u32) -> ProfileSource {
+pub(crate) const fn emon(source: u32, name: &'static str, ebx_bit: Option<u8>, select: u64) -> ProfileSource {
     ProfileSource { source: Source(source), name, select, ebx_bit }
 }

@@ -113,12 +113,20 @@ pub enum Support {
     EventNotAvailable = 3,
     /// The memory for the counters' state could not be had when the driver started.
     NoMemory = 4,
+    /// The processor's family has no such event, or does not count it in the core.
+    NotOnThisFamily = 5,
 }
 
 impl Support {
     /// Every answer, for tables and tests.
-    pub const ALL: [Self; 5] =
-        [Self::Supported, Self::NotInInterface, Self::EventNotEnumerated, Self::EventNotAvailable, Self::NoMemory];
+    pub const ALL: [Self; 6] = [
+        Self::Supported,
+        Self::NotInInterface,
+        Self::EventNotEnumerated,
+        Self::EventNotAvailable,
+        Self::NoMemory,
+        Self::NotOnThisFamily,
+    ];
 
     /// The answer with this number.
     #[must_use]
@@ -142,6 +150,6 @@ mod tests {
             assert_eq!(Support::from_number(number), Some(support));
         }
         assert_eq!(Cause::from_number(26), None);
-        assert_eq!(Support::from_number(5), None);
+        assert_eq!(Support::from_number(6), None);
     }
 }

@@ -1,137 +1,203 @@
-//! The Amd64 interface: AMD's four performance counters (seed 000; APM Vol. 2, 13.2).
+//! The Amd64 interface: AMD's performance counters (seed 000; APM Vol. 2, 13.2).
+//!
+//! | CPUID | counters | over them |
+//! |---|---|---|
+//! | long mode alone | four, by the names that the K7 had | nothing: overflow shows in the counter's value |
+//! | PerfCtrExtCore | six, by names of their own | nothing |
+//! | PerfMonV2 as well | as many as it says, but six at most | a control and a status register |
+//!
+//! Seed 000 knows the first line, and the events of the K8. A Zen counts others: see [`generation`](self).
 
+mod generation;
+mod global;
+mod registers;
 mod sources;
-
-use bitfield_struct::bitfield;
+mod zen;
 
 use super::plain::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::{Cpu, Msr};
+use crate::cpu::Cpu;
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, Row};
+use generation::Generation;
+use global::Global;
+use registers::{CORE_PERF_CTR0, ExtendedFeatures, PERF_CTL0, PERF_CTR0, PERF_EVT_SEL0, PerfEvtSel, WIDTH, perf_mon};
 
 pub use sources::SOURCES;
 
-/// PerfEvtSel0 to PerfEvtSel3, MSRC001_0000 to 0003 (APM Vol. 2, 13.2.1). Seed 000 has a misprint here.
-pub const PERF_EVT_SEL0: Msr = Msr::new(0xC001_0000);
+/// Counters where nothing says otherwise (seed 000).
+const LEGACY_COUNTERS: u8 = 4;
 
-/// PerfCtr0 to PerfCtr3, MSRC001_0004 to 0007 (APM Vol. 2, 13.2.1).
-pub const PERF_CTR0: Msr = Msr::new(0xC001_0004);
+/// Counters with PerfCtrExtCore (APM Vol. 2, 13.2.1), and the most that RDPMC has numbers for: those that follow are of
+/// counters outside the core (APM Vol. 3, RDPMC).
+const CORE_COUNTERS: u8 = 6;
 
-/// Counters of a processor (seed 000).
-pub const COUNTERS: u8 = 4;
-
-/// Bits of a counter (seed 003, 1.2; APM Vol. 2, 13.2.1, "PerfCtr").
-pub const WIDTH: u8 = 48;
-
-const BANK: Bank = Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, count: COUNTERS, mask: state::mask(WIDTH) };
-
-/// PerfEvtSeln (APM Vol. 2, 13.2.1, "PerfEvtSel").
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct PerfEvtSel {
-    /// EventSelect\[7:0\].
-    pub event_select: u8,
-    /// UnitMask.
-    pub unit_mask: u8,
-    /// USR: count at CPL 3.
-    pub usr: bool,
-    /// OS: count at CPL 0.
-    pub os: bool,
-    /// E: count edges.
-    pub edge: bool,
-    /// Reserved, must be zero.
-    __: bool,
-    /// INT: interrupt on overflow.
-    pub int: bool,
-    /// Reserved, must be zero.
-    __: bool,
-    /// EN: count.
-    pub en: bool,
-    /// INV: invert the comparison with CntMask.
-    pub inv: bool,
-    /// CntMask.
-    pub cnt_mask: u8,
-    /// EventSelect\[11:8\].
-    #[bits(4)]
-    pub event_select_high: u8,
-    /// Reserved, must be zero.
-    #[bits(4)]
-    __: u8,
-    /// HG_ONLY: guest only, host only; zero counts both.
-    #[bits(2)]
-    pub hg_only: u8,
-    /// Reserved, must be zero.
-    #[bits(22)]
-    __: u32,
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Amd64 {
+    bank: Bank,
+    /// All counters.
+    all: CounterSet,
+    /// With PerfMonV2.
+    global: Option<Global>,
+    sources: &'static [ProfileSource],
+    /// Events of the northbridge are counted there, and not in the core.
+    has_northbridge_counters: bool,
 }
 
-impl PerfEvtSel {
+impl Amd64 {
+    /// With what CPUID says of the current processor, which has to have long mode. Any IRQL.
+    #[must_use]
+    pub fn new(cpu: &impl Cpu) -> Self {
+        let features = ExtendedFeatures::of(cpu);
+        let (eax, ebx) = perf_mon(cpu);
+        // The global registers are over the core's counters: a hypervisor that shows them alone shows half of it.
+        let version_2 = features.perf_ctr_ext_core() && eax.version_2();
+        let mask = state::mask(WIDTH);
+        let bank = if features.perf_ctr_ext_core() {
+            let count = if version_2 { ebx.counters().min(CORE_COUNTERS) } else { CORE_COUNTERS };
+            Bank { selects: PERF_CTL0, counters: CORE_PERF_CTR0, stride: 2, count, mask }
+        } else {
+            Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: LEGACY_COUNTERS, mask }
+        };
+        let all = CounterSet::first(bank.count);
+        Self {
+            bank,
+            all,
+            global: version_2.then(|| Global::new(all, eax.freeze())),
+            sources: Generation::of(cpu, eax.version_2()).sources(),
+            has_northbridge_counters: features.perf_ctr_ext_nb(),
+        }
+    }
+
+    /// The sources of the processor's family, and those of others that it has not.
+    #[must_use]
+    pub const fn sources(&self) -> &'static [ProfileSource] {
+        self.sources
+    }
+
     /// What starts a counter as its state says.
-    fn of(state: CounterState) -> Self {
-        let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        Self::from_bits(u64::from(select))
+    fn select(self, state: CounterState) -> u64 {
+        let select = self.sources.get(usize::from(state.event())).map_or(0, |source| source.select);
+        PerfEvtSel::from_bits(select)
             .with_usr(state.user())
             .with_os(state.kernel())
             .with_int(state.interrupt())
             .with_en(true)
+            .into_bits()
     }
 }
 
-/// See the module.
-#[derive(Debug, Clone, Copy)]
-pub struct Amd64;
-
 impl ProfileInterface for Amd64 {
     fn counters(&self) -> u8 {
-        COUNTERS
+        self.bank.count
     }
 
     fn width(&self) -> u8 {
         WIDTH
     }
 
-    /// The table is what every processor of the interface has; the HAL asks none.
-    fn support(&self, _source: &ProfileSource) -> Support {
-        Support::Supported
+    /// The HAL asks no processor, and offers the events of the K8 on each.
+    fn support(&self, source: &ProfileSource) -> Support {
+        /// EventSelect\[7:5\] all set: an event of the northbridge (Linux, arch/x86/events/amd/core.c, `amd_is_nb_event`).
+        const NORTHBRIDGE: u8 = 0xE0;
+        let event = PerfEvtSel::from_bits(source.select).event_select();
+        if source.select == 0 || self.has_northbridge_counters && event & NORTHBRIDGE == NORTHBRIDGE {
+            Support::NotOnThisFamily
+        } else {
+            Support::Supported
+        }
     }
 
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
-        BANK.enabled(cpu)
+        self.bank.enabled(cpu)
     }
 
-    /// N writes for N counters.
+    /// N writes for N counters; with PerfMonV2 one read and two writes more: counters that somebody left frozen would
+    /// count nothing. Answers the control register as it was.
     fn initialize(&self, cpu: &impl Cpu) -> u64 {
-        BANK.clear(cpu);
-        0
+        self.bank.clear(cpu);
+        let Some(global) = self.global else { return 0 };
+        let found = global.found(cpu);
+        global.let_through(cpu, found, CounterSet::NONE);
+        global.thaw(cpu, self.all);
+        found
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
-        BANK.works(cpu)
+        self.bank.works(cpu)
     }
 
-    /// 2N writes.
+    /// 2N writes; with PerfMonV2 one more, and with an interval another: a counter that once counted without one may
+    /// have left its status set, and the next interrupt would take that for an overflow.
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        BANK.load(cpu, row, counters, |state| PerfEvtSel::of(state).into_bits());
+        let stale = counters.and(row.counters(|state| state.interrupt()));
+        if let (Some(global), false) = (self.global, stale.is_empty()) {
+            global.thaw(cpu, stale);
+        }
+        self.bank.load(cpu, row, counters, |state| self.select(state));
+        if let Some(global) = self.global {
+            global.let_through(cpu, row.found, row.active.all.or(counters));
+        }
     }
 
-    /// N writes.
-    fn disable(&self, cpu: &impl Cpu, _row: Row<'_>, counters: CounterSet) {
-        BANK.clear_selects(cpu, counters);
+    /// N writes; with PerfMonV2 one.
+    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        match self.global {
+            Some(global) => global.let_through(cpu, row.found, row.active.all.without(counters)),
+            None => self.bank.clear_selects(cpu, counters),
+        }
     }
 
-    /// One RDPMC for each counter with an interval.
+    /// One RDPMC for each counter with an interval; with PerfMonV2 one read.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
-        plain::overflowed(cpu, active.interrupting, BANK.mask)
+        match self.global {
+            Some(global) => CounterSet::from_bits(global.status(cpu).overflowed().into()).and(active.interrupting),
+            None => plain::overflowed(cpu, active.interrupting, self.bank.mask),
+        }
     }
 
-    /// One RDPMC for each counter with an interval, one write for each that overflowed.
+    /// One RDPMC for each counter with an interval, one write for each that overflowed. With PerfMonV2 one read and
+    /// 3 + k writes for k counters that overflowed, all of ours standing still meanwhile. The entry of the local vector
+    /// table is left alone: AMD's processors do not mask it.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        BANK.serve(cpu, row, overflowed)
+        match self.global {
+            Some(global) => self.serve_by_status(global, cpu, row, overflowed),
+            None => self.bank.serve(cpu, row, overflowed),
+        }
     }
 
-    fn release(&self, cpu: &impl Cpu, _found: u64) {
-        BANK.clear(cpu);
+    fn release(&self, cpu: &impl Cpu, found: u64) {
+        self.bank.clear(cpu);
+        if let Some(global) = self.global {
+            global.thaw(cpu, self.all);
+            global.restore(cpu, found);
+        }
+    }
+}
+
+impl Amd64 {
+    #[inline]
+    fn serve_by_status(
+        self,
+        global: Global,
+        cpu: &impl Cpu,
+        row: Row<'_>,
+        overflowed: impl FnMut(Reloaded),
+    ) -> CounterSet {
+        let active = row.active;
+        if active.all.is_empty() {
+            return CounterSet::NONE;
+        }
+        global.let_through(cpu, row.found, CounterSet::NONE);
+        let status = global.status(cpu);
+        let ours = CounterSet::from_bits(status.overflowed().into()).and(active.interrupting);
+        plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
+        // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
+        // spurious interrupt is too rare for a branch of its own.
+        global.clear(cpu, status);
+        global.let_through(cpu, row.found, active.all);
+        ours
     }
 }

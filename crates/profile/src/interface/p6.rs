@@ -29,7 +29,8 @@ pub const COUNTERS: u8 = 2;
 /// Bits of a counter (seed 003, 1.2). A write gives 32 and extends their sign.
 pub const WIDTH: u8 = 40;
 
-const BANK: Bank = Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, count: COUNTERS, mask: state::mask(WIDTH) };
+const BANK: Bank =
+    Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: COUNTERS, mask: state::mask(WIDTH) };
 
 /// The first counter, whose select register has the enable flag of both.
 const FIRST: CounterSet = CounterSet::NONE.with(0);

@@ -15,6 +15,8 @@ pub struct Bank {
     pub selects: Msr,
     /// The first counter; the others follow.
     pub counters: Msr,
+    /// From one of them to the next.
+    pub stride: u8,
     /// How many there are.
     pub count: u8,
     /// The bits of a counter, all set.
@@ -22,12 +24,16 @@ pub struct Bank {
 }
 
 impl Bank {
+    fn select(self, counter: u8) -> Msr {
+        self.selects.at(counter.wrapping_mul(self.stride))
+    }
+
     /// The first counter that is selected and enabled, and its select register: somebody's. A read for each counter
     /// up to that.
     pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
         /// EN, which both vendors have at the same place.
         const EN: u64 = 1 << 22;
-        let read = |counter| Enabled { counter, select: cpu.rdmsr(self.selects.at(counter)) };
+        let read = |counter| Enabled { counter, select: cpu.rdmsr(self.select(counter)) };
         (0..self.count).map(read).find(|enabled| enabled.select & EN != 0)
     }
 
@@ -39,7 +45,7 @@ impl Bank {
     /// Zero in the select registers of `counters`: one write each.
     pub fn clear_selects(self, cpu: &impl Cpu, counters: CounterSet) {
         for counter in counters.iter() {
-            cpu.wrmsr(self.selects.at(counter), 0);
+            cpu.wrmsr(self.select(counter), 0);
         }
     }
 
@@ -63,7 +69,7 @@ impl Bank {
         for counter in counters.iter() {
             let state = row.get(counter);
             self.reload(cpu, counter, state);
-            cpu.wrmsr(self.selects.at(counter), select(state));
+            cpu.wrmsr(self.select(counter), select(state));
         }
     }
 
@@ -71,7 +77,7 @@ impl Bank {
     #[inline]
     pub fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64 {
         let initial = state.initial_within(self.mask);
-        cpu.wrmsr(self.counters.at(counter), initial);
+        cpu.wrmsr(self.counters.at(counter.wrapping_mul(self.stride)), initial);
         initial
     }
 

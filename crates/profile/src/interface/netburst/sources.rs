@@ -92,7 +92,7 @@ impl Event {
 
     const fn row(self, source: u32, name: &'static str) -> ProfileSource {
         let both_modes = self.escr.with_t0_usr(true).with_t0_os(true).into_bits();
-        ProfileSource { source: Source(source), name, select: (both_modes & 0xFFFF_FFFF) as u32, ebx_bit: None }
+        ProfileSource { source: Source(source), name, select: both_modes, ebx_bit: None }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::source::{ProfileSource, Source};
 
 const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource {
-    ProfileSource { source: Source(source), name, select: 0x0003_0000 | event_select as u32, ebx_bit: None }
+    ProfileSource { source: Source(source), name, select: 0x0003_0000 | event_select as u64, ebx_bit: None }
 }
 
 /// Rows in ascending order of KPROFILE_SOURCE.

@@ -1,0 +1,64 @@
+//! Whose events a processor counts. Event numbers are the family's own (APM Vol. 2, 13.2.1): seed 000 has those of the
+//! K8, and a Zen does not know most of them.
+
+use bitfield_struct::bitfield;
+
+use super::{SOURCES, zen};
+use crate::cpu::Cpu;
+use crate::source::ProfileSource;
+
+/// Families with one table of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// Families before 17h: the events of seed 000.
+    K8,
+    /// Family 17h: Zen, Zen+ and Zen 2.
+    Zen,
+    /// Family 19h: Zen 3, and Zen 4 behind a hypervisor that does not show PerfMonV2.
+    Zen3,
+    /// Family 19h with PerfMonV2: Zen 4.
+    Zen4,
+    /// Family 1Ah, Zen 5; and what comes after, until somebody knows better.
+    Zen5,
+}
+
+/// CPUID.80000001H, EAX: AMD Family, Model, Stepping (APM Vol. 3, E.4.2). Leaf 1 has the same, but hypervisors change it.
+#[bitfield(u32)]
+struct Signature {
+    #[bits(8)]
+    __: u8,
+    #[bits(4)]
+    base_family: u8,
+    #[bits(8)]
+    __: u8,
+    extended_family: u8,
+    #[bits(4)]
+    __: u8,
+}
+
+impl Generation {
+    /// Of the current processor, which has to have long mode.
+    pub fn of(cpu: &impl Cpu, version_2: bool) -> Self {
+        let signature = Signature::from_bits(cpu.cpuid(0x8000_0001, 0).eax);
+        // The extended family counts only beside the highest base family (same place).
+        let extended = if signature.base_family() == 0xF { signature.extended_family() } else { 0 };
+        match u16::from(signature.base_family()).wrapping_add(extended.into()) {
+            ..0x17 => Self::K8,
+            0x17 | 0x18 => Self::Zen,
+            0x19 if version_2 => Self::Zen4,
+            0x19 => Self::Zen3,
+            0x1A.. => Self::Zen5,
+        }
+    }
+
+    /// Its table of sources.
+    pub const fn sources(self) -> &'static [ProfileSource] {
+        match self {
+            Self::K8 => &SOURCES,
+            Self::Zen => &zen::ZEN,
+            Self::Zen3 => &zen::ZEN3,
+            Self::Zen4 => &zen::ZEN4,
+            Self::Zen5 => &zen::ZEN5,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! PerfMonV2: registers over the counters (APM Vol. 2, 13.2.1). A counter counts only while its bit in the control
+//! register is set as well, and a status register tells which have overflowed.
+
+use super::registers::{GLOBAL_CTL, GLOBAL_STATUS, GLOBAL_STATUS_CLR, GlobalCtl, GlobalStatus};
+use crate::cpu::Cpu;
+use crate::state::CounterSet;
+
+/// The registers, as far as they are ours.
+#[derive(Debug, Clone, Copy)]
+pub struct Global {
+    /// What may be cleared of the status.
+    clearable: GlobalStatus,
+    /// What may be set in the control register.
+    own: GlobalCtl,
+}
+
+/// Bits of counters; the registers have room for so many.
+fn low(counters: CounterSet) -> u16 {
+    (counters.bits() & 0xFFFF) as u16
+}
+
+impl Global {
+    /// For these counters, on a processor where they can be frozen or not. A bit for that must not be written where it
+    /// does not exist.
+    pub fn new(counters: CounterSet, freeze: bool) -> Self {
+        let counters = low(counters);
+        Self {
+            clearable: GlobalStatus::new().with_overflowed(counters).with_counters_frozen(freeze),
+            own: GlobalCtl::new().with_enabled(counters),
+        }
+    }
+
+    /// What the control register holds.
+    pub fn found(self, cpu: &impl Cpu) -> u64 {
+        cpu.rdmsr(GLOBAL_CTL)
+    }
+
+    /// Puts back what the control register held.
+    pub fn restore(self, cpu: &impl Cpu, found: u64) {
+        cpu.wrmsr(GLOBAL_CTL, found);
+    }
+
+    /// Lets these counters through and no others of ours; what is not ours stays as it was found.
+    pub fn let_through(self, cpu: &impl Cpu, found: u64, counters: CounterSet) {
+        let ours = GlobalCtl::new().with_enabled(low(counters));
+        cpu.wrmsr(GLOBAL_CTL, found & !self.own.into_bits() | ours.into_bits());
+    }
+
+    /// What of the status is ours to clear: overflows, and that somebody froze the counters.
+    pub fn status(self, cpu: &impl Cpu) -> GlobalStatus {
+        GlobalStatus::from_bits(cpu.rdmsr(GLOBAL_STATUS) & self.clearable.into_bits())
+    }
+
+    /// Clears a status that was read.
+    pub fn clear(self, cpu: &impl Cpu, status: GlobalStatus) {
+        cpu.wrmsr(GLOBAL_STATUS_CLR, status.into_bits());
+    }
+
+    /// Clears the status of these counters. Were all frozen, they go on: else they would count nothing, and nobody
+    /// would know why.
+    pub fn thaw(self, cpu: &impl Cpu, counters: CounterSet) {
+        self.clear(cpu, self.clearable.with_overflowed(low(counters)));
+    }
+}

@@ -1,0 +1,231 @@
+//! The profile sources of Zen processors: of seed 000 those whose event still exists, under the same number and name
+//! with today's encoding, two more of WDM.H's, and from 0x1000 on our own, which no HAL has.
+//!
+//! The events are those of AMD's Processor Programming References, section "Core Performance Monitor Counters": of
+//! family 17h (56176), 19h models 01h (55898) and 11h (55901), and 1Ah (57238), where event NNNH is PMCxNNN; Linux has
+//! them in tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5. An event that increments by more than 15 in a cycle needs
+//! two counters, and is not here.
+
+use super::SOURCES;
+use crate::source::{ProfileSource, Source};
+
+/// What the generations have for a source: Zen and Zen 2, Zen 3, Zen 4, Zen 5. Zero: nothing.
+type Encodings = [u64; 4];
+
+/// A source of any of them.
+struct Row {
+    source: u32,
+    name: &'static str,
+    encodings: Encodings,
+}
+
+const fn row(source: u32, name: &'static str, encodings: Encodings) -> Row {
+    Row { source, name, encodings }
+}
+
+/// An event of 12 bits with its unit mask, in both modes (APM Vol. 2, 13.2.1, "PerfEvtSel").
+const fn event(number: u16, unit_mask: u8) -> u64 {
+    const USR_AND_OS: u64 = 0x0003_0000;
+    let [low, high] = number.to_le_bytes();
+    (high as u64 & 0xF) << 32 | USR_AND_OS | (unit_mask as u64) << 8 | low as u64
+}
+
+const ABSENT: u64 = 0;
+
+const fn always(select: u64) -> Encodings {
+    [select; 4]
+}
+
+const fn until_zen2(select: u64) -> Encodings {
+    [select, ABSENT, ABSENT, ABSENT]
+}
+
+const fn from_zen3(select: u64) -> Encodings {
+    [ABSENT, select, select, select]
+}
+
+const fn from_zen4(select: u64) -> Encodings {
+    [ABSENT, ABSENT, select, select]
+}
+
+/// In ascending order of their numbers. Ours say what the PPRs call the event.
+const ROWS: [Row; 82] = [
+    // Cycles not in halt.
+    row(0x00, "Time", always(event(0x076, 0x00))),
+    // Retired instructions.
+    row(0x02, "TotalIssues", always(event(0x0C0, 0x00))),
+    // Retired branches.
+    row(0x06, "BranchInstructions", always(event(0x0C2, 0x00))),
+    // What the data cache asks of the L2, prefetches among it.
+    row(0x08, "DcacheMisses", [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)]),
+    // PMCx081 miscounts on every Zen (Linux, arch/x86/events/amd/core.c): what the instruction cache
+    // asks of the L2; from Zen 3 on tag misses.
+    row(0x09, "IcacheMisses", [event(0x060, 0x10), event(0x18E, 0x18), event(0x18E, 0x18), event(0x18E, 0x18)]),
+    // Misses of the L2 but for its prefetcher's.
+    row(0x0A, "CacheMisses", always(event(0x064, 0x09))),
+    row(0x0B, "BranchMispredictions", always(event(0x0C3, 0x00))),
+    // x87, MMX and SSE.
+    row(0x0D, "FpInstructions", until_zen2(event(0x0CB, 0x07))),
+    row(0x13, "TotalCycles", always(event(0x076, 0x00))),
+    // PMCx080 miscounts as well, and Zen and Zen 2 have nothing in its place.
+    row(0x14, "IcacheIssues", from_zen3(event(0x18E, 0x1F))),
+    // Loads, stores and both in one, dispatched.
+    row(0x15, "DcacheAccesses", always(event(0x029, 0x07))),
+    row(0x2F, "LSRetiredCFLUSH", from_zen3(event(0x026, 0x00))),
+    row(0x30, "LSRetiredCPUID", from_zen3(event(0x027, 0x00))),
+    row(0x31, "DCAccess", always(event(0x029, 0x07))),
+    row(0x32, "DCMiss", [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)]),
+    // Reloads from the L2 TLB, of pages of all sizes.
+    row(0x45, "DCL1DTLBMissL2DTLBHit", always(event(0x045, 0x0F))),
+    // Reloads by a page walk.
+    row(0x46, "DCL1DTLBMissL2DTLBMiss", always(event(0x045, 0xF0))),
+    row(0x4D, "DCDispatchedPrefetchInstructions", always(event(0x04B, 0x07))),
+    row(0x4E, "DCDispatchedPrefetchInstructionsLoad", always(event(0x04B, 0x01))),
+    row(0x4F, "DCDispatchedPrefetchInstructionsStore", always(event(0x04B, 0x02))),
+    row(0x50, "DCDispatchedPrefetchInstructionsNTA", always(event(0x04B, 0x04))),
+    row(0x5E, "ICFetch", from_zen3(event(0x18E, 0x1F))),
+    row(0x5F, "ICMiss", [event(0x060, 0x10), event(0x18E, 0x18), event(0x18E, 0x18), event(0x18E, 0x18)]),
+    row(0x60, "ICRefillFromL2", always(event(0x082, 0x00))),
+    row(0x61, "ICRefillFromSystem", always(event(0x083, 0x00))),
+    row(0x62, "ICL1TLBMissL2TLBHit", always(event(0x084, 0x00))),
+    // Pages of 4 KB, 2 MB and 1 GB; from Zen 3 on coalesced ones too.
+    row(0x63, "ICL1TLBMissL2TLBMiss", [event(0x085, 0x07), event(0x085, 0x0F), event(0x085, 0x0F), event(0x085, 0x0F)]),
+    row(0x64, "ICResyncBySnoop", until_zen2(event(0x086, 0x00))),
+    // Stalled for any reason.
+    row(0x65, "ICInstructionFetchStall", until_zen2(event(0x087, 0x04))),
+    row(0x68, "FRRetiredx86Instructions", always(event(0x0C0, 0x00))),
+    row(0x69, "FRRetireduops", always(event(0x0C1, 0x00))),
+    row(0x6A, "FRRetiredBranches", always(event(0x0C2, 0x00))),
+    row(0x6B, "FRRetiredBranchesMispredicted", always(event(0x0C3, 0x00))),
+    row(0x6C, "FRRetiredTakenBranches", always(event(0x0C4, 0x00))),
+    row(0x6D, "FRRetiredTakenBranchesMispredicted", always(event(0x0C5, 0x00))),
+    row(0x6E, "FRRetiredFarControlTransfers", always(event(0x0C6, 0x00))),
+    row(0x6F, "FRRetiredResyncsNonControlTransferBranches", until_zen2(event(0x0C7, 0x00))),
+    row(0x70, "FRRetiredNearReturns", always(event(0x0C8, 0x00))),
+    row(0x71, "FRRetiredNearReturnsMispredicted", always(event(0x0C9, 0x00))),
+    row(0x73, "FRRetiredFPUInstructions", until_zen2(event(0x0CB, 0x07))),
+    row(0x74, "FRRetiredFPUInstructionsx87", until_zen2(event(0x0CB, 0x01))),
+    row(0x7E, "FRTakenHardwareInterrupts", from_zen3(event(0x02C, 0x00))),
+    // ExRetCond.
+    row(0x1000, "RetiredConditionalBranches", always(event(0x0D1, 0x00))),
+    // ExRetIndBrchInstr.
+    row(0x1001, "RetiredIndirectBranches", from_zen3(event(0x0CC, 0x00))),
+    // ExRetBrnIndMisp.
+    row(0x1002, "RetiredIndirectBranchesMispredicted", always(event(0x0CA, 0x00))),
+    // ExRetMsprdBrnchInstrDirMsmtch.
+    row(0x1003, "RetiredBranchesMispredictedByDirection", from_zen3(event(0x1C7, 0x00))),
+    // ExRetFusedInstr.
+    row(0x1004, "RetiredFusedInstructions", from_zen3(event(0x1D0, 0x00))),
+    // ExRetUcodeInst.
+    row(0x1005, "RetiredMicrocodedInstructions", from_zen4(event(0x1C1, 0x00))),
+    // ExRetUcodeOps.
+    row(0x1006, "RetiredMicrocodeOps", from_zen4(event(0x1C2, 0x00))),
+    // LsNotHaltedP0Cyc: cycles not in halt, at the frequency of P0.
+    row(0x1007, "ReferenceCycles", from_zen4(event(0x120, 0x01))),
+    // ExDivBusy.
+    row(0x1008, "DividerBusyCycles", always(event(0x0D3, 0x00))),
+    // ExDivCount.
+    row(0x1009, "DivideOps", always(event(0x0D4, 0x00))),
+    // LsDispatch.LdDispatch.
+    row(0x100A, "LoadsDispatched", always(event(0x029, 0x01))),
+    // LsDispatch.StoreDispatch.
+    row(0x100B, "StoresDispatched", always(event(0x029, 0x02))),
+    // LsDispatch.LdStDispatch.
+    row(0x100C, "LoadOpStoresDispatched", always(event(0x029, 0x04))),
+    // LsSTLF.
+    row(0x100D, "StoreToLoadForwards", always(event(0x035, 0x00))),
+    // LsBadStatus2.StliOther.
+    row(0x100E, "StoreToLoadConflicts", from_zen3(event(0x024, 0x02))),
+    // LsLocks.BusLock.
+    row(0x100F, "BusLocks", always(event(0x025, 0x01))),
+    // LsSmiRx.
+    row(0x1010, "SystemManagementInterrupts", from_zen3(event(0x02B, 0x00))),
+    // L2RequestG1, all but prefetches.
+    row(0x1011, "L2Requests", [event(0x060, 0xF9), event(0x060, 0xF9), event(0x060, 0xF9), event(0x060, 0xF1)]),
+    // L2RequestG1.CacheableIcRead.
+    row(0x1012, "L2RequestsFromInstructionCache", always(event(0x060, 0x10))),
+    // L2RequestG1, all of the data cache.
+    row(
+        0x1013,
+        "L2RequestsFromDataCache",
+        [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)],
+    ),
+    // L2CacheReqStat, hits of either cache.
+    row(0x1014, "L2Hits", always(event(0x064, 0xF6))),
+    // L2CacheReqStat.IcFillMiss and LsRdBlkC.
+    row(0x1015, "L2Misses", always(event(0x064, 0x09))),
+    // L2CacheReqStat.IcFillMiss.
+    row(0x1016, "L2MissesFromInstructionCache", always(event(0x064, 0x01))),
+    // L2CacheReqStat.LsRdBlkC.
+    row(0x1017, "L2MissesFromDataCache", always(event(0x064, 0x08))),
+    // LsAnyFillsFromSys, all.
+    row(0x1018, "DataCacheFills", from_zen3(event(0x044, 0xFF))),
+    // LsAnyFillsFromSys.LocalL2.
+    row(0x1019, "DataCacheFillsFromL2", from_zen3(event(0x044, 0x01))),
+    // LsAnyFillsFromSys.LocalCcx.
+    row(0x101A, "DataCacheFillsFromSameComplex", from_zen3(event(0x044, 0x02))),
+    // LsAnyFillsFromSys.NearCache and FarCache.
+    row(0x101B, "DataCacheFillsFromOtherComplexes", from_zen3(event(0x044, 0x14))),
+    // LsAnyFillsFromSys.DramIoNear and DramIoFar.
+    row(0x101C, "DataCacheFillsFromMemory", from_zen3(event(0x044, 0x48))),
+    // LsL1DTlbMiss, all.
+    row(0x101D, "DataTlbMisses", always(event(0x045, 0xFF))),
+    // IcTagHitMiss.InstructionCacheHit.
+    row(0x101E, "InstructionCacheHits", from_zen3(event(0x18E, 0x07))),
+    // OpCacheHitMiss.OpCacheHit.
+    row(0x101F, "OpCacheHits", from_zen3(event(0x28F, 0x03))),
+    // OpCacheHitMiss.OpCacheMiss.
+    row(0x1020, "OpCacheMisses", from_zen3(event(0x28F, 0x04))),
+    // DeOpQueueEmpty.
+    row(0x1021, "OpQueueEmptyCycles", from_zen3(event(0x0A9, 0x00))),
+    // DeDisOpsFromDecoder.AnyFpDispatch.
+    row(0x1022, "FloatingPointOpsDispatched", from_zen3(event(0x0AB, 0x04))),
+    // DeDisOpsFromDecoder.AnyIntegerDispatch.
+    row(0x1023, "IntegerOpsDispatched", from_zen3(event(0x0AB, 0x08))),
+    // DeDisDispatchTokenStalls1.IntPhyRegFileRsrcStall.
+    row(0x1024, "DispatchStallsForIntegerRegisters", from_zen3(event(0x0AE, 0x01))),
+    // DeDisDispatchTokenStalls1.LoadQueueRsrcStall.
+    row(0x1025, "DispatchStallsForLoadQueue", from_zen3(event(0x0AE, 0x02))),
+    // DeDisDispatchTokenStalls1.StoreQueueRsrcStall.
+    row(0x1026, "DispatchStallsForStoreQueue", from_zen3(event(0x0AE, 0x04))),
+    // DeDisDispatchTokenStalls2.RetireTokenStall.
+    row(0x1027, "DispatchStallsForRetireQueue", from_zen3(event(0x0AF, 0x20))),
+];
+
+/// Rows of seed 000, the two of WDM.H that it has not, and ours.
+const LENGTH: usize = SOURCES.len() + 2 + 40;
+
+/// The rows of seed 000 and those above, by their numbers. A source that a generation has not keeps its place, with a
+/// select of zero.
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
+const fn table(generation: usize) -> [ProfileSource; LENGTH] {
+    let mut table = [SOURCES[0]; LENGTH];
+    let (mut place, mut seed, mut ours) = (0, 0, 0);
+    while place < LENGTH {
+        let of_seed = if seed < SOURCES.len() { SOURCES[seed].source.0 } else { u32::MAX };
+        let of_ours = if ours < ROWS.len() { ROWS[ours].source } else { u32::MAX };
+        table[place] = if of_ours <= of_seed {
+            let Row { source, name, encodings } = &ROWS[ours];
+            ProfileSource { source: Source(*source), name, select: encodings[generation], ebx_bit: None }
+        } else {
+            ProfileSource { select: ABSENT, ..SOURCES[seed] }
+        };
+        seed += (of_seed <= of_ours) as usize;
+        ours += (of_ours <= of_seed) as usize;
+        place += 1;
+    }
+    assert!(seed == SOURCES.len() && ours == ROWS.len());
+    table
+}
+
+/// Family 17h.
+pub static ZEN: [ProfileSource; LENGTH] = table(0);
+
+/// Family 19h without PerfMonV2.
+pub static ZEN3: [ProfileSource; LENGTH] = table(1);
+
+/// Family 19h with it.
+pub static ZEN4: [ProfileSource; LENGTH] = table(2);
+
+/// Family 1Ah.
+pub static ZEN5: [ProfileSource; LENGTH] = table(3);
