@@ -57,15 +57,17 @@ impl Cpu for Recorder<'_> {
     }
 }
 
-/// IA32_PERF_GLOBAL_STATUS, which is only read.
-const STATUS: u32 = 0x38E;
+/// IA32_PERF_GLOBAL_STATUS and PerfCntrGlobalStatus, which are only read.
+const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
 /// The registers of an identity's interface, from the seeds and the manuals.
 fn own_registers(name: &str) -> Vec<u32> {
     match name {
         "amd-legacy" => (0xC001_0000..=0xC001_0007).collect(),
+        "bulldozer-fx8150" | "zen3-5950x" => (0xC001_0200..=0xC001_020B).collect(),
+        "zen4-7700x" | "zen5-9800x3d" => (0xC001_0200..=0xC001_020B).chain(0xC000_0300..=0xC000_0302).collect(),
         "intel-v1" => (0x186..=0x189).chain(0xC1..=0xC4).collect(),
-        _ => (0x186..=0x189).chain(0xC1..=0xC4).chain([STATUS, 0x38F, 0x390]).collect(),
+        _ => (0x186..=0x189).chain(0xC1..=0xC4).chain([0x38E, 0x38F, 0x390]).collect(),
     }
 }
 
@@ -111,7 +113,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (processor.clone(), 0..4_usize, 1..4_u8, any::<bool>())
             .prop_map(|(processor, source, modes, interrupt)| Step::Start { processor, source, modes, interrupt }),
-        2 => (processor.clone(), 0..4_u8).prop_map(|(processor, counter)| Step::Stop { processor, counter }),
+        2 => (processor.clone(), 0..6_u8).prop_map(|(processor, counter)| Step::Stop { processor, counter }),
         1 => (0..4_usize, prop_oneof![0..20_000_u32, any::<u32>()])
             .prop_map(|(source, interval)| Step::Interval { source, interval }),
         6 => (processor.clone(), any::<bool>(), 0..200_000_u64)
@@ -162,7 +164,7 @@ impl World<'_> {
 
     fn wake(&mut self, processor: u32, lost: bool) {
         if self.asleep.remove(&processor) && lost {
-            for register in own_registers(self.name).into_iter().filter(|register| *register != STATUS) {
+            for register in own_registers(self.name).into_iter().filter(|register| !STATUS.contains(register)) {
                 self.board.processor(processor).model().wrmsr(register, 0).unwrap();
             }
         }
@@ -213,7 +215,16 @@ impl World<'_> {
 proptest! {
     #[test]
     fn the_ledger_is_exact_and_no_register_but_our_own_is_touched(
-        name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2", "haswell-4710mq"]),
+        name in prop::sample::select(vec![
+            "amd-legacy",
+            "bulldozer-fx8150",
+            "zen3-5950x",
+            "zen4-7700x",
+            "zen5-9800x3d",
+            "intel-v1",
+            "intel-v2",
+            "haswell-4710mq",
+        ]),
         processors in 1..=64_u32,
         steps in prop::collection::vec(step(), 1..120),
     ) {
@@ -224,7 +235,8 @@ proptest! {
         for processor in 0..processors {
             prop_assert!(world.hal.initialize(&world.cpu(processor), processor));
         }
-        let sources = if name == "amd-legacy" { [2, 6, 8, 11] } else { [2, 6, 10, 19] }.map(Source);
+        let intel = ["intel-v1", "intel-v2", "haswell-4710mq"].contains(&name);
+        let sources = if intel { [2, 6, 10, 19] } else { [2, 6, 8, 11] }.map(Source);
         for step in steps {
             world.take(step, &sources, processors);
             world.check()?;
@@ -251,7 +263,7 @@ proptest! {
 
     #[test]
     fn a_counter_that_wraps_is_followed_as_long_as_it_is_read_in_between(
-        name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2", "yonah-t2400"]),
+        name in prop::sample::select(vec!["amd-legacy", "zen3-5950x", "zen5-9800x3d", "intel-v1", "intel-v2", "yonah-t2400"]),
         chunks in prop::collection::vec(0..1_u64 << 48, 1..30),
     ) {
         let board = Board::named(name, 1);
@@ -274,7 +286,7 @@ proptest! {
 
     #[test]
     fn every_interval_overflows_after_just_so_many_events(
-        name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2", "yonah-t2400"]),
+        name in prop::sample::select(vec!["amd-legacy", "zen3-5950x", "zen5-9800x3d", "intel-v1", "intel-v2", "yonah-t2400"]),
         interval in prop_oneof![4_096..10_000_u32, 0x7FFF_0000..=0x7FFF_FFFF_u32, 4_096..=0x7FFF_FFFF_u32],
         rounds in 1..4_u32,
     ) {

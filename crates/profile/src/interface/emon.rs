@@ -110,11 +110,7 @@ impl PerfEvtSel {
     /// What starts a counter as its state says.
     fn of(state: CounterState) -> Self {
         let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        Self::from_bits(select)
-            .with_usr(state.user())
-            .with_os(state.kernel())
-            .with_int(state.interrupt())
-            .with_en(true)
+        Self::from_bits(select).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt()).with_en(true)
     }
 }
 
@@ -134,7 +130,8 @@ impl Emon {
     pub fn new(cpu: &impl Cpu) -> Self {
         let eax = LeafAEax::of(cpu);
         let count = eax.counters().min(MOST_COUNTERS);
-        let bank = Bank { selects: IA32_PERFEVTSEL0, counters: IA32_PMC0, stride: 1, count, mask: state::mask(eax.width()) };
+        let bank =
+            Bank { selects: IA32_PERFEVTSEL0, counters: IA32_PMC0, stride: 1, count, mask: state::mask(eax.width()) };
         Self { eax, ebx: LeafAEbx::of(cpu), bank, all: CounterSet::first(count) }
     }
 

@@ -12,17 +12,55 @@ use profile::state::CounterSet;
 use profile::{Cpu, Hal, Kind, Msr, ProfileInterface, Source, Support};
 use raw_cpuid::CpuIdResult;
 
-/// IA32_PERF_GLOBAL_STATUS.
-pub const GLOBAL_STATUS: u32 = 0x38E;
-/// IA32_PERF_GLOBAL_CTRL.
-pub const GLOBAL_CTRL: u32 = 0x38F;
-/// IA32_PERF_GLOBAL_OVF_CTRL.
-pub const GLOBAL_OVF_CTRL: u32 = 0x390;
+/// The registers over the counters.
+#[derive(Debug, Clone, Copy)]
+pub struct Global {
+    pub status: u32,
+    pub control: u32,
+    /// A one clears the same bit of the status.
+    pub clear: u32,
+    /// A one sets it; on Intel from version 4 on.
+    pub set: u32,
+}
+
+impl Global {
+    /// IA32_PERF_GLOBAL_STATUS and those that follow.
+    const INTEL: Self = Self { status: 0x38E, control: 0x38F, clear: 0x390, set: 0x391 };
+    /// PerfCntrGlobalStatus and those that follow.
+    const AMD: Self = Self { status: 0xC000_0300, control: 0xC000_0301, clear: 0xC000_0302, set: 0xC000_0303 };
+
+    /// By CPUID: those of Intel's version 2, and of AMD's PerfMonV2 with PerfCtrExtCore.
+    fn of(cpuid: impl Fn(u32) -> [u32; 4]) -> Option<Self> {
+        let [_, vendor, ..] = cpuid(0);
+        if vendor == u32::from_le_bytes(*b"Genu") {
+            let [version, ..] = cpuid(0xA)[0].to_le_bytes();
+            return (version >= 2).then_some(Self::INTEL);
+        }
+        let version_2 = cpuid(0x8000_0000)[0] >= 0x8000_0022 && cpuid(0x8000_0022)[0] & 1 == 1;
+        (version_2 && has_core_counters(&cpuid)).then_some(Self::AMD)
+    }
+
+    fn all(self) -> [u32; 3] {
+        [self.status, self.control, self.clear]
+    }
+}
+
+/// PerfCtrExtCore.
+fn has_core_counters(cpuid: &impl Fn(u32) -> [u32; 4]) -> bool {
+    cpuid(0x8000_0001)[2] >> 23 & 1 == 1
+}
+
+/// The registers of the counters, by the manuals: select, counter, and from one of them to the next.
+type Names = (u32, u32, u32);
+const INTEL: Names = (0x186, 0xC1, 1);
+const K7: Names = (0xC001_0000, 0xC001_0004, 1);
+const CORE: Names = (0xC001_0200, 0xC001_0201, 2);
+
 /// IA32_FIXED_CTR0 to 15 and IA32_FIXED_CTR_CTRL.
 pub const FIXED: [RangeInclusive<u32>; 2] = [0x309..=0x318, 0x38D..=0x38D];
 
-/// A source that every identity with counters has.
-pub const ANYWHERE: u32 = 0x19;
+/// Whatever source a counter serves there, since there is none that every processor has.
+pub const ANYWHERE: u32 = u32::MAX;
 
 /// An interval that no other counter of a test has.
 pub const SHORT: u32 = 5_000;
@@ -44,6 +82,9 @@ pub enum Access {
 pub struct Bench {
     pub board: Board,
     pub hal: Hal,
+    /// The registers over its counters.
+    pub global: Option<Global>,
+    names: Names,
     log: RefCell<Vec<Access>>,
 }
 
@@ -98,13 +139,16 @@ pub fn version_of(identity: &Identity) -> u8 {
     if identity.expected.interface == "Emon" { eax.to_le_bytes()[0] } else { 0 }
 }
 
-/// Identities with global registers over their counters.
-pub fn with_global_registers() -> impl Iterator<Item = &'static Identity> {
-    of_interface("Emon").filter(|identity| version_of(identity) >= 2)
+/// Identities with registers over their counters, and those.
+pub fn with_global_registers() -> impl Iterator<Item = (&'static Identity, Global)> {
+    with_counters().filter_map(|identity| {
+        let dump = identity.cpuid();
+        Some((identity, Global::of(|leaf| dump.cpuid(leaf, 0))?))
+    })
 }
 
 /// Those without: overflow shows in the counter alone, and a reload meets a counter that runs.
-pub const PLAIN: [&str; 5] = ["amd-legacy", "zen3-5950x", "zen4-7700x", "intel-v1", "yonah-t2400"];
+pub const PLAIN: [&str; 6] = ["amd-legacy", "bulldozer-fx8150", "zen-1800x", "zen3-5950x", "intel-v1", "yonah-t2400"];
 
 /// An Intel processor by its leaf 0xA, with IA32_PERF_CAPABILITIES.
 pub fn intel(leaf: [u32; 4]) -> Processor {
@@ -121,13 +165,20 @@ pub fn leaf_a_eax(version: u8, counters: u8, width: u8, length: u8) -> u32 {
     u32::from_le_bytes([version, counters, width, length])
 }
 
-/// An AMD processor with long mode, with PerfCtrExtCore or not, and with PerfMonV2 and so many counters or without it.
+/// An AMD processor of family 19h with long mode, with PerfCtrExtCore or not, and with PerfMonV2 and so many counters or
+/// without it.
 pub fn amd(extended: bool, version_2: Option<u8>) -> Processor {
+    amd_of_family(0x19, u32::from(extended) << 23, version_2)
+}
+
+/// Of any family, with this in ECX of leaf 80000001H.
+pub fn amd_of_family(family: u32, features: u32, version_2: Option<u8>) -> Processor {
+    let signature = family.min(0xF) << 8 | family.saturating_sub(0xF) << 20;
     Processor::new(Box::new(move |leaf, _| match leaf {
         0 => [1, 0x6874_7541, 0x444D_4163, 0x6974_6E65],
         0x8000_0000 => [0x8000_0022, 0, 0, 0],
-        0x8000_0001 => [0, 0, u32::from(extended) << 23, 1 << 29],
-        0x8000_0022 => [u32::from(version_2.is_some()), version_2.unwrap_or_default().into(), 0, 0],
+        0x8000_0001 => [signature, 0, features, 1 << 29],
+        0x8000_0022 => [u32::from(version_2.is_some()) * 0b101, version_2.unwrap_or_default().into(), 0, 0],
         _ => [0; 4],
     }))
 }
@@ -138,7 +189,14 @@ impl Bench {
         let board = Board::of([processor]);
         let hal = Hal::new(board.processor(0), 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        Self { board, hal, log: RefCell::default() }
+        let cpuid = |leaf| board.processor(0).model().cpuid(leaf, 0);
+        let names = match hal.selection().interface {
+            Kind::Amd64 if has_core_counters(&cpuid) => CORE,
+            Kind::Amd64 => K7,
+            Kind::Emon | Kind::Default => INTEL,
+        };
+        let global = Global::of(cpuid).filter(|_| hal.selection().interface != Kind::Default);
+        Self { board, hal, global, names, log: RefCell::default() }
     }
 
     /// With its counters initialized.
@@ -186,14 +244,18 @@ impl Bench {
 
     /// The register of select register `counter`, by the manuals.
     pub fn select(&self, counter: u8) -> u32 {
-        let first = if self.hal.selection().interface == Kind::Amd64 { 0xC001_0000 } else { 0x186 };
-        first + u32::from(counter)
+        self.names.0 + self.names.2 * u32::from(counter)
     }
 
     /// The register of `counter`, by the manuals.
     pub fn counter(&self, counter: u8) -> u32 {
-        let first = if self.hal.selection().interface == Kind::Amd64 { 0xC001_0004 } else { 0xC1 };
-        first + u32::from(counter)
+        self.names.1 + self.names.2 * u32::from(counter)
+    }
+
+    /// Every register that the driver may touch, by the manuals.
+    pub fn own_registers(&self) -> Vec<u32> {
+        let of_counters = (0..self.counters()).flat_map(|counter| [self.select(counter), self.counter(counter)]);
+        of_counters.chain(self.global.into_iter().flat_map(Global::all)).collect()
     }
 
     /// Sources that a counter serves here, in the table's order.
@@ -202,8 +264,14 @@ impl Bench {
         supported.map(|source| source.source.source.0).filter(|source| *source != 0).collect()
     }
 
+    /// The first of them.
+    pub fn anywhere(&self) -> u32 {
+        *self.sources().first().unwrap()
+    }
+
     /// A free counter for a source in both modes, with an interval or without.
     pub fn reserve(&self, source: u32, interval: Option<u32>) -> u8 {
+        let source = if source == ANYWHERE { self.anywhere() } else { source };
         if let Some(interval) = interval {
             self.hal.set_interval(Source(source), interval).unwrap();
         }
@@ -274,9 +342,9 @@ impl Bench {
             self.set_msr(self.counter(counter), 0);
         }
         let all = (1 << self.counters()) - 1;
-        if self.hal.interface().pmu_version() >= 2 {
-            self.set_msr(GLOBAL_CTRL, all);
-            self.set_msr(GLOBAL_OVF_CTRL, all);
+        if let Some(global) = self.global {
+            self.set_msr(global.control, all);
+            self.set_msr(global.clear, all);
         }
     }
 

@@ -145,7 +145,11 @@ const ROWS: [Row; 82] = [
     // L2RequestG1.CacheableIcRead.
     row(0x1012, "L2RequestsFromInstructionCache", always(event(0x060, 0x10))),
     // L2RequestG1, all of the data cache.
-    row(0x1013, "L2RequestsFromDataCache", [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)]),
+    row(
+        0x1013,
+        "L2RequestsFromDataCache",
+        [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)],
+    ),
     // L2CacheReqStat, hits of either cache.
     row(0x1014, "L2Hits", always(event(0x064, 0xF6))),
     // L2CacheReqStat.IcFillMiss and LsRdBlkC.
