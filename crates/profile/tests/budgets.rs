@@ -2,8 +2,8 @@
 //!
 //! | | start | stop | interrupt |
 //! |---|---|---|---|
-//! | Amd64, Emon version 1 | 2N W | N W + N P | Ns P + k W |
-//! | Emon version 2 and later | (2N + 1) W | 1 W + N P | 1 R + (3 + k) W |
+//! | Amd64 before PerfMonV2, Emon version 1 | 2N W | N W + N P | Ns P + k W |
+//! | Amd64 with PerfMonV2, Emon version 2 and later | (2N + 1) W | 1 W + N P | 1 R + (3 + k) W |
 //!
 //! On Emon an interrupt also reads the entry of the local vector table once, and writes it once if it is masked.
 //!
@@ -62,8 +62,9 @@ impl Bench {
 }
 
 /// Those without registers over the counters, and those with.
-const PLAIN: [&str; 3] = ["amd-legacy", "k8-clawhammer", "intel-v1"];
-const GLOBAL: [&str; 4] = ["intel-v2", "core2-6420", "haswell-4710mq", "alder-lake-12900k"];
+const PLAIN: [&str; 5] = ["amd-legacy", "k8-clawhammer", "bulldozer-fx8150", "zen3-5950x", "intel-v1"];
+const GLOBAL: [&str; 6] =
+    ["intel-v2", "core2-6420", "haswell-4710mq", "alder-lake-12900k", "zen4-7700x", "zen5-9800x3d"];
 
 fn all() -> impl Iterator<Item = (&'static str, bool)> {
     PLAIN.iter().map(|name| (*name, false)).chain(GLOBAL.iter().map(|name| (*name, true)))
@@ -195,7 +196,11 @@ fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first() {
         let cpu = board.processor(0);
         let hal = Hal::new(cpu, 1).unwrap();
         let most = hal.interface().counters();
-        let first = if matches!(hal.interface(), Interface::Emon(_)) { 0x186 } else { 0xC001_0000 };
+        let (first, stride) = match (hal.interface(), most) {
+            (Interface::Emon(_), _) => (0x186, 1),
+            (_, 4) => (0xC001_0000, 1),
+            _ => (0xC001_0200, 2),
+        };
         let look = || {
             let before = cpu.model().accesses();
             let found = hal.foreign(cpu, 0);
@@ -205,7 +210,7 @@ fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first() {
         };
         assert_eq!(look(), (None, u64::from(most)), "{name}");
         for counter in (0..most).rev() {
-            cpu.model().wrmsr(first + u32::from(counter), EN | 0xC0).unwrap();
+            cpu.model().wrmsr(first + stride * u32::from(counter), EN | 0xC0).unwrap();
             assert_eq!(look(), (Some(Enabled { counter, select: EN | 0xC0 }), u64::from(counter) + 1), "{name}");
         }
         assert!(hal.initialize(cpu, 0));

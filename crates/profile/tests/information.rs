@@ -96,7 +96,9 @@ fn buffers_of_another_length_and_classes_of_another_kind_change_nothing() {
 
 #[test]
 fn the_source_list_has_every_row_and_is_never_cut_within_one() {
-    for (identity, rows) in [("intel-no-leaf-a", 1), ("intel-v1", 13), ("amd-legacy", 176)] {
+    for (identity, rows) in
+        [("intel-no-leaf-a", 1), ("intel-v1", 13), ("amd-legacy", 176), ("zen-1800x", 218), ("zen5-9800x3d", 218)]
+    {
         let hal = hal(identity);
         for room in [0, 11, 12, 23, 24, rows * 12, rows * 12 + 5] {
             let mut buffer = vec![0xEE; room];
@@ -129,7 +131,14 @@ fn the_interrupt_handler_has_one_slot_and_its_owner_gives_it_back() {
 
 #[test]
 fn the_state_is_8_bytes_per_counter_per_processor_in_one_allocation() {
-    for (identity, counters) in [("amd-legacy", 4), ("intel-v1", 4), ("alder-lake-12900k", 6), ("intel-no-leaf-a", 0)] {
+    for (identity, counters) in [
+        ("amd-legacy", 4),
+        ("zen3-5950x", 6),
+        ("zen5-9800x3d", 6),
+        ("intel-v1", 4),
+        ("alder-lake-12900k", 6),
+        ("intel-no-leaf-a", 0),
+    ] {
         for processors in [1, 2, 64, 2_048] {
             let board = Board::named(identity, 1);
             let mut asked = Vec::new();
@@ -160,7 +169,9 @@ fn without_memory_amd64_refuses_to_start_and_emon_has_no_source() {
 
 #[test]
 fn sources_exclude_each_other_by_nothing_but_the_number_of_counters() {
-    for (identity, counters) in [("amd-legacy", 0b1111), ("intel-v1", 0b1111), ("yonah-t2400", 0b11)] {
+    for (identity, counters) in
+        [("amd-legacy", 0b1111), ("zen5-9800x3d", 0b11_1111), ("intel-v1", 0b1111), ("yonah-t2400", 0b11)]
+    {
         for source in hal(identity).source_list() {
             let wanted = if source.source.source == Source::TIME { 0 } else { counters };
             assert_eq!(source.counters.bits(), wanted, "{identity} {}", source.source.name);

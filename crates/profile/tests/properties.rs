@@ -57,8 +57,8 @@ impl Cpu for Recorder<'_> {
     }
 }
 
-/// IA32_PERF_GLOBAL_STATUS, which is only read.
-const STATUS: u32 = 0x38E;
+/// IA32_PERF_GLOBAL_STATUS and PerfCntrGlobalStatus, which are only read.
+const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
 /// IA32_MISC_ENABLE, which NetBurst only reads.
 const MISC_ENABLE: u32 = 0x1A0;
@@ -73,8 +73,10 @@ fn own_registers(name: &str) -> Vec<u32> {
         }
         "p6-coppermine" => (0x186..=0x187).chain(0xC1..=0xC2).collect(),
         "pentium-p54c" => (0x11..=0x13).collect(),
+        "bulldozer-fx8150" | "zen3-5950x" => (0xC001_0200..=0xC001_020B).collect(),
+        "zen4-7700x" | "zen5-9800x3d" => (0xC001_0200..=0xC001_020B).chain(0xC000_0300..=0xC000_0302).collect(),
         "intel-v1" => (0x186..=0x189).chain(0xC1..=0xC4).collect(),
-        _ => (0x186..=0x189).chain(0xC1..=0xC4).chain([STATUS, 0x38F, 0x390]).collect(),
+        _ => (0x186..=0x189).chain(0xC1..=0xC4).chain([0x38E, 0x38F, 0x390]).collect(),
     }
 }
 
@@ -120,7 +122,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (processor.clone(), 0..4_usize, 1..4_u8, any::<bool>())
             .prop_map(|(processor, source, modes, interrupt)| Step::Start { processor, source, modes, interrupt }),
-        2 => (processor.clone(), 0..4_u8).prop_map(|(processor, counter)| Step::Stop { processor, counter }),
+        2 => (processor.clone(), 0..6_u8).prop_map(|(processor, counter)| Step::Stop { processor, counter }),
         1 => (0..4_usize, prop_oneof![0..20_000_u32, any::<u32>()])
             .prop_map(|(source, interval)| Step::Interval { source, interval }),
         6 => (processor.clone(), any::<bool>(), 0..200_000_u64)
@@ -171,9 +173,8 @@ impl World<'_> {
 
     fn wake(&mut self, processor: u32, lost: bool) {
         if self.asleep.remove(&processor) && lost {
-            for register in
-                own_registers(self.name).into_iter().filter(|register| ![STATUS, MISC_ENABLE].contains(register))
-            {
+            let is_read_only = |register: &u32| STATUS.contains(register) || *register == MISC_ENABLE;
+            for register in own_registers(self.name).into_iter().filter(|register| !is_read_only(register)) {
                 self.board.processor(processor).model().wrmsr(register, 0).unwrap();
             }
         }
@@ -226,7 +227,17 @@ proptest! {
     #[test]
     fn the_ledger_is_exact_and_no_register_but_our_own_is_touched(
         name in prop::sample::select(vec![
-            "amd-legacy", "intel-v1", "intel-v2", "haswell-4710mq", "netburst-cedarmill", "p6-coppermine", "pentium-p54c"
+            "amd-legacy",
+            "bulldozer-fx8150",
+            "zen3-5950x",
+            "zen4-7700x",
+            "zen5-9800x3d",
+            "intel-v1",
+            "intel-v2",
+            "haswell-4710mq",
+            "netburst-cedarmill",
+            "p6-coppermine",
+            "pentium-p54c",
         ]),
         processors in 1..=64_u32,
         steps in prop::collection::vec(step(), 1..120),
@@ -239,10 +250,12 @@ proptest! {
             prop_assert!(world.hal.initialize(&world.cpu(processor), processor));
         }
         let sources = match name {
-            "amd-legacy" => [2, 6, 8, 11],
             "pentium-p54c" => [2, 6, 8, 9],
-            _ => [2, 6, 10, 19],
-        }.map(Source);
+            _ if name.starts_with("intel") || name.starts_with("haswell") => [2, 6, 10, 19],
+            "netburst-cedarmill" | "p6-coppermine" => [2, 6, 10, 19],
+            _ => [2, 6, 8, 11],
+        }
+        .map(Source);
         for step in steps {
             world.take(step, &sources, processors);
             world.check()?;
@@ -270,7 +283,15 @@ proptest! {
     #[test]
     fn a_counter_that_wraps_is_followed_as_long_as_it_is_read_in_between(
         name in prop::sample::select(vec![
-            "amd-legacy", "intel-v1", "intel-v2", "yonah-t2400", "netburst-irwindale", "p6-dothan", "pentium-p55c"
+            "amd-legacy",
+            "zen3-5950x",
+            "zen5-9800x3d",
+            "intel-v1",
+            "intel-v2",
+            "yonah-t2400",
+            "netburst-irwindale",
+            "p6-dothan",
+            "pentium-p55c",
         ]),
         chunks in prop::collection::vec(0..1_u64 << 48, 1..30),
     ) {
@@ -295,7 +316,15 @@ proptest! {
     #[test]
     fn every_interval_overflows_after_just_so_many_events(
         name in prop::sample::select(vec![
-            "amd-legacy", "intel-v1", "intel-v2", "yonah-t2400", "netburst-cedarmill", "netburst-irwindale", "p6-dothan"
+            "amd-legacy",
+            "zen3-5950x",
+            "zen5-9800x3d",
+            "intel-v1",
+            "intel-v2",
+            "yonah-t2400",
+            "netburst-cedarmill",
+            "netburst-irwindale",
+            "p6-dothan",
         ]),
         interval in prop_oneof![4_096..10_000_u32, 0x7FFF_0000..=0x7FFF_FFFF_u32, 4_096..=0x7FFF_FFFF_u32],
         rounds in 1..4_u32,

@@ -106,6 +106,27 @@ fn frozen_counters_do_not_count() {
 }
 
 #[test]
+fn amd_freezes_on_an_interrupt_if_that_is_asked_for_and_goes_on_when_the_status_is_cleared() {
+    for (asked, interrupt, frozen) in [(0, INT, false), (1 << 12, 0, false), (1 << 12, INT, true)] {
+        let mut processor = amd_v2();
+        processor.wrmsr(0x1D9, asked).unwrap();
+        processor.wrmsr(0xC001_0201, 0xFFFF_FFFF_FFFF).unwrap();
+        processor.wrmsr(0xC001_0200, EN | USR | interrupt | 0xC0).unwrap();
+        run(&mut processor, 1);
+        assert_eq!(processor.rdmsr(0xC000_0300).unwrap() >> 59, u64::from(frozen));
+        run(&mut processor, 5);
+        assert_eq!(processor.rdpmc(0), Ok(if frozen { 0 } else { 5 }));
+        processor.wrmsr(0xC000_0302, 1 << 59 | 1).unwrap();
+        run(&mut processor, 7);
+        assert_eq!(processor.rdpmc(0), Ok(if frozen { 7 } else { 12 }));
+    }
+    assert_eq!(accepted(&mut amd_v2(), 0x1D9), 0x183F);
+    let mut processor = Processor::new(cpuid(amd_leaves(1 << 23, [1, 6, 0, 0])));
+    assert_eq!(processor.rdmsr(0x1D9), Err(GeneralProtection), "where nothing can be frozen");
+    assert_eq!(processor.wrmsr(0x1D9, 0), Err(GeneralProtection));
+}
+
+#[test]
 fn in_use_tells_what_is_programmed() {
     let mut processor = version(4).processor();
     for (select, fixed_control, in_use) in [

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod amd;
 mod table;
 
 use cpuid_dump::Dump;
@@ -34,9 +35,9 @@ pub struct Expected {
     pub counters: u8,
     /// Their width in bits, 0 for Default.
     pub width: u8,
-    /// For Emon the values of `KPROFILE_SOURCE` that EBX of leaf 0xA allows, ascending; for the older ones those of the
-    /// interface's table. `ProfileTime` is not among
-    /// them: every interface has it. Empty for Amd64, whose sources do not depend on the processor, and for Default.
+    /// The values of `KPROFILE_SOURCE` that can be had, ascending: for Emon what EBX of leaf 0xA allows, for Amd64 what
+    /// the family counts in its cores, for the older ones those of the interface's table. `ProfileTime` is not among them:
+    /// every interface has it. Empty for Default.
     pub supported: &'static [u32],
     /// Why, in a few words.
     pub why: &'static str,

@@ -1,5 +1,6 @@
 //! The table of identities. The outcomes are written by hand from the leaves.
 
+use crate::amd::{K8, WITHOUT_NORTHBRIDGE, ZEN, ZEN3, ZEN4};
 use crate::{Expected, Identity};
 
 /// Every source of Emon but `ProfileTime`.
@@ -8,14 +9,13 @@ const ALL: &[u32] = &[2, 6, 10, 11, 19, 25, 26, 27, 28, 29, 30, 31];
 const EVERY: &str = "EBX bits 0 to 6 are clear within the length";
 const MASKED: &str = "a Microsoft hypervisor masks the counters: 40000003:EDX[2] is clear";
 
-const AMD64: Expected = Expected {
-    windows10: "Amd64",
-    interface: "Amd64",
-    counters: 4,
-    width: 48,
-    supported: &[],
-    why: "AuthenticAMD with long mode, and no Microsoft hypervisor that masks the counters",
-};
+const fn amd(counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
+    Expected { windows10: "Amd64", interface: "Amd64", counters, width: 48, supported, why }
+}
+
+const FOUR: &str = "AuthenticAMD with long mode, and 80000001:ECX[23] is clear: four counters";
+const SIX: &str = "AuthenticAMD with long mode, and 80000001:ECX[23] is set: six counters";
+const SIX_BY_V2: &str = "AuthenticAMD with long mode and PerfMonV2: 80000022:EBX[3:0] says six counters";
 
 const fn emon(counters: u8, width: u8, supported: &'static [u32], why: &'static str) -> Expected {
     Expected { windows10: "Emon", interface: "Emon", counters, width, supported, why }
@@ -69,18 +69,18 @@ macro_rules! made_up {
 
 pub static IDENTITIES: &[Identity] = &[
     real!("k7-barton", "AMD Athlon XP 3200+ (Barton), without long mode", default("AuthenticAMD without long mode")),
-    real!("k8-clawhammer", "AMD Athlon 64 2800+ (Clawhammer)", AMD64),
-    real!("k8-sledgehammer", "AMD Opteron 240 HE (Sledgehammer)", AMD64),
-    real!("k8-brisbane", "AMD Athlon 64 X2 4000+ (Brisbane)", AMD64),
-    real!("k10-thuban", "AMD Phenom II X6 1055T (Thuban)", AMD64),
-    real!("bobcat-c50", "AMD C-50 (Bobcat, Ontario)", AMD64),
-    real!("bulldozer-fx8150", "AMD FX-8150 (Bulldozer, Zambezi)", AMD64),
-    real!("jaguar-a4-5000", "AMD A4-5000 (Jaguar, Kabini)", AMD64),
-    real!("zen-1800x", "AMD Ryzen 7 1800X (Zen, Summit Ridge)", AMD64),
-    real!("zen2-3600x", "AMD Ryzen 5 3600X (Zen 2, Matisse)", AMD64),
-    real!("zen3-5950x", "AMD Ryzen 9 5950X (Zen 3, Vermeer)", AMD64),
-    real!("zen4-7700x", "AMD Ryzen 7 7700X (Zen 4, Raphael), with PerfMonV2", AMD64),
-    real!("zen5-9800x3d", "AMD Ryzen 7 9800X3D (Zen 5, Granite Ridge), with PerfMonV2", AMD64),
+    real!("k8-clawhammer", "AMD Athlon 64 2800+ (Clawhammer)", amd(4, &K8, FOUR)),
+    real!("k8-sledgehammer", "AMD Opteron 240 HE (Sledgehammer)", amd(4, &K8, FOUR)),
+    real!("k8-brisbane", "AMD Athlon 64 X2 4000+ (Brisbane)", amd(4, &K8, FOUR)),
+    real!("k10-thuban", "AMD Phenom II X6 1055T (Thuban)", amd(4, &K8, FOUR)),
+    real!("bobcat-c50", "AMD C-50 (Bobcat, Ontario)", amd(4, &K8, FOUR)),
+    real!("bulldozer-fx8150", "AMD FX-8150 (Bulldozer, Zambezi)", amd(6, &WITHOUT_NORTHBRIDGE, SIX)),
+    real!("jaguar-a4-5000", "AMD A4-5000 (Jaguar, Kabini)", amd(4, &WITHOUT_NORTHBRIDGE, FOUR)),
+    real!("zen-1800x", "AMD Ryzen 7 1800X (Zen, Summit Ridge)", amd(6, ZEN, SIX)),
+    real!("zen2-3600x", "AMD Ryzen 5 3600X (Zen 2, Matisse)", amd(6, ZEN, SIX)),
+    real!("zen3-5950x", "AMD Ryzen 9 5950X (Zen 3, Vermeer)", amd(6, ZEN3, SIX)),
+    real!("zen4-7700x", "AMD Ryzen 7 7700X (Zen 4, Raphael), with PerfMonV2", amd(6, ZEN4, SIX_BY_V2)),
+    real!("zen5-9800x3d", "AMD Ryzen 7 9800X3D (Zen 5, Granite Ridge), with PerfMonV2", amd(6, ZEN4, SIX_BY_V2)),
     real!("hygon-c86-7185", "Hygon C86 7185 (Dhyana)", default("the vendor is HygonGenuine")),
     real!("via-nano-cna", "VIA Nano, early sample (Isaiah CNA)", default("the vendor is CentaurHauls")),
     real!("zhaoxin-c4580", "Zhaoxin KaiXian ZX-C+ C4580 (ZhangJiang)", default("the vendor is CentaurHauls")),
@@ -152,12 +152,12 @@ pub static IDENTITIES: &[Identity] = &[
     real!(
         "kvm-qemu-amd",
         "\"QEMU TCG CPU\", an AMD processor of family 6 by name, a guest of QEMU and KVM on an Intel host",
-        AMD64
+        amd(4, &K8, FOUR)
     ),
     real!(
         "firecracker-milan",
         "AMD EPYC (Zen 3, Milan), a guest of Firecracker on an m6a.metal host, template T2A",
-        AMD64
+        amd(6, ZEN3, SIX)
     ),
     real!(
         "firecracker-cascade-lake",
@@ -169,11 +169,11 @@ pub static IDENTITIES: &[Identity] = &[
         "Intel Xeon (Granite Rapids), as a guest of Firecracker sees it",
         default("leaf 0xA: EAX[7:0] is 0")
     ),
-    made_up!("amd-legacy", "AMD family 10h: long mode, four counters", AMD64),
+    made_up!("amd-legacy", "AMD family 10h: long mode, four counters", amd(4, &K8, FOUR)),
     made_up!("amd-no-long-mode", "AMD family 6: no long mode", default("AuthenticAMD without long mode")),
     made_up!("amd-hyperv-masked", "AMD family 17h under Hyper-V, counters masked", default(MASKED)),
-    made_up!("amd-hyperv-open", "AMD family 17h under Hyper-V, counters offered", AMD64),
-    made_up!("amd-kvm", "AMD family 17h under KVM without Hyper-V enlightenments", AMD64),
+    made_up!("amd-hyperv-open", "AMD family 17h under Hyper-V, counters offered", amd(6, ZEN, SIX)),
+    made_up!("amd-kvm", "AMD family 17h under KVM without Hyper-V enlightenments", amd(6, ZEN, SIX)),
     made_up!("intel-v1", "Intel, version 1", emon(4, 40, ALL, EVERY)),
     made_up!("intel-v2", "Intel, version 2", emon(4, 48, ALL, EVERY)),
     made_up!(

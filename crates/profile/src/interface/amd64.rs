@@ -118,7 +118,7 @@ impl ProfileInterface for Amd64 {
     fn initialize(&self, cpu: &impl Cpu) -> u64 {
         self.bank.clear(cpu);
         let Some(global) = self.global else { return 0 };
-        let found = global.found(cpu);
+        let found = global::control(cpu);
         global.let_through(cpu, found, CounterSet::NONE);
         global.thaw(cpu, self.all);
         found
@@ -172,7 +172,7 @@ impl ProfileInterface for Amd64 {
         self.bank.clear(cpu);
         if let Some(global) = self.global {
             global.thaw(cpu, self.all);
-            global.restore(cpu, found);
+            global::restore(cpu, found);
         }
     }
 }
@@ -196,7 +196,7 @@ impl Amd64 {
         plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
-        global.clear(cpu, status);
+        global::clear(cpu, status);
         global.let_through(cpu, row.found, active.all);
         ours
     }

@@ -12,12 +12,52 @@ use profile::state::CounterSet;
 use profile::{Cpu, Hal, Kind, Msr, ProfileInterface, Source, Support};
 use raw_cpuid::CpuIdResult;
 
-/// IA32_PERF_GLOBAL_STATUS.
-pub const GLOBAL_STATUS: u32 = 0x38E;
-/// IA32_PERF_GLOBAL_CTRL.
-pub const GLOBAL_CTRL: u32 = 0x38F;
-/// IA32_PERF_GLOBAL_OVF_CTRL.
-pub const GLOBAL_OVF_CTRL: u32 = 0x390;
+/// The registers over the counters.
+#[derive(Debug, Clone, Copy)]
+pub struct Global {
+    pub status: u32,
+    pub control: u32,
+    /// A one clears the same bit of the status.
+    pub clear: u32,
+    /// A one sets it; on Intel from version 4 on.
+    pub set: u32,
+}
+
+impl Global {
+    /// IA32_PERF_GLOBAL_STATUS and those that follow.
+    const INTEL: Self = Self { status: 0x38E, control: 0x38F, clear: 0x390, set: 0x391 };
+    /// PerfCntrGlobalStatus and those that follow.
+    const AMD: Self = Self { status: 0xC000_0300, control: 0xC000_0301, clear: 0xC000_0302, set: 0xC000_0303 };
+
+    /// By CPUID: those of Intel's version 2, and of AMD's PerfMonV2 with PerfCtrExtCore.
+    fn of(cpuid: impl Fn(u32) -> [u32; 4]) -> Option<Self> {
+        let [_, vendor, ..] = cpuid(0);
+        if vendor == u32::from_le_bytes(*b"Genu") {
+            let [version, ..] = cpuid(0xA)[0].to_le_bytes();
+            return (version >= 2).then_some(Self::INTEL);
+        }
+        let version_2 = cpuid(0x8000_0000)[0] >= 0x8000_0022 && cpuid(0x8000_0022)[0] & 1 == 1;
+        (version_2 && has_core_counters(&cpuid)).then_some(Self::AMD)
+    }
+
+    fn all(self) -> [u32; 3] {
+        [self.status, self.control, self.clear]
+    }
+}
+
+/// PerfCtrExtCore.
+fn has_core_counters(cpuid: &impl Fn(u32) -> [u32; 4]) -> bool {
+    cpuid(0x8000_0001)[2] >> 23 & 1 == 1
+}
+
+/// The registers of the counters, by the manuals: select, counter, and from one of them to the next.
+type Names = (u32, u32, u32);
+const INTEL: Names = (0x186, 0xC1, 1);
+const K7: Names = (0xC001_0000, 0xC001_0004, 1);
+const CORE: Names = (0xC001_0200, 0xC001_0201, 2);
+/// CCCRs in the place of select registers.
+const NETBURST: Names = (0x360, 0x300, 1);
+
 /// IA32_FIXED_CTR0 to 15 and IA32_FIXED_CTR_CTRL.
 pub const FIXED: [RangeInclusive<u32>; 2] = [0x309..=0x318, 0x38D..=0x38D];
 
@@ -41,6 +81,9 @@ pub enum Access {
 pub struct Bench {
     pub board: Board,
     pub hal: Hal,
+    /// The registers over its counters.
+    pub global: Option<Global>,
+    names: Names,
     log: RefCell<Vec<Access>>,
     /// The thread of its core that the processor is.
     thread: usize,
@@ -102,14 +145,25 @@ pub fn version_of(identity: &Identity) -> u8 {
     if identity.expected.interface == "Emon" { eax.to_le_bytes()[0] } else { 0 }
 }
 
-/// Identities with global registers over their counters.
-pub fn with_global_registers() -> impl Iterator<Item = &'static Identity> {
-    of_interface("Emon").filter(|identity| version_of(identity) >= 2)
+/// Identities with registers over their counters, and those.
+pub fn with_global_registers() -> impl Iterator<Item = (&'static Identity, Global)> {
+    with_counters().filter_map(|identity| {
+        let dump = identity.cpuid();
+        Some((identity, Global::of(|leaf| dump.cpuid(leaf, 0))?))
+    })
 }
 
 /// Those without: overflow shows in the counter alone, and a reload meets a counter that runs.
-pub const PLAIN: [&str; 7] =
-    ["amd-legacy", "zen3-5950x", "zen4-7700x", "intel-v1", "yonah-t2400", "p6-coppermine", "p6-dothan"];
+pub const PLAIN: [&str; 8] = [
+    "amd-legacy",
+    "bulldozer-fx8150",
+    "zen-1800x",
+    "zen3-5950x",
+    "intel-v1",
+    "yonah-t2400",
+    "p6-coppermine",
+    "p6-dothan",
+];
 
 /// An Intel processor by its leaf 0xA, with IA32_PERF_CAPABILITIES.
 pub fn intel(leaf: [u32; 4]) -> Processor {
@@ -126,13 +180,20 @@ pub fn leaf_a_eax(version: u8, counters: u8, width: u8, length: u8) -> u32 {
     u32::from_le_bytes([version, counters, width, length])
 }
 
-/// An AMD processor with long mode, with PerfCtrExtCore or not, and with PerfMonV2 and so many counters or without it.
+/// An AMD processor of family 19h with long mode, with PerfCtrExtCore or not, and with PerfMonV2 and so many counters or
+/// without it.
 pub fn amd(extended: bool, version_2: Option<u8>) -> Processor {
+    amd_of_family(0x19, u32::from(extended) << 23, version_2)
+}
+
+/// Of any family, with this in ECX of leaf 80000001H.
+pub fn amd_of_family(family: u32, features: u32, version_2: Option<u8>) -> Processor {
+    let signature = family.min(0xF) << 8 | family.saturating_sub(0xF) << 20;
     Processor::new(Box::new(move |leaf, _| match leaf {
         0 => [1, 0x6874_7541, 0x444D_4163, 0x6974_6E65],
         0x8000_0000 => [0x8000_0022, 0, 0, 0],
-        0x8000_0001 => [0, 0, u32::from(extended) << 23, 1 << 29],
-        0x8000_0022 => [u32::from(version_2.is_some()), version_2.unwrap_or_default().into(), 0, 0],
+        0x8000_0001 => [signature, 0, features, 1 << 29],
+        0x8000_0022 => [u32::from(version_2.is_some()) * 0b101, version_2.unwrap_or_default().into(), 0, 0],
         _ => [0; 4],
     }))
 }
@@ -145,7 +206,15 @@ impl Bench {
         let board = Board::of([processor]);
         let hal = Hal::new(board.processor(0), 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        Self { board, hal, log: RefCell::default(), thread }
+        let cpuid = |leaf| board.processor(0).model().cpuid(leaf, 0);
+        let names = match hal.selection().interface {
+            Kind::Amd64 if has_core_counters(&cpuid) => CORE,
+            Kind::Amd64 => K7,
+            Kind::NetBurst => NETBURST,
+            _ => INTEL,
+        };
+        let global = Global::of(cpuid).filter(|_| matches!(hal.selection().interface, Kind::Amd64 | Kind::Emon));
+        Self { board, hal, global, names, log: RefCell::default(), thread }
     }
 
     /// With its counters initialized.
@@ -195,11 +264,6 @@ impl Bench {
         self.hal.selection().interface
     }
 
-    /// A source that a second counter can count beside the first, on every identity.
-    pub fn anywhere(&self) -> u32 {
-        if self.kind() == Kind::NetBurst { 0x02 } else { 0x19 }
-    }
-
     /// The hardware's number of a counter: where two threads share a core's, a thread numbers its own.
     pub fn number(&self, counter: u8) -> u8 {
         const COLUMNS: [[u8; 9]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13, 16], [2, 3, 6, 7, 10, 11, 14, 15, 17]];
@@ -216,22 +280,12 @@ impl Bench {
 
     /// The register that enables `counter`, by the manuals: a select register, or a CCCR.
     pub fn select(&self, counter: u8) -> u32 {
-        let first = match self.kind() {
-            Kind::Amd64 => 0xC001_0000,
-            Kind::NetBurst => 0x360,
-            _ => 0x186,
-        };
-        first + u32::from(self.number(counter))
+        self.names.0 + self.names.2 * u32::from(self.number(counter))
     }
 
     /// The register of `counter`, by the manuals.
     pub fn counter(&self, counter: u8) -> u32 {
-        let first = match self.kind() {
-            Kind::Amd64 => 0xC001_0004,
-            Kind::NetBurst => 0x300,
-            _ => 0xC1,
-        };
-        first + u32::from(self.number(counter))
+        self.names.1 + self.names.2 * u32::from(self.number(counter))
     }
 
     /// Counters that some event can have.
@@ -273,10 +327,27 @@ impl Bench {
         (0..2).for_each(|_| self.set_msr(self.counter(counter), value)); // NetBurst's erratum N15
     }
 
+    /// Every register that the driver may touch, by the manuals.
+    pub fn own_registers(&self) -> Vec<u32> {
+        let of_counters = (0..self.counters()).flat_map(|counter| [self.select(counter), self.counter(counter)]);
+        let mut own: Vec<u32> = of_counters.chain(self.global.into_iter().flat_map(Global::all)).collect();
+        if self.kind() == Kind::NetBurst {
+            let escrs = [0x3A0, 0x3A2, 0x3B8, 0x3CC];
+            let seconds = escrs.map(|escr| escr + 1).into_iter().filter(|_| self.counters() == 18); // both columns
+            own.extend(escrs.into_iter().chain(seconds).chain([0x1A0]));
+        }
+        own
+    }
+
     /// Sources that a counter serves here, in the table's order.
     pub fn sources(&self) -> Vec<u32> {
         let supported = self.hal.source_list().filter(|source| source.support == Support::Supported);
         supported.map(|source| source.source.source.0).filter(|source| *source != 0).collect()
+    }
+
+    /// The first of them, which a second counter can count as well.
+    pub fn anywhere(&self) -> u32 {
+        *self.sources().first().unwrap()
     }
 
     /// A free counter for a source in both modes, with an interval or without.
@@ -359,9 +430,9 @@ impl Bench {
             return;
         }
         let all = (1 << self.counters()) - 1;
-        if self.hal.interface().pmu_version() >= 2 {
-            self.set_msr(GLOBAL_CTRL, all);
-            self.set_msr(GLOBAL_OVF_CTRL, all);
+        if let Some(global) = self.global {
+            self.set_msr(global.control, all);
+            self.set_msr(global.clear, all);
         }
     }
 

@@ -6,8 +6,8 @@ use profile::{ProfileInterface, Source};
 use proptest::prelude::*;
 
 use super::bench::{
-    Access, Bench, GLOBAL_OVF_CTRL, GLOBAL_STATUS, LONG, PLAIN, SHORT, amd, intel, leaf_a_eax, of_interface,
-    processor_of, version_of, with_counters, with_equal_counters, with_global_registers,
+    Access, Bench, LONG, PLAIN, SHORT, amd, intel, leaf_a_eax, of_interface, processor_of, version_of, with_counters,
+    with_equal_counters, with_global_registers,
 };
 
 /// Events of which no two kinds happen equally often.
@@ -18,7 +18,8 @@ fn work(selected: model::Selected) -> u64 {
 /// How often [`work`] does what a source counts, by its table's select.
 fn work_of(bench: &Bench, source: u32) -> u64 {
     let select = bench.hal.source_information(Source(source)).unwrap().source.select;
-    1 + u64::from(select & 0xFF) * 1_000 + u64::from(select >> 8 & 0xFF)
+    let event = select & 0xFF | select >> 24 & 0xF00;
+    1 + event * 1_000 + (select >> 8 & 0xFF)
 }
 
 /// Starts an interval on a counter of this width and answers what the counter holds then.
@@ -129,7 +130,8 @@ fn d16_an_interval_overflows_after_so_many_events_and_not_one_before() {
     }
 }
 
-/// Sets status bits that are nobody's but another's: of a fixed counter, and from version 4 on others as well.
+/// Sets status bits that are nobody's but another's: of a fixed counter, from version 4 on others as well, and on AMD that
+/// the records of branches are frozen.
 fn foreign_status(bench: &Bench, version: u8) -> u64 {
     if bench.model().rdmsr(0x309).is_ok() {
         let control = bench.msr(0x38F);
@@ -140,18 +142,21 @@ fn foreign_status(bench: &Bench, version: u8) -> u64 {
         bench.run(1);
         bench.set_msr(0x38D, 0);
         bench.set_msr(0x38F, control);
-        assert_eq!(bench.msr(GLOBAL_STATUS), 1 << 32);
+        assert_eq!(bench.msr(0x38E), 1 << 32);
     }
     if version >= 4 {
         bench.set_msr(0x391, 1 << 62 | 1 << 61 | 1 << 58);
     }
-    bench.msr(GLOBAL_STATUS)
+    if version == 0 && bench.model().cpuid(0x8000_0022, 0)[0] >> 2 & 1 == 1 {
+        bench.set_msr(0xC000_0303, 1 << 58);
+    }
+    bench.global.map_or(0, |global| bench.msr(global.status))
 }
 
 #[test]
 fn d17_an_overflow_sets_the_status_of_its_counter_and_serving_clears_that_and_nothing_of_others() {
     let mut foreign_seen = 0;
-    for identity in with_global_registers() {
+    for (identity, global) in with_global_registers() {
         for due in 0..identity.expected.counters {
             let bench = Bench::idle(processor_of(identity));
             let foreign = foreign_status(&bench, version_of(identity));
@@ -160,17 +165,17 @@ fn d17_an_overflow_sets_the_status_of_its_counter_and_serving_clears_that_and_no
             let intervals = (0..bench.counters()).map(|counter| if counter == due { SHORT } else { LONG });
             let counters: Vec<_> = intervals.map(|interval| bench.reserve(bench.anywhere(), Some(interval))).collect();
             bench.start(counters);
-            assert_eq!(bench.msr(GLOBAL_STATUS), foreign, "{}", identity.name);
+            assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
             bench.run(u64::from(SHORT));
-            assert_eq!(bench.msr(GLOBAL_STATUS), foreign | 1 << due, "{}", identity.name);
+            assert_eq!(bench.msr(global.status), foreign | 1 << due, "{}", identity.name);
             bench.take_log();
             assert_eq!(bench.serve(), [due], "{}", identity.name);
-            assert_eq!(bench.msr(GLOBAL_STATUS), foreign, "{}", identity.name);
-            assert!(bench.take_log().contains(&Access::Write(GLOBAL_OVF_CTRL, 1 << due)), "{}", identity.name);
+            assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
+            assert!(bench.take_log().contains(&Access::Write(global.clear, 1 << due)), "{}", identity.name);
             assert_eq!(bench.serve(), [], "{}: once", identity.name);
             bench.finish();
             bench.release();
-            assert_eq!(bench.msr(GLOBAL_STATUS), foreign, "{}", identity.name);
+            assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
         }
     }
     assert_eq!(foreign_seen, 1 << 62 | 1 << 61 | 1 << 58 | 1 << 32);
@@ -178,15 +183,15 @@ fn d17_an_overflow_sets_the_status_of_its_counter_and_serving_clears_that_and_no
 
 #[test]
 fn d17_a_status_that_a_count_without_interval_left_is_no_overflow_of_what_comes_after() {
-    for identity in with_global_registers() {
+    for (identity, global) in with_global_registers() {
         let bench = Bench::new(processor_of(identity));
         let counter = bench.started(bench.anywhere(), None);
         bench.set_counter(counter, u64::MAX);
         bench.run(1);
-        assert_eq!(bench.msr(GLOBAL_STATUS), 1 << counter, "{}", identity.name);
+        assert_eq!(bench.msr(global.status), 1 << counter, "{}", identity.name);
         bench.finish();
         let counter = bench.started(bench.anywhere(), Some(SHORT));
-        assert_eq!((bench.msr(GLOBAL_STATUS), bench.serve()), (0, vec![]), "{}", identity.name);
+        assert_eq!((bench.msr(global.status), bench.serve()), (0, vec![]), "{}", identity.name);
         bench.run(u64::from(SHORT));
         assert_eq!(bench.serve(), [counter], "{}", identity.name);
     }
@@ -241,12 +246,20 @@ fn d20_a_reload_of_a_counter_that_runs_takes_effect() {
 }
 
 #[test]
-fn d24_the_extended_processors_count_and_overflow_by_the_legacy_names() {
+fn d24_every_counter_of_amd_counts_and_overflows_by_its_own_names() {
     let identities = of_interface("Amd64").map(processor_of);
-    let made_up = [amd(true, None), amd(false, Some(6)), amd(true, Some(6)), amd(true, Some(15))];
+    let made_up = [
+        amd(false, None),
+        amd(true, None),
+        amd(false, Some(6)),
+        amd(true, Some(4)),
+        amd(true, Some(6)),
+        amd(true, Some(15)),
+    ];
     for processor in identities.chain(made_up) {
         let bench = Bench::new(processor);
-        for sources in bench.sources().chunks(4) {
+        let most = bench.counters();
+        for sources in bench.sources().chunks(most.into()) {
             let counters: Vec<_> = sources.iter().map(|source| bench.reserve(*source, None)).collect();
             bench.start(counters);
             bench.run_events(&work);
@@ -254,15 +267,15 @@ fn d24_the_extended_processors_count_and_overflow_by_the_legacy_names() {
             assert_eq!(bench.finish(), wanted);
             bench.run_events(&work); // stopped
         }
-        for due in 0..4 {
-            let intervals = (0..4).map(|counter| if counter == due { SHORT } else { LONG });
+        for due in 0..most {
+            let intervals = (0..most).map(|counter| if counter == due { SHORT } else { LONG });
             let counters: Vec<_> = intervals.map(|interval| bench.reserve(bench.anywhere(), Some(interval))).collect();
             bench.start(counters);
             bench.run(u64::from(SHORT) - 1);
             assert_eq!((bench.deliver(), bench.serve()), (false, vec![]));
             bench.run(1);
             assert_eq!((bench.deliver(), bench.serve()), (true, vec![due]));
-            assert_eq!(bench.finish(), [u64::from(SHORT); 4]);
+            assert_eq!(bench.finish(), vec![u64::from(SHORT); most.into()]);
         }
         bench.release();
         assert_eq!(bench.model().enabled_counters(), []);
@@ -270,21 +283,47 @@ fn d24_the_extended_processors_count_and_overflow_by_the_legacy_names() {
 }
 
 #[test]
-fn d24_where_somebody_cleared_the_global_control_of_amd_nothing_counts_and_it_is_left_so() {
-    // As it comes from reset every counter is let through; the driver, as the HAL, does not know the register.
-    for name in ["zen4-7700x", "zen5-9800x3d"] {
+fn d24_the_names_of_the_k7_are_the_first_four_of_the_core() {
+    for name in ["bulldozer-fx8150", "zen3-5950x", "zen5-9800x3d"] {
         let bench = Bench::named(name);
-        let reset = bench.msr(0xC000_0301);
-        assert_eq!(reset, 0x3F, "{name}");
-        for (control, wanted) in [(reset, [100, 100]), (0, [0, 0]), (0b10, [0, 100])] {
-            bench.set_msr(0xC000_0301, control);
+        for counter in 0..4 {
+            assert_eq!(bench.started(bench.anywhere(), Some(SHORT)), counter, "{name}");
+            for (k7, core) in [(0xC001_0000, bench.select(counter)), (0xC001_0004, bench.counter(counter))] {
+                assert_ne!(bench.msr(core), 0, "{name}");
+                assert_eq!(bench.msr(k7 + u32::from(counter)), bench.msr(core), "{name}");
+            }
+        }
+        let accessed =
+            |access: &Access| matches!(access, Access::Read(msr) | Access::Write(msr, _) if msr >> 4 == 0xC00_1000);
+        assert!(!bench.take_log().iter().any(accessed), "{name}: by one name only");
+    }
+}
+
+#[test]
+fn d24_what_somebody_left_in_the_global_control_of_amd_is_put_back_and_stops_nothing() {
+    for name in ["zen4-7700x", "zen5-9800x3d"] {
+        for found in [0x3F, 0, 0b10] {
+            let bench = Bench::idle(processor_of(processors::find(name).unwrap()));
+            assert_eq!(bench.msr(0xC000_0301), 0x3F, "{name}: as it comes from reset");
+            bench.set_msr(0xC000_0301, found);
+            bench.initialize();
             let counters: Vec<_> = (0..2).map(|_| bench.reserve(bench.anywhere(), None)).collect();
             bench.start(counters);
+            assert_eq!(bench.msr(0xC000_0301), 0b11, "{name}");
             bench.run(100);
-            assert_eq!(bench.finish(), wanted, "{name}, {control:#x}");
-            assert_eq!(bench.msr(0xC000_0301), control, "{name}");
+            assert_eq!(bench.finish(), [100; 2], "{name}, {found:#x}");
+            bench.release();
+            assert_eq!(bench.msr(0xC000_0301), found, "{name}");
         }
     }
+    // Counters beyond those that RDPMC can read are somebody else's.
+    let bench = Bench::new(amd(true, Some(15)));
+    bench.started(bench.anywhere(), Some(SHORT));
+    bench.run(u64::from(SHORT));
+    assert_eq!((bench.serve(), bench.msr(0xC000_0301)), (vec![0], 0x7FC1));
+    bench.finish();
+    bench.release();
+    assert_eq!(bench.msr(0xC000_0301), 0x7FFF);
 }
 
 #[test]
@@ -315,9 +354,9 @@ fn d25_without_a_status_register_the_top_bit_of_the_counter_tells_of_overflow() 
         }
     }
     for identity in of_interface("Amd64") {
-        for access in Bench::idle(processor_of(identity)).whole_life() {
-            let global = matches!(access, Access::Read(msr) | Access::Write(msr, _) if msr >> 8 == 0xC0_0003);
-            assert!(!global, "{}: {access:x?}", identity.name);
-        }
+        let bench = Bench::idle(processor_of(identity));
+        let global =
+            |access: &Access| matches!(access, Access::Read(msr) | Access::Write(msr, _) if msr >> 8 == 0xC0_0003);
+        assert_eq!(bench.whole_life().iter().any(global), bench.global.is_some(), "{}", identity.name);
     }
 }

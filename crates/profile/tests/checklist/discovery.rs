@@ -2,7 +2,7 @@
 
 use profile::{Hal, HalError, Interface, Kind, ProfileInterface, Reason, Source, Support};
 
-use super::bench::{Access, Bench, amd, intel, leaf_a_eax, of_interface, processor_of, with_counters};
+use super::bench::{Access, Bench, amd, amd_of_family, intel, leaf_a_eax, of_interface, processor_of, with_counters};
 
 /// EBX bits that the sources of Emon know.
 const KNOWN_EVENTS: u8 = 7;
@@ -106,24 +106,57 @@ fn d04_an_event_that_is_not_there_is_refused_with_its_reason_and_no_register_is_
 }
 
 #[test]
-fn d23_amd_has_four_counters_by_the_legacy_names_whatever_the_extensions_say() {
-    let mut machines: Vec<_> =
-        of_interface("Amd64").map(|identity| (identity.name.to_owned(), processor_of(identity))).collect();
-    for extended in [false, true] {
-        machines.push((format!("extended {extended}"), amd(extended, None)));
-        machines.extend((4..=15).map(|count| (format!("V2 with {count}, {extended}"), amd(extended, Some(count)))));
-    }
-    for (name, processor) in machines {
+fn d23_amd_has_the_counters_that_its_leaves_say_and_finding_out_touches_no_register() {
+    let identities = of_interface("Amd64").map(|identity| (processor_of(identity), identity.expected.counters));
+    let made_up = [(amd(false, None), 4), (amd(true, None), 6)];
+    // PerfMonV2 without PerfCtrExtCore is half a promise.
+    let halves = (4..=15).map(|count| (amd(false, Some(count)), 4));
+    let version_2 = (1..=15).map(|count| (amd(true, Some(count)), count.min(6)));
+    for (processor, counters) in identities.chain(made_up).chain(halves).chain(version_2) {
         let bench = Bench::idle(processor);
-        assert_eq!(bench.hal.selection().interface, Kind::Amd64, "{name}");
-        assert_eq!((bench.counters(), bench.hal.interface().width()), (4, 48), "{name}");
+        assert_eq!(bench.hal.selection().interface, Kind::Amd64);
+        assert_eq!((bench.counters(), bench.hal.interface().width()), (counters, 48));
+        assert_eq!(bench.take_log(), []);
         let life = bench.whole_life();
-        for number in 0..4 {
-            for register in [0xC001_0000, 0xC001_0004].map(|first| first + number) {
-                let touched = |access: &Access| matches!(access, Access::Write(msr, _) if *msr == register);
-                assert!(life.iter().any(touched), "{name}: {register:#x}");
-            }
+        for register in bench.own_registers() {
+            let touched =
+                |access: &Access| matches!(access, Access::Read(msr) | Access::Write(msr, _) if *msr == register);
+            assert!(life.iter().any(touched), "{register:#x}");
         }
+    }
+}
+
+#[test]
+fn d23_a_source_that_the_family_has_not_is_refused_with_that_reason_and_no_register_is_touched() {
+    for (family, features, version_2, supported) in [
+        (0x0F, 0, None, 176),
+        (0x10, 0, None, 176),
+        (0x15, 3 << 23, None, 133), // the northbridge counts its own 43
+        (0x16, 1 << 24, None, 133),
+        (0x17, 3 << 23, None, 54),
+        (0x19, 3 << 23, None, 73),
+        (0x19, 3 << 23, Some(6), 76),
+        (0x1A, 3 << 23, Some(6), 76),
+        (0x1B, 3 << 23, Some(6), 76), // nobody knows yet
+    ] {
+        let bench = Bench::idle(amd_of_family(family, features, version_2));
+        let (mut had, mut refused) = (0, 0);
+        for source in bench.hal.source_list() {
+            let number = source.source.source;
+            if source.support == Support::Supported {
+                assert_ne!(source.source.select, 0, "{family:#x}, {}", source.source.name);
+                had += 1;
+                continue;
+            }
+            let refusal = HalError::Unsupported(number, Support::NotOnThisFamily);
+            assert_eq!(bench.hal.startable(number), Err(refusal), "{family:#x}");
+            assert_eq!(bench.hal.set_interval(number, 5_000), Err(refusal), "{family:#x}");
+            assert_eq!(bench.hal.state_for(number, true), Err(refusal), "{family:#x}");
+            refused += 1;
+        }
+        let rows = if family < 0x17 { 176 } else { 176 + 42 };
+        assert_eq!((had, had + refused), (supported, rows), "{family:#x}");
+        assert_eq!(bench.take_log(), []);
     }
 }
 

@@ -1,8 +1,7 @@
 //! What is written where, and what is left alone.
 
 use super::bench::{
-    Access, Bench, FIXED, GLOBAL_CTRL, GLOBAL_OVF_CTRL, GLOBAL_STATUS, amd, intel, leaf_a_eax, of_interface,
-    processor_of, version_of, with_counters, with_global_registers,
+    Access, Bench, FIXED, amd, intel, leaf_a_eax, of_interface, processor_of, with_counters, with_global_registers,
 };
 
 /// What a life writes into registers that `meant` picks.
@@ -18,7 +17,8 @@ fn writes(life: &[Access], meant: impl Fn(u32) -> bool) -> Vec<u64> {
 fn selects_of_each_life() -> impl Iterator<Item = (&'static str, Vec<u64>)> {
     with_counters().map(|identity| {
         let bench = Bench::idle(processor_of(identity));
-        let (life, selects) = (bench.whole_life(), bench.select(0)..=bench.select(bench.counters() - 1));
+        let life = bench.whole_life();
+        let selects: Vec<_> = (0..bench.counters()).map(|counter| bench.select(counter)).collect();
         (identity.name, writes(&life, |msr| selects.contains(&msr)))
     })
 }
@@ -49,28 +49,28 @@ fn d05_whatever_fixed_counters_there_are_the_general_ones_are_driven_alike() {
 
 #[test]
 fn d05_fixed_counters_of_another_and_their_control_are_left_alone_and_go_on() {
-    for identity in with_global_registers() {
+    for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
         if bench.model().rdmsr(0x309).is_err() {
             continue; // none
         }
         bench.set_msr(0x309, 12_345);
         bench.set_msr(0x38D, 0x3); // kernel and user
-        let control = bench.msr(GLOBAL_CTRL) | 1 << 32;
-        bench.set_msr(GLOBAL_CTRL, control);
+        let control = bench.msr(global.control) | 1 << 32;
+        bench.set_msr(global.control, control);
         let fixed = |msr: u32| FIXED.iter().any(|range| range.contains(&msr));
         bench.initialize();
-        assert_eq!(bench.msr(GLOBAL_CTRL), 1 << 32, "{}", identity.name);
+        assert_eq!(bench.msr(global.control), 1 << 32, "{}", identity.name);
         bench.take_log();
         let counter = bench.started(bench.anywhere(), Some(4_096));
         bench.run(4_096);
         bench.serve();
-        assert_eq!(bench.msr(GLOBAL_CTRL), 1 << 32 | 1 << counter, "{}", identity.name);
+        assert_eq!(bench.msr(global.control), 1 << 32 | 1 << counter, "{}", identity.name);
         bench.finish();
         bench.release();
         let touched = |access: &Access| matches!(access, Access::Read(msr) | Access::Write(msr, _) if fixed(*msr));
         assert!(!bench.take_log().iter().any(touched), "{}", identity.name);
-        let found = (bench.msr(0x309), bench.msr(0x38D), bench.msr(GLOBAL_CTRL));
+        let found = (bench.msr(0x309), bench.msr(0x38D), bench.msr(global.control));
         assert_eq!(found, (12_345 + 4_096, 0x3, control), "{}", identity.name);
     }
 }
@@ -79,22 +79,8 @@ fn d05_fixed_counters_of_another_and_their_control_are_left_alone_and_go_on() {
 fn d06_no_register_but_those_that_the_leaves_declare_is_ever_accessed() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
-        let counters = u32::from(identity.expected.counters);
-        let global = [GLOBAL_STATUS, GLOBAL_CTRL, GLOBAL_OVF_CTRL];
+        let own = bench.own_registers();
         let numbers: Vec<u32> = (0..bench.counters()).map(|counter| bench.number(counter).into()).collect();
-        let own: Vec<u32> = match (identity.expected.interface, version_of(identity)) {
-            ("Amd64", _) => (0xC001_0000..=0xC001_0007).collect(),
-            ("NetBurst", _) => {
-                let escrs = [0x3A0, 0x3A2, 0x3B8, 0x3CC];
-                let seconds = escrs.map(|escr| escr + 1).into_iter().filter(|_| counters == 18); // both columns
-                let own = numbers.iter().flat_map(|number| [0x300 + number, 0x360 + number]);
-                own.chain(escrs).chain(seconds).chain([0x1A0]).collect()
-            }
-            (_, version) => {
-                let general = (0x186..0x186 + counters).chain(0xC1..0xC1 + counters);
-                general.chain(global.into_iter().filter(|_| version >= 2)).collect()
-            }
-        };
         for access in bench.whole_life() {
             match access {
                 Access::Read(msr) | Access::Write(msr, _) => {
@@ -109,10 +95,15 @@ fn d06_no_register_but_those_that_the_leaves_declare_is_ever_accessed() {
 
 #[test]
 fn d07_no_bit_but_those_of_general_counters_is_ever_set_in_global_registers() {
-    for identity in with_global_registers() {
+    // But for the one that lets frozen counters of AMD go on, which is cleared and never set.
+    const FROZEN: u64 = 1 << 59;
+    for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
         let general = (1 << identity.expected.counters) - 1;
-        let written = writes(&bench.whole_life(), |msr| [GLOBAL_CTRL, GLOBAL_OVF_CTRL].contains(&msr));
+        let life = bench.whole_life();
+        let mut written = writes(&life, |msr| msr == global.control);
+        written.extend(writes(&life, |msr| msr == global.clear).into_iter().map(|value| value & !FROZEN));
+        assert_eq!(writes(&life, |msr| msr == global.set), [], "{}", identity.name);
         assert!(!written.is_empty(), "{}", identity.name);
         assert!(written.iter().all(|value| value & !general == 0), "{}: {written:x?}", identity.name);
     }
@@ -126,29 +117,30 @@ fn d07_no_bit_but_those_of_general_counters_is_ever_set_in_global_registers() {
 
 #[test]
 fn d08_the_reset_value_of_global_control_is_put_back() {
-    for identity in with_global_registers() {
+    for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
         let reset = (1 << identity.expected.counters) - 1;
-        assert_eq!(bench.msr(GLOBAL_CTRL), reset, "{}", identity.name);
+        assert_eq!(bench.msr(global.control), reset, "{}", identity.name);
         for _ in 0..3 {
             bench.initialize();
-            assert_eq!(bench.msr(GLOBAL_CTRL), 0, "{}", identity.name);
+            assert_eq!(bench.msr(global.control), 0, "{}", identity.name);
             bench.started(bench.anywhere(), None);
             bench.finish();
             bench.release();
-            assert_eq!(bench.msr(GLOBAL_CTRL), reset, "{}", identity.name);
+            assert_eq!(bench.msr(global.control), reset, "{}", identity.name);
         }
     }
     let none = Bench::idle(intel([leaf_a_eax(2, 0, 48, 7), 0, 0, 0x603]));
     assert_eq!(none.whole_life(), [], "no counters, nothing to put back");
-    assert_eq!(none.msr(GLOBAL_CTRL), 0);
+    assert_eq!(none.msr(0x38F), 0);
 }
 
 #[test]
 fn d10_no_value_written_to_a_counter_exceeds_its_width() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
-        let (life, counters) = (bench.whole_life(), bench.counter(0)..=bench.counter(bench.counters() - 1));
+        let life = bench.whole_life();
+        let counters: Vec<_> = (0..bench.counters()).map(|counter| bench.counter(counter)).collect();
         let values = writes(&life, |msr| counters.contains(&msr));
         assert!(values.iter().any(|value| *value != 0), "{}", identity.name);
         assert!(values.iter().all(|value| value >> identity.expected.width == 0), "{}: {values:x?}", identity.name);
@@ -205,34 +197,62 @@ fn d18_the_interrupt_is_asked_for_if_an_interval_is_armed_and_not_otherwise() {
 }
 
 #[test]
-fn d22_no_select_ever_has_a_bit_above_31() {
+fn d22_no_select_ever_has_a_bit_above_31_but_those_of_events_of_12_bits_on_amd() {
+    const EVENT_HIGH: u64 = 0xF << 32;
+    for identity in with_counters() {
+        let allowed = if identity.expected.interface == "Amd64" { EVENT_HIGH } else { 0 } | 0xFFFF_FFFF;
+        let selects = selects_of_each_source(&Bench::new(processor_of(identity)));
+        assert!(selects.iter().all(|(.., select)| select & !allowed == 0), "{}", identity.name);
+    }
     for (name, selects) in selects_of_each_life() {
         assert!(selects.iter().any(|select| *select != 0), "{name}");
-        assert!(selects.iter().all(|select| select >> 32 == 0), "{name}: {selects:x?}");
+        assert!(selects.iter().all(|select| select & !(EVENT_HIGH | 0xFFFF_FFFF) == 0), "{name}: {selects:x?}");
     }
-    for identity in with_counters() {
-        let selects = selects_of_each_source(&Bench::new(processor_of(identity)));
-        assert!(selects.iter().all(|(.., select)| select >> 32 == 0), "{}", identity.name);
+}
+
+/// Happens 3 times for event 0C2H, and 1,000 times for 1C2H.
+fn of_two_events(selected: model::Selected) -> u64 {
+    match selected.event {
+        0x0C2 => 3,
+        0x1C2 => 1_000,
+        _ => 0,
     }
 }
 
 #[test]
-fn d26_no_event_number_of_amd_exceeds_8_bits_and_0c2_is_not_1c2() {
-    for identity in of_interface("Amd64") {
-        let bench = Bench::new(processor_of(identity));
-        let selects = selects_of_each_source(&bench);
-        assert_eq!(selects.len(), 2 * 175, "{}", identity.name);
-        assert!(selects.iter().all(|(.., select)| select & 0xF_0000_0000 == 0), "{}", identity.name);
+fn d26_event_1c2_is_not_0c2() {
+    for name in ["zen4-7700x", "zen5-9800x3d"] {
+        let bench = Bench::named(name);
+        let [branches, microcode] = [6, 0x1006].map(|source| bench.reserve(source, None));
+        bench.start([branches, microcode]);
+        assert_eq!(bench.msr(bench.select(microcode)) & 0xF_0000_FFFF, 1 << 32 | 0xC2, "{name}");
+        bench.run_events(&of_two_events);
+        assert_eq!(bench.finish(), [3, 1_000], "{name}");
     }
     // What a predecessor left in the high bits is gone when the driver starts its own event.
-    let bench = Bench::new(amd(true, None));
-    bench.set_msr(0xC001_0000, 1 << 32 | 0x0003_00C2);
-    let counter = bench.started(6, None);
-    let events = |selected: model::Selected| match selected.event {
-        0x0C2 => 3,
-        0x1C2 => 1_000,
-        _ => 0,
-    };
-    bench.run_events(&events);
-    assert_eq!((counter, bench.finish()), (0, vec![3]));
+    for processor in [amd(false, None), amd(true, None), amd(true, Some(6))] {
+        let bench = Bench::new(processor);
+        bench.set_msr(bench.select(0), 1 << 32 | 0x0003_00C2);
+        let counter = bench.started(6, None);
+        bench.run_events(&of_two_events);
+        assert_eq!((counter, bench.finish()), (0, vec![3]));
+    }
+}
+
+#[test]
+fn d26_no_event_of_the_k8_exceeds_8_bits_and_each_source_is_written_as_it_is_told() {
+    for identity in of_interface("Amd64") {
+        let bench = Bench::new(processor_of(identity));
+        let told: Vec<u64> = bench.hal.source_list().map(|source| source.source.select).collect();
+        if told.len() == 176 {
+            assert!(told.iter().all(|select| select >> 32 == 0), "{}", identity.name);
+        }
+        let selects = selects_of_each_source(&bench);
+        assert_eq!(selects.len(), 2 * identity.expected.supported.len(), "{}", identity.name);
+        for (source, armed, select) in selects {
+            let row = bench.hal.source_information(profile::Source(source)).unwrap().source;
+            let enabled_and_interrupt = 1 << 22 | u64::from(armed) << 20;
+            assert_eq!(select, row.select | enabled_and_interrupt, "{} {}", identity.name, row.name);
+        }
+    }
 }

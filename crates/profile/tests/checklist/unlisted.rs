@@ -3,10 +3,7 @@
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
 
-use super::bench::{
-    Bench, GLOBAL_CTRL, GLOBAL_STATUS, LONG, PLAIN, SHORT, processor_of, version_of, with_counters,
-    with_global_registers,
-};
+use super::bench::{Bench, LONG, PLAIN, SHORT, amd, processor_of, with_counters, with_global_registers};
 
 #[test]
 fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
@@ -22,8 +19,8 @@ fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
         assert_eq!(bench.serve(), [], "{name}");
         assert_eq!(bench.hal.total(0, stopped), u64::from(SHORT) + 3, "{name}: told once");
         assert_eq!(bench.model().enabled_counters().len(), 1, "{name}: serving does not start it again");
-        if version_of(identity) >= 2 {
-            assert_eq!(bench.msr(GLOBAL_STATUS), 0, "{name}: nothing is left for the next");
+        if let Some(global) = bench.global {
+            assert_eq!(bench.msr(global.status), 0, "{name}: nothing is left for the next");
         }
         bench.run(1_000);
         assert_eq!(bench.hal.total(0, stopped), u64::from(SHORT) + 3, "{name}: it stays stopped");
@@ -103,7 +100,7 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
         assert_eq!((bench.deliver(), bench.serve()), (false, vec![]), "{name}");
         assert_eq!(bench.finish(), [2 * u64::from(SHORT) + 2], "{name}");
     }
-    for identity in with_counters().filter(|identity| version_of(identity) >= 2) {
+    for (identity, _) in with_global_registers() {
         let bench = Bench::new(processor_of(identity));
         let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
@@ -254,38 +251,89 @@ fn no_peer_what_firmware_starts_during_the_sleep_is_stopped_after_it() {
 
 #[test]
 fn no_peer_an_interrupt_that_comes_after_the_release_leaves_what_release_put_back() {
-    for identity in with_global_registers() {
+    for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
-        let reset = bench.msr(GLOBAL_CTRL);
+        let reset = bench.msr(global.control);
         bench.initialize();
         bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         bench.finish();
         bench.release();
-        assert_eq!(bench.msr(GLOBAL_STATUS), 0, "{}", identity.name);
+        assert_eq!(bench.msr(global.status), 0, "{}", identity.name);
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![]), "{}", identity.name);
-        assert_eq!(bench.msr(GLOBAL_CTRL), reset, "{}", identity.name);
+        assert_eq!(bench.msr(global.control), reset, "{}", identity.name);
     }
 }
 
 #[test]
 fn no_peer_waking_without_a_session_leaves_the_registers_alone() {
-    let bench = Bench::named("intel-v2");
-    bench.started(bench.anywhere(), None);
-    bench.finish();
-    bench.release();
-    bench.hal.save(&bench, 0);
-    bench.lose_registers();
-    bench.hal.restore(&bench, 0);
-    assert_eq!(bench.msr(GLOBAL_CTRL), 0xF, "as from reset");
+    for (identity, global) in with_global_registers() {
+        let bench = Bench::new(processor_of(identity));
+        bench.started(bench.anywhere(), None);
+        bench.finish();
+        bench.release();
+        bench.hal.save(&bench, 0);
+        bench.lose_registers();
+        bench.hal.restore(&bench, 0);
+        assert_eq!(bench.msr(global.control), (1 << bench.counters()) - 1, "{}: as from reset", identity.name);
+    }
 }
 
 #[test]
 fn no_peer_initializing_twice_does_not_forget_what_was_found() {
-    let bench = Bench::idle(processor_of(processors::find("intel-v2").unwrap()));
-    let reset = bench.msr(GLOBAL_CTRL);
-    bench.initialize();
-    bench.initialize();
-    bench.release();
-    assert_eq!(bench.msr(GLOBAL_CTRL), reset);
+    for (identity, global) in with_global_registers() {
+        let bench = Bench::idle(processor_of(identity));
+        let reset = bench.msr(global.control);
+        bench.initialize();
+        bench.initialize();
+        bench.release();
+        assert_eq!(bench.msr(global.control), reset, "{}", identity.name);
+    }
+}
+
+/// PerfCntrGlobalStatus, bit 59: no counter counts.
+const FROZEN: u64 = 1 << 59;
+
+#[test]
+fn no_peer_counters_that_somebody_left_frozen_go_on_when_something_is_started() {
+    for (freeze_before_initializing, interval) in [(true, None), (true, Some(SHORT)), (false, Some(SHORT))] {
+        let bench = Bench::idle(amd(true, Some(6)));
+        let freeze = || bench.set_msr(0xC000_0303, FROZEN | 1 << 58);
+        if freeze_before_initializing {
+            freeze();
+        }
+        bench.initialize();
+        if !freeze_before_initializing {
+            freeze();
+        }
+        bench.started(bench.anywhere(), interval);
+        bench.run(100);
+        assert_eq!(bench.msr(0xC000_0300), 1 << 58, "the records of branches are not ours");
+        assert_eq!(bench.finish(), [100]);
+    }
+}
+
+#[test]
+fn no_peer_counters_that_freeze_with_every_interrupt_go_on_after_it() {
+    let bench = Bench::new(amd(true, Some(6)));
+    bench.set_msr(0x1D9, 1 << 12); // DebugCtl
+    let (armed, free) = (bench.started(bench.anywhere(), Some(SHORT)), bench.started(bench.anywhere(), None));
+    for _ in 0..3 {
+        bench.run(u64::from(SHORT));
+        assert_eq!(bench.msr(0xC000_0300) & FROZEN, FROZEN);
+        bench.run(1_000); // nothing counts
+        assert_eq!((bench.deliver(), bench.serve()), (true, vec![armed]));
+        assert_eq!(bench.msr(0xC000_0300), 0);
+    }
+    assert_eq!([armed, free].map(|counter| bench.hal.count(&bench, 0, counter)), [3 * u64::from(SHORT); 2]);
+    assert_eq!(bench.msr(0x1D9), 1 << 12, "left as it was");
+}
+
+#[test]
+fn no_peer_where_counters_can_not_be_frozen_the_bit_for_that_is_never_written() {
+    // It is reserved there, and the model refuses it.
+    let bench = Bench::idle(processor_of(processors::find("zen4-7700x").unwrap()));
+    let [features, ..] = bench.model().cpuid(0x8000_0022, 0);
+    assert_eq!(features >> 2 & 1, 0);
+    bench.whole_life();
 }

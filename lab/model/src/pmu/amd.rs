@@ -53,6 +53,11 @@ impl Amd {
         Self { selects: vec![Select::default(); count], counters: vec![Counter::new(WIDTH); count], extended }
     }
 
+    /// Does the counter interrupt when it overflows?
+    pub(crate) fn interrupts(&self, id: CounterId) -> bool {
+        self.running().iter().any(|running| running.id == id && running.interrupt)
+    }
+
     fn register(&self, msr: u32) -> Option<Register> {
         let count = self.counters.len();
         let legacy = count.min(LEGACY_COUNT);

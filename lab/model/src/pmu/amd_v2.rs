@@ -21,12 +21,21 @@ const LBR_FREEZE: u64 = 1 << 58;
 /// Status bit 59, counters frozen: none counts while it is set; it exists with `LbrAndPmcFreeze`.
 const PMC_FREEZE: u32 = 59;
 
+/// `DebugCtl` (APM Vol. 2, 13.1.1.7). Only its freezing of counters is in the model, and the register only where that is.
+const DEBUG_CTL: u32 = 0x1D9;
+/// `FREEZE_PERFMON_ON_PMI`: an overflow that interrupts freezes the counters.
+const FREEZE_PERFMON_ON_PMI: u32 = 12;
+/// Bits that can be written: 0 to 5, and 11 and 12 for freezing.
+const DEBUG_CTL_BITS: u64 = 0x3F | 0b11 << 11;
+
 pub(crate) struct AmdV2 {
     core: Amd,
     control: u64,
     control_bits: u64,
     status: u64,
     status_bits: u64,
+    /// None: nothing can be frozen.
+    debug_control: Option<u64>,
 }
 
 impl AmdV2 {
@@ -41,6 +50,7 @@ impl AmdV2 {
             control_bits,
             status: 0,
             status_bits: control_bits | freeze_bits,
+            debug_control: freeze.then_some(0),
         }
     }
 }
@@ -51,6 +61,7 @@ impl Pmu for AmdV2 {
             GLOBAL_STATUS => Some(self.status),
             GLOBAL_CTL => Some(self.control),
             GLOBAL_STATUS_CLR | GLOBAL_STATUS_SET => Some(0),
+            DEBUG_CTL => self.debug_control,
             _ => self.core.rdmsr(msr),
         }
     }
@@ -61,6 +72,10 @@ impl Pmu for AmdV2 {
             GLOBAL_CTL => refuse_reserved(value, !self.control_bits).map(|()| self.control = value),
             GLOBAL_STATUS_CLR => refuse_reserved(value, !self.status_bits).map(|()| self.status &= !value),
             GLOBAL_STATUS_SET => refuse_reserved(value, !self.status_bits).map(|()| self.status |= value),
+            DEBUG_CTL => {
+                let register = self.debug_control.as_mut()?;
+                refuse_reserved(value, !DEBUG_CTL_BITS).map(|()| *register = value)
+            }
             _ => return self.core.wrmsr(msr, value),
         };
         Some(written)
@@ -87,6 +102,10 @@ impl Pmu for AmdV2 {
         let overflows = self.core.count(id, events);
         if overflows > 0 {
             self.status |= status_bit(id);
+            let freezes = self.debug_control.is_some_and(|control| bit(control, FREEZE_PERFMON_ON_PMI));
+            if freezes && self.core.interrupts(id) {
+                self.status |= 1 << PMC_FREEZE;
+            }
         }
         overflows
     }

@@ -19,6 +19,21 @@ fn low(counters: CounterSet) -> u16 {
     (counters.bits() & 0xFFFF) as u16
 }
 
+/// What the control register holds.
+pub fn control(cpu: &impl Cpu) -> u64 {
+    cpu.rdmsr(GLOBAL_CTL)
+}
+
+/// Puts back what the control register held.
+pub fn restore(cpu: &impl Cpu, found: u64) {
+    cpu.wrmsr(GLOBAL_CTL, found);
+}
+
+/// Clears a status that was read.
+pub fn clear(cpu: &impl Cpu, status: GlobalStatus) {
+    cpu.wrmsr(GLOBAL_STATUS_CLR, status.into_bits());
+}
+
 impl Global {
     /// For these counters, on a processor where they can be frozen or not. A bit for that must not be written where it
     /// does not exist.
@@ -28,16 +43,6 @@ impl Global {
             clearable: GlobalStatus::new().with_overflowed(counters).with_counters_frozen(freeze),
             own: GlobalCtl::new().with_enabled(counters),
         }
-    }
-
-    /// What the control register holds.
-    pub fn found(self, cpu: &impl Cpu) -> u64 {
-        cpu.rdmsr(GLOBAL_CTL)
-    }
-
-    /// Puts back what the control register held.
-    pub fn restore(self, cpu: &impl Cpu, found: u64) {
-        cpu.wrmsr(GLOBAL_CTL, found);
     }
 
     /// Lets these counters through and no others of ours; what is not ours stays as it was found.
@@ -51,14 +56,9 @@ impl Global {
         GlobalStatus::from_bits(cpu.rdmsr(GLOBAL_STATUS) & self.clearable.into_bits())
     }
 
-    /// Clears a status that was read.
-    pub fn clear(self, cpu: &impl Cpu, status: GlobalStatus) {
-        cpu.wrmsr(GLOBAL_STATUS_CLR, status.into_bits());
-    }
-
     /// Clears the status of these counters. Were all frozen, they go on: else they would count nothing, and nobody
     /// would know why.
     pub fn thaw(self, cpu: &impl Cpu, counters: CounterSet) {
-        self.clear(cpu, self.clearable.with_overflowed(low(counters)));
+        clear(cpu, self.clearable.with_overflowed(low(counters)));
     }
 }
