@@ -104,9 +104,12 @@ fn each_family_has_its_registers_and_none_of_the_others() {
     }
 }
 
+/// A processor, a register, the bits that can be written.
+type Valid = (fn() -> Processor, u32, u64);
+
 #[test]
 fn reserved_bits_are_refused_and_all_others_kept() {
-    let cases: [(fn() -> Processor, u32, u64); 9] = [
+    let cases: [Valid; 9] = [
         (netburst, 0x360, 0xC7FF_F000),
         (|| threads()[0].other_thread(cpuid(leaves(0x0F29, 0, HTT))).unwrap(), 0x360, 0xCFFF_F000),
         (netburst, 0x3B8, 0x7FFF_FFFC),
