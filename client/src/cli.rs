@@ -390,7 +390,7 @@ mod tests {
             "interval 2",
             "interval 2 -5",
             "interval 2 4294967296",
-            "list --interface pentium",
+            "list --interface itanium",
             "list --interface emon --all",
             "diagnose --cpuid",
             "diagnose dump.txt",

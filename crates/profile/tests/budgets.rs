@@ -4,13 +4,19 @@
 //! |---|---|---|---|
 //! | Amd64 before PerfMonV2, Emon version 1 | 2N W | N W + N P | Ns P + k W |
 //! | Amd64 with PerfMonV2, Emon version 2 and later | (2N + 1) W | 1 W + N P | 1 R + (3 + k) W |
+//! | NetBurst | 4N W | N W + N P | Ns R + (Ns - k) P + 3k W |
+//! | P6 | 2N W | N W + N P | Ns P + k W |
+//! | Pentium | (N + 1) W | 1 W + N R | none |
 //!
-//! On Emon an interrupt also reads the entry of the local vector table once, and writes it once if it is masked.
+//! On Intel's an interrupt also reads the entry of the local vector table once, and writes it once if it is masked.
 //!
 //! R is RDMSR, W WRMSR, P RDPMC; N counters, Ns of them with an interval, k overflowed. What a design costs more, and
 //! why, is said where it is asserted.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "budgets/old.rs"]
+mod old;
 
 use model::Mode;
 use native_lab::Board;

@@ -10,16 +10,28 @@
 //! | 5 to 8, 10, 11, 15, 18, 22, 26: what is written where | `registers.rs` |
 //! | 9, 12, 14, 16, 17, 19, 20, 24, 25: what is counted, and how it overflows | `counting.rs` |
 //! | those that no suite has | `unlisted.rs` |
+//! | seed 003's steps on NetBurst and P6, and what is peculiar there and on Pentium | `netburst.rs`, `p6.rs`, `pentium.rs` |
+//! | which counter takes which event on NetBurst; two threads on one core's | `assignment.rs`, `threads.rs` |
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "checklist/assignment.rs"]
+mod assignment;
 #[path = "checklist/bench.rs"]
 mod bench;
 #[path = "checklist/counting.rs"]
 mod counting;
 #[path = "checklist/discovery.rs"]
 mod discovery;
+#[path = "checklist/netburst.rs"]
+mod netburst;
+#[path = "checklist/p6.rs"]
+mod p6;
+#[path = "checklist/pentium.rs"]
+mod pentium;
 #[path = "checklist/registers.rs"]
 mod registers;
+#[path = "checklist/threads.rs"]
+mod threads;
 #[path = "checklist/unlisted.rs"]
 mod unlisted;

@@ -45,6 +45,20 @@ fn what_can_not_be_is_refused_with_its_cause_and_touches_no_register() {
 }
 
 #[test]
+fn counters_that_do_not_interrupt_count_and_refuse_to_sample() {
+    let board = Board::named("pentium-p54c", 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let before = board.processor(0).model().accesses();
+    let answer = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
+    assert_eq!((answer.cause, answer.source, answer.detail[0]), (Cause::NotSampled as u32, 2, 1));
+    assert_eq!(board.processor(0).model().accesses(), before);
+    assert!(is_left_clean(&board));
+    let counting = StartHeader { ring: 0, budget: 0, ..header(64, on(&[])) };
+    assert_eq!(client.start_with(&mut engine, counting, &[event(2, 0)]).header().status, 0);
+}
+
+#[test]
 fn a_handler_that_the_hal_refuses_is_told_and_leaves_everything_as_it_was() {
     const UNSUCCESSFUL: u32 = 0xC000_0001;
     let board = Board::named("intel-v2", 2);

@@ -426,7 +426,10 @@ impl Bench {
             self.set_counter(counter, 0);
         }
         if self.kind() == Kind::NetBurst {
-            [0x3A0, 0x3A1, 0x3A2, 0x3A3, 0x3B8, 0x3B9, 0x3CC, 0x3CD].iter().for_each(|escr| self.set_msr(*escr, 0));
+            // Of the column of a thread, or of both.
+            let own = |escr: &u32| self.counters() == 18 || escr % 2 == u32::from(self.thread == 1);
+            let escrs = [0x3A0, 0x3A1, 0x3A2, 0x3A3, 0x3B8, 0x3B9, 0x3CC, 0x3CD];
+            escrs.into_iter().filter(own).for_each(|escr| self.set_msr(escr, 0));
             return;
         }
         let all = (1 << self.counters()) - 1;

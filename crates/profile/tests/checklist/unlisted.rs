@@ -167,7 +167,9 @@ fn no_peer_a_counter_that_firmware_left_running_is_stopped_and_stays_so() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
         let counters = bench.usable();
-        counters.iter().for_each(|counter| bench.occupy(*counter));
+        for counter in &counters {
+            bench.occupy(*counter);
+        }
         let selects = || counters.iter().map(|counter| bench.msr(bench.select(*counter))).collect::<Vec<_>>();
         assert_eq!(bench.model().enabled_counters().len(), counters.len(), "{}", identity.name);
         bench.initialize();
