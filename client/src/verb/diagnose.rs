@@ -1,5 +1,7 @@
 //! `diagnose`: what the driver would do on a processor, from its CPUID alone.
 
+use std::fmt::Write as _;
+
 use profile::hal::SourceInformation;
 use profile::{Cpu, Hal, Kind, ProfileInterface, Support};
 use serde::Serialize;
@@ -107,7 +109,7 @@ pub fn run(args: &DiagnoseArgs, context: &mut Context) -> Result<(), Error> {
     context.say(&rows(&diagnosis))?;
     context.say(&format!("\n{}\n", sources(&diagnosis)))?;
     context.say(&summary(&diagnosis))?;
-    list::footnotes(diagnosis.sources.iter().map(|source| source.support), context)
+    list::footnotes(shown(&diagnosis).map(|source| source.support), context)
 }
 
 fn rows(diagnosis: &Diagnosis) -> String {
@@ -137,11 +139,14 @@ fn leaf_a(leaf: &LeafA) -> String {
     format!("version {version}, {counters} counters, {width} bits, {events} events, EBX {ebx}")
 }
 
+/// What the processor's family has not is long, and left to `--json`.
+fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &Source> {
+    diagnosis.sources.iter().filter(|source| source.support != number(Support::NotOnThisFamily))
+}
+
 /// The longest names leave no room for a longer heading than the last.
 fn sources(diagnosis: &Diagnosis) -> String {
-    let rows: Vec<Vec<String>> = diagnosis
-        .sources
-        .iter()
+    let rows: Vec<Vec<String>> = shown(diagnosis)
         .map(|source| {
             let select = hexadecimal(source.raw_select);
             vec![source.id.to_string(), source.name.to_owned(), select, support::word(source.support).to_owned()]
@@ -155,7 +160,11 @@ fn summary(diagnosis: &Diagnosis) -> String {
         return "Time is served by a timer; no event can be counted.".to_owned();
     }
     let usable = diagnosis.sources.iter().filter(|source| source.supported).count();
-    let all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());
+    let mut all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());
+    let hidden = diagnosis.sources.len().saturating_sub(shown(diagnosis).count());
+    if hidden > 0 {
+        let _ = write!(all, "\n{hidden} are not of this processor's family: client diagnose --json");
+    }
     if diagnosis.hypervisor.is_none() {
         return all;
     }

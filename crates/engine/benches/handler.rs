@@ -23,8 +23,9 @@ use profile::state::CounterSet;
 use profile::{Cpu, Hal, Source};
 use protocol::{Sample, modes};
 
-/// The interfaces with counters, each with a made-up processor that has four of them.
-const INTERFACES: [(&str, &str); 3] = [("Amd64", "amd-legacy"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
+/// The interfaces with counters, each with a processor that has four of them at least.
+const INTERFACES: [(&str, &str); 4] =
+    [("Amd64", "amd-legacy"), ("Amd64 V2", "zen4-7700x"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
 
 /// Any but the first of so many: its place has to be computed.
 const PROCESSOR: u32 = 5;

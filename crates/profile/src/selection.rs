@@ -93,7 +93,8 @@ impl fmt::Display for Reason {
 /// The outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selection {
-    /// What the HAL of the original Windows 10 takes.
+    /// What the HAL of the original Windows 10 takes. Its Amd64 has four counters and the events of the K8 on every
+    /// processor of AMD's; ours has those of the processor.
     pub windows10: Kind,
     /// What this driver takes.
     pub interface: Kind,

@@ -34,9 +34,9 @@ const CASES: [(&str, [Source; 4]); 4] = [
         "zen4-7700x",
         [
             ("BranchMispredictions", 0xC3, 0),
-            ("IcacheIssues", 0x80, 0),
-            ("DcacheAccesses", 0x40, 0),
-            ("ICMiss", 0x81, 0),
+            ("IcacheIssues", 0x18E, 0x1F),
+            ("DcacheAccesses", 0x29, 0x07),
+            ("ICMiss", 0x18E, 0x18),
         ],
     ),
 ];

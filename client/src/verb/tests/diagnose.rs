@@ -35,9 +35,8 @@ fn every_identity_comes_out_as_its_leaves_ask_for() {
         let supported = sources.iter().filter(|source| source["supported"] == true && source["id"] != 0);
         let supported: Vec<u64> = supported.map(|source| source["id"].as_u64().unwrap()).collect();
         match expected.interface {
-            "Emon" | "NetBurst" | "P6" | "Pentium" => assert_eq!(json!(supported), json!(expected.supported), "{name}"),
-            "Amd64" => assert_eq!((supported.len(), sources.len()), (175, 176), "{name}"),
-            _ => assert_eq!(sources.len(), 1, "{name}"),
+            "Default" => assert_eq!(sources.len(), 1, "{name}"),
+            _ => assert_eq!(json!(supported), json!(expected.supported), "{name}"),
         }
     }
 }
@@ -176,6 +175,18 @@ fn whatever_is_there_fits_a_console() {
 }
 
 #[test]
+fn sources_of_other_families_are_counted_and_not_listed() {
+    for (name, usable, hidden) in [("zen5-9800x3d", 76, 142), ("zen-1800x", 54, 164), ("bulldozer-fx8150", 133, 43)] {
+        let text = text(name);
+        let all = usable + hidden;
+        assert!(text.contains(&format!("{usable} of {all} sources can be used")), "{text}");
+        assert!(text.contains(&format!("\n{hidden} are not of this processor's family")), "{text}");
+        assert!(!text.contains("NBProbeResult"), "{text}");
+    }
+    assert!(!text("amd-legacy").contains("family:"));
+}
+
+#[test]
 fn what_needs_a_driver_says_that_this_is_no_windows() {
     for line in ["info", "status", "list", "start 2", "install", "uninstall", "stat -e 2 -- app"] {
         assert_eq!(run_anywhere(line, b"").failure().0, Exit::NotWindows, "{line}");
@@ -206,14 +217,17 @@ proptest! {
     #[test]
     fn any_processor_has_a_diagnosis(dump in leaves()) {
         let json = diagnose(dump.as_bytes()).json();
-        let rows = match json["interface"].as_str().unwrap() {
-            "Default" => 1,
-            "Emon" => 13,
-            _ => 176,
-        };
         let sources = json["sources"].as_array().unwrap();
-        prop_assert_eq!(sources.len(), rows);
-        prop_assert_eq!(json["counters"] == 0, rows == 1);
+        let tables: &[usize] = match json["interface"].as_str().unwrap() {
+            "Default" => &[1],
+            "Emon" => &[13],
+            _ => &[176, 218],
+        };
+        prop_assert!(tables.contains(&sources.len()));
+        prop_assert_eq!(json["counters"] == 0, sources.len() == 1);
+        // Those of other families are for programs.
+        let family = crate::support::sentence(protocol::Support::NotOnThisFamily as u32);
+        let rows = sources.iter().filter(|source| source["reason"] != *family).count();
         let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
         prop_assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{}", text);
         prop_assert_eq!(text.split("\n\n").nth(1).map(|table| table.lines().count()), Some(2 + rows));

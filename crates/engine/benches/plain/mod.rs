@@ -10,8 +10,8 @@ use profile::state::CounterSet;
 use profile::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
 
-/// IA32_PERF_GLOBAL_STATUS.
-const STATUS: u32 = 0x38E;
+/// IA32_PERF_GLOBAL_STATUS, and PerfCntrGlobalStatus.
+const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
 /// A processor of which some counters have overflowed whenever somebody looks.
 pub struct PlainCpu {
@@ -49,7 +49,7 @@ impl Cpu for PlainCpu {
 
     #[inline]
     fn rdmsr(&self, msr: Msr) -> u64 {
-        let register = if msr.address() == STATUS { &self.status } else { &self.written };
+        let register = if STATUS.contains(&msr.address()) { &self.status } else { &self.written };
         register.load(Ordering::Relaxed)
     }
 

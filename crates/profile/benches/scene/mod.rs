@@ -9,9 +9,10 @@ use profile::state::{CounterSet, CounterState};
 use profile::{Cpu, Hal, Msr, Source};
 use raw_cpuid::CpuIdResult;
 
-/// The interfaces with counters, each with a made-up processor that has four of them. Emon stands here twice: version 1
-/// finds overflows by the counters' values, all later ones by a status register.
-pub const INTERFACES: [(&str, &str); 3] = [("Amd64", "amd-legacy"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
+/// The interfaces with counters, each with a processor that has four of them at least. Both stand here twice: the older
+/// finds overflows by the counters' values, the later by a status register.
+pub const INTERFACES: [(&str, &str); 4] =
+    [("Amd64", "amd-legacy"), ("Amd64 V2", "zen4-7700x"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
 
 /// Processors for which a scene has state. Batches of a bench take one after the other.
 pub const PROCESSORS: u32 = 64;
