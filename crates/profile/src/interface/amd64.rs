@@ -6,7 +6,8 @@
 //! | PerfCtrExtCore | six, by names of their own | nothing |
 //! | PerfMonV2 as well | as many as it says, but six at most | a control and a status register |
 //!
-//! Seed 000 knows the first line, and the events of the K8. A Zen counts others: see [`generation`](self).
+//! Seed 000 knows the first line, and the events of the K8. A Zen counts others: `generation.rs` tells whose, `zen.rs`
+//! which.
 
 mod generation;
 mod global;
