@@ -16,7 +16,7 @@ use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
-use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Row, Total};
+use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, FoundCell, Row, Total};
 
 /// Why a HAL function refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -59,15 +59,26 @@ pub struct Overflow {
 }
 
 /// A processor's registers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Held {
     by_us: AtomicBool,
-    found: AtomicU64,
+    found: FoundCell,
+    /// Its [`Interface::shape`].
+    shape: AtomicU64,
     /// Between [`Hal::save`] and [`Hal::restore`]: the registers are to be lost, and not touched.
     asleep: AtomicBool,
 }
 
 impl Held {
+    fn new(shape: u64) -> Self {
+        Self {
+            by_us: AtomicBool::default(),
+            found: FoundCell::default(),
+            shape: AtomicU64::new(shape),
+            asleep: AtomicBool::default(),
+        }
+    }
+
     fn is_asleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed)
     }
@@ -106,18 +117,20 @@ pub struct SourceInformation {
 pub struct Hal {
     selection: Selection,
     hypervisor: Hypervisor,
+    /// The boot processor's.
     interface: Interface,
     /// CPUID promises the interface's registers.
     promised: bool,
-    /// Of the interface, at hand.
-    counters: u8,
-    /// One row of [`ProfileInterface::counters`] cells for each processor; `None` when memory was short.
+    /// Cells of a row: as many as the processor with most counters has.
+    places: u8,
+    /// One row of cells for each processor; `None` when memory was short.
     states: Option<Box<[CounterCell]>>,
     /// Running totals, in the same order.
     totals: Box<[Total]>,
     /// For each processor the counters that count.
     active: Box<[ActiveCell]>,
-    /// For each processor whether it is held, what [`ProfileInterface::initialize`] found there, and whether it sleeps.
+    /// For each processor whether it is held, what [`ProfileInterface::initialize`] found there, what counters it has,
+    /// and whether it sleeps.
     held: Box<[Held]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
@@ -134,28 +147,31 @@ impl Hal {
     /// [`HalError::NoMemory`] where memory is short. For the state of the counters that is so on Amd64,
     /// where the HAL stops the machine; on Emon it makes every source unsupported, as in the HAL.
     pub fn new(cpu: &impl Cpu, maximum_processors: u32) -> Result<Self, HalError> {
-        Self::with_states(cpu, maximum_processors, state::allocate)
+        Self::with_states(cpu, maximum_processors, 0, state::allocate)
     }
 
-    /// [`new`](Self::new) with the allocation in the caller's hands.
+    /// [`new`](Self::new) with room for at least so many counters of each processor, because others than the boot
+    /// processor have more, and with the allocation in the caller's hands.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_states(
         cpu: &impl Cpu,
         maximum_processors: u32,
+        most_counters: u8,
         allocate: impl FnOnce(u32, u8) -> Option<Box<[CounterCell]>>,
     ) -> Result<Self, HalError> {
         let selection = Selection::of_boot_processor(cpu);
         let interface = Interface::new(selection.interface, cpu);
-        let counters = interface.counters();
-        let states = allocate(maximum_processors, counters);
+        let places = interface.counters().max(most_counters).min(CounterSet::MOST);
+        let states = allocate(maximum_processors, places);
         if states.is_none() && !matches!(interface, Interface::Emon(_)) {
             return Err(HalError::NoMemory);
         }
-        let totals = state::allocate(maximum_processors, counters).ok_or(HalError::NoMemory)?;
+        let totals = state::allocate(maximum_processors, places).ok_or(HalError::NoMemory)?;
         let active = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
-        let held = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
+        let shape = interface.shape();
+        let held = filled(maximum_processors as usize, |_| Held::new(shape))?;
         let sources = interface.kind().sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
@@ -168,7 +184,7 @@ impl Hal {
             hypervisor: Hypervisor::of(cpu),
             interface,
             promised,
-            counters,
+            places,
             states,
             totals,
             active,
@@ -197,10 +213,28 @@ impl Hal {
         self.promised
     }
 
-    /// The interface in use.
+    /// The interface in use, as it is on the boot processor.
     #[must_use]
     pub const fn interface(&self) -> &Interface {
         &self.interface
+    }
+
+    /// The interface as it is on a processor: with that processor's own counters, once it was [looked at](Self::learn).
+    #[must_use]
+    #[inline]
+    pub fn interface_of(&self, processor: u32) -> Interface {
+        let shape = self.held.get(processor as usize).map(|held| held.shape.load(Ordering::Relaxed));
+        shape.map_or(self.interface, |shape| self.interface.with_shape(shape))
+    }
+
+    /// Looks at the current processor, which is `processor`: its counters may be others than the boot processor's. Not
+    /// while it is held. No register is touched. Any IRQL at which the processor stays the same.
+    pub fn learn(&self, cpu: &impl Cpu, processor: u32) {
+        if let Some(held) = self.held.get(processor as usize)
+            && !held.by_us.load(Ordering::Relaxed)
+        {
+            held.shape.store(Interface::new(self.selection.interface, cpu).shape(), Ordering::Relaxed);
+        }
     }
 
     /// Bytes of the counters' state.
@@ -212,14 +246,14 @@ impl Hal {
     /// The cells and totals of a processor; none where there is no such processor or no memory.
     #[must_use]
     pub fn row(&self, processor: u32) -> Row<'_> {
-        let counters = usize::from(self.counters);
-        let begin = processor as usize * counters;
-        let range = begin..begin + counters;
+        let places = usize::from(self.places);
+        let begin = processor as usize * places;
+        let range = begin..begin + places;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
         let place = processor as usize;
         match (cells, self.totals.get(range), self.active.get(place), self.held.get(place)) {
             (Some(cells), Some(totals), Some(active), Some(held)) => {
-                Row { cells, totals, active: active.load(), found: held.found.load(Ordering::Relaxed) }
+                Row { cells, totals, active: active.load(), found: held.found.load() }
             }
             _ => Row::default(),
         }
@@ -264,11 +298,19 @@ impl Hal {
         SourceInformation { source, support: self.support(source), interval: self.interval(index), range, counters }
     }
 
+    /// On some processor at least; if on none, what the boot processor says.
     fn support(&self, source: &ProfileSource) -> Support {
-        if self.states.is_none() { Support::NoMemory } else { self.interface.support(source) }
+        let support = self.support_by(&self.interface, source);
+        let of = |held: &Held| self.interface.with_shape(held.shape.load(Ordering::Relaxed));
+        let elsewhere = || self.held.iter().any(|held| self.support_by(&of(held), source) == Support::Supported);
+        if support != Support::Supported && elsewhere() { Support::Supported } else { support }
     }
 
-    /// The index of a source that can be started.
+    fn support_by(&self, interface: &Interface, source: &ProfileSource) -> Support {
+        if self.states.is_none() { Support::NoMemory } else { interface.support(source) }
+    }
+
+    /// The index of a source that can be started, on some processor at least.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`].
@@ -277,6 +319,18 @@ impl Hal {
         match self.support(row) {
             Support::Supported => Ok(index),
             support => Err(HalError::Unsupported(source, support)),
+        }
+    }
+
+    /// Whether what `state` says can be counted on `processor`.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`].
+    pub fn check_on(&self, processor: u32, state: CounterState) -> Result<(), HalError> {
+        let row = self.interface.kind().sources().get(usize::from(state.event()));
+        match row.map(|row| (row.source, self.support_by(&self.interface_of(processor), row))) {
+            None | Some((_, Support::Supported)) => Ok(()),
+            Some((source, support)) => Err(HalError::Unsupported(source, support)),
         }
     }
 
@@ -323,7 +377,7 @@ impl Hal {
     /// The place of an event that finds no counter.
     pub fn reserve_all(&self, processor: u32, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let row = self.row(processor);
-        self.interface.assign(row, wanted, assigned)?;
+        self.interface_of(processor).assign(row, wanted, assigned)?;
         for (state, counter) in wanted.iter().zip(assigned) {
             row.set(*counter, state.with_active(false));
             if let Some(total) = row.total(*counter) {
@@ -357,7 +411,7 @@ impl Hal {
     pub fn foreign(&self, cpu: &impl Cpu, processor: u32) -> Option<Enabled> {
         let held = self.held.get(processor as usize)?;
         let is_open = !held.by_us.load(Ordering::Relaxed) && !held.is_asleep();
-        is_open.then(|| self.interface.enabled(cpu)).flatten()
+        is_open.then(|| self.interface_of(processor).enabled(cpu)).flatten()
     }
 
     /// InitializeProfiling on the current processor, which is `processor`. Answers whether its counters work; if
@@ -368,11 +422,13 @@ impl Hal {
         if held.is_asleep() {
             return true;
         }
-        let found = self.interface.initialize(cpu);
+        let interface = self.interface_of(processor).examined(cpu);
+        held.shape.store(interface.shape(), Ordering::Relaxed);
+        let found = interface.initialize(cpu);
         if is_first {
-            held.found.store(found, Ordering::Relaxed);
+            held.found.store(found);
         }
-        self.interface.works(cpu)
+        interface.works(cpu)
     }
 
     /// Whether the current registers of `processor` are ours: from [`initialize`](Self::initialize) to
@@ -389,7 +445,7 @@ impl Hal {
             && held.by_us.swap(false, Ordering::Relaxed)
             && !held.is_asleep()
         {
-            self.interface.release(cpu, held.found.load(Ordering::Relaxed));
+            self.interface_of(processor).release(cpu, held.found.load());
         }
     }
 
@@ -400,12 +456,13 @@ impl Hal {
         if self.is_asleep(processor) {
             self.set_active(processor, counters, true);
         } else if !counters.is_empty() {
+            let interface = self.interface_of(processor);
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
-                    total.loaded(row.get(counter).initial_count(self.interface.width_of(counter)));
+                    total.loaded(row.get(counter).initial_count(interface.width_of(counter)));
                 }
             }
-            self.interface.enable(cpu, row, counters);
+            interface.enable(cpu, row, counters);
             self.set_active(processor, counters, true);
         }
     }
@@ -419,11 +476,12 @@ impl Hal {
         if self.is_asleep(processor) {
             self.set_active(processor, counters, false);
         } else if !counters.is_empty() {
-            self.interface.disable(cpu, row, counters);
+            let interface = self.interface_of(processor);
+            interface.disable(cpu, row, counters);
             for counter in counters.iter() {
                 let state = row.get(counter);
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
-                    let (value, width) = (self.interface.read(cpu, counter), self.interface.width_of(counter));
+                    let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
                     total.update(value, width);
                     if state.interrupt() && value & state::top_bit(state::mask(width)) == 0 {
                         overflowed = overflowed.with(counter);
@@ -443,10 +501,10 @@ impl Hal {
         if self.interrupt_handler().is_none() {
             return OverflowStatus(CounterSet::NONE);
         }
-        let row = self.row(processor);
-        let overflowed = self.interface.serve(cpu, row, |Reloaded { counter, state, value, initial }| {
+        let (row, interface) = (self.row(processor), self.interface_of(processor));
+        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial }| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, self.interface.width_of(counter));
+                total.overflowed(value, initial, interface.width_of(counter));
             }
             handler(Overflow { counter, state });
         });
@@ -455,7 +513,7 @@ impl Hal {
 
     /// CheckOverflowStatus alone: which active counters with an interval have overflowed. PROFILE_LEVEL.
     pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
-        OverflowStatus(self.interface.check_overflow(cpu, self.row(processor).active))
+        OverflowStatus(self.interface_of(processor).check_overflow(cpu, self.row(processor).active))
     }
 
     /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped, its counts
@@ -469,7 +527,7 @@ impl Hal {
         let active = self.row(processor).active.all;
         let overflowed = self.stop(cpu, processor, active);
         if self.holds(processor) {
-            self.interface.release(cpu, held.found.load(Ordering::Relaxed));
+            self.interface_of(processor).release(cpu, held.found.load());
         }
         held.asleep.store(true, Ordering::Relaxed);
         self.set_active(processor, active, true);
@@ -485,7 +543,7 @@ impl Hal {
         {
             let active = self.row(processor).counters(|state| state.active());
             self.set_active(processor, active, false);
-            held.found.store(self.interface.initialize(cpu), Ordering::Relaxed);
+            held.found.store(self.interface_of(processor).initialize(cpu));
             self.start(cpu, processor, active);
         }
     }
@@ -493,13 +551,10 @@ impl Hal {
     /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
     /// it runs. A counter that wraps is followed as long as it is asked at least once in between. PROFILE_LEVEL.
     pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
-        self.count_in(cpu, self.row(processor), counter)
-    }
-
-    fn count_in(&self, cpu: &impl Cpu, row: Row<'_>, counter: u8) -> u64 {
+        let (row, interface) = (self.row(processor), self.interface_of(processor));
         match row.total(counter) {
             Some(total) if row.active.all.has(counter) => {
-                total.update(self.interface.read(cpu, counter), self.interface.width_of(counter))
+                total.update(interface.read(cpu, counter), interface.width_of(counter))
             }
             total => total.map_or(0, Total::counted),
         }

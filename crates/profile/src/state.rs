@@ -301,6 +301,37 @@ pub struct Active {
     pub interrupting: CounterSet,
 }
 
+/// What [`initialize`](crate::ProfileInterface::initialize) found in the control registers of a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found {
+    /// In the one over all counters.
+    pub global: u64,
+    /// In the one of the fixed counters.
+    pub fixed: u64,
+}
+
+/// The same, in memory that processors share.
+#[derive(Debug, Default)]
+pub struct FoundCell {
+    global: AtomicU64,
+    fixed: AtomicU64,
+}
+
+impl FoundCell {
+    /// What it holds.
+    #[must_use]
+    #[inline]
+    pub fn load(&self) -> Found {
+        Found { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
+    }
+
+    /// Puts it in.
+    pub fn store(&self, found: Found) {
+        self.global.store(found.global, Ordering::Relaxed);
+        self.fixed.store(found.fixed, Ordering::Relaxed);
+    }
+}
+
 /// The cells and totals of one processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Row<'a> {
@@ -310,8 +341,8 @@ pub struct Row<'a> {
     pub totals: &'a [Total],
     /// Those that count now.
     pub active: Active,
-    /// What [`initialize`](crate::ProfileInterface::initialize) found on the processor.
-    pub found: u64,
+    /// What was there before.
+    pub found: Found,
 }
 
 impl<'a> Row<'a> {

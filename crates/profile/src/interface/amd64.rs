@@ -8,7 +8,7 @@ use super::plain::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, Row};
+use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
 
 pub use sources::SOURCES;
 
@@ -101,9 +101,9 @@ impl ProfileInterface for Amd64 {
     }
 
     /// N writes for N counters.
-    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+    fn initialize(&self, cpu: &impl Cpu) -> Found {
         BANK.clear(cpu);
-        0
+        Found::default()
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
@@ -131,7 +131,7 @@ impl ProfileInterface for Amd64 {
         BANK.serve(cpu, row, overflowed)
     }
 
-    fn release(&self, cpu: &impl Cpu, _found: u64) {
+    fn release(&self, cpu: &impl Cpu, _found: Found) {
         BANK.clear(cpu);
     }
 }

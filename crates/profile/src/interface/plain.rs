@@ -47,15 +47,7 @@ impl Bank {
     pub fn works(self, cpu: &impl Cpu) -> bool {
         /// Some event in both modes, but not enabled: valid with every vendor.
         const SELECT: u64 = 0x0003_00C0;
-        /// Bit 31 is clear: a write of 32 bits is not extended by its sign.
-        const COUNT: u64 = 0x2468_ACE1;
-        let keeps = |register, value| {
-            cpu.wrmsr(register, value);
-            let kept = cpu.rdmsr(register) == value;
-            cpu.wrmsr(register, 0);
-            kept
-        };
-        self.count == 0 || (keeps(self.selects, SELECT) && keeps(self.counters, COUNT))
+        self.count == 0 || (keeps(cpu, self.selects, SELECT) && keeps(cpu, self.counters, COUNT))
     }
 
     /// Loads and selects `counters` as their states say: two writes each.
@@ -99,11 +91,43 @@ pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> Counte
     interrupting.iter().filter(|counter| cpu.rdpmc(u32::from(*counter)) & top_bit == 0).collect()
 }
 
+/// What every counter keeps that works. Bit 31 is clear: a write of 32 bits is not extended by its sign.
+pub const COUNT: u64 = 0x2468_ACE1;
+
+/// Whether a register keeps what is written to it. It is zero afterwards.
+pub fn keeps(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
+    cpu.wrmsr(register, value);
+    let kept = cpu.rdmsr(register) == value;
+    cpu.wrmsr(register, 0);
+    kept
+}
+
+/// Counters that can be read and loaded.
+pub trait Counters: Copy {
+    /// What a counter holds.
+    fn read(self, cpu: &impl Cpu, counter: u8) -> u64;
+
+    /// Loads a counter as its state says. Answers what it was loaded with.
+    fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64;
+}
+
+impl Counters for Bank {
+    #[inline]
+    fn read(self, cpu: &impl Cpu, counter: u8) -> u64 {
+        cpu.rdpmc(u32::from(counter))
+    }
+
+    #[inline]
+    fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64 {
+        Self::reload(self, cpu, counter, state)
+    }
+}
+
 /// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
 /// is exact.
 #[inline]
 pub fn reload_overflowed(
-    bank: Bank,
+    bank: impl Counters,
     cpu: &impl Cpu,
     row: Row<'_>,
     counters: CounterSet,
@@ -111,7 +135,7 @@ pub fn reload_overflowed(
 ) {
     for counter in counters.iter() {
         let state = row.get(counter);
-        let value = if state.exact() { cpu.rdpmc(u32::from(counter)) } else { 0 };
+        let value = if state.exact() { bank.read(cpu, counter) } else { 0 };
         let initial = bank.reload(cpu, counter, state);
         overflowed(Reloaded { counter, state, value, initial });
     }
