@@ -65,6 +65,8 @@ struct Held {
     found: FoundCell,
     /// Its [`Interface::shape`].
     shape: AtomicU64,
+    /// Counters that may have overflowed with nobody having served it, as a set: a status register may still tell of it.
+    stale: AtomicU32,
     /// Between [`Hal::save`] and [`Hal::restore`]: the registers are to be lost, and not touched.
     asleep: AtomicBool,
 }
@@ -75,12 +77,21 @@ impl Held {
             by_us: AtomicBool::default(),
             found: FoundCell::default(),
             shape: AtomicU64::new(shape),
+            stale: AtomicU32::default(),
             asleep: AtomicBool::default(),
         }
     }
 
     fn is_asleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed)
+    }
+
+    fn stale(&self) -> CounterSet {
+        CounterSet::from_bits(self.stale.load(Ordering::Relaxed).into())
+    }
+
+    fn set_stale(&self, counters: CounterSet) {
+        self.stale.store(counters.bits(), Ordering::Relaxed);
     }
 }
 
@@ -428,6 +439,7 @@ impl Hal {
         if is_first {
             held.found.store(found);
         }
+        held.set_stale(CounterSet::NONE);
         interface.works(cpu)
     }
 
@@ -462,6 +474,13 @@ impl Hal {
                     total.loaded(row.get(counter).initial_count(interface.width_of(counter)));
                 }
             }
+            if let Some(held) = self.held.get(processor as usize) {
+                let stale = held.stale().and(counters).and(row.counters(|state| state.interrupt()));
+                if !stale.is_empty() {
+                    interface.forget(cpu, stale);
+                    held.set_stale(held.stale().without(stale));
+                }
+            }
             interface.enable(cpu, row, counters);
             self.set_active(processor, counters, true);
         }
@@ -478,15 +497,21 @@ impl Hal {
         } else if !counters.is_empty() {
             let interface = self.interface_of(processor);
             interface.disable(cpu, row, counters);
+            let mut stale = CounterSet::NONE;
             for counter in counters.iter() {
                 let state = row.get(counter);
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
                     let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
                     total.update(value, width);
-                    if state.interrupt() && value & state::top_bit(state::mask(width)) == 0 {
+                    if !state.interrupt() {
+                        stale = stale.with(counter); // it may have wrapped
+                    } else if value & state::top_bit(state::mask(width)) == 0 {
                         overflowed = overflowed.with(counter);
                     }
                 }
+            }
+            if let Some(held) = self.held.get(processor as usize) {
+                held.set_stale(held.stale().or(stale).or(overflowed));
             }
             self.set_active(processor, counters, false);
         }
@@ -544,6 +569,7 @@ impl Hal {
             let active = self.row(processor).counters(|state| state.active());
             self.set_active(processor, active, false);
             held.found.store(self.interface_of(processor).initialize(cpu));
+            held.set_stale(CounterSet::NONE);
             self.start(cpu, processor, active);
         }
     }

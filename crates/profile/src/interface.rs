@@ -140,6 +140,12 @@ pub trait ProfileInterface {
     /// is found out here. After [`initialize`](Self::initialize).
     fn works(&self, cpu: &impl Cpu) -> bool;
 
+    /// The overflows of counters that do not count are forgotten, so that the next interrupt does not tell of them. Where
+    /// the counter itself tells of its overflow, loading it does that.
+    fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
+        let _ = (cpu, counters);
+    }
+
     /// EnableMonitoring: sets up `counters` as their states in `row` say and starts them. Those that are
     /// active in `row` already go on undisturbed.
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet);
@@ -285,6 +291,10 @@ impl ProfileInterface for Interface {
 
     fn works(&self, cpu: &impl Cpu) -> bool {
         each!(self, interface => interface.works(cpu))
+    }
+
+    fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
+        each!(self, interface => interface.forget(cpu, counters));
     }
 
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {

@@ -7,7 +7,7 @@
 //!
 //! | with N general and F fixed counters, k of them overflowed | writes, reads, RDPMC |
 //! |---|---|
-//! | start | (2N + F + 1) W, 1 W more if F > 0, 1 W more if a status may be stale |
+//! | start | (2N + F + 1) W, 1 W more if F > 0 |
 //! | stop | 1 W |
 //! | interrupt | 1 R + (3 + k) W, and an RDPMC of each exact one that overflowed |
 //!
@@ -221,7 +221,7 @@ impl ProfileInterface for Emon {
         })
     }
 
-    /// N writes for N general counters; from version 2 on two writes and a read more, and with fixed counters another
+    /// N writes for N general counters; from version 2 on two writes and one read more, and with fixed counters another
     /// write and another read. Counters that are not of the interface go on.
     fn initialize(&self, cpu: &impl Cpu) -> Found {
         self.bank().clear(cpu);
@@ -230,6 +230,7 @@ impl ProfileInterface for Emon {
         }
         let global = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, global & !self.shape.own());
+        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.shape.own());
         let mut found = Found { global, fixed: 0 };
         if !self.fixed().is_empty() {
             found.fixed = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
@@ -242,13 +243,15 @@ impl ProfileInterface for Emon {
         self.bank().works(cpu) && self.fixed().iter().all(|counter| self.keeps(cpu, counter))
     }
 
-    /// Nothing is read: `row` says what else counts. A counter that once counted without an interval may have left its
-    /// status set, and the next interrupt would take that for an overflow of one with an interval.
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        let stale = counters.and(row.counters(|state| state.interrupt()));
-        if self.has_global_control() && !stale.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.bits(stale));
+    /// One write; in version 1 none.
+    fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
+        if self.has_global_control() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.bits(counters));
         }
+    }
+
+    /// Nothing is read: `row` says what else counts.
+    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         let all = row.active.all.or(counters);
         self.bank().load(cpu, row, counters.and(self.general()), |state| PerfEvtSel::of(state).into_bits());
         let fixed = counters.and(self.fixed());

@@ -1,12 +1,12 @@
 //! One processor under test, with everything that the code under test does to it written down.
 
 use std::cell::RefCell;
-use std::ops::RangeInclusive;
 use std::sync::MutexGuard;
 
-use model::{Mode, Processor, Selected};
+use model::{CounterId, Mode, Processor, Selected};
 use native_lab::Board;
 use processors::Identity;
+use profile::hal::SourceInformation;
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
 use profile::{Cpu, Hal, Kind, Msr, ProfileInterface, Source, Support};
@@ -18,8 +18,12 @@ pub const GLOBAL_STATUS: u32 = 0x38E;
 pub const GLOBAL_CTRL: u32 = 0x38F;
 /// IA32_PERF_GLOBAL_OVF_CTRL.
 pub const GLOBAL_OVF_CTRL: u32 = 0x390;
-/// IA32_FIXED_CTR0 to 15 and IA32_FIXED_CTR_CTRL.
-pub const FIXED: [RangeInclusive<u32>; 2] = [0x309..=0x318, 0x38D..=0x38D];
+/// IA32_FIXED_CTR0, that of instructions; those of core cycles and of reference cycles follow, and others.
+pub const FIXED_CTR0: u32 = 0x309;
+/// IA32_FIXED_CTR_CTRL.
+pub const FIXED_CTR_CTRL: u32 = 0x38D;
+/// IA32_PERF_CAPABILITIES.
+pub const PERF_CAPABILITIES: u32 = 0x345;
 
 /// A source that every identity with counters has.
 pub const ANYWHERE: u32 = 0x19;
@@ -103,6 +107,11 @@ pub fn with_global_registers() -> impl Iterator<Item = &'static Identity> {
     of_interface("Emon").filter(|identity| version_of(identity) >= 2)
 }
 
+/// Those of them with fixed counters.
+pub fn with_fixed_counters() -> impl Iterator<Item = &'static Identity> {
+    with_global_registers().filter(|identity| identity.expected.fixed > 0)
+}
+
 /// Those without: overflow shows in the counter alone, and a reload meets a counter that runs.
 pub const PLAIN: [&str; 5] = ["amd-legacy", "zen3-5950x", "zen4-7700x", "intel-v1", "yonah-t2400"];
 
@@ -184,7 +193,22 @@ impl Bench {
         self.hal.interface().counters()
     }
 
-    /// The register of select register `counter`, by the manuals.
+    /// How many of them have a select register: those before the fixed ones.
+    pub fn general(&self) -> u8 {
+        (0..self.counters()).filter(|counter| matches!(self.id(*counter), CounterId::General(_))).count() as u8
+    }
+
+    /// The model's name of a counter.
+    pub fn id(&self, counter: u8) -> CounterId {
+        self.board.counter(0, counter)
+    }
+
+    /// Counters for which there is a source.
+    pub fn usable(&self) -> CounterSet {
+        self.counted().fold(CounterSet::NONE, |all, source| all.or(source.counters))
+    }
+
+    /// The select register of a general counter, by the manuals.
     pub fn select(&self, counter: u8) -> u32 {
         let first = if self.hal.selection().interface == Kind::Amd64 { 0xC001_0000 } else { 0x186 };
         first + u32::from(counter)
@@ -192,14 +216,57 @@ impl Bench {
 
     /// The register of `counter`, by the manuals.
     pub fn counter(&self, counter: u8) -> u32 {
-        let first = if self.hal.selection().interface == Kind::Amd64 { 0xC001_0004 } else { 0xC1 };
-        first + u32::from(counter)
+        match (self.id(counter), self.hal.selection().interface) {
+            (CounterId::Fixed(number), _) => FIXED_CTR0 + u32::from(number),
+            (CounterId::General(number), Kind::Amd64) => 0xC001_0004 + u32::from(number),
+            (CounterId::General(number), _) => 0xC1 + u32::from(number),
+        }
+    }
+
+    /// The bit of `counter` in the global registers, by the manuals.
+    pub fn bit(&self, counter: u8) -> u64 {
+        match self.id(counter) {
+            CounterId::General(number) => 1 << number,
+            CounterId::Fixed(number) => 1 << (32 + u32::from(number)),
+        }
+    }
+
+    /// The bits there of all counters for which there is a source.
+    pub fn own_bits(&self) -> u64 {
+        self.usable().iter().fold(0, |all, counter| all | self.bit(counter))
+    }
+
+    /// All ones in a counter.
+    pub fn fill(&self, counter: u8) {
+        let all = match self.id(counter) {
+            CounterId::General(_) => u64::MAX,
+            CounterId::Fixed(_) => (1 << self.hal.interface().width_of(counter)) - 1,
+        };
+        self.set_msr(self.counter(counter), all);
+    }
+
+    /// USR, OS, interrupt and enable of `counter`, by the manuals.
+    pub fn control(&self, counter: u8) -> (bool, bool, bool, bool) {
+        let bit = |register: u64, number: u32| register >> number & 1 == 1;
+        match self.id(counter) {
+            CounterId::General(number) => {
+                let select = self.msr(self.select(number));
+                (bit(select, 16), bit(select, 17), bit(select, 20), bit(select, 22))
+            }
+            CounterId::Fixed(number) => {
+                let field = self.msr(FIXED_CTR_CTRL) >> (4 * number);
+                (bit(field, 1), bit(field, 0), bit(field, 3), bit(field, 0) || bit(field, 1))
+            }
+        }
     }
 
     /// Sources that a counter serves here, in the table's order.
     pub fn sources(&self) -> Vec<u32> {
-        let supported = self.hal.source_list().filter(|source| source.support == Support::Supported);
-        supported.map(|source| source.source.source.0).filter(|source| *source != 0).collect()
+        self.counted().map(|source| source.source.source.0).collect()
+    }
+
+    fn counted(&self) -> impl Iterator<Item = SourceInformation> {
+        self.hal.source_list().filter(|source| source.support == Support::Supported && !source.counters.is_empty())
     }
 
     /// A free counter for a source in both modes, with an interval or without.
@@ -209,6 +276,26 @@ impl Bench {
         }
         let state = self.hal.state_for(Source(source), interval.is_some()).unwrap();
         self.hal.reserve(0, state.with_owner(1).with_user(true).with_kernel(true)).unwrap()
+    }
+
+    /// [`reserve`](Self::reserve), and just this counter: some source that it can count, another one for the next counter.
+    pub fn reserve_on(&self, counter: u8, interval: Option<u32>) -> u8 {
+        let fitting: Vec<_> = self.counted().filter(|source| source.counters.has(counter)).collect();
+        let source = fitting[usize::from(counter) % fitting.len()].source.source;
+        self.reserve_source_on(source.0, counter, interval)
+    }
+
+    /// [`reserve`](Self::reserve), and just this counter.
+    pub fn reserve_source_on(&self, source: u32, counter: u8, interval: Option<u32>) -> u8 {
+        let mut others = CounterSet::NONE;
+        loop {
+            let taken = self.reserve(source, interval);
+            if taken == counter {
+                self.hal.free(0, others);
+                return counter;
+            }
+            others = others.with(taken);
+        }
     }
 
     pub fn start(&self, counters: impl IntoIterator<Item = u8>) -> CounterSet {
@@ -269,14 +356,12 @@ impl Bench {
 
     /// The processor sleeps, and its registers are as after reset.
     pub fn lose_registers(&self) {
-        for counter in 0..self.counters() {
-            self.set_msr(self.select(counter), 0);
-            self.set_msr(self.counter(counter), 0);
-        }
-        let all = (1 << self.counters()) - 1;
+        (0..self.general()).for_each(|counter| self.set_msr(self.select(counter), 0));
+        self.usable().iter().for_each(|counter| self.set_msr(self.counter(counter), 0));
         if self.hal.interface().pmu_version() >= 2 {
-            self.set_msr(GLOBAL_CTRL, all);
-            self.set_msr(GLOBAL_OVF_CTRL, all);
+            self.set_msr(FIXED_CTR_CTRL, 0);
+            self.set_msr(GLOBAL_CTRL, (1 << self.general()) - 1);
+            self.set_msr(GLOBAL_OVF_CTRL, self.own_bits());
         }
     }
 
@@ -284,11 +369,11 @@ impl Bench {
     /// accesses from the first to the last.
     pub fn whole_life(&self) -> Vec<Access> {
         self.initialize();
-        let sources = self.sources();
-        for (counter, source) in (0..self.counters()).zip(sources.iter().cycle()) {
-            self.reserve(*source, (counter % 2 == 0).then_some(SHORT + u32::from(counter)));
+        let all = self.usable();
+        for counter in all.iter() {
+            self.reserve_on(counter, (counter % 2 == 0).then_some(SHORT + u32::from(counter)));
         }
-        let all = self.start(0..self.counters());
+        self.start(all.iter());
         for events in [u64::from(SHORT) + 20, 1, u64::from(SHORT) - 1, 77] {
             self.run(events);
             self.deliver();

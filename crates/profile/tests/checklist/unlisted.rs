@@ -4,8 +4,8 @@ use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
 
 use super::bench::{
-    ANYWHERE, Bench, GLOBAL_CTRL, GLOBAL_STATUS, LONG, PLAIN, SHORT, processor_of, version_of, with_counters,
-    with_global_registers,
+    ANYWHERE, Bench, FIXED_CTR_CTRL, GLOBAL_CTRL, GLOBAL_STATUS, LONG, PLAIN, SHORT, processor_of, version_of,
+    with_counters, with_global_registers,
 };
 
 #[test]
@@ -120,13 +120,14 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
 fn no_peer_overflows_between_the_interrupt_and_its_handler_are_one() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let first = bench.reserve(ANYWHERE, Some(SHORT));
         let second = bench.reserve(ANYWHERE, Some(SHORT + 100));
+        let first = bench.reserve(ANYWHERE, Some(SHORT));
         bench.start([first, second]);
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{}", identity.name);
         bench.run(100); // the second overflows, and its interrupt is pending when both are served
-        assert_eq!(bench.serve(), [first, second], "{}", identity.name);
+        let both: CounterSet = [first, second].into_iter().collect();
+        assert_eq!(bench.serve(), both.iter().collect::<Vec<_>>(), "{}", identity.name);
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![]), "{}: the late one", identity.name);
         bench.run(u64::from(SHORT));
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![first]), "{}", identity.name);
@@ -169,16 +170,22 @@ fn no_peer_a_handler_that_does_nothing_finds_its_counter_armed_again() {
 fn no_peer_a_counter_that_firmware_left_running_is_stopped_and_stays_so() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
-        let counters = bench.counters();
-        for counter in 0..counters {
+        let (general, fixed) = (bench.general(), identity.expected.fixed);
+        for counter in 0..general {
             bench.set_msr(bench.select(counter), 0x0053_003C); // with its interrupt
             bench.set_msr(bench.counter(counter), 0xFFFF_FFF0);
         }
-        let selects = || (0..counters).map(|counter| bench.msr(bench.select(counter))).collect::<Vec<_>>();
-        assert_eq!(bench.model().enabled_counters().len(), usize::from(counters), "{}", identity.name);
+        if fixed > 0 {
+            let fields = (0..fixed).fold(0, |all, number| all | 0xB << (4 * number)); // with theirs
+            bench.set_msr(FIXED_CTR_CTRL, fields);
+            bench.set_msr(GLOBAL_CTRL, (1 << general) - 1 | ((1 << fixed) - 1) << 32);
+        }
+        let control = || if fixed > 0 { bench.msr(FIXED_CTR_CTRL) } else { 0 };
+        let selects = || (0..general).map(|counter| bench.msr(bench.select(counter))).collect::<Vec<_>>();
+        assert_eq!(bench.model().enabled_counters().len(), usize::from(general + fixed), "{}", identity.name);
         bench.initialize();
         assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
-        assert_eq!(selects(), vec![0; usize::from(counters)], "{}", identity.name);
+        assert_eq!((selects(), control()), (vec![0; usize::from(general)], 0), "{}", identity.name);
         bench.run(1 << 20);
         assert!(!bench.model().interrupt_pending(), "{}", identity.name);
         let counter = bench.started(ANYWHERE, None);
@@ -186,7 +193,7 @@ fn no_peer_a_counter_that_firmware_left_running_is_stopped_and_stays_so() {
         assert_eq!(bench.hal.count(&bench, 0, counter), 9, "{}: from zero", identity.name);
         bench.finish();
         bench.release();
-        assert_eq!(selects(), vec![0; usize::from(counters)], "{}", identity.name);
+        assert_eq!((selects(), control()), (vec![0; usize::from(general)], 0), "{}", identity.name);
         assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
     }
 }
@@ -242,7 +249,7 @@ fn no_peer_what_was_stopped_before_the_sleep_is_stopped_after_it() {
 fn no_peer_what_firmware_starts_during_the_sleep_is_stopped_after_it() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
-        let (counter, other) = (bench.started(ANYWHERE, None), bench.counters() - 1);
+        let (counter, other) = (bench.started(ANYWHERE, None), bench.general() - 1);
         assert_ne!(counter, other, "{}", identity.name);
         bench.hal.save(&bench, 0);
         bench.lose_registers();
