@@ -16,7 +16,7 @@ use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
-use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, FoundCell, Row, Total};
+use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Known, Row, Total};
 
 /// Why a HAL function refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,9 +62,7 @@ pub struct Overflow {
 #[derive(Debug)]
 struct Held {
     by_us: AtomicBool,
-    found: FoundCell,
-    /// Its [`Interface::shape`].
-    shape: AtomicU64,
+    known: Known,
     /// Counters that may have overflowed with nobody having served it, as a set: a status register may still tell of it.
     stale: AtomicU32,
     /// Between [`Hal::save`] and [`Hal::restore`]: the registers are to be lost, and not touched.
@@ -75,8 +73,7 @@ impl Held {
     fn new(shape: u64) -> Self {
         Self {
             by_us: AtomicBool::default(),
-            found: FoundCell::default(),
-            shape: AtomicU64::new(shape),
+            known: Known::new(shape),
             stale: AtomicU32::default(),
             asleep: AtomicBool::default(),
         }
@@ -234,8 +231,7 @@ impl Hal {
     #[must_use]
     #[inline]
     pub fn interface_of(&self, processor: u32) -> Interface {
-        let shape = self.held.get(processor as usize).map(|held| held.shape.load(Ordering::Relaxed));
-        shape.map_or(self.interface, |shape| self.interface.with_shape(shape))
+        self.held.get(processor as usize).map_or(self.interface, |held| self.interface.with_shape(held.known.shape()))
     }
 
     /// Looks at the current processor, which is `processor`: its counters may be others than the boot processor's. Not
@@ -244,7 +240,7 @@ impl Hal {
         if let Some(held) = self.held.get(processor as usize)
             && !held.by_us.load(Ordering::Relaxed)
         {
-            held.shape.store(Interface::new(self.selection.interface, cpu).shape(), Ordering::Relaxed);
+            held.known.set_shape(Interface::new(self.selection.interface, cpu).shape());
         }
     }
 
@@ -264,7 +260,7 @@ impl Hal {
         let place = processor as usize;
         match (cells, self.totals.get(range), self.active.get(place), self.held.get(place)) {
             (Some(cells), Some(totals), Some(active), Some(held)) => {
-                Row { cells, totals, active: active.load(), found: held.found.load() }
+                Row { cells, totals, active: active.load(), known: &held.known }
             }
             _ => Row::default(),
         }
@@ -312,7 +308,7 @@ impl Hal {
     /// On some processor at least; if on none, what the boot processor says.
     fn support(&self, source: &ProfileSource) -> Support {
         let support = self.support_by(&self.interface, source);
-        let of = |held: &Held| self.interface.with_shape(held.shape.load(Ordering::Relaxed));
+        let of = |held: &Held| self.interface.with_shape(held.known.shape());
         let elsewhere = || self.held.iter().any(|held| self.support_by(&of(held), source) == Support::Supported);
         if support != Support::Supported && elsewhere() { Support::Supported } else { support }
     }
@@ -434,10 +430,10 @@ impl Hal {
             return true;
         }
         let interface = self.interface_of(processor).examined(cpu);
-        held.shape.store(interface.shape(), Ordering::Relaxed);
+        held.known.set_shape(interface.shape());
         let found = interface.initialize(cpu);
         if is_first {
-            held.found.store(found);
+            held.known.set_found(found);
         }
         held.set_stale(CounterSet::NONE);
         interface.works(cpu)
@@ -457,7 +453,7 @@ impl Hal {
             && held.by_us.swap(false, Ordering::Relaxed)
             && !held.is_asleep()
         {
-            self.interface_of(processor).release(cpu, held.found.load());
+            self.interface_of(processor).release(cpu, held.known.found());
         }
     }
 
@@ -468,7 +464,7 @@ impl Hal {
         if self.is_asleep(processor) {
             self.set_active(processor, counters, true);
         } else if !counters.is_empty() {
-            let interface = self.interface_of(processor);
+            let interface = self.interface.with_shape(row.known.shape());
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
                     total.loaded(row.get(counter).initial_count(interface.width_of(counter)));
@@ -495,23 +491,23 @@ impl Hal {
         if self.is_asleep(processor) {
             self.set_active(processor, counters, false);
         } else if !counters.is_empty() {
-            let interface = self.interface_of(processor);
+            let interface = self.interface.with_shape(row.known.shape());
             interface.disable(cpu, row, counters);
-            let mut stale = CounterSet::NONE;
+            let mut doubtful = CounterSet::NONE;
             for counter in counters.iter() {
                 let state = row.get(counter);
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
                     let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
                     total.update(value, width);
                     if !state.interrupt() {
-                        stale = stale.with(counter); // it may have wrapped
+                        doubtful = doubtful.with(counter); // it may have wrapped
                     } else if value & state::top_bit(state::mask(width)) == 0 {
                         overflowed = overflowed.with(counter);
                     }
                 }
             }
             if let Some(held) = self.held.get(processor as usize) {
-                held.set_stale(held.stale().or(stale).or(overflowed));
+                held.set_stale(held.stale().or(doubtful).or(overflowed));
             }
             self.set_active(processor, counters, false);
         }
@@ -526,10 +522,11 @@ impl Hal {
         if self.interrupt_handler().is_none() {
             return OverflowStatus(CounterSet::NONE);
         }
-        let (row, interface) = (self.row(processor), self.interface_of(processor));
-        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial }| {
+        let row = self.row(processor);
+        let interface = self.interface.with_shape(row.known.shape());
+        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, mask }| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, interface.width_of(counter));
+                total.overflowed(value, initial, mask);
             }
             handler(Overflow { counter, state });
         });
@@ -552,7 +549,7 @@ impl Hal {
         let active = self.row(processor).active.all;
         let overflowed = self.stop(cpu, processor, active);
         if self.holds(processor) {
-            self.interface_of(processor).release(cpu, held.found.load());
+            self.interface_of(processor).release(cpu, held.known.found());
         }
         held.asleep.store(true, Ordering::Relaxed);
         self.set_active(processor, active, true);
@@ -568,7 +565,7 @@ impl Hal {
         {
             let active = self.row(processor).counters(|state| state.active());
             self.set_active(processor, active, false);
-            held.found.store(self.interface_of(processor).initialize(cpu));
+            held.known.set_found(self.interface_of(processor).initialize(cpu));
             held.set_stale(CounterSet::NONE);
             self.start(cpu, processor, active);
         }
@@ -577,7 +574,8 @@ impl Hal {
     /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
     /// it runs. A counter that wraps is followed as long as it is asked at least once in between. PROFILE_LEVEL.
     pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
-        let (row, interface) = (self.row(processor), self.interface_of(processor));
+        let row = self.row(processor);
+        let interface = self.interface.with_shape(row.known.shape());
         match row.total(counter) {
             Some(total) if row.active.all.has(counter) => {
                 total.update(interface.read(cpu, counter), interface.width_of(counter))

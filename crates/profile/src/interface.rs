@@ -73,6 +73,8 @@ pub struct Reloaded {
     pub value: u64,
     /// What it was loaded with.
     pub initial: u64,
+    /// Its bits.
+    pub mask: u64,
 }
 
 /// A counter that counts.

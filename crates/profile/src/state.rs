@@ -160,20 +160,20 @@ impl Total {
         counted
     }
 
-    /// The register had overflowed, held `value` (0 where that was not read), and is loaded with `initial`. Where it
-    /// was read before, after the overflow, a value of 0 takes the events since the overflow back.
-    pub fn overflowed(&self, value: u64, initial: u64, width: u8) {
+    /// The register, of these bits, had overflowed, held `value` (0 where that was not read), and is loaded with
+    /// `initial`. Where it was read before, after the overflow, a value of 0 takes the events since the overflow back.
+    pub fn overflowed(&self, value: u64, initial: u64, mask: u64) {
         // The processor's own at PROFILE_LEVEL, as everything that writes here: no locked exchange is needed.
-        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), width);
+        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), mask);
         self.held.store(initial, Ordering::Relaxed);
         self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
     }
 }
 
 /// The difference of two values of a counter that are less than half its range apart.
-const fn sign_extended(difference: u64, width: u8) -> u64 {
-    let unused = 64_u32.saturating_sub(width as u32) % 64;
-    ((difference << unused).cast_signed() >> unused).cast_unsigned()
+const fn sign_extended(difference: u64, mask: u64) -> u64 {
+    let sign = top_bit(mask);
+    ((difference & mask) ^ sign).wrapping_sub(sign)
 }
 
 /// Some counters of one processor.
@@ -310,25 +310,57 @@ pub struct Found {
     pub fixed: u64,
 }
 
-/// The same, in memory that processors share.
+/// What is known of a processor, in memory that processors share.
 #[derive(Debug, Default)]
-pub struct FoundCell {
+pub struct Known {
     global: AtomicU64,
     fixed: AtomicU64,
+    shape: AtomicU64,
 }
 
-impl FoundCell {
-    /// What it holds.
+impl Known {
+    /// A processor with this [`Interface::shape`](crate::Interface::shape).
     #[must_use]
-    #[inline]
-    pub fn load(&self) -> Found {
+    pub const fn new(shape: u64) -> Self {
+        Self { global: AtomicU64::new(0), fixed: AtomicU64::new(0), shape: AtomicU64::new(shape) }
+    }
+
+    /// What was in its control registers.
+    #[must_use]
+    pub fn found(&self) -> Found {
         Found { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
     }
 
+    /// What was in the one over all counters.
+    #[must_use]
+    pub fn found_global(&self) -> u64 {
+        self.global.load(Ordering::Relaxed)
+    }
+
     /// Puts it in.
-    pub fn store(&self, found: Found) {
+    pub fn set_found(&self, found: Found) {
         self.global.store(found.global, Ordering::Relaxed);
         self.fixed.store(found.fixed, Ordering::Relaxed);
+    }
+
+    /// What counters it has: its [`Interface::shape`](crate::Interface::shape).
+    #[must_use]
+    pub fn shape(&self) -> u64 {
+        self.shape.load(Ordering::Relaxed)
+    }
+
+    /// Puts it in.
+    pub fn set_shape(&self, shape: u64) {
+        self.shape.store(shape, Ordering::Relaxed);
+    }
+}
+
+/// Of no processor.
+static NOTHING: Known = Known::new(0);
+
+impl Default for &Known {
+    fn default() -> Self {
+        &NOTHING
     }
 }
 
@@ -341,8 +373,8 @@ pub struct Row<'a> {
     pub totals: &'a [Total],
     /// Those that count now.
     pub active: Active,
-    /// What was there before.
-    pub found: Found,
+    /// What was there before, and what counters there are.
+    pub known: &'a Known,
 }
 
 impl<'a> Row<'a> {

@@ -19,7 +19,7 @@ mod registers;
 mod shape;
 mod sources;
 
-use super::plain::{self, Bank, Counters};
+use super::plain::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::local_vector;
@@ -106,15 +106,15 @@ impl Emon {
     /// Their bits in the global registers.
     #[inline]
     const fn bits(self, counters: CounterSet) -> u64 {
-        let fixed = (counters.bits() >> self.shape.count()) as u64;
-        counters.and(self.general()).bits() as u64 | fixed << FIXED_IN_GLOBAL
+        let all = counters.bits() as u64;
+        all & self.shape.own() & 0xFFFF_FFFF | all >> self.shape.count() << FIXED_IN_GLOBAL
     }
 
     /// IA32_PERF_GLOBAL_CTRL with these counters on, and what does not belong to the interface as it was found: counters
     /// of slots, metrics.
     #[inline]
     fn global(self, row: Row<'_>, counters: CounterSet) -> u64 {
-        row.found.global & !self.shape.own() | self.bits(counters)
+        row.known.found_global() & !self.shape.own() | self.bits(counters)
     }
 
     /// What IA32_PERF_GLOBAL_STATUS says of the counters. From version 2 on.
@@ -138,22 +138,15 @@ impl Emon {
 }
 
 impl Counters for Emon {
-    /// One RDPMC.
     #[inline]
-    fn read(self, cpu: &impl Cpu, counter: u8) -> u64 {
-        cpu.rdpmc(self.number(counter).map_or(u32::from(counter), |number| RDPMC_FIXED | u32::from(number)))
-    }
-
-    /// One write.
-    #[inline]
-    fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64 {
+    fn place(self, counter: u8) -> Place {
         match self.number(counter) {
-            Some(number) => {
-                let initial = state.initial_within(self.shape.fixed_mask());
-                cpu.wrmsr(IA32_FIXED_CTR0.at(number), initial);
-                initial
-            }
-            None => self.bank().reload(cpu, counter, state),
+            Some(number) => Place {
+                register: IA32_FIXED_CTR0.at(number),
+                index: RDPMC_FIXED | u32::from(number),
+                mask: self.shape.fixed_mask(),
+            },
+            None => self.bank().place(counter),
         }
     }
 }
@@ -165,17 +158,17 @@ impl ProfileInterface for Emon {
     }
 
     fn width(&self) -> u8 {
-        self.shape.width()
+        if self.shape.count() == 0 { 0 } else { self.shape.general_width() }
     }
 
     #[inline]
     fn width_of(&self, counter: u8) -> u8 {
-        if self.number(counter).is_some() { self.shape.fixed_width() } else { self.shape.width() }
+        if self.number(counter).is_some() { self.shape.fixed_width() } else { self.shape.general_width() }
     }
 
     #[inline]
     fn read(&self, cpu: &impl Cpu, counter: u8) -> u64 {
-        Counters::read(*self, cpu, counter)
+        cpu.rdpmc(self.place(counter).index)
     }
 
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
@@ -256,7 +249,7 @@ impl ProfileInterface for Emon {
         self.bank().load(cpu, row, counters.and(self.general()), |state| PerfEvtSel::of(state).into_bits());
         let fixed = counters.and(self.fixed());
         for counter in fixed.iter() {
-            self.reload(cpu, counter, row.get(counter));
+            Counters::load(*self, cpu, counter, row.get(counter));
         }
         if !fixed.is_empty() {
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.shape, row, all));

@@ -77,7 +77,7 @@ impl Bank {
             if value & top_bit == 0 {
                 let state = row.get(counter);
                 let initial = self.reload(cpu, counter, state);
-                overflowed(Reloaded { counter, state, value, initial });
+                overflowed(Reloaded { counter, state, value, initial, mask: self.mask });
                 served = served.with(counter);
             }
         }
@@ -102,24 +102,33 @@ pub fn keeps(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
     kept
 }
 
-/// Counters that can be read and loaded.
-pub trait Counters: Copy {
-    /// What a counter holds.
-    fn read(self, cpu: &impl Cpu, counter: u8) -> u64;
+/// Where a counter is.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The register by which it is loaded.
+    pub register: Msr,
+    /// Its number for RDPMC.
+    pub index: u32,
+    /// Its bits, all set.
+    pub mask: u64,
+}
 
-    /// Loads a counter as its state says. Answers what it was loaded with.
-    fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64;
+/// Counters that can be found.
+pub trait Counters: Copy {
+    /// Where a counter is.
+    fn place(self, counter: u8) -> Place;
+
+    /// Loads a counter as its state says: one write.
+    fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
+        let place = self.place(counter);
+        cpu.wrmsr(place.register, state.initial_within(place.mask));
+    }
 }
 
 impl Counters for Bank {
     #[inline]
-    fn read(self, cpu: &impl Cpu, counter: u8) -> u64 {
-        cpu.rdpmc(u32::from(counter))
-    }
-
-    #[inline]
-    fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64 {
-        Self::reload(self, cpu, counter, state)
+    fn place(self, counter: u8) -> Place {
+        Place { register: self.counters.at(counter), index: u32::from(counter), mask: self.mask }
     }
 }
 
@@ -134,9 +143,10 @@ pub fn reload_overflowed(
     mut overflowed: impl FnMut(Reloaded),
 ) {
     for counter in counters.iter() {
-        let state = row.get(counter);
-        let value = if state.exact() { bank.read(cpu, counter) } else { 0 };
-        let initial = bank.reload(cpu, counter, state);
-        overflowed(Reloaded { counter, state, value, initial });
+        let (state, Place { register, index, mask }) = (row.get(counter), bank.place(counter));
+        let value = if state.exact() { cpu.rdpmc(index) } else { 0 };
+        let initial = state.initial_within(mask);
+        cpu.wrmsr(register, initial);
+        overflowed(Reloaded { counter, state, value, initial, mask });
     }
 }

@@ -38,5 +38,5 @@ pub fn control(shape: Shape, row: Row<'_>, counters: CounterSet) -> u64 {
     (0..MOST_FIXED)
         .filter(|number| counters.has(shape.count() + number))
         .map(|number| FixedControl::of(row.get(shape.count() + number)).in_place_of(number))
-        .fold(others(shape, row.found.fixed), |register, bits| register | bits)
+        .fold(others(shape, row.known.found().fixed), |register, bits| register | bits)
 }

@@ -61,6 +61,7 @@ impl Shape {
     const OWN: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
 
     /// By the leaves of the current processor; without leaf 0xA it has no counters. Any IRQL.
+    #[must_use]
     pub fn of(cpu: &impl Cpu) -> Self {
         if cpu.cpuid(0, 0).eax < 0xA {
             return Self::new();
@@ -94,47 +95,56 @@ impl Shape {
     }
 
     /// General counters, and behind them places for the fixed ones up to the last that can be used.
+    #[must_use]
     pub const fn counters(self) -> u8 {
         let places = u8::BITS - self.fixed().leading_zeros();
         self.count() + (places & 0xF) as u8
     }
 
     /// Whether there are registers over all counters.
+    #[must_use]
     pub const fn has_global_control(self) -> bool {
         self.version() >= 2
     }
 
     /// The bits of the global registers that belong to the counters.
+    #[must_use]
     pub const fn own(self) -> u64 {
         self.into_bits() & Self::OWN
     }
 
     /// The bits of a general counter, all set.
+    #[must_use]
     pub const fn mask(self) -> u64 {
         u64::MAX >> self.unused()
     }
 
     /// The bits of a fixed counter, all set.
+    #[must_use]
     pub const fn fixed_mask(self) -> u64 {
         u64::MAX >> self.fixed_unused()
     }
 
     /// How many bits a general counter has.
-    pub const fn width(self) -> u8 {
-        if self.count() == 0 { 0 } else { 64 - self.unused() }
+    #[must_use]
+    pub const fn general_width(self) -> u8 {
+        64 - self.unused()
     }
 
     /// How many bits a fixed counter has.
+    #[must_use]
     pub const fn fixed_width(self) -> u8 {
         64 - self.fixed_unused()
     }
 
     /// Whether the bit of an event in leaf 0xA, EBX, means something.
+    #[must_use]
     pub const fn enumerates(self, bit: u8) -> bool {
         bit < self.enumerated()
     }
 
     /// Whether that bit is set: the event is not available.
+    #[must_use]
     pub const fn lacks(self, bit: u8) -> bool {
         self.absent() >> (bit & 7) & 1 == 1
     }
