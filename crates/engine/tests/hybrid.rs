@@ -74,7 +74,10 @@ fn every_counter_of_every_processor_counts_exactly_and_no_access_faults() {
         assert_eq!((refused.cause, refused.processor), (Cause::NoFreeCounter as u32, 1 - larger), "{first}");
         let more = only(&[larger, larger + 2]);
         assert_eq!(client.start(&mut engine, 0, more, &[(19, modes::BOTH), (19, modes::BOTH)]).header().status, 0);
-        assert_eq!(client.start(&mut engine, 0, more, &[(19, modes::BOTH)]).header().cause, Cause::NoFreeCounter as u32);
+        assert_eq!(
+            client.start(&mut engine, 0, more, &[(19, modes::BOTH)]).header().cause,
+            Cause::NoFreeCounter as u32
+        );
         for number in 0..4 {
             board.run(number, Mode::User, &events);
             board.run(number, Mode::Kernel, &events);

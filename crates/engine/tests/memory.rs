@@ -14,10 +14,10 @@ static HEAP: dhat::Alloc = dhat::Alloc;
 const MANY: u32 = 256;
 
 /// Bytes for each processor besides the state of its counters: for each counter the 16 of its total; those that count
-/// (8); what was found there (16), what counters it has (8), and whether it is ours or asleep, with those that may have left
+/// (8); what was found there and is there (24), what counters it has (8), and whether it is ours or asleep, with those that may have left
 /// a status (8); and the desk: what the interrupt has to know.
 const fn beside_state(counters: usize) -> usize {
-    counters * 16 + 8 + 32 + DESK
+    counters * 16 + 8 + 40 + DESK
 }
 
 /// 32 counters of 24 bytes, 8 places for rings, the budget and the account of interrupts.

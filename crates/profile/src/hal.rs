@@ -62,6 +62,8 @@ pub struct Overflow {
 #[derive(Debug)]
 struct Held {
     by_us: AtomicBool,
+    /// The counters that count.
+    active: ActiveCell,
     known: Known,
     /// Counters that may have overflowed with nobody having served it, as a set: a status register may still tell of it.
     stale: AtomicU32,
@@ -73,6 +75,7 @@ impl Held {
     fn new(shape: u64) -> Self {
         Self {
             by_us: AtomicBool::default(),
+            active: ActiveCell::default(),
             known: Known::new(shape),
             stale: AtomicU32::default(),
             asleep: AtomicBool::default(),
@@ -135,10 +138,8 @@ pub struct Hal {
     states: Option<Box<[CounterCell]>>,
     /// Running totals, in the same order.
     totals: Box<[Total]>,
-    /// For each processor the counters that count.
-    active: Box<[ActiveCell]>,
-    /// For each processor whether it is held, what [`ProfileInterface::initialize`] found there, what counters it has,
-    /// and whether it sleeps.
+    /// For each processor whether it is held, what [`ProfileInterface::initialize`] found there, what counters it has and
+    /// which count, and whether it sleeps.
     held: Box<[Held]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
@@ -177,7 +178,6 @@ impl Hal {
             return Err(HalError::NoMemory);
         }
         let totals = state::allocate(maximum_processors, places).ok_or(HalError::NoMemory)?;
-        let active = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
         let shape = interface.shape();
         let held = filled(maximum_processors as usize, |_| Held::new(shape))?;
         let sources = interface.kind().sources();
@@ -195,7 +195,6 @@ impl Hal {
             places,
             states,
             totals,
-            active,
             held,
             intervals,
             handler,
@@ -257,10 +256,9 @@ impl Hal {
         let begin = processor as usize * places;
         let range = begin..begin + places;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
-        let place = processor as usize;
-        match (cells, self.totals.get(range), self.active.get(place), self.held.get(place)) {
-            (Some(cells), Some(totals), Some(active), Some(held)) => {
-                Row { cells, totals, active: active.load(), known: &held.known }
+        match (cells, self.totals.get(range), self.held.get(processor as usize)) {
+            (Some(cells), Some(totals), Some(held)) => {
+                Row { cells, totals, active: held.active.load(), known: &held.known }
             }
             _ => Row::default(),
         }
@@ -275,11 +273,11 @@ impl Hal {
         for counter in counters.iter() {
             row.set(counter, row.get(counter).with_active(active));
         }
-        if let Some(shadow) = self.active.get(processor as usize) {
-            if self.is_asleep(processor) {
-                shadow.clear();
+        if let Some(held) = self.held.get(processor as usize) {
+            if held.is_asleep() {
+                held.active.clear();
             } else {
-                shadow.update(row.cells);
+                held.active.update(row.cells);
             }
         }
     }
@@ -524,9 +522,9 @@ impl Hal {
         }
         let row = self.row(processor);
         let interface = self.interface.with_shape(row.known.shape());
-        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, mask }| {
+        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, width }| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, mask);
+                total.overflowed(value, initial, width);
             }
             handler(Overflow { counter, state });
         });

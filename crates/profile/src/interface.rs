@@ -73,8 +73,8 @@ pub struct Reloaded {
     pub value: u64,
     /// What it was loaded with.
     pub initial: u64,
-    /// Its bits.
-    pub mask: u64,
+    /// How many bits it has.
+    pub width: u8,
 }
 
 /// A counter that counts.

@@ -78,7 +78,13 @@ impl CounterState {
     /// The same, with the bits of the counter.
     #[must_use]
     pub const fn initial_within(self, mask: u64) -> u64 {
-        if self.interrupt() { (self.interval() as u64).wrapping_neg() & mask } else { 0 }
+        if self.interrupt() { self.armed_within(mask) } else { 0 }
+    }
+
+    /// The same, of a counter that is known to have an interval.
+    #[must_use]
+    pub const fn armed_within(self, mask: u64) -> u64 {
+        (self.interval() as u64).wrapping_neg() & mask
     }
 }
 
@@ -160,20 +166,20 @@ impl Total {
         counted
     }
 
-    /// The register, of these bits, had overflowed, held `value` (0 where that was not read), and is loaded with
+    /// The register had overflowed, held `value` (0 where that was not read), and is loaded with
     /// `initial`. Where it was read before, after the overflow, a value of 0 takes the events since the overflow back.
-    pub fn overflowed(&self, value: u64, initial: u64, mask: u64) {
+    pub fn overflowed(&self, value: u64, initial: u64, width: u8) {
         // The processor's own at PROFILE_LEVEL, as everything that writes here: no locked exchange is needed.
-        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), mask);
+        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), width);
         self.held.store(initial, Ordering::Relaxed);
         self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
     }
 }
 
 /// The difference of two values of a counter that are less than half its range apart.
-const fn sign_extended(difference: u64, mask: u64) -> u64 {
-    let sign = top_bit(mask);
-    ((difference & mask) ^ sign).wrapping_sub(sign)
+const fn sign_extended(difference: u64, width: u8) -> u64 {
+    let unused = 64_u32.saturating_sub(width as u32) % 64;
+    ((difference << unused).cast_signed() >> unused).cast_unsigned()
 }
 
 /// Some counters of one processor.
@@ -316,13 +322,19 @@ pub struct Known {
     global: AtomicU64,
     fixed: AtomicU64,
     shape: AtomicU64,
+    control: AtomicU64,
 }
 
 impl Known {
     /// A processor with this [`Interface::shape`](crate::Interface::shape).
     #[must_use]
     pub const fn new(shape: u64) -> Self {
-        Self { global: AtomicU64::new(0), fixed: AtomicU64::new(0), shape: AtomicU64::new(shape) }
+        Self {
+            global: AtomicU64::new(0),
+            fixed: AtomicU64::new(0),
+            shape: AtomicU64::new(shape),
+            control: AtomicU64::new(0),
+        }
     }
 
     /// What was in its control registers.
@@ -331,10 +343,15 @@ impl Known {
         Found { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
     }
 
-    /// What was in the one over all counters.
+    /// What is in the one over all counters while some of ours count: nobody has to read it.
     #[must_use]
-    pub fn found_global(&self) -> u64 {
-        self.global.load(Ordering::Relaxed)
+    pub fn control(&self) -> u64 {
+        self.control.load(Ordering::Relaxed)
+    }
+
+    /// Puts it in.
+    pub fn set_control(&self, control: u64) {
+        self.control.store(control, Ordering::Relaxed);
     }
 
     /// Puts it in.

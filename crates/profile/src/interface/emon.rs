@@ -104,23 +104,17 @@ impl Emon {
     }
 
     /// Their bits in the global registers.
-    #[inline]
     const fn bits(self, counters: CounterSet) -> u64 {
         let all = counters.bits() as u64;
         all & self.shape.own() & 0xFFFF_FFFF | all >> self.shape.count() << FIXED_IN_GLOBAL
     }
 
-    /// IA32_PERF_GLOBAL_CTRL with these counters on, and what does not belong to the interface as it was found: counters
+    /// Writes IA32_PERF_GLOBAL_CTRL with these counters on, and what does not belong to the interface as it was found: counters
     /// of slots, metrics.
-    #[inline]
-    fn global(self, row: Row<'_>, counters: CounterSet) -> u64 {
-        row.known.found_global() & !self.shape.own() | self.bits(counters)
-    }
-
-    /// What IA32_PERF_GLOBAL_STATUS says of the counters. From version 2 on.
-    #[inline]
-    fn status(self, cpu: &impl Cpu) -> u64 {
-        cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.shape.own()
+    fn let_count(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        let control = row.known.found().global & !self.shape.own() | self.bits(counters);
+        row.known.set_control(control);
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
     }
 
     /// The counters with these bits in the global registers.
@@ -144,9 +138,13 @@ impl Counters for Emon {
             Some(number) => Place {
                 register: IA32_FIXED_CTR0.at(number),
                 index: RDPMC_FIXED | u32::from(number),
-                mask: self.shape.fixed_mask(),
+                width: self.shape.fixed_width(),
             },
-            None => self.bank().place(counter),
+            None => Place {
+                register: self.bank().counters.at(counter),
+                index: u32::from(counter),
+                width: self.shape.general_width(),
+            },
         }
     }
 }
@@ -255,14 +253,14 @@ impl ProfileInterface for Emon {
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.shape, row, all));
         }
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.global(row, all));
+            self.let_count(cpu, row, all);
         }
     }
 
     /// One write; in version 1 one for each counter.
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.global(row, row.active.all.without(counters)));
+            self.let_count(cpu, row, row.active.all.without(counters));
         } else {
             self.bank().clear_selects(cpu, counters);
         }
@@ -271,7 +269,7 @@ impl ProfileInterface for Emon {
     /// One read; in version 1 one RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         if self.has_global_control() {
-            self.counters_in(self.status(cpu)).and(active.interrupting)
+            self.counters_in(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & Shape::EVERY).and(active.interrupting)
         } else {
             plain::overflowed(cpu, active.interrupting, self.shape.mask())
         }
@@ -311,15 +309,16 @@ impl Emon {
         if active.all.is_empty() {
             return CounterSet::NONE;
         }
-        let others = self.global(row, CounterSet::NONE);
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, others);
-        let status = self.status(cpu);
+        let control = row.known.control();
+        // Counters that there are not have no bits there: this need not ask which there are.
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !Shape::EVERY);
+        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & Shape::EVERY;
         let ours = self.counters_in(status).and(active.interrupting);
         plain::reload_overflowed(self, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, others | self.bits(active.all));
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
         ours
     }
 

@@ -31,6 +31,11 @@ impl Bank {
         (0..self.count).map(read).find(|enabled| enabled.select & EN != 0)
     }
 
+    /// How many bits a counter has.
+    const fn width(self) -> u8 {
+        ((u64::BITS - self.mask.leading_zeros()) & 0x7F) as u8
+    }
+
     /// Zero in every select register.
     pub fn clear(self, cpu: &impl Cpu) {
         self.clear_selects(cpu, CounterSet::first(self.count));
@@ -54,17 +59,9 @@ impl Bank {
     pub fn load(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet, select: impl Fn(CounterState) -> u64) {
         for counter in counters.iter() {
             let state = row.get(counter);
-            self.reload(cpu, counter, state);
+            cpu.wrmsr(self.counters.at(counter), state.initial_within(self.mask));
             cpu.wrmsr(self.selects.at(counter), select(state));
         }
-    }
-
-    /// Loads a counter: one write. Answers what it was loaded with.
-    #[inline]
-    pub fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64 {
-        let initial = state.initial_within(self.mask);
-        cpu.wrmsr(self.counters.at(counter), initial);
-        initial
     }
 
     /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
@@ -76,8 +73,9 @@ impl Bank {
             let value = cpu.rdpmc(u32::from(counter));
             if value & top_bit == 0 {
                 let state = row.get(counter);
-                let initial = self.reload(cpu, counter, state);
-                overflowed(Reloaded { counter, state, value, initial, mask: self.mask });
+                let initial = state.armed_within(self.mask);
+                cpu.wrmsr(self.counters.at(counter), initial);
+                overflowed(Reloaded { counter, state, value, initial, width: self.width() });
                 served = served.with(counter);
             }
         }
@@ -109,8 +107,8 @@ pub struct Place {
     pub register: Msr,
     /// Its number for RDPMC.
     pub index: u32,
-    /// Its bits, all set.
-    pub mask: u64,
+    /// How many bits it has.
+    pub width: u8,
 }
 
 /// Counters that can be found.
@@ -121,14 +119,14 @@ pub trait Counters: Copy {
     /// Loads a counter as its state says: one write.
     fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
         let place = self.place(counter);
-        cpu.wrmsr(place.register, state.initial_within(place.mask));
+        cpu.wrmsr(place.register, state.initial_count(place.width));
     }
 }
 
 impl Counters for Bank {
     #[inline]
     fn place(self, counter: u8) -> Place {
-        Place { register: self.counters.at(counter), index: u32::from(counter), mask: self.mask }
+        Place { register: self.counters.at(counter), index: u32::from(counter), width: self.width() }
     }
 }
 
@@ -143,10 +141,10 @@ pub fn reload_overflowed(
     mut overflowed: impl FnMut(Reloaded),
 ) {
     for counter in counters.iter() {
-        let (state, Place { register, index, mask }) = (row.get(counter), bank.place(counter));
+        let (state, Place { register, index, width }) = (row.get(counter), bank.place(counter));
         let value = if state.exact() { cpu.rdpmc(index) } else { 0 };
-        let initial = state.initial_within(mask);
+        let initial = state.armed_within(state::mask(width));
         cpu.wrmsr(register, initial);
-        overflowed(Reloaded { counter, state, value, initial, mask });
+        overflowed(Reloaded { counter, state, value, initial, width });
     }
 }

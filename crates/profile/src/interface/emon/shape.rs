@@ -26,21 +26,18 @@ pub struct Shape {
     /// A bit for each general counter.
     #[bits(10)]
     general: u16,
-    /// How many these are.
-    #[bits(4)]
-    pub count: u8,
+    /// General counters can be written whole. Not known from CPUID.
+    pub full_width: bool,
     /// How many bits of 64 a general counter has not.
     #[bits(6)]
     unused: u8,
     /// The same of a fixed counter.
     #[bits(6)]
     fixed_unused: u8,
+    /// Version of architectural performance monitoring.
+    pub version: u8,
     /// There is IA32_PERF_CAPABILITIES.
     pub has_capabilities: bool,
-    /// General counters can be written whole. Not known from CPUID.
-    pub full_width: bool,
-    #[bits(4)]
-    __: u8,
     /// Bit i: fixed counter i can be used.
     #[bits(3)]
     pub fixed: u8,
@@ -50,15 +47,16 @@ pub struct Shape {
     /// How many of these mean something.
     #[bits(4)]
     enumerated: u8,
-    #[bits(10)]
+    #[bits(14)]
     __: u16,
-    /// Version of architectural performance monitoring.
-    pub version: u8,
+    /// How many general counters there are.
+    #[bits(4)]
+    pub count: u8,
 }
 
 impl Shape {
-    /// The bits of the global registers that belong to the counters.
-    const OWN: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
+    /// The bits of the global registers that belong to the counters, where there are all that can be.
+    pub const EVERY: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
 
     /// By the leaves of the current processor; without leaf 0xA it has no counters. Any IRQL.
     #[must_use]
@@ -110,19 +108,13 @@ impl Shape {
     /// The bits of the global registers that belong to the counters.
     #[must_use]
     pub const fn own(self) -> u64 {
-        self.into_bits() & Self::OWN
+        self.into_bits() & Self::EVERY
     }
 
     /// The bits of a general counter, all set.
     #[must_use]
     pub const fn mask(self) -> u64 {
         u64::MAX >> self.unused()
-    }
-
-    /// The bits of a fixed counter, all set.
-    #[must_use]
-    pub const fn fixed_mask(self) -> u64 {
-        u64::MAX >> self.fixed_unused()
     }
 
     /// How many bits a general counter has.
