@@ -195,7 +195,11 @@ impl Bench {
 
     /// How many of them have a select register: those before the fixed ones.
     pub fn general(&self) -> u8 {
-        (0..self.counters()).filter(|counter| matches!(self.id(*counter), CounterId::General(_))).count() as u8
+        (0..self.counters())
+            .take_while(|counter| matches!(self.id(*counter), CounterId::General(_)))
+            .map(|n| n + 1)
+            .last()
+            .unwrap_or(0)
     }
 
     /// The model's name of a counter.
@@ -281,7 +285,7 @@ impl Bench {
     /// [`reserve`](Self::reserve), and just this counter: some source that it can count, another one for the next counter.
     pub fn reserve_on(&self, counter: u8, interval: Option<u32>) -> u8 {
         let fitting: Vec<_> = self.counted().filter(|source| source.counters.has(counter)).collect();
-        let source = fitting[usize::from(counter) % fitting.len()].source.source;
+        let source = fitting.iter().cycle().nth(usize::from(counter)).unwrap().source.source;
         self.reserve_source_on(source.0, counter, interval)
     }
 

@@ -111,7 +111,7 @@ fn d12_all_counters_count_at_once() {
         for first in 0..all.len() {
             let mut wanted = std::collections::BTreeMap::new();
             for source in all.iter().cycle().skip(first) {
-                if wanted.len() as u32 == usable.len() {
+                if wanted.len() == usable.iter().count() {
                     break;
                 }
                 let state = bench.hal.state_for(Source(*source), false).unwrap().with_owner(1);
@@ -121,7 +121,7 @@ fn d12_all_counters_count_at_once() {
             }
             let counters = bench.start(wanted.keys().copied());
             assert_eq!(counters, usable, "{}", identity.name);
-            assert_eq!(bench.model().enabled_counters().len() as u32, counters.len(), "{}", identity.name);
+            assert_eq!(bench.model().enabled_counters().len(), counters.iter().count(), "{}", identity.name);
             bench.run_events(&work);
             assert_eq!(bench.finish(), wanted.into_values().collect::<Vec<_>>(), "{}", identity.name);
         }

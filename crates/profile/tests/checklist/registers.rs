@@ -179,7 +179,7 @@ fn d07_no_bit_but_those_of_the_counters_is_ever_set_in_control_and_global_regist
     for identity in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
         let (general, fixed) = (bench.general(), identity.expected.fixed);
-        let own = (1 << general) - 1 | ((1 << fixed) - 1) << 32;
+        let own = ((1 << general) - 1) | (((1 << fixed) - 1) << 32);
         let life = bench.whole_life();
         let written = writes(&life, |msr| [GLOBAL_CTRL, GLOBAL_OVF_CTRL].contains(&msr));
         assert!(written.iter().fold(0, |all, value| all | value) == own, "{}: {written:x?}", identity.name);

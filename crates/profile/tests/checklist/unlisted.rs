@@ -178,7 +178,7 @@ fn no_peer_a_counter_that_firmware_left_running_is_stopped_and_stays_so() {
         if fixed > 0 {
             let fields = (0..fixed).fold(0, |all, number| all | 0xB << (4 * number)); // with theirs
             bench.set_msr(FIXED_CTR_CTRL, fields);
-            bench.set_msr(GLOBAL_CTRL, (1 << general) - 1 | ((1 << fixed) - 1) << 32);
+            bench.set_msr(GLOBAL_CTRL, ((1 << general) - 1) | (((1 << fixed) - 1) << 32));
         }
         let control = || if fixed > 0 { bench.msr(FIXED_CTR_CTRL) } else { 0 };
         let selects = || (0..general).map(|counter| bench.msr(bench.select(counter))).collect::<Vec<_>>();
