@@ -54,13 +54,9 @@ impl Bench {
             let state = self.hal.state_for(Source(*source), interrupt).unwrap();
             self.hal.reserve(0, state.with_owner(1).with_user(true).with_exact(exact))
         };
-        let (fixed, any) = (sources.iter(), sources.iter().rev());
+        let (mut fixed, mut any) = (sources.iter(), sources.iter().rev());
         let is_fixed = |counter: &u8| matches!(self.board.counter(0, *counter), CounterId::Fixed(_));
-        fixed
-            .filter_map(|source| self.kept(reserve(source), is_fixed))
-            .next()
-            .or_else(|| any.filter_map(reserve).next())
-            .unwrap()
+        fixed.find_map(|source| self.kept(reserve(source), is_fixed)).or_else(|| any.find_map(reserve)).unwrap()
     }
 
     /// The counter, if it is as wanted; else it is free again.
