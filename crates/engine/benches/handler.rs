@@ -53,7 +53,7 @@ fn main() {
 fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<ring::Consumer<Sample, Tallies>>) {
     let hal = Hal::new(cpu, PROCESSORS).expect("memory");
     hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
-    let state = hal.state_for(Source(2), true).expect("a source that every processor has").with_owner(1);
+    let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
     let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();
     let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");

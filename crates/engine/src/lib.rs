@@ -40,7 +40,9 @@ mod session;
 mod sessions;
 mod sleep;
 
-use profile::{Hal, HalError};
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use profile::{Hal, HalError, Interface, ProfileInterface, Selection};
 use protocol::status::STATUS_SUCCESS;
 
 pub use clients::ClientId;
@@ -57,6 +59,16 @@ use sessions::Sessions;
 
 /// Version of the driver: major, minor, patch, zero.
 pub type Version = [u16; 4];
+
+/// The counters of the processor that has most: they are not the same where there are two kinds of processors.
+fn most_counters(machine: &impl Machine) -> u8 {
+    let kind = machine.on_boot_processor(|cpu| Selection::of_boot_processor(cpu).interface);
+    let most = AtomicU8::new(0);
+    machine.on_each_processor(&|_, cpu| {
+        most.fetch_max(Interface::new(kind, cpu).counters(), Ordering::Relaxed);
+    });
+    most.into_inner()
+}
 
 /// Everything that stands between a request and the processors.
 #[derive(Debug)]
@@ -78,8 +90,12 @@ impl<M: Machine> Engine<M> {
     /// [`HalError::NoMemory`].
     pub fn new(machine: M, version: Version) -> Result<Self, HalError> {
         let processors = machine.maximum_processors();
-        let (hal, identity) =
-            machine.on_boot_processor(|cpu| Hal::new(cpu, processors).map(|hal| (hal, Identity::of(cpu))))?;
+        let most = most_counters(&machine);
+        let (hal, identity) = machine.on_boot_processor(|cpu| {
+            let hal = Hal::with_states(cpu, processors, most, profile::state::allocate)?;
+            Ok((hal, Identity::of(cpu)))
+        })?;
+        machine.on_each_processor(&|processor, cpu| hal.learn(cpu, processor));
         let sampler = Sampler::new(hal, processors, machine.clock_frequency()).and_then(Boxed::new);
         let sampler = sampler.ok_or(HalError::NoMemory)?;
         Ok(Self { machine, version, sampler, identity, clients: Clients::default(), sessions: Sessions::default() })
@@ -105,6 +121,12 @@ impl<M: Machine> Engine<M> {
     /// A processor was added, and is active: sessions that are on every processor go there as well. Where something of
     /// a session can not be had on it, the session stays where it is.
     pub fn add_processor(&mut self, processor: u32) {
+        let hal = self.sampler.hal();
+        self.machine.on_each_processor(&|number, cpu| {
+            if number == processor {
+                hal.learn(cpu, number);
+            }
+        });
         self.sessions.add_processor(processor, Ground::new(&self.machine, &self.sampler));
     }
 

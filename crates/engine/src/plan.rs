@@ -134,12 +134,17 @@ impl<M: Machine> Planner<'_, M> {
         reserve(&mut session.counts, width)?;
         reserve(&mut session.processors, 1)?;
         reserve(&mut session.begun, 1)?;
+        let Ground { machine, sampler, hal, .. } = self.ground;
+        for event in session.events.iter().filter(|event| event.running) {
+            if let Service::Counter { state, .. } = event.service {
+                hal.check_on(processor, state).map_err(|error| Refusal::from(error).processor(processor))?;
+            }
+        }
         let served = |event: &Event| self.served(processor, session.tag, event);
         let served = gather(session.events.iter().map(served), width)?;
         let own = served.iter().filter_map(Served::own);
         let wanted = gather(own, width)?;
         let mut assigned = gather(core::iter::repeat_n(0, wanted.len()), wanted.len())?;
-        let Ground { machine, sampler, hal, .. } = self.ground;
         if let Err(index) = hal.reserve_all(processor, &wanted, &mut assigned) {
             let mut own = session.events.iter().zip(&served).filter(|(_, served)| served.own().is_some());
             let source = own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.source);
@@ -172,7 +177,7 @@ impl<M: Machine> Planner<'_, M> {
         Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoFreeCounter)
             .source(source)
             .processor(processor)
-            .detail(u64::from(self.ground.hal.interface().counters()), needed)
+            .detail(u64::from(self.ground.hal.interface_of(processor).counters()), needed)
     }
 
     /// How an event of the session with this tag is to be served on a processor.

@@ -188,7 +188,7 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
         ("mode 4", 0, all, vec![(19, 7)], 0xC000_000D, Cause::BadModes),
         ("flags", 4, all, vec![(19, both)], 0xC000_000D, Cause::BadFlags),
         ("processor", 0, far, vec![(19, both)], 0xC000_000D, Cause::NoSuchProcessor),
-        ("counters", 0, all, vec![(19, both); 5], 0xC000_009A, Cause::NoFreeCounter),
+        ("counters", 0, all, vec![(19, both); 6], 0xC000_009A, Cause::NoFreeCounter),
     ] {
         let header = client.start(&mut engine, flags, set, &events).header();
         assert_eq!((header.status, header.cause), (status, cause as u32), "{what}");

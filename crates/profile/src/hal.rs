@@ -16,7 +16,7 @@ use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
-use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Row, Total};
+use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Known, Row, Total};
 
 /// Why a HAL function refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,19 +62,39 @@ pub struct Overflow {
 }
 
 /// A processor's registers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Held {
     /// The counters that count.
     active: ActiveCell,
     by_us: AtomicBool,
-    found: AtomicU64,
+    known: Known,
+    /// Counters that may have overflowed with nobody having served it, as a set: a status register may still tell of it.
+    stale: AtomicU32,
     /// Between [`Hal::save`] and [`Hal::restore`]: the registers are to be lost, and not touched.
     asleep: AtomicBool,
 }
 
 impl Held {
+    fn new(shape: u64) -> Self {
+        Self {
+            active: ActiveCell::default(),
+            by_us: AtomicBool::default(),
+            known: Known::new(shape),
+            stale: AtomicU32::default(),
+            asleep: AtomicBool::default(),
+        }
+    }
+
     fn is_asleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed)
+    }
+
+    fn stale(&self) -> CounterSet {
+        CounterSet::from_bits(self.stale.load(Ordering::Relaxed).into())
+    }
+
+    fn set_stale(&self, counters: CounterSet) {
+        self.stale.store(counters.bits(), Ordering::Relaxed);
     }
 }
 
@@ -111,17 +131,18 @@ pub struct SourceInformation {
 pub struct Hal {
     selection: Selection,
     hypervisor: Hypervisor,
+    /// The boot processor's.
     interface: Interface,
     /// CPUID promises the interface's registers.
     promised: bool,
-    /// Of the interface, at hand.
-    counters: u8,
-    /// One row of [`ProfileInterface::counters`] cells for each processor; `None` when memory was short.
+    /// Cells of a row: as many as the processor with most counters has.
+    places: u8,
+    /// One row of cells for each processor; `None` when memory was short.
     states: Option<Box<[CounterCell]>>,
     /// Running totals, in the same order.
     totals: Box<[Total]>,
-    /// For each processor what counts there, whether it is held, what [`ProfileInterface::initialize`] found there, and
-    /// whether it sleeps.
+    /// For each processor what counts there, whether it is held, what [`ProfileInterface::initialize`] found there, what
+    /// counters it has, and whether it sleeps.
     held: Box<[Held]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
@@ -138,27 +159,30 @@ impl Hal {
     /// [`HalError::NoMemory`] where memory is short. For the state of the counters that is so on Amd64,
     /// where the HAL stops the machine; on Emon it makes every source unsupported, as in the HAL.
     pub fn new(cpu: &impl Cpu, maximum_processors: u32) -> Result<Self, HalError> {
-        Self::with_states(cpu, maximum_processors, state::allocate)
+        Self::with_states(cpu, maximum_processors, 0, state::allocate)
     }
 
-    /// [`new`](Self::new) with the allocation in the caller's hands.
+    /// [`new`](Self::new) with room for at least so many counters of each processor, because others than the boot
+    /// processor have more, and with the allocation in the caller's hands.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_states(
         cpu: &impl Cpu,
         maximum_processors: u32,
+        most_counters: u8,
         allocate: impl FnOnce(u32, u8) -> Option<Box<[CounterCell]>>,
     ) -> Result<Self, HalError> {
         let selection = Selection::of_boot_processor(cpu);
         let interface = Interface::new(selection.interface, cpu);
-        let counters = interface.counters();
-        let states = allocate(maximum_processors, counters);
+        let places = interface.counters().max(most_counters).min(CounterSet::MOST);
+        let states = allocate(maximum_processors, places);
         if states.is_none() && !matches!(interface, Interface::Emon(_)) {
             return Err(HalError::NoMemory);
         }
-        let totals = state::allocate(maximum_processors, counters).ok_or(HalError::NoMemory)?;
-        let held = state::allocate(maximum_processors, 1).ok_or(HalError::NoMemory)?;
+        let totals = state::allocate(maximum_processors, places).ok_or(HalError::NoMemory)?;
+        let shape = interface.shape();
+        let held = filled(maximum_processors as usize, |_| Held::new(shape))?;
         let sources = interface.sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
@@ -171,7 +195,7 @@ impl Hal {
             hypervisor: Hypervisor::of(cpu),
             interface,
             promised,
-            counters,
+            places,
             states,
             totals,
             held,
@@ -199,10 +223,27 @@ impl Hal {
         self.promised
     }
 
-    /// The interface in use.
+    /// The interface in use, as it is on the boot processor.
     #[must_use]
     pub const fn interface(&self) -> &Interface {
         &self.interface
+    }
+
+    /// The interface as it is on a processor: with that processor's own counters, once it was [looked at](Self::learn).
+    #[must_use]
+    #[inline]
+    pub fn interface_of(&self, processor: u32) -> Interface {
+        self.held.get(processor as usize).map_or(self.interface, |held| self.interface.with_shape(held.known.shape()))
+    }
+
+    /// Looks at the current processor, which is `processor`: its counters may be others than the boot processor's. Not
+    /// while it is held. No register is touched. Any IRQL at which the processor stays the same.
+    pub fn learn(&self, cpu: &impl Cpu, processor: u32) {
+        if let Some(held) = self.held.get(processor as usize)
+            && !held.by_us.load(Ordering::Relaxed)
+        {
+            held.known.set_shape(Interface::new(self.selection.interface, cpu).shape());
+        }
     }
 
     /// Bytes of the counters' state.
@@ -214,13 +255,13 @@ impl Hal {
     /// The cells and totals of a processor; none where there is no such processor or no memory.
     #[must_use]
     pub fn row(&self, processor: u32) -> Row<'_> {
-        let counters = usize::from(self.counters);
-        let begin = processor as usize * counters;
-        let range = begin..begin + counters;
+        let places = usize::from(self.places);
+        let begin = processor as usize * places;
+        let range = begin..begin + places;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
         match (cells, self.totals.get(range), self.held.get(processor as usize)) {
             (Some(cells), Some(totals), Some(held)) => {
-                Row { cells, totals, active: held.active.load(), found: held.found.load(Ordering::Relaxed) }
+                Row { cells, totals, active: held.active.load(), known: &held.known }
             }
             _ => Row::default(),
         }
@@ -265,11 +306,19 @@ impl Hal {
         SourceInformation { source, support: self.support(source), interval: self.interval(index), range, counters }
     }
 
+    /// On some processor at least; if on none, what the boot processor says.
     fn support(&self, source: &ProfileSource) -> Support {
-        if self.states.is_none() { Support::NoMemory } else { self.interface.support(source) }
+        let support = self.support_by(&self.interface, source);
+        let of = |held: &Held| self.interface.with_shape(held.known.shape());
+        let elsewhere = || self.held.iter().any(|held| self.support_by(&of(held), source) == Support::Supported);
+        if support != Support::Supported && elsewhere() { Support::Supported } else { support }
     }
 
-    /// The index of a source that can be started.
+    fn support_by(&self, interface: &Interface, source: &ProfileSource) -> Support {
+        if self.states.is_none() { Support::NoMemory } else { interface.support(source) }
+    }
+
+    /// The index of a source that can be started, on some processor at least.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`].
@@ -278,6 +327,18 @@ impl Hal {
         match self.support(row) {
             Support::Supported => Ok(index),
             support => Err(HalError::Unsupported(source, support)),
+        }
+    }
+
+    /// Whether what `state` says can be counted on `processor`.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`].
+    pub fn check_on(&self, processor: u32, state: CounterState) -> Result<(), HalError> {
+        let row = self.interface.sources().get(usize::from(state.event()));
+        match row.map(|row| (row.source, self.support_by(&self.interface_of(processor), row))) {
+            None | Some((_, Support::Supported)) => Ok(()),
+            Some((source, support)) => Err(HalError::Unsupported(source, support)),
         }
     }
 
@@ -328,7 +389,7 @@ impl Hal {
     /// The place of an event that finds no counter.
     pub fn reserve_all(&self, processor: u32, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let row = self.row(processor);
-        self.interface.assign(row, wanted, assigned)?;
+        self.interface_of(processor).assign(row, wanted, assigned)?;
         for (state, counter) in wanted.iter().zip(assigned) {
             row.set(*counter, state.with_active(false));
             if let Some(total) = row.total(*counter) {
@@ -362,7 +423,7 @@ impl Hal {
     pub fn foreign(&self, cpu: &impl Cpu, processor: u32) -> Option<Enabled> {
         let held = self.held.get(processor as usize)?;
         let is_open = !held.by_us.load(Ordering::Relaxed) && !held.is_asleep();
-        is_open.then(|| self.interface.enabled(cpu)).flatten()
+        is_open.then(|| self.interface_of(processor).enabled(cpu)).flatten()
     }
 
     /// InitializeProfiling on the current processor, which is `processor`. Answers whether its counters work; if
@@ -373,11 +434,14 @@ impl Hal {
         if held.is_asleep() {
             return true;
         }
-        let found = self.interface.initialize(cpu);
+        let interface = self.interface_of(processor).examined(cpu);
+        held.known.set_shape(interface.shape());
+        let found = interface.initialize(cpu);
         if is_first {
-            held.found.store(found, Ordering::Relaxed);
+            held.known.set_found(found);
         }
-        self.interface.works(cpu)
+        held.set_stale(CounterSet::NONE);
+        interface.works(cpu)
     }
 
     /// Whether the current registers of `processor` are ours: from [`initialize`](Self::initialize) to
@@ -394,7 +458,7 @@ impl Hal {
             && held.by_us.swap(false, Ordering::Relaxed)
             && !held.is_asleep()
         {
-            self.interface.release(cpu, held.found.load(Ordering::Relaxed));
+            self.interface_of(processor).release(cpu, held.known.found());
         }
     }
 
@@ -405,12 +469,20 @@ impl Hal {
         if self.is_asleep(processor) {
             self.set_active(processor, counters, true);
         } else if !counters.is_empty() {
+            let interface = self.interface.with_shape(row.known.shape());
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
-                    total.loaded(row.get(counter).initial_count(self.interface.width_of(counter)));
+                    total.loaded(row.get(counter).initial_count(interface.width_of(counter)));
                 }
             }
-            self.interface.enable(cpu, row, counters);
+            if let Some(held) = self.held.get(processor as usize) {
+                let stale = held.stale().and(counters).and(row.counters(|state| state.interrupt()));
+                if !stale.is_empty() {
+                    interface.forget(cpu, stale);
+                    held.set_stale(held.stale().without(stale));
+                }
+            }
+            interface.enable(cpu, row, counters);
             self.set_active(processor, counters, true);
         }
     }
@@ -424,16 +496,23 @@ impl Hal {
         if self.is_asleep(processor) {
             self.set_active(processor, counters, false);
         } else if !counters.is_empty() {
-            self.interface.disable(cpu, row, counters);
+            let interface = self.interface.with_shape(row.known.shape());
+            interface.disable(cpu, row, counters);
+            let mut doubtful = CounterSet::NONE;
             for counter in counters.iter() {
                 let state = row.get(counter);
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
-                    let (value, width) = (self.interface.read(cpu, counter), self.interface.width_of(counter));
+                    let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
                     total.update(value, width);
-                    if state.interrupt() && value & state::top_bit(state::mask(width)) == 0 {
+                    if !state.interrupt() {
+                        doubtful = doubtful.with(counter); // it may have wrapped
+                    } else if value & state::top_bit(state::mask(width)) == 0 {
                         overflowed = overflowed.with(counter);
                     }
                 }
+            }
+            if let Some(held) = self.held.get(processor as usize) {
+                held.set_stale(held.stale().or(doubtful).or(overflowed));
             }
             self.set_active(processor, counters, false);
         }
@@ -449,9 +528,10 @@ impl Hal {
             return OverflowStatus(CounterSet::NONE);
         }
         let row = self.row(processor);
-        let overflowed = self.interface.serve(cpu, row, |Reloaded { counter, state, value, initial }| {
+        let interface = self.interface.with_shape(row.known.shape());
+        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, width }| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, self.interface.width_of(counter));
+                total.overflowed(value, initial, width);
             }
             handler(Overflow { counter, state });
         });
@@ -460,7 +540,7 @@ impl Hal {
 
     /// CheckOverflowStatus alone: which active counters with an interval have overflowed. PROFILE_LEVEL.
     pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
-        OverflowStatus(self.interface.check_overflow(cpu, self.row(processor).active))
+        OverflowStatus(self.interface_of(processor).check_overflow(cpu, self.row(processor).active))
     }
 
     /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped, its counts
@@ -474,7 +554,7 @@ impl Hal {
         let active = self.row(processor).active.all;
         let overflowed = self.stop(cpu, processor, active);
         if self.holds(processor) {
-            self.interface.release(cpu, held.found.load(Ordering::Relaxed));
+            self.interface_of(processor).release(cpu, held.known.found());
         }
         held.asleep.store(true, Ordering::Relaxed);
         self.set_active(processor, active, true);
@@ -490,7 +570,8 @@ impl Hal {
         {
             let active = self.row(processor).counters(|state| state.active());
             self.set_active(processor, active, false);
-            held.found.store(self.interface.initialize(cpu), Ordering::Relaxed);
+            held.known.set_found(self.interface_of(processor).initialize(cpu));
+            held.set_stale(CounterSet::NONE);
             self.start(cpu, processor, active);
         }
     }
@@ -498,13 +579,11 @@ impl Hal {
     /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
     /// it runs. A counter that wraps is followed as long as it is asked at least once in between. PROFILE_LEVEL.
     pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
-        self.count_in(cpu, self.row(processor), counter)
-    }
-
-    fn count_in(&self, cpu: &impl Cpu, row: Row<'_>, counter: u8) -> u64 {
+        let row = self.row(processor);
+        let interface = self.interface.with_shape(row.known.shape());
         match row.total(counter) {
             Some(total) if row.active.all.has(counter) => {
-                total.update(self.interface.read(cpu, counter), self.interface.width_of(counter))
+                total.update(interface.read(cpu, counter), interface.width_of(counter))
             }
             total => total.map_or(0, Total::counted),
         }

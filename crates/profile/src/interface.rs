@@ -10,7 +10,7 @@ mod plain;
 
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
-use crate::state::{Active, CounterSet, CounterState, Row};
+use crate::state::{Active, CounterSet, CounterState, Found, Row};
 
 /// Which interface. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,6 +90,8 @@ pub struct Reloaded {
     pub value: u64,
     /// What it was loaded with.
     pub initial: u64,
+    /// How many bits it has.
+    pub width: u8,
 }
 
 /// A counter that counts.
@@ -156,11 +158,17 @@ pub trait ProfileInterface {
 
     /// InitializeProfiling: brings the registers to the state from which [`enable`](Self::enable) starts,
     /// all counters off. What has to be given back is answered, for [`release`](Self::release).
-    fn initialize(&self, cpu: &impl Cpu) -> u64;
+    fn initialize(&self, cpu: &impl Cpu) -> Found;
 
     /// Whether the counters keep what is written to them. A hypervisor that only pretends to have the registers
     /// is found out here. After [`initialize`](Self::initialize).
     fn works(&self, cpu: &impl Cpu) -> bool;
+
+    /// The overflows of counters that do not count are forgotten, so that the next interrupt does not tell of them. Where
+    /// the counter itself tells of its overflow, loading it does that.
+    fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
+        let _ = (cpu, counters);
+    }
 
     /// EnableMonitoring: sets up `counters` as their states in `row` say and starts them. Those that are
     /// active in `row` already go on undisturbed.
@@ -178,7 +186,7 @@ pub trait ProfileInterface {
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
 
     /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
-    fn release(&self, cpu: &impl Cpu, found: u64);
+    fn release(&self, cpu: &impl Cpu, found: Found);
 }
 
 /// The interface in use.
@@ -243,6 +251,34 @@ impl Interface {
         }
     }
 
+    /// What tells the processor of the interface from others of the same machine, as one word; 0 where nothing does.
+    #[must_use]
+    pub const fn shape(&self) -> u64 {
+        match self {
+            Self::Emon(emon) => emon.shape().into_bits(),
+            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => 0,
+        }
+    }
+
+    /// The same interface on a processor with this [`shape`](Self::shape).
+    #[must_use]
+    #[inline]
+    pub const fn with_shape(self, shape: u64) -> Self {
+        match self {
+            Self::Emon(_) => Self::Emon(emon::Emon::with_shape(emon::Shape::from_bits(shape))),
+            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => self,
+        }
+    }
+
+    /// The same with what only registers tell of the current processor. They have to be ours. PROFILE_LEVEL.
+    #[must_use]
+    pub fn examined(self, cpu: &impl Cpu) -> Self {
+        match self {
+            Self::Emon(emon) => Self::Emon(emon.examined(cpu)),
+            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => self,
+        }
+    }
+
     /// The row of a source in the interface's table, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
@@ -301,12 +337,16 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.enabled(cpu))
     }
 
-    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+    fn initialize(&self, cpu: &impl Cpu) -> Found {
         each!(self, interface => interface.initialize(cpu))
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
         each!(self, interface => interface.works(cpu))
+    }
+
+    fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
+        each!(self, interface => interface.forget(cpu, counters));
     }
 
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
@@ -326,7 +366,7 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.serve(cpu, row, overflowed))
     }
 
-    fn release(&self, cpu: &impl Cpu, found: u64) {
+    fn release(&self, cpu: &impl Cpu, found: Found) {
         each!(self, interface => interface.release(cpu, found));
     }
 }

@@ -78,7 +78,13 @@ impl CounterState {
     /// The same, with the bits of the counter.
     #[must_use]
     pub const fn initial_within(self, mask: u64) -> u64 {
-        if self.interrupt() { (self.interval() as u64).wrapping_neg() & mask } else { 0 }
+        if self.interrupt() { self.armed_within(mask) } else { 0 }
+    }
+
+    /// The same, of a counter that is known to have an interval.
+    #[must_use]
+    pub const fn armed_within(self, mask: u64) -> u64 {
+        (self.interval() as u64).wrapping_neg() & mask
     }
 }
 
@@ -160,8 +166,8 @@ impl Total {
         counted
     }
 
-    /// The register had overflowed, held `value` (0 where that was not read), and is loaded with `initial`. Where it
-    /// was read before, after the overflow, a value of 0 takes the events since the overflow back.
+    /// The register had overflowed, held `value` (0 where that was not read), and is loaded with
+    /// `initial`. Where it was read before, after the overflow, a value of 0 takes the events since the overflow back.
     pub fn overflowed(&self, value: u64, initial: u64, width: u8) {
         // The processor's own at PROFILE_LEVEL, as everything that writes here: no locked exchange is needed.
         let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), width);
@@ -301,6 +307,80 @@ pub struct Active {
     pub interrupting: CounterSet,
 }
 
+/// What [`initialize`](crate::ProfileInterface::initialize) found in the control registers of a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found {
+    /// In the one over all counters.
+    pub global: u64,
+    /// In the one of the fixed counters.
+    pub fixed: u64,
+}
+
+/// What is known of a processor, in memory that processors share.
+#[derive(Debug, Default)]
+pub struct Known {
+    global: AtomicU64,
+    fixed: AtomicU64,
+    shape: AtomicU64,
+    control: AtomicU64,
+}
+
+impl Known {
+    /// A processor with this [`Interface::shape`](crate::Interface::shape).
+    #[must_use]
+    pub const fn new(shape: u64) -> Self {
+        Self {
+            global: AtomicU64::new(0),
+            fixed: AtomicU64::new(0),
+            shape: AtomicU64::new(shape),
+            control: AtomicU64::new(0),
+        }
+    }
+
+    /// What was in its control registers.
+    #[must_use]
+    pub fn found(&self) -> Found {
+        Found { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
+    }
+
+    /// What is in the one over all counters while some of ours count: nobody has to read it.
+    #[must_use]
+    pub fn control(&self) -> u64 {
+        self.control.load(Ordering::Relaxed)
+    }
+
+    /// Puts it in.
+    pub fn set_control(&self, control: u64) {
+        self.control.store(control, Ordering::Relaxed);
+    }
+
+    /// Puts it in.
+    pub fn set_found(&self, found: Found) {
+        self.global.store(found.global, Ordering::Relaxed);
+        self.fixed.store(found.fixed, Ordering::Relaxed);
+    }
+
+    /// What counters it has: its [`Interface::shape`](crate::Interface::shape).
+    #[must_use]
+    pub fn shape(&self) -> u64 {
+        self.shape.load(Ordering::Relaxed)
+    }
+
+    /// Puts it in.
+    pub fn set_shape(&self, shape: u64) {
+        self.shape.store(shape, Ordering::Relaxed);
+    }
+}
+
+/// Of no processor.
+static NOTHING: Known = Known::new(0);
+
+impl Default for &Known {
+    fn default() -> Self {
+        &NOTHING
+    }
+}
+
 /// The cells and totals of one processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Row<'a> {
@@ -310,8 +390,8 @@ pub struct Row<'a> {
     pub totals: &'a [Total],
     /// Those that count now.
     pub active: Active,
-    /// What [`initialize`](crate::ProfileInterface::initialize) found on the processor.
-    pub found: u64,
+    /// What was there before, and what counters there are.
+    pub known: &'a Known,
 }
 
 impl<'a> Row<'a> {

@@ -52,7 +52,7 @@ pub struct State {
     clock: Clock,
 }
 
-/// What every processor is.
+/// What the processors are.
 #[derive(Clone, Copy)]
 struct Kind {
     identity: &'static Identity,
@@ -60,9 +60,9 @@ struct Kind {
 }
 
 impl Kind {
-    /// A processor after reset.
-    fn make(self) -> State {
-        let leaves = self.identity.cpuid();
+    /// The processor of this number after reset.
+    fn make(self, number: u32) -> State {
+        let leaves = self.identity.of_processor(number).cpuid();
         let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
@@ -92,7 +92,7 @@ pub fn start(identity: &str) -> bool {
         ipi: Gate::default(),
         bell: Bell::default(),
         handling: Mutex::new(None),
-        state: Mutex::new(kind.make()),
+        state: Mutex::new(kind.make(number)),
     });
     CORES.set(cores.collect()).is_ok() && reset(identity.name)
 }
@@ -117,7 +117,7 @@ pub fn set_apic(x2apic: bool) {
 fn make_anew(kind: Kind) {
     *lock(&KIND) = Some(kind);
     for core in possible() {
-        *lock(&core.state) = kind.make();
+        *lock(&core.state) = kind.make(core.number);
     }
 }
 
@@ -145,7 +145,7 @@ pub fn maximum() -> u32 {
 pub fn add() {
     let added = possible().get(all().len());
     if let (Some(core), Some(kind)) = (added, *lock(&KIND)) {
-        *lock(&core.state) = kind.make();
+        *lock(&core.state) = kind.make(core.number);
         ACTIVE.store(core.number + 1, Ordering::SeqCst);
         core.bell.ring();
     }

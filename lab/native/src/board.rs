@@ -52,15 +52,18 @@ impl Call {
         [Self::StartTimers, Self::AdoptProcessor, Self::ReserveCounters, Self::OpenLocalApic, Self::BeginSampling];
 }
 
+/// IA32_PMC0 to 9 are all that have addresses.
+const MOST_GENERAL: u8 = 10;
+
 /// An NTSTATUS of success.
 const SUCCESS: u32 = 0;
 
 impl Board {
-    /// `count` processors, all active, after reset.
+    /// `count` processors, all active, after reset: those of the identity, and of what it has beside it.
     #[must_use]
     pub fn new(identity: &'static Identity, count: u32) -> Self {
-        let processor = |_| {
-            let dump = identity.cpuid();
+        let processor = |number| {
+            let dump = identity.of_processor(number).cpuid();
             Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
         };
         Self::of((0..count).map(processor))
@@ -221,11 +224,23 @@ impl Board {
         self.processor(processor).model().run(mode, events);
     }
 
+    /// The model's name of a counter of a processor: fixed ones come after the general ones, which Intel's leaf 0xA counts.
+    #[must_use]
+    pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
+        let model = self.processor(processor).model();
+        let [last, vendor, ..] = model.cpuid(0, 0);
+        let [_, general, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
+        let is_intel = vendor.to_le_bytes() == *b"Genu" && last >= 0xA;
+        let fixed = counter.checked_sub(general.min(MOST_GENERAL)).filter(|_| is_intel);
+        fixed.map_or(CounterId::General(counter), CounterId::Fixed)
+    }
+
     /// What a counter of a processor was given in all, by the model's own account.
     #[must_use]
     pub fn counted(&self, processor: u32, counter: u32) -> u64 {
+        let id = u8::try_from(counter).map(|counter| self.counter(processor, counter));
         let model = self.processor(processor).model();
-        let of = |entry: &LedgerEntry| matches!(entry.counter, CounterId::General(n) if u32::from(n) == counter);
+        let of = |entry: &LedgerEntry| Ok(entry.counter) == id;
         model.ledger().entries().filter(of).map(|entry| entry.counted).sum()
     }
 }

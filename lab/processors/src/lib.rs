@@ -21,6 +21,8 @@ pub struct Identity {
     pub dump: &'static str,
     /// What must come of it.
     pub expected: Expected,
+    /// The name of the identity of every other processor, from processor 1 on, on a machine with two kinds of them.
+    pub beside: Option<&'static str>,
 }
 
 /// The outcome for one processor, found by reading its leaves and not by running the code that is tested with it.
@@ -33,6 +35,8 @@ pub struct Expected {
     pub interface: &'static str,
     /// The counters of `interface` on each processor, 0 for Default.
     pub counters: u8,
+    /// How many of these are fixed counters that it uses.
+    pub fixed: u8,
     /// Their width in bits, 0 for Default.
     pub width: u8,
     /// The values of `KPROFILE_SOURCE` that can be had, ascending: for Emon what EBX of leaf 0xA allows, for Amd64 what
@@ -52,6 +56,13 @@ impl Identity {
     #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test reads every one")]
     pub fn cpuid(&self) -> Dump {
         Dump::parse(self.dump).expect("an identity is a CPUID dump")
+    }
+
+    /// What a processor of the machine is, whose boot processor, 0, is this.
+    #[must_use]
+    pub fn of_processor(&self, number: u32) -> &Self {
+        let other = if number % 2 == 1 { self.beside } else { None };
+        other.and_then(find).unwrap_or(self)
     }
 }
 

@@ -10,7 +10,7 @@ const EVERY: &str = "EBX bits 0 to 6 are clear within the length";
 const MASKED: &str = "a Microsoft hypervisor masks the counters: 40000003:EDX[2] is clear";
 
 const fn amd(counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
-    Expected { windows10: "Amd64", interface: "Amd64", counters, width: 48, supported, why }
+    Expected { windows10: "Amd64", interface: "Amd64", counters, fixed: 0, width: 48, supported, why }
 }
 
 const FOUR: &str = "AuthenticAMD with long mode, and 80000001:ECX[23] is clear: four counters";
@@ -18,16 +18,23 @@ const SIX: &str = "AuthenticAMD with long mode, and 80000001:ECX[23] is set: six
 const SIX_BY_V2: &str = "AuthenticAMD with long mode and PerfMonV2: 80000022:EBX[3:0] says six counters";
 
 const fn emon(counters: u8, width: u8, supported: &'static [u32], why: &'static str) -> Expected {
-    Expected { windows10: "Emon", interface: "Emon", counters, width, supported, why }
+    Expected { windows10: "Emon", interface: "Emon", counters, fixed: 0, width, supported, why }
+}
+
+impl Expected {
+    /// With so many fixed counters besides.
+    const fn and_fixed(self, fixed: u8) -> Self {
+        Self { counters: self.counters + fixed, fixed, ..self }
+    }
 }
 
 const fn default(why: &'static str) -> Expected {
-    Expected { windows10: "Default", interface: "Default", counters: 0, width: 0, supported: &[], why }
+    Expected { windows10: "Default", interface: "Default", counters: 0, fixed: 0, width: 0, supported: &[], why }
 }
 
 /// A profile interface that the HAL of the original Windows 10 has not.
 const fn old(interface: &'static str, counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
-    Expected { windows10: "Default", interface, counters, width: 40, supported, why }
+    Expected { windows10: "Default", interface, counters, fixed: 0, width: 40, supported, why }
 }
 
 /// Its sources but `ProfileTime`.
@@ -55,6 +62,7 @@ macro_rules! identity {
             real: $real,
             dump: include_str!(concat!("../identities/", $name, ".cpuid")),
             expected: $expected,
+            beside: None,
         }
     };
 }
@@ -102,37 +110,41 @@ pub static IDENTITIES: &[Identity] = &[
     real!("pentium-p55c", "Intel Pentium MMX (P55C)", PENTIUM),
     real!("yonah-t2400", "Intel Core Duo T2400 (Yonah), version 1, without long mode", emon(2, 40, ALL, EVERY)),
     real!("core2-6420", "Intel Core 2 6420 (Conroe), version 2 that names no fixed counters", emon(2, 40, ALL, EVERY)),
-    real!("core2-e5200", "Intel Pentium Dual-Core E5200 (Wolfdale)", emon(2, 40, ALL, EVERY)),
-    real!("atom-d425", "Intel Atom D425 (Bonnell, Pineview), version 3", emon(2, 40, ALL, EVERY)),
+    real!("core2-e5200", "Intel Pentium Dual-Core E5200 (Wolfdale)", emon(2, 40, ALL, EVERY).and_fixed(3)),
+    real!("atom-d425", "Intel Atom D425 (Bonnell, Pineview), version 3", emon(2, 40, ALL, EVERY).and_fixed(3)),
     real!(
         "goldmont-plus-n4100",
         "Intel Celeron N4100 (Goldmont Plus, Gemini Lake), version 4",
-        emon(4, 48, ALL, EVERY)
+        emon(4, 48, ALL, EVERY).and_fixed(3)
     ),
     real!(
         "nehalem-920",
         "Intel Core i7 920 (Nehalem, Bloomfield), branch mispredicts not available",
-        emon(4, 48, &[2, 6, 10, 19, 25, 26, 27, 28, 29, 30], "EBX bit 6 is set: no branch mispredicts")
+        emon(4, 48, &[2, 6, 10, 19, 25, 26, 27, 28, 29, 30], "EBX bit 6 is set: no branch mispredicts").and_fixed(3)
     ),
     real!(
         "westmere-980x",
         "Intel Core i7 X 980 (Westmere, Gulftown), reference cycles not available",
-        emon(4, 48, &[2, 6, 10, 11, 19, 25, 26, 28, 29, 30, 31], "EBX bit 2 is set: no reference cycles")
+        emon(4, 48, &[2, 6, 10, 11, 19, 25, 26, 28, 29, 30, 31], "EBX bit 2 is set: no reference cycles").and_fixed(3)
     ),
-    real!("sandy-bridge-2600k", "Intel Core i7-2600K (Sandy Bridge)", emon(4, 48, ALL, EVERY)),
-    real!("ivy-bridge-3570k", "Intel Core i5-3570K (Ivy Bridge), eight counters", emon(8, 48, ALL, EVERY)),
-    real!("haswell-4710mq", "Intel Core i7-4710MQ (Haswell)", emon(4, 48, ALL, EVERY)),
-    real!("broadwell-6950x", "Intel Core i7-6950X (Broadwell-E)", emon(4, 48, ALL, EVERY)),
-    real!("skylake-6600k", "Intel Core i5-6600K (Skylake), version 4", emon(8, 48, ALL, EVERY)),
-    real!("cascade-lake-8269c", "Intel Xeon Platinum 8269C (Cascade Lake)", emon(4, 48, ALL, EVERY)),
-    real!("ice-lake-1065g7", "Intel Core i7-1065G7 (Ice Lake), version 5, eight events", emon(8, 48, ALL, EVERY)),
-    real!("tiger-lake-1135g7", "Intel Core i5-1135G7 (Tiger Lake)", emon(8, 48, ALL, EVERY)),
-    real!("alder-lake-12900k", "Intel Core i9-12900K (Alder Lake), a P core", emon(6, 48, ALL, EVERY)),
-    real!("sapphire-rapids-2475x", "Intel Xeon w7-2475X (Sapphire Rapids)", emon(8, 48, ALL, EVERY)),
+    real!("sandy-bridge-2600k", "Intel Core i7-2600K (Sandy Bridge)", emon(4, 48, ALL, EVERY).and_fixed(3)),
+    real!("ivy-bridge-3570k", "Intel Core i5-3570K (Ivy Bridge), eight counters", emon(8, 48, ALL, EVERY).and_fixed(3)),
+    real!("haswell-4710mq", "Intel Core i7-4710MQ (Haswell)", emon(4, 48, ALL, EVERY).and_fixed(3)),
+    real!("broadwell-6950x", "Intel Core i7-6950X (Broadwell-E)", emon(4, 48, ALL, EVERY).and_fixed(3)),
+    real!("skylake-6600k", "Intel Core i5-6600K (Skylake), version 4", emon(8, 48, ALL, EVERY).and_fixed(3)),
+    real!("cascade-lake-8269c", "Intel Xeon Platinum 8269C (Cascade Lake)", emon(4, 48, ALL, EVERY).and_fixed(3)),
+    real!(
+        "ice-lake-1065g7",
+        "Intel Core i7-1065G7 (Ice Lake), version 5, eight events",
+        emon(8, 48, ALL, EVERY).and_fixed(3)
+    ),
+    real!("tiger-lake-1135g7", "Intel Core i5-1135G7 (Tiger Lake)", emon(8, 48, ALL, EVERY).and_fixed(3)),
+    real!("alder-lake-12900k", "Intel Core i9-12900K (Alder Lake), a P core", emon(6, 48, ALL, EVERY).and_fixed(3)),
+    real!("sapphire-rapids-2475x", "Intel Xeon w7-2475X (Sapphire Rapids)", emon(8, 48, ALL, EVERY).and_fixed(3)),
     real!(
         "arrow-lake-245k",
         "Intel Core Ultra 5 245K (Arrow Lake), a P core (Lion Cove), version 6, thirteen events",
-        emon(8, 48, ALL, "EBX bits 7 and 9 are set, beyond the sources of Emon")
+        emon(8, 48, ALL, "EBX bits 7 and 9 are set, beyond the sources of Emon").and_fixed(3)
     ),
     real!(
         "hyperv-root-6300u",
@@ -147,7 +159,7 @@ pub static IDENTITIES: &[Identity] = &[
     real!(
         "kvm-8650u",
         "Intel Core i7-8650U (Kaby Lake R), a guest of QEMU and KVM with counters",
-        emon(4, 48, ALL, EVERY)
+        emon(4, 48, ALL, EVERY).and_fixed(3)
     ),
     real!(
         "kvm-qemu-amd",
@@ -175,11 +187,11 @@ pub static IDENTITIES: &[Identity] = &[
     made_up!("amd-hyperv-open", "AMD family 17h under Hyper-V, counters offered", amd(6, ZEN, SIX)),
     made_up!("amd-kvm", "AMD family 17h under KVM without Hyper-V enlightenments", amd(6, ZEN, SIX)),
     made_up!("intel-v1", "Intel, version 1", emon(4, 40, ALL, EVERY)),
-    made_up!("intel-v2", "Intel, version 2", emon(4, 48, ALL, EVERY)),
+    made_up!("intel-v2", "Intel, version 2", emon(4, 48, ALL, EVERY).and_fixed(3)),
     made_up!(
         "intel-half-events",
         "Intel, version 2, five events of which two are not available",
-        emon(4, 48, &[10, 19, 25, 27, 29], "EBX bits 0, 2 and 4 are clear within a length of 5")
+        emon(4, 48, &[10, 19, 25, 27, 29], "EBX bits 0, 2 and 4 are clear within a length of 5").and_fixed(3)
     ),
     made_up!(
         "intel-no-leaf-a",
@@ -193,6 +205,20 @@ pub static IDENTITIES: &[Identity] = &[
         "intel-zero-counters",
         "Intel, version 2, no general counter",
         Expected { windows10: "Emon", ..default("Emon by leaf 0xA, but EAX[15:8] is 0: there is no counter to use") }
+    ),
+    Identity {
+        beside: Some("intel-hybrid-efficient"),
+        ..made_up!(
+            "intel-hybrid",
+            "Intel, version 5, eight counters and three fixed ones, beside processors of another kind",
+            emon(8, 48, ALL, EVERY).and_fixed(3)
+        )
+    },
+    made_up!(
+        "intel-hybrid-efficient",
+        "Intel, version 4, six counters of 40 bits and two fixed ones, two events not available",
+        emon(6, 40, &[2, 6, 11, 19, 25, 26, 27, 30, 31], "EBX bits 3 and 4 are set: nothing of the last cache")
+            .and_fixed(2)
     ),
     made_up!("intel-hyperv-masked", "Intel, version 2 under Hyper-V, counters masked", default(MASKED)),
 ];

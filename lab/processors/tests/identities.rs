@@ -58,7 +58,7 @@ fn an_interface_is_for_its_vendor() {
 #[test]
 fn the_outcome_is_consistent() {
     for Identity { name, expected, .. } in all() {
-        let Expected { windows10, interface, counters, width, supported, why } = *expected;
+        let Expected { windows10, interface, counters, fixed, width, supported, why } = *expected;
         assert!(!why.is_empty(), "{name}");
         match interface {
             "Amd64" => assert!(windows10 == "Amd64" && [4, 6].contains(&counters) && width == 48, "{name}"),
@@ -67,6 +67,7 @@ fn the_outcome_is_consistent() {
             "P6" | "Pentium" => assert_eq!((windows10, counters, width), ("Default", 2, 40), "{name}"),
             other => assert_eq!((other, counters, width, supported), ("Default", 0, 0, [].as_slice()), "{name}"),
         }
+        assert!(fixed == 0 || interface == "Emon" && fixed < counters, "{name}");
         assert!(interface != "Emon" || supported.contains(&25), "{name}: Emon always has core cycles");
         assert!(supported.is_sorted() && !supported.contains(&0), "{name}");
     }
@@ -107,10 +108,15 @@ const EMON: [(u32, u32); 12] =
 fn the_outcome_of_emon_agrees_with_leaf_a() {
     for identity in all().iter().filter(|identity| identity.expected.interface == "Emon") {
         let [eax, ebx, ..] = identity.cpuid().cpuid(0xA, 0);
-        let [version, counters, width, length] = eax.to_le_bytes();
+        let [version, general, width, length] = eax.to_le_bytes();
         let available = |bit: u32| bit < length.into() && ebx >> bit & 1 == 0;
         let supported: Vec<u32> = EMON.iter().filter(|(_, bit)| available(*bit)).map(|(source, _)| *source).collect();
         assert!(version >= 1, "{}", identity.name);
+        let [.., bitmap, edx] = identity.cpuid().cpuid(0xA, 0);
+        let is_there = |number: &u32| edx & 0x1F > *number || version >= 5 && bitmap >> number & 1 == 1;
+        let fixed = if version < 2 { 0 } else { (0..3).filter(is_there).count() };
+        assert_eq!(identity.expected.fixed, u8::try_from(fixed).unwrap(), "{}", identity.name);
+        let counters = general + identity.expected.fixed;
         assert_eq!((counters, width), (identity.expected.counters, identity.expected.width), "{}", identity.name);
         assert_eq!(supported, identity.expected.supported, "{}", identity.name);
     }
@@ -154,6 +160,26 @@ fn the_interfaces_of_old_are_for_their_families_without_leaf_a() {
 #[test]
 fn there_are_real_processors_enough() {
     assert!(all().iter().filter(|identity| identity.real).count() >= 24);
+}
+
+/// CPUID.7.0:EDX[15], and EAX[31:24] of leaf 0x1A.
+fn hybrid_type(identity: &Identity) -> Option<u32> {
+    let ([.., features], [native, ..]) = (identity.cpuid().cpuid(7, 0), identity.cpuid().cpuid(0x1A, 0));
+    (features >> 15 & 1 == 1).then_some(native >> 24)
+}
+
+#[test]
+fn processors_of_another_kind_say_so_and_stand_at_every_odd_number() {
+    let machines: Vec<_> = all().iter().filter(|identity| identity.beside.is_some()).collect();
+    assert!(!machines.is_empty());
+    for identity in machines {
+        let kinds = [0, 1, 2, 3].map(|number| identity.of_processor(number));
+        assert_eq!(kinds.map(hybrid_type), [0x40, 0x20, 0x40, 0x20].map(Some), "{}", identity.name);
+        assert_eq!(kinds.map(|kind| kind.name), [kinds[0].name, kinds[1].name, kinds[0].name, kinds[1].name]);
+    }
+    for identity in all().iter().filter(|identity| identity.beside.is_none()) {
+        assert_eq!(identity.of_processor(1).name, identity.name);
+    }
 }
 
 #[test]

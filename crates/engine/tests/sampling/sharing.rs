@@ -88,7 +88,7 @@ fn a_moved_interval_is_shared_with_nobody() {
 
 #[test]
 fn without_a_counter_left_a_shared_one_can_still_be_had() {
-    let board = Board::named("intel-v2", 1);
+    let board = Board::named("intel-v1", 1);
     let mut engine = engine(&board);
     let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
     let all = [event(2, SHORT), event(6, SHORT), event(11, SHORT), event(10, SHORT)];

@@ -19,7 +19,7 @@ use super::plain::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, Row};
+use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
 use generation::Generation;
 use global::Global;
 use registers::{CORE_PERF_CTR0, ExtendedFeatures, PERF_CTL0, PERF_CTR0, PERF_EVT_SEL0, PerfEvtSel, WIDTH, perf_mon};
@@ -116,13 +116,13 @@ impl ProfileInterface for Amd64 {
 
     /// N writes for N counters; with PerfMonV2 one read and two writes more: counters that somebody left frozen would
     /// count nothing. Answers the control register as it was.
-    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+    fn initialize(&self, cpu: &impl Cpu) -> Found {
         self.bank.clear(cpu);
-        let Some(global) = self.global else { return 0 };
+        let Some(global) = self.global else { return Found::default() };
         let found = global::control(cpu);
-        global.let_through(cpu, found, CounterSet::NONE);
+        global.stop(cpu, found);
         global.thaw(cpu, self.all);
-        found
+        Found { global: found, ..Found::default() }
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
@@ -130,7 +130,8 @@ impl ProfileInterface for Amd64 {
     }
 
     /// 2N writes; with PerfMonV2 one more, and with an interval another: a counter that once counted without one may
-    /// have left its status set, and the next interrupt would take that for an overflow.
+    /// have left its status set, and the next interrupt would take that for an overflow; and counters that somebody froze
+    /// since would never overflow. So there is nothing to [`forget`](ProfileInterface::forget).
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         let stale = counters.and(row.counters(|state| state.interrupt()));
         if let (Some(global), false) = (self.global, stale.is_empty()) {
@@ -138,14 +139,14 @@ impl ProfileInterface for Amd64 {
         }
         self.bank.load(cpu, row, counters, |state| self.select(state));
         if let Some(global) = self.global {
-            global.let_through(cpu, row.found, row.active.all.or(counters));
+            global.let_through(cpu, row, row.active.all.or(counters));
         }
     }
 
     /// N writes; with PerfMonV2 one.
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         match self.global {
-            Some(global) => global.let_through(cpu, row.found, row.active.all.without(counters)),
+            Some(global) => global.let_through(cpu, row, row.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
         }
     }
@@ -169,11 +170,11 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    fn release(&self, cpu: &impl Cpu, found: u64) {
+    fn release(&self, cpu: &impl Cpu, found: Found) {
         self.bank.clear(cpu);
         if let Some(global) = self.global {
             global.thaw(cpu, self.all);
-            global::restore(cpu, found);
+            global::set_control(cpu, found.global);
         }
     }
 }
@@ -191,14 +192,15 @@ impl Amd64 {
         if active.all.is_empty() {
             return CounterSet::NONE;
         }
-        global.let_through(cpu, row.found, CounterSet::NONE);
+        let control = row.known.control();
+        global.stop(cpu, control);
         let status = global.status(cpu);
         let ours = CounterSet::from_bits(status.overflowed().into()).and(active.interrupting);
         plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
         global::clear(cpu, status);
-        global.let_through(cpu, row.found, active.all);
+        global::set_control(cpu, control);
         ours
     }
 }

@@ -3,7 +3,7 @@
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
-use crate::state::{Active, CounterSet, Row};
+use crate::state::{Active, CounterSet, Found, Row};
 
 /// ProfileTime alone (seed 001).
 pub const SOURCES: [ProfileSource; 1] =
@@ -30,8 +30,8 @@ impl ProfileInterface for Default {
         None
     }
 
-    fn initialize(&self, _cpu: &impl Cpu) -> u64 {
-        0
+    fn initialize(&self, _cpu: &impl Cpu) -> Found {
+        Found::default()
     }
 
     fn works(&self, _cpu: &impl Cpu) -> bool {
@@ -51,5 +51,5 @@ impl ProfileInterface for Default {
         CounterSet::NONE
     }
 
-    fn release(&self, _cpu: &impl Cpu, _found: u64) {}
+    fn release(&self, _cpu: &impl Cpu, _found: Found) {}
 }

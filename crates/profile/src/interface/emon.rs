@@ -1,237 +1,281 @@
-//! The Emon interface: Intel's architectural performance monitoring (seed 002; SDM Vol. 3B, 21.2).
+//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 5 (seed 002; SDM Vol. 3B, 21.2).
 //!
 //! Version 1 has nothing but select registers and counters. From version 2 on a counter counts only while
-//! its bit in IA32_PERF_GLOBAL_CTRL is set as well: one write stops any number of counters.
+//! its bit in IA32_PERF_GLOBAL_CTRL is set as well: one write stops any number of counters. And there are fixed
+//! counters, each of which counts one event; they come after the general ones in the numbering of counters, and are taken
+//! first, which leaves the general ones for what nothing else can count.
+//!
+//! | with N general and F fixed counters, k of them overflowed | writes, reads, RDPMC |
+//! |---|---|
+//! | start | (2N + F + 1) W, 1 W more if F > 0 |
+//! | stop | 1 W |
+//! | interrupt | 1 R + (3 + k) W, and an RDPMC of each exact one that overflowed |
+//!
+//! Version 1: 2N W, N W, and for Ns counters with an interval Ns P + k W.
 
+mod fixed;
+mod leaf;
+mod registers;
+mod shape;
 mod sources;
 
-use bitfield_struct::bitfield;
-
-use super::plain::{self, Bank};
+use super::plain::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::{Cpu, Msr};
+use crate::cpu::Cpu;
 use crate::local_vector;
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, Row};
+use crate::state::{Active, CounterSet, CounterState, Found, Row};
 
+pub use leaf::{LeafAEax, LeafAEbx};
+use registers::{
+    FixedControl, IA32_A_PMC0, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_CAPABILITIES, IA32_PERF_GLOBAL_CTRL,
+    IA32_PERF_GLOBAL_OVF_CTRL, IA32_PERF_GLOBAL_STATUS, IA32_PERFEVTSEL0, IA32_PMC0, PerfCapabilities, PerfEvtSel,
+    RDPMC_FIXED,
+};
+pub use shape::Shape;
 pub use sources::SOURCES;
 
-/// IA32_PERFEVTSEL0 and those that follow (SDM Vol. 3B, 21.2.1.1).
-pub const IA32_PERFEVTSEL0: Msr = Msr::new(0x186);
-
-/// IA32_PMC0 and those that follow (SDM Vol. 3B, 21.2.1.1).
-pub const IA32_PMC0: Msr = Msr::new(0xC1);
-
-/// IA32_PERF_GLOBAL_CTRL (SDM Vol. 3B, 21.2.2).
-pub const IA32_PERF_GLOBAL_CTRL: Msr = Msr::new(0x38F);
-
-/// IA32_PERF_GLOBAL_STATUS (SDM Vol. 3B, 21.2.2).
-pub const IA32_PERF_GLOBAL_STATUS: Msr = Msr::new(0x38E);
-
-/// IA32_PERF_GLOBAL_OVF_CTRL, from version 4 on IA32_PERF_GLOBAL_STATUS_RESET (SDM Vol. 3B, 21.2.2): a one clears
-/// the same bit of the status.
-pub const IA32_PERF_GLOBAL_OVF_CTRL: Msr = Msr::new(0x390);
-
-/// The most counters that the two banks above have: IA32_PERFEVTSEL9 and IA32_PMC9 are the last (SDM Vol. 4,
-/// "Architectural MSRs").
-pub const MOST_COUNTERS: u8 = 10;
-
-/// CPUID leaf 0xA, EAX (SDM Vol. 2A, CPUID; Vol. 3B, 21.2.1).
-#[bitfield(u32)]
-#[derive(PartialEq, Eq)]
-pub struct LeafAEax {
-    /// Version of architectural performance monitoring.
-    pub version: u8,
-    /// Counters of a logical processor.
-    pub counters: u8,
-    /// Bits of a counter.
-    pub width: u8,
-    /// How many bits of EBX mean something.
-    pub ebx_length: u8,
-}
-
-/// CPUID leaf 0xA, EBX: a set bit says that an event is not available (SDM Vol. 3B, 21.2.3, Table 21-1).
-#[bitfield(u32)]
-#[derive(PartialEq, Eq)]
-pub struct LeafAEbx {
-    /// Core cycles.
-    pub no_core_cycles: bool,
-    /// The other events; [`Emon::support`] takes them by number, as seed 002 does.
-    #[bits(31)]
-    pub others: u32,
-}
-
-impl LeafAEax {
-    /// Of the current processor, whose highest leaf has to be at least 0xA.
-    pub fn of(cpu: &impl Cpu) -> Self {
-        Self::from_bits(cpu.cpuid(0xA, 0).eax)
-    }
-}
-
-impl LeafAEbx {
-    /// Of the current processor, whose highest leaf has to be at least 0xA.
-    pub fn of(cpu: &impl Cpu) -> Self {
-        Self::from_bits(cpu.cpuid(0xA, 0).ebx)
-    }
-}
-
-/// IA32_PERFEVTSELx (SDM Vol. 3B, 21.2.1.1, Figure 21-1).
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct PerfEvtSel {
-    /// Event select.
-    pub event_select: u8,
-    /// Unit mask.
-    pub umask: u8,
-    /// USR: count at privilege levels 1 to 3.
-    pub usr: bool,
-    /// OS: count at privilege level 0.
-    pub os: bool,
-    /// E: edge detect.
-    pub edge: bool,
-    /// PC: pin control.
-    pub pin_control: bool,
-    /// INT: APIC interrupt enable.
-    pub int: bool,
-    /// ANY: any thread of the core; version 3, reserved in others.
-    pub any_thread: bool,
-    /// EN: enable.
-    pub en: bool,
-    /// INV: invert the counter mask.
-    pub inv: bool,
-    /// CMASK: counter mask.
-    pub cmask: u8,
-    /// Reserved in architectural versions 1 to 5 without further features.
-    #[bits(32)]
-    __: u32,
-}
-
-impl PerfEvtSel {
-    /// What starts a counter as its state says.
-    fn of(state: CounterState) -> Self {
-        let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        Self::from_bits(select).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt()).with_en(true)
-    }
-}
+/// Where fixed counter 0 is in the global registers.
+const FIXED_IN_GLOBAL: u32 = 32;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct Emon {
-    eax: LeafAEax,
-    ebx: LeafAEbx,
-    bank: Bank,
-    /// All counters.
-    all: CounterSet,
+    shape: Shape,
 }
 
 impl Emon {
-    /// With what leaf 0xA says on the current processor. Any IRQL.
+    /// With what CPUID says of the current processor, whose highest leaf has to be at least 0xA. Any IRQL.
     #[must_use]
     pub fn new(cpu: &impl Cpu) -> Self {
-        let eax = LeafAEax::of(cpu);
-        let count = eax.counters().min(MOST_COUNTERS);
-        let bank =
-            Bank { selects: IA32_PERFEVTSEL0, counters: IA32_PMC0, stride: 1, count, mask: state::mask(eax.width()) };
-        Self { eax, ebx: LeafAEbx::of(cpu), bank, all: CounterSet::first(count) }
+        Self { shape: Shape::of(cpu) }
+    }
+
+    /// Of a processor with this [`shape`](Self::shape).
+    #[must_use]
+    pub const fn with_shape(shape: Shape) -> Self {
+        Self { shape }
+    }
+
+    /// What tells the processor from others.
+    #[must_use]
+    pub const fn shape(self) -> Shape {
+        self.shape
+    }
+
+    /// With what only a register tells of the current processor: one read, where there is that register. PROFILE_LEVEL.
+    #[must_use]
+    pub fn examined(self, cpu: &impl Cpu) -> Self {
+        let whole =
+            self.shape.has_capabilities() && PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).fw_write();
+        Self { shape: self.shape.with_full_width(whole) }
     }
 
     /// Version of architectural performance monitoring.
     #[must_use]
     pub const fn version(&self) -> u8 {
-        self.eax.version()
+        self.shape.version()
     }
 
     const fn has_global_control(self) -> bool {
-        self.eax.version() >= 2
+        self.shape.has_global_control()
     }
 
-    /// Of IA32_PERF_GLOBAL_CTRL what does not belong to the counters of the interface: fixed counters, metrics.
-    fn others(self, global: u64) -> u64 {
-        global & !u64::from(self.all.bits())
+    /// The general counters. Written whole or in 32 bits, they hold the same: no interval has more than 31.
+    #[inline]
+    const fn bank(self) -> Bank {
+        let counters = if self.shape.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
+        Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, count: self.shape.count(), mask: self.shape.mask() }
     }
 
-    /// IA32_PERF_GLOBAL_CTRL with these counters on, and others' as they were found.
-    fn global(self, row: Row<'_>, counters: CounterSet) -> u64 {
-        self.others(row.found) | u64::from(counters.bits())
+    const fn general(self) -> CounterSet {
+        CounterSet::first(self.shape.count())
     }
 
-    /// The counters whose status says that they overflowed since it was cleared. From version 2 on.
-    fn status(self, cpu: &impl Cpu) -> CounterSet {
-        CounterSet::from_bits(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS)).and(self.all)
+    /// The fixed counters, by their numbers here.
+    const fn fixed(self) -> CounterSet {
+        CounterSet::from_bits((self.shape.fixed() as u64) << self.shape.count())
+    }
+
+    /// The number of a fixed counter among the fixed ones; `None` of a general one.
+    #[inline]
+    const fn number(self, counter: u8) -> Option<u8> {
+        counter.checked_sub(self.shape.count())
+    }
+
+    /// Their bits in the global registers.
+    const fn bits(self, counters: CounterSet) -> u64 {
+        let all = counters.bits() as u64;
+        all & self.shape.own() & 0xFFFF_FFFF | all >> self.shape.count() << FIXED_IN_GLOBAL
+    }
+
+    /// Writes IA32_PERF_GLOBAL_CTRL with these counters on, and what does not belong to the interface as it was found: counters
+    /// of slots, metrics.
+    fn let_count(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        let control = row.known.found().global & !self.shape.own() | self.bits(counters);
+        row.known.set_control(control);
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
+    }
+
+    /// The counters with these bits in the global registers.
+    #[inline]
+    const fn counters_in(self, global: u64) -> CounterSet {
+        // General ones below their number, fixed ones from there on: none is lost.
+        CounterSet::from_bits(global & 0xFFFF_FFFF | global >> FIXED_IN_GLOBAL << self.shape.count())
+    }
+
+    /// The place here of the fixed counter that counts the event of a source.
+    fn fixed_for(self, source: &ProfileSource) -> Option<u8> {
+        let number = fixed::number_for(source)?;
+        (self.shape.fixed() >> number & 1 == 1).then_some(self.shape.count() + number)
+    }
+}
+
+impl Counters for Emon {
+    #[inline]
+    fn place(self, counter: u8) -> Place {
+        match self.number(counter) {
+            Some(number) => Place {
+                register: IA32_FIXED_CTR0.at(number),
+                index: RDPMC_FIXED | u32::from(number),
+                width: self.shape.fixed_width(),
+            },
+            None => Place {
+                register: self.bank().counters.at(counter),
+                index: u32::from(counter),
+                width: self.shape.general_width(),
+            },
+        }
     }
 }
 
 impl ProfileInterface for Emon {
+    /// General ones, then places for fixed ones up to the last that can be used.
     fn counters(&self) -> u8 {
-        self.bank.count
+        self.shape.counters()
     }
 
     fn width(&self) -> u8 {
-        self.eax.width()
+        if self.shape.count() == 0 { 0 } else { self.shape.general_width() }
+    }
+
+    #[inline]
+    fn width_of(&self, counter: u8) -> u8 {
+        if self.number(counter).is_some() { self.shape.fixed_width() } else { self.shape.general_width() }
+    }
+
+    #[inline]
+    fn read(&self, cpu: &impl Cpu, counter: u8) -> u64 {
+        cpu.rdpmc(self.place(counter).index)
+    }
+
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        match self.fixed_for(source) {
+            Some(counter) if fixed::is_alone(source) => CounterSet::NONE.with(counter),
+            Some(counter) => self.general().with(counter),
+            None => self.general(),
+        }
+    }
+
+    /// Fixed counters first. No choice could be better: a fixed counter takes events of one kind only, so that whoever
+    /// has it leaves a general one to another, and it does not matter which of that kind it is.
+    fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let mut free = row.counters(CounterState::is_free);
+        for (index, (state, place)) in wanted.iter().zip(assigned).enumerate() {
+            let source = SOURCES.get(usize::from(state.event())).ok_or(index)?;
+            let fitting = free.and(self.counters_for(source));
+            let fixed = fitting.and(self.fixed()).iter().next();
+            *place = fixed.or_else(|| fitting.iter().next()).ok_or(index)?;
+            free = free.without(CounterSet::NONE.with(*place));
+        }
+        Ok(())
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
         match source.ebx_bit {
-            Some(bit) if bit >= self.eax.ebx_length() => Support::EventNotEnumerated,
-            Some(bit) if self.ebx.into_bits() >> bit & 1 == 1 => Support::EventNotAvailable,
+            Some(bit) if !self.shape.enumerates(bit) => Support::EventNotEnumerated,
+            Some(bit) if self.shape.lacks(bit) => Support::EventNotAvailable,
             _ => Support::Supported, // ProfileTime among them
         }
     }
 
+    /// A read for each general counter, and one for all fixed ones.
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
-        self.bank.enabled(cpu)
+        self.bank().enabled(cpu).or_else(|| {
+            let fixed = self.fixed();
+            let control = if fixed.is_empty() { 0 } else { cpu.rdmsr(IA32_FIXED_CTR_CTRL) };
+            let of = |counter| {
+                let select = FixedControl::in_register(control, self.number(counter)?).into_bits();
+                (select != 0).then_some(Enabled { counter, select: u64::from(select) })
+            };
+            fixed.iter().find_map(of)
+        })
     }
 
-    /// N writes for N counters; from version 2 on one read and one write more. Answers
-    /// IA32_PERF_GLOBAL_CTRL as it was. Fixed counters, which are not ours, go on.
-    fn initialize(&self, cpu: &impl Cpu) -> u64 {
-        self.bank.clear(cpu);
+    /// N writes for N general counters; from version 2 on two writes and one read more, and with fixed counters another
+    /// write and another read. Counters that are not of the interface go on.
+    fn initialize(&self, cpu: &impl Cpu) -> Found {
+        self.bank().clear(cpu);
         if !self.has_global_control() {
-            return 0;
+            return Found::default();
         }
-        let found = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.others(found));
+        let global = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, global & !self.shape.own());
+        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.shape.own());
+        let mut found = Found { global, fixed: 0 };
+        if !self.fixed().is_empty() {
+            found.fixed = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
+            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.shape, found.fixed));
+        }
         found
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
-        self.bank.works(cpu)
+        self.bank().works(cpu) && self.fixed().iter().all(|counter| self.keeps(cpu, counter))
     }
 
-    /// 2N writes; from version 2 on one more, and with an interval another: a counter that once counted without one
-    /// may have left its status set, and the next interrupt would take that for an overflow. Nothing is read: `row`
-    /// says what else counts.
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        let stale = counters.and(row.counters(|state| state.interrupt()));
-        if self.has_global_control() && !stale.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(stale.bits()));
-        }
-        self.bank.load(cpu, row, counters, |state| PerfEvtSel::of(state).into_bits());
+    /// One write; in version 1 none.
+    fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.global(row, row.active.all.or(counters)));
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.bits(counters));
+        }
+    }
+
+    /// Nothing is read: `row` says what else counts.
+    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        let all = row.active.all.or(counters);
+        self.bank().load(cpu, row, counters.and(self.general()), |state| PerfEvtSel::of(state).into_bits());
+        let fixed = counters.and(self.fixed());
+        for counter in fixed.iter() {
+            Counters::load(*self, cpu, counter, row.get(counter));
+        }
+        if !fixed.is_empty() {
+            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.shape, row, all));
+        }
+        if self.has_global_control() {
+            self.let_count(cpu, row, all);
         }
     }
 
     /// One write; in version 1 one for each counter.
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.global(row, row.active.all.without(counters)));
+            self.let_count(cpu, row, row.active.all.without(counters));
         } else {
-            self.bank.clear_selects(cpu, counters);
+            self.bank().clear_selects(cpu, counters);
         }
     }
 
     /// One read; in version 1 one RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         if self.has_global_control() {
-            self.status(cpu).and(active.interrupting)
+            self.counters_in(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & Shape::EVERY).and(active.interrupting)
         } else {
-            plain::overflowed(cpu, active.interrupting, self.bank.mask)
+            plain::overflowed(cpu, active.interrupting, self.shape.mask())
         }
     }
 
-    /// From version 2 on: one read and 3 + k writes for k counters that overflowed, all of ours standing still
-    /// meanwhile. Version 1: one RDPMC for each counter with an interval, one write for each that overflowed.
+    /// From version 2 on all of ours stand still meanwhile.
     ///
     /// And the local vector is looked at, also after an interrupt that was not ours: the processor masked it when it
     /// delivered this one.
@@ -240,17 +284,20 @@ impl ProfileInterface for Emon {
         let served = if self.has_global_control() {
             self.serve_by_status(cpu, row, overflowed)
         } else {
-            self.bank.serve(cpu, row, overflowed)
+            self.bank().serve(cpu, row, overflowed)
         };
         local_vector::unmask(cpu);
         served
     }
 
-    fn release(&self, cpu: &impl Cpu, found: u64) {
-        self.bank.clear(cpu);
+    fn release(&self, cpu: &impl Cpu, found: Found) {
+        self.bank().clear(cpu);
+        if !self.fixed().is_empty() {
+            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.shape, found.fixed));
+        }
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(self.all.bits()));
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found);
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.shape.own());
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found.global);
         }
     }
 }
@@ -262,14 +309,22 @@ impl Emon {
         if active.all.is_empty() {
             return CounterSet::NONE;
         }
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.others(row.found));
-        let status = self.status(cpu);
-        let ours = status.and(active.interrupting);
-        plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
+        let control = row.known.control();
+        // Counters that there are not have no bits there: this need not ask which there are.
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !Shape::EVERY);
+        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & Shape::EVERY;
+        let ours = self.counters_in(status).and(active.interrupting);
+        plain::reload_overflowed(self, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
-        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, u64::from(status.bits()));
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, self.global(row, active.all));
+        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
         ours
+    }
+
+    /// Whether a fixed counter keeps what is written to it.
+    fn keeps(self, cpu: &impl Cpu, counter: u8) -> bool {
+        let Some(number) = self.number(counter) else { return true };
+        plain::keeps(cpu, IA32_FIXED_CTR0.at(number), plain::COUNT)
     }
 }

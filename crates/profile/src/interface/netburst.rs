@@ -18,7 +18,7 @@ use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::local_vector;
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, Row};
+use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
 
 use assignment::Layout;
 use sources::{Event, Unit};
@@ -166,7 +166,7 @@ enum Thread {
 
 /// What [`ProfileInterface::initialize`] found on a processor.
 #[bitfield(u64)]
-struct Found {
+struct Standing {
     /// There is something to monitor with.
     available: bool,
     /// It is the second thread of its core.
@@ -175,7 +175,11 @@ struct Found {
     __: u64,
 }
 
-impl Found {
+impl Standing {
+    const fn of(found: Found) -> Self {
+        Self::from_bits(found.global)
+    }
+
     const fn thread(self) -> Thread {
         if self.second() { Thread::Second } else { Thread::First }
     }
@@ -294,13 +298,14 @@ impl ProfileInterface for NetBurst {
     }
 
     /// One read and a write for each counter, or for each of the thread: the other thread's go on.
-    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+    fn initialize(&self, cpu: &impl Cpu) -> Found {
         let thread = self.thread(cpu);
         let available = is_available(cpu);
         if available {
             self.clear(cpu, thread);
         }
-        Found::new().with_available(available).with_second(thread == Thread::Second).into_bits()
+        let standing = Standing::new().with_available(available).with_second(thread == Thread::Second);
+        Found { global: standing.into_bits(), ..Found::default() }
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
@@ -323,7 +328,7 @@ impl ProfileInterface for NetBurst {
     /// For each counter, in the seed's order: the ESCR, the counter, twice, and the CCCR, which starts it: 4N writes. An
     /// ESCR to which another counter listens already is written with what it holds.
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        let thread = Found::from_bits(row.found).thread();
+        let thread = Standing::of(row.known.found()).thread();
         for counter in counters.iter() {
             let (state, number) = (row.get(counter), self.of_core(thread, counter));
             if let Some(event) = Event::of(state) {
@@ -337,7 +342,7 @@ impl ProfileInterface for NetBurst {
 
     /// The CCCRs without their enable and OVF_PMI flags, and without an OVF that nobody served: N writes.
     fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        let thread = Found::from_bits(row.found).thread();
+        let thread = Standing::of(row.known.found()).thread();
         for counter in counters.iter() {
             if let Some(event) = Event::of(row.get(counter)) {
                 let cccr = MSR_BPU_CCCR0.at(self.of_core(thread, counter));
@@ -360,7 +365,7 @@ impl ProfileInterface for NetBurst {
     /// looked at, as on Emon: not before every OVF is clear, or the interrupt would come again.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let (mut served, thread) = (CounterSet::NONE, Found::from_bits(row.found).thread());
+        let (mut served, thread) = (CounterSet::NONE, Standing::of(row.known.found()).thread());
         for counter in row.active.interrupting.iter() {
             let number = self.of_core(thread, counter);
             let register = MSR_BPU_CCCR0.at(number);
@@ -371,7 +376,7 @@ impl ProfileInterface for NetBurst {
                 cpu.wrmsr(register, cccr.with_ovf(false).into_bits());
                 let value = if state.exact() { cpu.rdpmc(u32::from(number)) } else { 0 };
                 load(cpu, number, initial);
-                overflowed(Reloaded { counter, state, value, initial });
+                overflowed(Reloaded { counter, state, value, initial, width: WIDTH });
                 served = served.with(counter);
             }
         }
@@ -380,8 +385,8 @@ impl ProfileInterface for NetBurst {
     }
 
     /// Zero in every CCCR and in every ESCR of a unit that the table has, of a thread in those of its own.
-    fn release(&self, cpu: &impl Cpu, found: u64) {
-        let found = Found::from_bits(found);
+    fn release(&self, cpu: &impl Cpu, found: Found) {
+        let found = Standing::of(found);
         if !found.available() {
             return;
         }

@@ -8,12 +8,12 @@ mod sources;
 
 use bitfield_struct::bitfield;
 
-use super::plain::{self, Bank};
+use super::plain::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::local_vector;
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, Row};
+use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
 
 pub use sources::SOURCES;
 
@@ -72,7 +72,7 @@ impl PerfEvtSel {
     /// What starts a counter as its state says, once EN is set.
     fn of(state: CounterState) -> Self {
         let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        Self::from_bits(u64::from(select)).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt())
+        Self::from_bits(select).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt())
     }
 
     const fn counts(self) -> bool {
@@ -108,9 +108,9 @@ impl ProfileInterface for P6 {
     }
 
     /// Two writes.
-    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+    fn initialize(&self, cpu: &impl Cpu) -> Found {
         BANK.clear(cpu);
-        0
+        Found::default()
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
@@ -121,7 +121,7 @@ impl ProfileInterface for P6 {
     /// counter alone.
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         for counter in counters.iter() {
-            BANK.reload(cpu, counter, row.get(counter));
+            Counters::load(BANK, cpu, counter, row.get(counter));
         }
         if counters.has(1) {
             cpu.wrmsr(PERF_EVT_SEL0.at(1), PerfEvtSel::of(row.get(1)).into_bits());
@@ -158,7 +158,7 @@ impl ProfileInterface for P6 {
         served
     }
 
-    fn release(&self, cpu: &impl Cpu, _found: u64) {
+    fn release(&self, cpu: &impl Cpu, _found: Found) {
         BANK.clear(cpu);
     }
 }

@@ -11,7 +11,7 @@ use bitfield_struct::bitfield;
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
-use crate::state::{Active, CounterSet, CounterState, Row};
+use crate::state::{Active, CounterSet, CounterState, Found, Row};
 
 pub use sources::SOURCES;
 
@@ -58,7 +58,7 @@ impl Cesr {
     /// The half of a counter, as its state says.
     fn half(state: CounterState) -> u16 {
         let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        let half = Self::from_bits(u64::from(select)).with_user0(state.user()).with_kernel0(state.kernel());
+        let half = Self::from_bits(select).with_user0(state.user()).with_kernel0(state.kernel());
         (half.into_bits() & OF_ONE) as u16
     }
 
@@ -113,9 +113,9 @@ impl ProfileInterface for Pentium {
     }
 
     /// One write.
-    fn initialize(&self, cpu: &impl Cpu) -> u64 {
+    fn initialize(&self, cpu: &impl Cpu) -> Found {
         cpu.wrmsr(CESR, 0);
-        0
+        Found::default()
     }
 
     fn works(&self, cpu: &impl Cpu) -> bool {
@@ -154,7 +154,7 @@ impl ProfileInterface for Pentium {
         CounterSet::NONE
     }
 
-    fn release(&self, cpu: &impl Cpu, _found: u64) {
+    fn release(&self, cpu: &impl Cpu, _found: Found) {
         cpu.wrmsr(CESR, 0);
     }
 }

@@ -28,6 +28,11 @@ impl Bank {
         self.selects.at(counter.wrapping_mul(self.stride))
     }
 
+    #[inline]
+    fn counter(self, counter: u8) -> Msr {
+        self.counters.at(counter.wrapping_mul(self.stride))
+    }
+
     /// The first counter that is selected and enabled, and its select register: somebody's. A read for each counter
     /// up to that.
     pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
@@ -35,6 +40,11 @@ impl Bank {
         const EN: u64 = 1 << 22;
         let read = |counter| Enabled { counter, select: cpu.rdmsr(self.select(counter)) };
         (0..self.count).map(read).find(|enabled| enabled.select & EN != 0)
+    }
+
+    /// How many bits a counter has.
+    const fn width(self) -> u8 {
+        ((u64::BITS - self.mask.leading_zeros()) & 0x7F) as u8
     }
 
     /// Zero in every select register.
@@ -53,32 +63,16 @@ impl Bank {
     pub fn works(self, cpu: &impl Cpu) -> bool {
         /// Some event in both modes, but not enabled: valid with every vendor.
         const SELECT: u64 = 0x0003_00C0;
-        /// Bit 31 is clear: a write of 32 bits is not extended by its sign.
-        const COUNT: u64 = 0x2468_ACE1;
-        let keeps = |register, value| {
-            cpu.wrmsr(register, value);
-            let kept = cpu.rdmsr(register) == value;
-            cpu.wrmsr(register, 0);
-            kept
-        };
-        self.count == 0 || (keeps(self.selects, SELECT) && keeps(self.counters, COUNT))
+        self.count == 0 || (keeps(cpu, self.selects, SELECT) && keeps(cpu, self.counters, COUNT))
     }
 
     /// Loads and selects `counters` as their states say: two writes each.
     pub fn load(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet, select: impl Fn(CounterState) -> u64) {
         for counter in counters.iter() {
             let state = row.get(counter);
-            self.reload(cpu, counter, state);
+            Counters::load(self, cpu, counter, state);
             cpu.wrmsr(self.select(counter), select(state));
         }
-    }
-
-    /// Loads a counter: one write. Answers what it was loaded with.
-    #[inline]
-    pub fn reload(self, cpu: &impl Cpu, counter: u8, state: CounterState) -> u64 {
-        let initial = state.initial_within(self.mask);
-        cpu.wrmsr(self.counters.at(counter.wrapping_mul(self.stride)), initial);
-        initial
     }
 
     /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
@@ -90,8 +84,9 @@ impl Bank {
             let value = cpu.rdpmc(u32::from(counter));
             if value & top_bit == 0 {
                 let state = row.get(counter);
-                let initial = self.reload(cpu, counter, state);
-                overflowed(Reloaded { counter, state, value, initial });
+                let initial = state.armed_within(self.mask);
+                cpu.wrmsr(self.counter(counter), initial);
+                overflowed(Reloaded { counter, state, value, initial, width: self.width() });
                 served = served.with(counter);
             }
         }
@@ -105,20 +100,62 @@ pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> Counte
     interrupting.iter().filter(|counter| cpu.rdpmc(u32::from(*counter)) & top_bit == 0).collect()
 }
 
+/// What every counter keeps that works. Bit 31 is clear: a write of 32 bits is not extended by its sign.
+pub const COUNT: u64 = 0x2468_ACE1;
+
+/// Whether a register keeps what is written to it. It is zero afterwards.
+pub fn keeps(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
+    cpu.wrmsr(register, value);
+    let kept = cpu.rdmsr(register) == value;
+    cpu.wrmsr(register, 0);
+    kept
+}
+
+/// Where a counter is.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The register by which it is loaded.
+    pub register: Msr,
+    /// Its number for RDPMC.
+    pub index: u32,
+    /// How many bits it has.
+    pub width: u8,
+}
+
+/// Counters that can be found.
+pub trait Counters: Copy {
+    /// Where a counter is.
+    fn place(self, counter: u8) -> Place;
+
+    /// Loads a counter as its state says: one write.
+    fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
+        let place = self.place(counter);
+        cpu.wrmsr(place.register, state.initial_count(place.width));
+    }
+}
+
+impl Counters for Bank {
+    #[inline]
+    fn place(self, counter: u8) -> Place {
+        Place { register: self.counter(counter), index: u32::from(counter), width: self.width() }
+    }
+}
+
 /// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
 /// is exact.
 #[inline]
 pub fn reload_overflowed(
-    bank: Bank,
+    bank: impl Counters,
     cpu: &impl Cpu,
     row: Row<'_>,
     counters: CounterSet,
     mut overflowed: impl FnMut(Reloaded),
 ) {
     for counter in counters.iter() {
-        let state = row.get(counter);
-        let value = if state.exact() { cpu.rdpmc(u32::from(counter)) } else { 0 };
-        let initial = bank.reload(cpu, counter, state);
-        overflowed(Reloaded { counter, state, value, initial });
+        let (state, Place { register, index, width }) = (row.get(counter), bank.place(counter));
+        let value = if state.exact() { cpu.rdpmc(index) } else { 0 };
+        let initial = state.armed_within(state::mask(width));
+        cpu.wrmsr(register, initial);
+        overflowed(Reloaded { counter, state, value, initial, width });
     }
 }

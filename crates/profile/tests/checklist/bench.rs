@@ -1,16 +1,25 @@
 //! One processor under test, with everything that the code under test does to it written down.
 
 use std::cell::RefCell;
-use std::ops::RangeInclusive;
 use std::sync::MutexGuard;
 
 use model::{CounterId, Mode, Processor, Selected};
 use native_lab::Board;
 use processors::Identity;
+use profile::hal::SourceInformation;
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
 use profile::{Cpu, Hal, Kind, Msr, ProfileInterface, Source, Support};
 use raw_cpuid::CpuIdResult;
+
+/// IA32_PERF_GLOBAL_CTRL.
+pub const GLOBAL_CTRL: u32 = 0x38F;
+/// IA32_FIXED_CTR0, that of instructions; those of core cycles and of reference cycles follow, and others.
+pub const FIXED_CTR0: u32 = 0x309;
+/// IA32_FIXED_CTR_CTRL.
+pub const FIXED_CTR_CTRL: u32 = 0x38D;
+/// IA32_PERF_CAPABILITIES.
+pub const PERF_CAPABILITIES: u32 = 0x345;
 
 /// The registers over the counters.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +34,7 @@ pub struct Global {
 
 impl Global {
     /// IA32_PERF_GLOBAL_STATUS and those that follow.
-    const INTEL: Self = Self { status: 0x38E, control: 0x38F, clear: 0x390, set: 0x391 };
+    const INTEL: Self = Self { status: 0x38E, control: GLOBAL_CTRL, clear: 0x390, set: 0x391 };
     /// PerfCntrGlobalStatus and those that follow.
     const AMD: Self = Self { status: 0xC000_0300, control: 0xC000_0301, clear: 0xC000_0302, set: 0xC000_0303 };
 
@@ -50,16 +59,13 @@ fn has_core_counters(cpuid: &impl Fn(u32) -> [u32; 4]) -> bool {
     cpuid(0x8000_0001)[2] >> 23 & 1 == 1
 }
 
-/// The registers of the counters, by the manuals: select, counter, and from one of them to the next.
+/// The registers of the general counters, by the manuals: select, counter, and from one of them to the next.
 type Names = (u32, u32, u32);
 const INTEL: Names = (0x186, 0xC1, 1);
 const K7: Names = (0xC001_0000, 0xC001_0004, 1);
 const CORE: Names = (0xC001_0200, 0xC001_0201, 2);
 /// CCCRs in the place of select registers.
 const NETBURST: Names = (0x360, 0x300, 1);
-
-/// IA32_FIXED_CTR0 to 15 and IA32_FIXED_CTR_CTRL.
-pub const FIXED: [RangeInclusive<u32>; 2] = [0x309..=0x318, 0x38D..=0x38D];
 
 /// An interval that no other counter of a test has.
 pub const SHORT: u32 = 5_000;
@@ -151,6 +157,11 @@ pub fn with_global_registers() -> impl Iterator<Item = (&'static Identity, Globa
         let dump = identity.cpuid();
         Some((identity, Global::of(|leaf| dump.cpuid(leaf, 0))?))
     })
+}
+
+/// Those of them with fixed counters.
+pub fn with_fixed_counters() -> impl Iterator<Item = &'static Identity> {
+    with_counters().filter(|identity| identity.expected.fixed > 0)
 }
 
 /// Those without: overflow shows in the counter alone, and a reload meets a counter that runs.
@@ -264,6 +275,15 @@ impl Bench {
         self.hal.selection().interface
     }
 
+    /// How many of them have a select register: those before the fixed ones.
+    pub fn general(&self) -> u8 {
+        (0..self.counters())
+            .take_while(|counter| matches!(self.id(*counter), CounterId::General(_)))
+            .map(|n| n + 1)
+            .last()
+            .unwrap_or(0)
+    }
+
     /// The hardware's number of a counter: where two threads share a core's, a thread numbers its own.
     pub fn number(&self, counter: u8) -> u8 {
         const COLUMNS: [[u8; 9]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13, 16], [2, 3, 6, 7, 10, 11, 14, 15, 17]];
@@ -273,37 +293,38 @@ impl Bench {
         }
     }
 
-    /// The same, as the model names it.
+    /// The model's name of a counter.
     pub fn id(&self, counter: u8) -> CounterId {
-        CounterId::General(self.number(counter))
+        self.board.counter(0, self.number(counter))
     }
 
-    /// The register that enables `counter`, by the manuals: a select register, or a CCCR.
+    /// The register that enables a general counter, by the manuals: a select register, or a CCCR.
     pub fn select(&self, counter: u8) -> u32 {
         self.names.0 + self.names.2 * u32::from(self.number(counter))
     }
 
     /// The register of `counter`, by the manuals.
     pub fn counter(&self, counter: u8) -> u32 {
-        self.names.1 + self.names.2 * u32::from(self.number(counter))
+        match self.id(counter) {
+            CounterId::Fixed(number) => FIXED_CTR0 + u32::from(number),
+            CounterId::General(number) => self.names.1 + self.names.2 * u32::from(number),
+        }
     }
 
-    /// Counters that some event can have.
-    pub fn usable(&self) -> Vec<u8> {
+    /// Counters for which there is a source: on NetBurst by the manuals, else as they are told.
+    pub fn usable(&self) -> CounterSet {
         match (self.kind(), self.counters()) {
-            (Kind::NetBurst, 9) => vec![0, 6, 7, 8],
-            (Kind::NetBurst, _) => vec![0, 2, 3, 12, 13, 14, 15, 16, 17],
-            (_, counters) => (0..counters).collect(),
+            (Kind::NetBurst, 9) => [0, 6, 7, 8].into_iter().collect(),
+            (Kind::NetBurst, _) => [0, 2, 3, 12, 13, 14, 15, 16, 17].into_iter().collect(),
+            _ => self.counted().fold(CounterSet::NONE, |all, source| all.or(source.counters)),
         }
     }
 
     /// Somebody else lets a counter count, with its interrupt, and almost at its end.
     pub fn occupy(&self, counter: u8) {
-        let nearly = (1 << self.hal.interface().width()) - 16;
-        let nearly = if self.kind() == Kind::Emon { nearly & 0xFFFF_FFFF } else { nearly };
-        // On NetBurst twice: erratum N15.
-        (0..2).for_each(|_| self.set_msr(self.counter(counter), nearly));
-        match (self.kind(), counter) {
+        let nearly = (1 << self.hal.interface().width_of(counter)) - 16;
+        self.set_counter(counter, if self.kind() == Kind::Emon { nearly & 0xFFFF_FFFF } else { nearly });
+        match (self.kind(), self.id(counter)) {
             (Kind::NetBurst, _) => {
                 let number = self.number(counter);
                 let second = u32::from([2, 3, 14, 15, 17].contains(&number));
@@ -313,36 +334,83 @@ impl Bench {
                 self.set_msr(self.select(counter), 1 << 26 | 3 << 16 | select << 13 | 1 << 12);
             }
             // The first register's flag lets both count.
-            (Kind::P6, 1) => {
+            (Kind::P6, CounterId::General(1)) => {
                 self.set_msr(0x187, 0x0013_0079);
                 self.set_msr(0x186, self.msr(0x186) | 1 << 22);
             }
-            _ => self.set_msr(self.select(counter), 0x0053_003C),
+            (_, CounterId::General(_)) => self.set_msr(self.select(counter), 0x0053_003C),
+            (_, CounterId::Fixed(number)) => {
+                self.set_msr(FIXED_CTR_CTRL, self.msr(FIXED_CTR_CTRL) | 0xB << (4 * number));
+                self.set_msr(GLOBAL_CTRL, self.msr(GLOBAL_CTRL) | self.bit(counter));
+            }
         }
     }
 
     /// Somebody else writes a counter.
     pub fn set_counter(&self, counter: u8, value: u64) {
-        let value = value & ((1 << self.hal.interface().width()) - 1);
-        (0..2).for_each(|_| self.set_msr(self.counter(counter), value)); // NetBurst's erratum N15
+        let value = value & ((1 << self.hal.interface().width_of(counter)) - 1);
+        // On NetBurst twice: erratum N15.
+        (0..2).for_each(|_| self.set_msr(self.counter(counter), value));
     }
 
-    /// Every register that the driver may touch, by the manuals.
-    pub fn own_registers(&self) -> Vec<u32> {
-        let of_counters = (0..self.counters()).flat_map(|counter| [self.select(counter), self.counter(counter)]);
+    /// Every register that the driver may touch, by the manuals, with so many fixed counters.
+    pub fn own_registers(&self, fixed: u8) -> Vec<u32> {
+        let of_counters = (0..self.general()).flat_map(|counter| [self.select(counter), self.counter(counter)]);
         let mut own: Vec<u32> = of_counters.chain(self.global.into_iter().flat_map(Global::all)).collect();
         if self.kind() == Kind::NetBurst {
             let escrs = [0x3A0, 0x3A2, 0x3B8, 0x3CC];
             let seconds = escrs.map(|escr| escr + 1).into_iter().filter(|_| self.counters() == 18); // both columns
             own.extend(escrs.into_iter().chain(seconds).chain([0x1A0]));
         }
+        own.extend(FIXED_CTR0..FIXED_CTR0 + u32::from(fixed));
+        own.extend((fixed > 0).then_some(FIXED_CTR_CTRL));
+        let [_, _, features, _] = self.model().cpuid(1, 0);
+        own.extend((self.kind() == Kind::Emon && features >> 15 & 1 == 1).then_some(PERF_CAPABILITIES));
         own
+    }
+
+    /// The bit of `counter` in the global registers, by the manuals.
+    pub fn bit(&self, counter: u8) -> u64 {
+        match self.id(counter) {
+            CounterId::General(number) => 1 << number,
+            CounterId::Fixed(number) => 1 << (32 + u32::from(number)),
+        }
+    }
+
+    /// The bits there of all counters for which there is a source.
+    pub fn own_bits(&self) -> u64 {
+        self.usable().iter().fold(0, |all, counter| all | self.bit(counter))
+    }
+
+    /// What control registers say of which general counters count, and which fixed ones; all zero when none does.
+    pub fn controls(&self) -> Vec<u64> {
+        let fixed = self.usable().iter().any(|counter| matches!(self.id(counter), CounterId::Fixed(_)));
+        let selects = (0..self.general()).map(|counter| self.select(counter));
+        selects.chain(fixed.then_some(FIXED_CTR_CTRL)).map(|register| self.msr(register)).collect()
+    }
+
+    /// USR, OS, interrupt and enable of `counter`, by the manuals; not on NetBurst.
+    pub fn control(&self, counter: u8) -> (bool, bool, bool, bool) {
+        let bit = |register: u64, number: u32| register >> number & 1 == 1;
+        match self.id(counter) {
+            CounterId::General(_) => {
+                let select = self.msr(self.select(counter));
+                (bit(select, 16), bit(select, 17), bit(select, 20), bit(select, 22))
+            }
+            CounterId::Fixed(number) => {
+                let field = self.msr(FIXED_CTR_CTRL) >> (4 * number);
+                (bit(field, 1), bit(field, 0), bit(field, 3), bit(field, 0) || bit(field, 1))
+            }
+        }
     }
 
     /// Sources that a counter serves here, in the table's order.
     pub fn sources(&self) -> Vec<u32> {
-        let supported = self.hal.source_list().filter(|source| source.support == Support::Supported);
-        supported.map(|source| source.source.source.0).filter(|source| *source != 0).collect()
+        self.counted().map(|source| source.source.source.0).collect()
+    }
+
+    fn counted(&self) -> impl Iterator<Item = SourceInformation> {
+        self.hal.source_list().filter(|source| source.support == Support::Supported && !source.counters.is_empty())
     }
 
     /// The first of them, which a second counter can count as well.
@@ -361,6 +429,26 @@ impl Bench {
         }
         let state = self.hal.state_for(Source(source), interval.is_some()).unwrap();
         self.hal.reserve(0, state.with_owner(1).with_user(true).with_kernel(true))
+    }
+
+    /// [`reserve`](Self::reserve), and just this counter: some source that it can count, another one for the next counter.
+    pub fn reserve_on(&self, counter: u8, interval: Option<u32>) -> u8 {
+        let fitting: Vec<_> = self.counted().filter(|source| source.counters.has(counter)).collect();
+        let source = fitting.iter().cycle().nth(usize::from(counter)).unwrap().source.source;
+        self.reserve_source_on(source.0, counter, interval)
+    }
+
+    /// [`reserve`](Self::reserve), and just this counter.
+    pub fn reserve_source_on(&self, source: u32, counter: u8, interval: Option<u32>) -> u8 {
+        let mut others = CounterSet::NONE;
+        loop {
+            let taken = self.reserve(source, interval);
+            if taken == counter {
+                self.hal.free(0, others);
+                return counter;
+            }
+            others = others.with(taken);
+        }
     }
 
     pub fn start(&self, counters: impl IntoIterator<Item = u8>) -> CounterSet {
@@ -421,10 +509,9 @@ impl Bench {
 
     /// The processor sleeps, and its registers are as after reset.
     pub fn lose_registers(&self) {
-        for counter in 0..self.counters() {
-            self.set_msr(self.select(counter), 0);
-            self.set_counter(counter, 0);
-        }
+        (0..self.general()).for_each(|counter| self.set_msr(self.select(counter), 0));
+        let general: CounterSet = (0..self.general()).collect();
+        general.or(self.usable()).iter().for_each(|counter| self.set_counter(counter, 0));
         if self.kind() == Kind::NetBurst {
             // Of the column of a thread, or of both.
             let own = |escr: &u32| self.counters() == 18 || escr % 2 == u32::from(self.thread == 1);
@@ -432,10 +519,12 @@ impl Bench {
             escrs.into_iter().filter(own).for_each(|escr| self.set_msr(escr, 0));
             return;
         }
-        let all = (1 << self.counters()) - 1;
+        if self.hal.interface().pmu_version() >= 2 {
+            self.set_msr(FIXED_CTR_CTRL, 0);
+        }
         if let Some(global) = self.global {
-            self.set_msr(global.control, all);
-            self.set_msr(global.clear, all);
+            self.set_msr(global.control, (1 << self.general()) - 1);
+            self.set_msr(global.clear, self.own_bits());
         }
     }
 
@@ -443,14 +532,16 @@ impl Bench {
     /// answers its accesses from the first to the last.
     pub fn whole_life(&self) -> Vec<Access> {
         self.initialize();
-        let sources = self.sources();
-        let counters = (0..self.counters()).zip(sources.iter().cycle());
-        let reserved = counters.filter_map(|(counter, source)| {
-            self.try_reserve(*source, (counter % 2 == 0).then_some(SHORT + u32::from(counter)))
-        });
-        let reserved: CounterSet = reserved.collect();
-        assert_eq!(reserved, self.usable().into_iter().collect(), "all that can be had");
-        let all = self.start(reserved.iter());
+        let armed = |counter: u8| counter.is_multiple_of(2).then_some(SHORT + u32::from(counter));
+        let all: CounterSet = if self.kind() == Kind::NetBurst {
+            let sources = self.sources();
+            let counters = (0..self.counters()).zip(sources.iter().cycle());
+            counters.filter_map(|(counter, source)| self.try_reserve(*source, armed(counter))).collect()
+        } else {
+            self.usable().iter().map(|counter| self.reserve_on(counter, armed(counter))).collect()
+        };
+        assert_eq!(all, self.usable(), "all that can be had");
+        self.start(all.iter());
         for events in [u64::from(SHORT) + 20, 1, u64::from(SHORT) - 1, 77] {
             self.run(events);
             self.deliver();

@@ -1,13 +1,13 @@
 //! What is counted, and how it overflows.
 
 use model::Mode;
-use profile::state::CounterState;
+use profile::state::CounterSet;
 use profile::{ProfileInterface, Source};
 use proptest::prelude::*;
 
 use super::bench::{
-    Access, Bench, LONG, PLAIN, SHORT, amd, intel, leaf_a_eax, of_interface, processor_of, version_of, with_counters,
-    with_equal_counters, with_global_registers,
+    Access, Bench, FIXED_CTR_CTRL, FIXED_CTR0, GLOBAL_CTRL, LONG, PLAIN, SHORT, amd, intel, leaf_a_eax, of_interface,
+    processor_of, version_of, with_counters, with_equal_counters, with_global_registers,
 };
 
 /// Events of which no two kinds happen equally often.
@@ -54,20 +54,52 @@ fn d09_a_load_of_the_edges_survives_the_sign_extension_of_32_bits() {
 }
 
 #[test]
-fn d12_every_available_event_counts_on_every_counter() {
+fn d12_every_available_event_counts_on_every_counter_that_can_count_it() {
     for identity in with_equal_counters() {
         let bench = Bench::new(processor_of(identity));
-        for counter in 0..bench.counters() {
-            for source in bench.sources() {
-                (0..counter).for_each(|_| _ = bench.reserve(source, None)); // taken, but never started
+        let mut used = CounterSet::NONE;
+        for source in bench.sources() {
+            let counters = bench.hal.source_information(Source(source)).unwrap().counters;
+            assert!(!counters.is_empty(), "{} {source:#x}", identity.name);
+            for counter in counters.iter() {
                 bench.model().clear_ledger();
-                assert_eq!(bench.started(source, None), counter, "{}", identity.name);
+                bench.reserve_source_on(source, counter, None);
+                bench.start([counter]);
                 bench.run_events(&work);
-                let totals = bench.finish();
-                let wanted = (Some(&work_of(&bench, source)), usize::from(counter));
-                assert_eq!((totals.last(), totals.len() - 1), wanted, "{} {source:#x}", identity.name);
-                assert_eq!(bench.model().ledger().entries().count(), 1, "{}: no other counted", identity.name);
+                assert_eq!(bench.finish(), [work_of(&bench, source)], "{} {source:#x}", identity.name);
+                let given: Vec<_> = bench.model().ledger().entries().map(|entry| entry.counter).collect();
+                assert_eq!(given, [bench.id(counter)], "{}: no other counted", identity.name);
+                used = used.with(counter);
             }
+        }
+        assert_eq!(used, bench.usable(), "{}", identity.name);
+    }
+}
+
+/// KPROFILE_SOURCEs of Emon by the fixed counter that counts them, by the seed and the manual.
+const BY_FIXED: [&[u32]; 3] = [&[0x02, 0x1A], &[0x13, 0x19], &[0x1B]];
+
+#[test]
+fn d12_a_source_goes_to_the_fixed_counter_that_counts_it_and_then_to_general_ones_in_the_same_unit() {
+    const REFERENCE_CYCLES: u32 = 0x1B;
+    for identity in with_equal_counters() {
+        let bench = Bench::new(processor_of(identity));
+        let general: CounterSet = (0..bench.general()).collect();
+        for source in bench.sources() {
+            let fixed = (0..identity.expected.fixed).find(|number| BY_FIXED[usize::from(*number)].contains(&source));
+            let wanted = match fixed.map(|number| CounterSet::NONE.with(bench.general() + number)) {
+                // At the rate of the time-stamp counter, which general ones do not count.
+                Some(fixed) if source == REFERENCE_CYCLES => fixed,
+                Some(fixed) => general.or(fixed),
+                None => general,
+            };
+            let counters = bench.hal.source_information(Source(source)).unwrap().counters;
+            assert_eq!(counters, wanted, "{} {source:#x}", identity.name);
+            let state = bench.hal.state_for(Source(source), false).unwrap().with_owner(1);
+            let order: Vec<_> = std::iter::from_fn(|| bench.hal.reserve(0, state)).collect();
+            let fixed_first = counters.without(general).iter().chain(counters.and(general).iter());
+            assert_eq!(order, fixed_first.collect::<Vec<_>>(), "{} {source:#x}", identity.name);
+            bench.finish();
         }
     }
 }
@@ -76,51 +108,70 @@ fn d12_every_available_event_counts_on_every_counter() {
 fn d12_all_counters_count_at_once() {
     for identity in with_equal_counters() {
         let bench = Bench::new(processor_of(identity));
-        for first in 0..bench.sources().len() {
-            let all = bench.sources();
-            let sources: Vec<_> = all.iter().cycle().skip(first).take(usize::from(bench.counters())).copied().collect();
-            let counters: Vec<_> = sources.iter().map(|source| bench.reserve(*source, None)).collect();
-            bench.start(counters);
-            assert_eq!(bench.model().enabled_counters().len(), sources.len(), "{}", identity.name);
+        let (all, usable) = (bench.sources(), bench.usable());
+        for first in 0..all.len() {
+            let mut wanted = std::collections::BTreeMap::new();
+            for source in all.iter().cycle().skip(first) {
+                if wanted.len() == usable.iter().count() {
+                    break;
+                }
+                let state = bench.hal.state_for(Source(*source), false).unwrap().with_owner(1);
+                if let Some(counter) = bench.hal.reserve(0, state.with_user(true).with_kernel(true)) {
+                    wanted.insert(counter, work_of(&bench, *source));
+                }
+            }
+            let counters = bench.start(wanted.keys().copied());
+            assert_eq!(counters, usable, "{}", identity.name);
+            assert_eq!(bench.model().enabled_counters().len(), counters.iter().count(), "{}", identity.name);
             bench.run_events(&work);
-            let wanted: Vec<_> = sources.iter().map(|source| work_of(&bench, *source)).collect();
-            assert_eq!(bench.finish(), wanted, "{}", identity.name);
+            assert_eq!(bench.finish(), wanted.into_values().collect::<Vec<_>>(), "{}", identity.name);
         }
     }
 }
 
 #[test]
 fn d14_each_counter_counts_in_its_own_modes() {
-    for identity in with_equal_counters().filter(|identity| identity.expected.counters >= 4) {
+    let modes = [(false, false), (true, false), (false, true), (true, true)];
+    for identity in with_equal_counters() {
         let bench = Bench::new(processor_of(identity));
-        let event = bench.hal.startable(Source(bench.anywhere())).unwrap();
-        let modes = [(false, false), (true, false), (false, true), (true, true)];
-        let counters = modes.map(|(user, kernel)| {
-            let state = CounterState::FREE.with_event(event).with_owner(1).with_user(user).with_kernel(kernel);
-            bench.hal.reserve(0, state).unwrap()
-        });
-        bench.start(counters);
-        bench.board.run(0, Mode::User, &|_| 30);
-        bench.board.run(0, Mode::Kernel, &|_| 7);
-        for (counter, (user, kernel)) in counters.into_iter().zip(modes) {
-            let select = bench.msr(bench.select(counter));
-            assert_eq!((select >> 16 & 1 == 1, select >> 17 & 1 == 1), (user, kernel), "{}", identity.name);
+        let usable: Vec<_> = bench.usable().iter().collect();
+        for first in 0..modes.len() {
+            // Every counter, in modes that the one before and the one after it do not have.
+            let mut wanted = Vec::new();
+            for (counter, (user, kernel)) in usable.iter().zip(modes.iter().cycle().skip(first)) {
+                bench.reserve_on(*counter, None);
+                let row = bench.hal.row(0);
+                row.set(*counter, row.get(*counter).with_user(*user).with_kernel(*kernel));
+                wanted.push(u64::from(*user) * 30 + u64::from(*kernel) * 7);
+            }
+            bench.start(usable.iter().copied());
+            bench.board.run(0, Mode::User, &|_| 30);
+            bench.board.run(0, Mode::Kernel, &|_| 7);
+            for (counter, (user, kernel)) in usable.iter().zip(modes.iter().cycle().skip(first)) {
+                let (usr, os, ..) = bench.control(*counter);
+                assert_eq!((usr, os), (*user, *kernel), "{}", identity.name);
+            }
+            assert_eq!(bench.finish(), wanted, "{}", identity.name);
         }
-        assert_eq!(bench.finish(), [0, 30, 7, 37], "{}", identity.name);
     }
 }
 
 #[test]
 fn d16_an_interval_overflows_after_so_many_events_and_not_one_before() {
     for identity in with_counters() {
-        for interval in [4_096, 4_097, 65_536, 0x7FFF_FFFF] {
+        let usable = Bench::idle(processor_of(identity)).usable();
+        let intervals = [4_096, 4_097, 65_536, 0x7FFF_FFFF];
+        for (counter, interval) in usable.iter().flat_map(|counter| intervals.map(|interval| (counter, interval))) {
             let bench = Bench::new(processor_of(identity));
-            let counter = bench.started(bench.anywhere(), Some(interval));
+            bench.reserve_on(counter, Some(interval));
+            bench.start([counter]);
             let name = identity.name;
-            let left = bench.model().until_overflow(bench.id(counter));
+            let id = bench.id(counter);
+            let left = bench.model().until_overflow(id);
             assert_eq!(left, Some(u64::from(interval)), "{name}");
             bench.run(u64::from(interval) - 1);
-            assert_eq!(bench.msr(bench.counter(counter)), (1 << identity.expected.width) - 1, "{name}: all ones");
+            let width = bench.hal.interface().width_of(counter);
+            assert_eq!(bench.msr(bench.counter(counter)), (1 << width) - 1, "{name}: all ones");
             assert_eq!((bench.deliver(), bench.serve()), (false, vec![]), "{name}");
             bench.run(1);
             assert_eq!(bench.msr(bench.counter(counter)), 0, "{name}");
@@ -130,19 +181,20 @@ fn d16_an_interval_overflows_after_so_many_events_and_not_one_before() {
     }
 }
 
-/// Sets status bits that are nobody's but another's: of a fixed counter, from version 4 on others as well, and on AMD that
-/// the records of branches are frozen.
+/// Sets status bits that are nobody's but another's: of the fixed counter of slots, from version 4 on others as well, and
+/// on AMD that the records of branches are frozen.
 fn foreign_status(bench: &Bench, version: u8) -> u64 {
-    if bench.model().rdmsr(0x309).is_ok() {
-        let control = bench.msr(0x38F);
+    let slots = FIXED_CTR0 + 3;
+    if bench.model().rdmsr(slots).is_ok() {
+        let control = bench.msr(GLOBAL_CTRL);
         let [.., fixed] = bench.model().cpuid(0xA, 0);
-        bench.set_msr(0x309, (1 << (fixed >> 5 & 0xFF)) - 1);
-        bench.set_msr(0x38D, 0x3);
-        bench.set_msr(0x38F, 1 << 32);
+        bench.set_msr(slots, (1 << (fixed >> 5 & 0xFF)) - 1);
+        bench.set_msr(FIXED_CTR_CTRL, 0x3000);
+        bench.set_msr(GLOBAL_CTRL, 1 << 35);
         bench.run(1);
-        bench.set_msr(0x38D, 0);
-        bench.set_msr(0x38F, control);
-        assert_eq!(bench.msr(0x38E), 1 << 32);
+        bench.set_msr(FIXED_CTR_CTRL, 0);
+        bench.set_msr(GLOBAL_CTRL, control);
+        assert_eq!(bench.global.map(|global| bench.msr(global.status)), Some(1 << 35));
     }
     if version >= 4 {
         bench.set_msr(0x391, 1 << 62 | 1 << 61 | 1 << 58);
@@ -157,43 +209,51 @@ fn foreign_status(bench: &Bench, version: u8) -> u64 {
 fn d17_an_overflow_sets_the_status_of_its_counter_and_serving_clears_that_and_nothing_of_others() {
     let mut foreign_seen = 0;
     for (identity, global) in with_global_registers() {
-        for due in 0..identity.expected.counters {
+        let usable = Bench::idle(processor_of(identity)).usable();
+        for due in usable.iter() {
             let bench = Bench::idle(processor_of(identity));
             let foreign = foreign_status(&bench, version_of(identity));
             foreign_seen |= foreign;
             bench.initialize();
-            let intervals = (0..bench.counters()).map(|counter| if counter == due { SHORT } else { LONG });
-            let counters: Vec<_> = intervals.map(|interval| bench.reserve(bench.anywhere(), Some(interval))).collect();
-            bench.start(counters);
+            for counter in usable.iter() {
+                bench.reserve_on(counter, Some(if counter == due { SHORT } else { LONG }));
+            }
+            bench.start(usable.iter());
             assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
             bench.run(u64::from(SHORT));
-            assert_eq!(bench.msr(global.status), foreign | 1 << due, "{}", identity.name);
+            let bit = bench.bit(due);
+            assert_eq!(bench.msr(global.status), foreign | bit, "{}", identity.name);
             bench.take_log();
             assert_eq!(bench.serve(), [due], "{}", identity.name);
             assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
-            assert!(bench.take_log().contains(&Access::Write(global.clear, 1 << due)), "{}", identity.name);
+            assert!(bench.take_log().contains(&Access::Write(global.clear, bit)), "{}", identity.name);
             assert_eq!(bench.serve(), [], "{}: once", identity.name);
             bench.finish();
             bench.release();
             assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
         }
     }
-    assert_eq!(foreign_seen, 1 << 62 | 1 << 61 | 1 << 58 | 1 << 32);
+    assert_eq!(foreign_seen, 1 << 62 | 1 << 61 | 1 << 58 | 1 << 35);
 }
 
 #[test]
 fn d17_a_status_that_a_count_without_interval_left_is_no_overflow_of_what_comes_after() {
     for (identity, global) in with_global_registers() {
         let bench = Bench::new(processor_of(identity));
-        let counter = bench.started(bench.anywhere(), None);
-        bench.set_counter(counter, u64::MAX);
-        bench.run(1);
-        assert_eq!(bench.msr(global.status), 1 << counter, "{}", identity.name);
-        bench.finish();
-        let counter = bench.started(bench.anywhere(), Some(SHORT));
-        assert_eq!((bench.msr(global.status), bench.serve()), (0, vec![]), "{}", identity.name);
-        bench.run(u64::from(SHORT));
-        assert_eq!(bench.serve(), [counter], "{}", identity.name);
+        for counter in bench.usable().iter() {
+            bench.reserve_on(counter, None);
+            bench.start([counter]);
+            bench.set_counter(counter, u64::MAX);
+            bench.run(1);
+            assert_eq!(bench.msr(global.status), bench.bit(counter), "{}", identity.name);
+            bench.finish();
+            bench.reserve_on(counter, Some(SHORT));
+            bench.start([counter]);
+            assert_eq!((bench.msr(global.status), bench.serve()), (0, vec![]), "{}", identity.name);
+            bench.run(u64::from(SHORT));
+            assert_eq!(bench.serve(), [counter], "{}", identity.name);
+            bench.finish();
+        }
     }
 }
 
@@ -233,7 +293,8 @@ fn d20_a_reload_of_a_counter_that_runs_takes_effect() {
             bench.run(u64::from(SHORT) + late);
             assert_eq!(bench.model().enabled_counters().len(), 1, "{name}: it runs");
             assert_eq!(bench.serve(), [counter], "{name}, {late} late");
-            let left = bench.model().until_overflow(bench.id(counter));
+            let id = bench.id(counter);
+            let left = bench.model().until_overflow(id);
             assert_eq!(left, Some(u64::from(SHORT)), "{name}, {late} late");
         }
         assert!(bench.deliver(), "{name}");

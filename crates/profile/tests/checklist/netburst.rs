@@ -112,7 +112,8 @@ fn serving_clears_ovf_then_loads_the_counter_twice_and_raises_nothing_again() {
             let started = Access::Write(cccr, ENABLE | ANY_THREAD | select << 13 | OVF_PMI_T0);
             assert_eq!(bench.take_log(), [Access::Read(cccr), started, load, load], "{source:#x}");
             assert!(!bench.model().interrupt_pending(), "{source:#x}");
-            assert_eq!(bench.model().until_overflow(bench.id(counter)), Some(SHORT.into()), "{source:#x}");
+            let id = bench.id(counter);
+            assert_eq!(bench.model().until_overflow(id), Some(SHORT.into()), "{source:#x}");
         }
     });
 }
@@ -169,7 +170,7 @@ fn every_event_counts_on_each_counter_that_it_can_have() {
             used.extend(reserved);
         }
         let usable = Bench::new(processor_of(identity)).usable();
-        assert_eq!(used, usable.into_iter().collect(), "{}: and not counter 1", identity.name);
+        assert_eq!(used, usable.iter().collect(), "{}: and not counter 1", identity.name);
     }
 }
 

@@ -1,7 +1,11 @@
 //! What is written where, and what is left alone.
 
+use model::CounterId;
+use profile::{ProfileInterface, Source};
+
 use super::bench::{
-    Access, Bench, FIXED, amd, intel, leaf_a_eax, of_interface, processor_of, with_counters, with_global_registers,
+    Access, Bench, FIXED_CTR_CTRL, FIXED_CTR0, GLOBAL_CTRL, PERF_CAPABILITIES, amd, intel, leaf_a_eax, of_interface,
+    processor_of, with_counters, with_fixed_counters, with_global_registers,
 };
 
 /// What a life writes into registers that `meant` picks.
@@ -18,17 +22,23 @@ fn selects_of_each_life() -> impl Iterator<Item = (&'static str, Vec<u64>)> {
     with_counters().map(|identity| {
         let bench = Bench::idle(processor_of(identity));
         let life = bench.whole_life();
-        let selects: Vec<_> = (0..bench.counters()).map(|counter| bench.select(counter)).collect();
+        let selects: Vec<_> = (0..bench.general()).map(|counter| bench.select(counter)).collect();
         (identity.name, writes(&life, |msr| selects.contains(&msr)))
     })
 }
 
-/// What starting each source leaves in a select register: source, with an interval or without, value.
+/// What starting each source leaves in the select register of each counter that has one: source, with an interval or
+/// without, value.
 fn selects_of_each_source(bench: &Bench) -> Vec<(u32, bool, u64)> {
     let mut selects = Vec::new();
     for source in bench.sources() {
+        let counters = bench.hal.source_information(Source(source)).unwrap().counters;
+        let Some(counter) = counters.iter().find(|counter| matches!(bench.id(*counter), CounterId::General(_))) else {
+            continue;
+        };
         for interval in [None, Some(4_096)] {
-            let counter = bench.started(source, interval);
+            bench.reserve_source_on(source, counter, interval);
+            bench.start([counter]);
             selects.push((source, interval.is_some(), bench.msr(bench.select(counter))));
             bench.finish();
         }
@@ -37,41 +47,99 @@ fn selects_of_each_source(bench: &Bench) -> Vec<(u32, bool, u64)> {
 }
 
 #[test]
-fn d05_whatever_fixed_counters_there_are_the_general_ones_are_driven_alike() {
-    let life = |ecx, edx| Bench::idle(intel([leaf_a_eax(5, 8, 48, 8), 0, ecx, edx])).whole_life();
-    let none = life(0, 0);
-    for contiguous in 0..=4 {
-        for bitmap in 0..=0xF {
-            assert_eq!(life(bitmap, 48 << 5 | contiguous), none, "{contiguous}, {bitmap:#x}");
+fn d05_a_fixed_counter_is_used_if_edx_or_from_version_5_on_ecx_has_it_and_it_is_one_of_the_first_three() {
+    for version in [1, 2, 3, 4, 5, 6] {
+        for contiguous in 0..=5_u32 {
+            for bitmap in 0..=0x1F_u32 {
+                let leaf = [leaf_a_eax(version, 8, 48, 8), 0, bitmap, 40 << 5 | contiguous];
+                let bench = Bench::idle(intel(leaf));
+                let life = bench.whole_life();
+                for number in 0..16 {
+                    let by_bitmap = version >= 5 && bitmap >> number & 1 == 1;
+                    let there = version >= 2 && (number < contiguous || by_bitmap);
+                    let name = format!("version {version}, {contiguous}, {bitmap:#x}: {number}");
+                    assert_eq!(bench.model().rdmsr(FIXED_CTR0 + number).is_ok(), there, "{name}, by the model");
+                    let register = Access::Counter(1 << 30 | number);
+                    assert_eq!(life.contains(&register), there && number < 3, "{name}");
+                    let loads = writes(&life, |msr| msr == FIXED_CTR0 + number);
+                    assert_eq!(!loads.is_empty(), there && number < 3, "{name}");
+                }
+            }
         }
     }
 }
 
 #[test]
-fn d05_fixed_counters_of_another_and_their_control_are_left_alone_and_go_on() {
-    for (identity, global) in with_global_registers() {
+fn d05_fixed_counters_too_narrow_for_an_interval_are_not_used() {
+    for width in 0..=64_u32 {
+        let bench = Bench::idle(intel([leaf_a_eax(2, 4, 48, 7), 0, 0, width << 5 | 3]));
+        assert_eq!(bench.counters(), if width < 32 { 4 } else { 7 }, "{width}");
+        assert!((4..bench.counters()).all(|counter| u32::from(bench.hal.interface().width_of(counter)) == width));
+    }
+}
+
+/// The first fixed counter that no source needs: that of slots.
+const SLOTS: u32 = 3;
+
+#[test]
+fn d05_a_fixed_counter_that_no_source_needs_and_its_control_are_left_alone_and_go_on() {
+    let mut seen = 0;
+    for identity in with_fixed_counters() {
         let bench = Bench::idle(processor_of(identity));
-        if bench.model().rdmsr(0x309).is_err() {
+        if bench.model().rdmsr(FIXED_CTR0 + SLOTS).is_err() {
             continue; // none
         }
-        bench.set_msr(0x309, 12_345);
-        bench.set_msr(0x38D, 0x3); // kernel and user
-        let control = bench.msr(global.control) | 1 << 32;
-        bench.set_msr(global.control, control);
-        let fixed = |msr: u32| FIXED.iter().any(|range| range.contains(&msr));
+        seen += 1;
+        bench.set_msr(FIXED_CTR0 + SLOTS, 12_345);
+        bench.set_msr(FIXED_CTR_CTRL, 0x3000); // kernel and user
+        let control = bench.msr(GLOBAL_CTRL) | 1 << 35;
+        bench.set_msr(GLOBAL_CTRL, control);
+        assert_eq!(bench.hal.foreign(&bench, 0), None, "{}: in nobody's way", identity.name);
         bench.initialize();
-        assert_eq!(bench.msr(global.control), 1 << 32, "{}", identity.name);
+        assert_eq!((bench.msr(GLOBAL_CTRL), bench.msr(FIXED_CTR_CTRL)), (1 << 35, 0x3000), "{}", identity.name);
         bench.take_log();
-        let counter = bench.started(bench.anywhere(), Some(4_096));
+        let counter = bench.started(0x19, Some(4_096));
+        assert_eq!(bench.msr(FIXED_CTR_CTRL), 0x30B0, "{}: core cycles besides, with interrupt", identity.name);
         bench.run(4_096);
         bench.serve();
-        assert_eq!(bench.msr(global.control), 1 << 32 | 1 << counter, "{}", identity.name);
+        assert_eq!(bench.msr(GLOBAL_CTRL), 1 << 35 | bench.bit(counter), "{}", identity.name);
+        bench.hal.save(&bench, 0);
+        bench.hal.restore(&bench, 0);
+        assert_eq!(bench.msr(FIXED_CTR_CTRL), 0x30B0, "{}: over a sleep that was called off", identity.name);
         bench.finish();
         bench.release();
-        let touched = |access: &Access| matches!(access, Access::Read(msr) | Access::Write(msr, _) if fixed(*msr));
+        let slots = FIXED_CTR0 + SLOTS;
+        let touched = |access: &Access| matches!(access, Access::Read(msr) | Access::Write(msr, _) if *msr == slots);
         assert!(!bench.take_log().iter().any(touched), "{}", identity.name);
-        let found = (bench.msr(0x309), bench.msr(0x38D), bench.msr(global.control));
-        assert_eq!(found, (12_345 + 4_096, 0x3, control), "{}", identity.name);
+        let found = (bench.msr(slots), bench.msr(FIXED_CTR_CTRL), bench.msr(GLOBAL_CTRL));
+        assert_eq!(found, (12_345 + 4_096, 0x3000, control), "{}", identity.name);
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn d05_a_fixed_counter_that_another_has_enabled_is_told_and_after_it_is_taken_stays_off() {
+    for identity in with_fixed_counters() {
+        for fixed in 0..identity.expected.fixed {
+            let bench = Bench::idle(processor_of(identity));
+            let counter = bench.general() + fixed;
+            for field in 1..=0xF_u64 {
+                let any_thread = field & 4 != 0;
+                let control = field << (4 * fixed);
+                if any_thread && bench.model().wrmsr(FIXED_CTR_CTRL, control).is_err() {
+                    continue; // no such bit
+                }
+                bench.set_msr(FIXED_CTR_CTRL, control);
+                let found = bench.hal.foreign(&bench, 0).map(|enabled| (enabled.counter, enabled.select));
+                assert_eq!(found, Some((counter, field)), "{}", identity.name);
+            }
+            bench.set_msr(GLOBAL_CTRL, bench.bit(counter));
+            bench.initialize();
+            assert_eq!((bench.msr(FIXED_CTR_CTRL), bench.msr(GLOBAL_CTRL)), (0, 0), "{}", identity.name);
+            bench.release();
+            assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
+            assert_eq!(bench.hal.foreign(&bench, 0), None, "{}", identity.name);
+        }
     }
 }
 
@@ -79,14 +147,18 @@ fn d05_fixed_counters_of_another_and_their_control_are_left_alone_and_go_on() {
 fn d06_no_register_but_those_that_the_leaves_declare_is_ever_accessed() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
-        let own = bench.own_registers();
-        let numbers: Vec<u32> = (0..bench.counters()).map(|counter| bench.number(counter).into()).collect();
+        let (general, fixed) = (bench.general(), identity.expected.fixed);
+        let own = bench.own_registers(fixed);
+        let numbers: Vec<u32> = (0..general).map(|counter| bench.number(counter).into()).collect();
         for access in bench.whole_life() {
             match access {
                 Access::Read(msr) | Access::Write(msr, _) => {
                     assert!(own.contains(&msr), "{}: {msr:#x}", identity.name);
                 }
-                Access::Counter(counter) => assert!(numbers.contains(&counter), "{}", identity.name),
+                Access::Counter(counter) => {
+                    let exists = numbers.contains(&counter) || (1 << 30..1 << 30 | u32::from(fixed)).contains(&counter);
+                    assert!(exists, "{}: {counter:#x}", identity.name);
+                }
             }
         }
         assert_eq!(bench.model().accesses().faulted, 0, "{}", identity.name);
@@ -94,23 +166,30 @@ fn d06_no_register_but_those_that_the_leaves_declare_is_ever_accessed() {
 }
 
 #[test]
-fn d07_no_bit_but_those_of_general_counters_is_ever_set_in_global_registers() {
+fn d07_no_bit_but_those_of_the_counters_is_ever_set_in_control_and_global_registers() {
     // But for the one that lets frozen counters of AMD go on, which is cleared and never set.
     const FROZEN: u64 = 1 << 59;
     for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
-        let general = (1 << identity.expected.counters) - 1;
+        let (general, fixed) = (bench.general(), identity.expected.fixed);
+        let own = ((1 << general) - 1) | (((1 << fixed) - 1) << 32);
         let life = bench.whole_life();
         let mut written = writes(&life, |msr| msr == global.control);
         written.extend(writes(&life, |msr| msr == global.clear).into_iter().map(|value| value & !FROZEN));
+        assert!(written.iter().fold(0, |all, value| all | value) == own, "{}: {written:x?}", identity.name);
         assert_eq!(writes(&life, |msr| msr == global.set), [], "{}", identity.name);
-        assert!(!written.is_empty(), "{}", identity.name);
-        assert!(written.iter().all(|value| value & !general == 0), "{}: {written:x?}", identity.name);
+        let control = writes(&life, |msr| msr == FIXED_CTR_CTRL);
+        assert_eq!(control.is_empty(), fixed == 0, "{}", identity.name);
+        // ANY, which version 5 and later do not have, is bit 2 of each field.
+        let fields = (0..fixed).fold(0, |all, number| all | 0xB << (4 * number));
+        assert!(control.iter().all(|value| value & !fields == 0), "{}: {control:x?}", identity.name);
     }
     for counters in 1..=10 {
         for version in [2, 3, 4, 5] {
-            // No fixed counters: the model refuses their bits.
-            Bench::idle(intel([leaf_a_eax(version, counters, 48, 7), 0, 0, 0])).whole_life();
+            for fixed in 0..=4 {
+                // The model refuses bits of counters that there are not.
+                Bench::idle(intel([leaf_a_eax(version, counters, 48, 7), 0, 0, 0x8600 | fixed])).whole_life();
+            }
         }
     }
 }
@@ -119,7 +198,7 @@ fn d07_no_bit_but_those_of_general_counters_is_ever_set_in_global_registers() {
 fn d08_the_reset_value_of_global_control_is_put_back() {
     for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
-        let reset = (1 << identity.expected.counters) - 1;
+        let reset = (1 << bench.general()) - 1;
         assert_eq!(bench.msr(global.control), reset, "{}", identity.name);
         for _ in 0..3 {
             bench.initialize();
@@ -140,21 +219,62 @@ fn d10_no_value_written_to_a_counter_exceeds_its_width() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
         let life = bench.whole_life();
-        let counters: Vec<_> = (0..bench.counters()).map(|counter| bench.counter(counter)).collect();
-        let values = writes(&life, |msr| counters.contains(&msr));
-        assert!(values.iter().any(|value| *value != 0), "{}", identity.name);
-        assert!(values.iter().all(|value| value >> identity.expected.width == 0), "{}: {values:x?}", identity.name);
+        let mut loaded = false;
+        for counter in bench.usable().iter() {
+            let (register, width) = (bench.counter(counter), bench.hal.interface().width_of(counter));
+            let values = writes(&life, |msr| msr == register);
+            assert!(!values.is_empty(), "{}", identity.name);
+            assert!(values.iter().all(|value| value >> width == 0), "{}: {values:x?}", identity.name);
+            loaded |= values.iter().any(|value| *value != 0);
+        }
+        assert!(loaded, "{}", identity.name);
     }
 }
 
 #[test]
-fn d11_rdpmc_asks_for_general_counters_that_exist_and_for_each() {
+fn d10_counters_are_written_whole_where_the_capabilities_say_so_and_else_never() {
+    for version in 1..=5 {
+        for (width, fixed_width) in [(32, 48), (40, 32), (48, 40), (48, 48), (63, 63)] {
+            for capabilities in [0, 1 << 13, !0, !(1 << 13)] {
+                let leaf = [leaf_a_eax(version, 10, width, 7), 0, 0, fixed_width << 5 | 3];
+                let bench = Bench::idle(intel(leaf).with_perf_capabilities(capabilities));
+                let life = bench.whole_life();
+                let loads = |first: u32| writes(&life, |msr| (first..first + 10).contains(&msr)).len();
+                let (narrow, whole) = (loads(0xC1), loads(0x4C1));
+                assert_eq!((narrow == 0, whole == 0), (capabilities >> 13 & 1 == 1, capabilities >> 13 & 1 == 0));
+                assert_eq!(life.iter().filter(|access| **access == Access::Read(PERF_CAPABILITIES)).count(), 1, "once");
+            }
+        }
+    }
+    for identity in with_counters().filter(|identity| identity.cpuid().cpuid(1, 0)[2] >> 15 & 1 == 0) {
+        let life = Bench::idle(processor_of(identity)).whole_life();
+        assert!(!life.contains(&Access::Read(PERF_CAPABILITIES)), "{}: there is no such register", identity.name);
+    }
+}
+
+#[test]
+fn d10_the_whole_write_loads_what_the_narrow_one_does() {
+    for interval in [4_096, 0xFFFF, 0x1_0000, 0x7FFF_FFFF] {
+        let held = [0, 1 << 13].map(|capabilities| {
+            let bench = Bench::new(intel([leaf_a_eax(4, 2, 48, 7), 0, 0, 0]).with_perf_capabilities(capabilities));
+            let counter = bench.started(bench.anywhere(), Some(interval));
+            bench.msr(bench.counter(counter))
+        });
+        assert_eq!(held, [(1 << 48) - u64::from(interval); 2]);
+    }
+}
+
+#[test]
+fn d11_rdpmc_asks_for_counters_that_exist_and_for_each() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
         let asked = bench.whole_life();
-        for counter in 0..=255 {
-            let exists = bench.usable().iter().any(|usable| bench.number(*usable) == counter);
-            assert_eq!(asked.contains(&Access::Counter(u32::from(counter))), exists, "{}: {counter}", identity.name);
+        let ids: Vec<_> = bench.usable().iter().map(|counter| bench.id(counter)).collect();
+        for number in 0..=255 {
+            let general = asked.contains(&Access::Counter(u32::from(number)));
+            assert_eq!(general, ids.contains(&CounterId::General(number)), "{}: {number}", identity.name);
+            let fixed = asked.contains(&Access::Counter(1 << 30 | u32::from(number)));
+            assert_eq!(fixed, ids.contains(&CounterId::Fixed(number)), "{}: {number}", identity.name);
         }
     }
 }
@@ -185,12 +305,14 @@ fn d18_the_interrupt_is_asked_for_if_an_interval_is_armed_and_not_otherwise() {
             assert_eq!(select >> 20 & 1 == 1, armed, "{name}, source {source:#x}");
             assert_eq!(select >> 22 & 1, 1, "{name}, source {source:#x}: enabled");
         }
-        for interval in [None, Some(4_096)] {
-            let counter = bench.started(bench.anywhere(), interval);
+        for (counter, interval) in bench.usable().iter().flat_map(|counter| [(counter, None), (counter, Some(4_096))]) {
+            bench.reserve_on(counter, interval);
+            bench.start([counter]);
+            assert_eq!(bench.control(counter), (true, true, interval.is_some(), true), "{name}, counter {counter}");
             bench.set_counter(counter, u64::MAX);
             bench.run(1);
             assert_eq!(bench.msr(bench.counter(counter)), 0, "{name}: it overflowed");
-            assert_eq!(bench.deliver(), interval.is_some(), "{name}, interval {interval:?}");
+            assert_eq!(bench.deliver(), interval.is_some(), "{name}, counter {counter}, interval {interval:?}");
             bench.finish();
         }
     }
@@ -250,7 +372,7 @@ fn d26_no_event_of_the_k8_exceeds_8_bits_and_each_source_is_written_as_it_is_tol
         let selects = selects_of_each_source(&bench);
         assert_eq!(selects.len(), 2 * identity.expected.supported.len(), "{}", identity.name);
         for (source, armed, select) in selects {
-            let row = bench.hal.source_information(profile::Source(source)).unwrap().source;
+            let row = bench.hal.source_information(Source(source)).unwrap().source;
             let enabled_and_interrupt = 1 << 22 | u64::from(armed) << 20;
             assert_eq!(select, row.select | enabled_and_interrupt, "{} {}", identity.name, row.name);
         }

@@ -3,7 +3,7 @@
 
 use super::registers::{GLOBAL_CTL, GLOBAL_STATUS, GLOBAL_STATUS_CLR, GlobalCtl, GlobalStatus};
 use crate::cpu::Cpu;
-use crate::state::CounterSet;
+use crate::state::{CounterSet, Row};
 
 /// The registers, as far as they are ours.
 #[derive(Debug, Clone, Copy)]
@@ -24,9 +24,9 @@ pub fn control(cpu: &impl Cpu) -> u64 {
     cpu.rdmsr(GLOBAL_CTL)
 }
 
-/// Puts back what the control register held.
-pub fn restore(cpu: &impl Cpu, found: u64) {
-    cpu.wrmsr(GLOBAL_CTL, found);
+/// Writes the control register.
+pub fn set_control(cpu: &impl Cpu, control: u64) {
+    cpu.wrmsr(GLOBAL_CTL, control);
 }
 
 /// Clears a status that was read.
@@ -46,9 +46,17 @@ impl Global {
     }
 
     /// Lets these counters through and no others of ours; what is not ours stays as it was found.
-    pub fn let_through(self, cpu: &impl Cpu, found: u64, counters: CounterSet) {
+    pub fn let_through(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         let ours = GlobalCtl::new().with_enabled(low(counters));
-        cpu.wrmsr(GLOBAL_CTL, found & !self.own.into_bits() | ours.into_bits());
+        let control = row.known.found().global & !self.own.into_bits() | ours.into_bits();
+        row.known.set_control(control);
+        set_control(cpu, control);
+    }
+
+    /// Lets none of ours through, where the control register holds `control`.
+    #[inline]
+    pub fn stop(self, cpu: &impl Cpu, control: u64) {
+        set_control(cpu, control & !self.own.into_bits());
     }
 
     /// What of the status is ours to clear: overflows, and that somebody froze the counters.

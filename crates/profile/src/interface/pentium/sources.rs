@@ -9,7 +9,7 @@ use crate::source::{ProfileSource, Source};
 
 const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource {
     let select = Cesr::new().with_es0(event_select).with_user0(true).with_kernel0(true).into_bits();
-    ProfileSource { source: Source(source), name, select: (select & OF_ONE) as u64, ebx_bit: None }
+    ProfileSource { source: Source(source), name, select: select & OF_ONE, ebx_bit: None }
 }
 
 /// Rows in ascending order of KPROFILE_SOURCE; the select is the half of CESR that is counter 0's.

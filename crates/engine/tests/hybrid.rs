@@ -1,0 +1,145 @@
+//! Processors of two kinds in one machine: each is driven as its own leaves say.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use engine::Engine;
+use model::{Accesses, Mode, Processor, Selected};
+use native_lab::{Board, Client};
+use profile::state::CounterSet;
+use profile::{ProfileInterface, Source};
+use protocol::{Cause, CountRecord, ProcessorSet, modes};
+
+/// The identities of the two kinds: eight counters and three fixed ones, six of other bits and two fixed ones.
+const KINDS: [&str; 2] = ["intel-hybrid", "intel-hybrid-efficient"];
+
+/// LLCMisses, which the second kind does not offer.
+const MISSES: u32 = 29;
+
+fn processor(name: &str) -> Processor {
+    let dump = processors::find(name).unwrap().cpuid();
+    Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
+}
+
+/// Four processors, the first of this kind and then alternately.
+fn board(first: usize) -> Board {
+    Board::of((0..4).map(|number| processor(KINDS[(first + number) % 2])))
+}
+
+fn engine(board: &Board) -> Engine<&Board> {
+    Engine::new(board, [0; 4]).unwrap()
+}
+
+fn events(selected: Selected) -> u64 {
+    1 + u64::from(selected.event) * 1_000 + u64::from(selected.umask)
+}
+
+fn only(processors: &[u32]) -> ProcessorSet {
+    let mut set = ProcessorSet::EMPTY;
+    for processor in processors {
+        assert!(set.insert(*processor));
+    }
+    set
+}
+
+#[test]
+fn each_processor_has_the_counters_of_its_own_leaves_whichever_kind_boots() {
+    for first in [0, 1] {
+        let board = board(first);
+        let engine = engine(&board);
+        let hal = engine.sampler().hal();
+        for number in 0..4 {
+            let kind = processors::find(KINDS[(first + number as usize) % 2]).unwrap().expected;
+            let interface = hal.interface_of(number);
+            assert_eq!((interface.counters(), interface.width()), (kind.counters, kind.width), "{first}, {number}");
+            assert_eq!(hal.row(number).cells.len(), 11, "{first}, {number}: room for the larger kind");
+        }
+        let largest = processors::find(KINDS[0]).unwrap().expected.counters;
+        assert_eq!(hal.state_bytes(), 4 * 8 * usize::from(largest));
+        let untouched = Accesses::default();
+        assert!(board.all().all(|cpu| cpu.model().accesses() == untouched), "finding out touches no register");
+    }
+}
+
+#[test]
+fn every_counter_of_every_processor_counts_exactly_and_no_access_faults() {
+    for first in [0, 1] {
+        let board = board(first);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        // Cycles until no processor has a counter for them any more: one fixed counter and the general ones of the smaller.
+        let mut sessions = Vec::new();
+        for _ in 0..7 {
+            sessions.push(client.started(&mut engine, 0, &[19]));
+        }
+        let larger = u32::from(first == 1);
+        let refused = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(19, modes::BOTH)]).header();
+        assert_eq!((refused.cause, refused.processor), (Cause::NoFreeCounter as u32, 1 - larger), "{first}");
+        let more = only(&[larger, larger + 2]);
+        assert_eq!(client.start(&mut engine, 0, more, &[(19, modes::BOTH), (19, modes::BOTH)]).header().status, 0);
+        assert_eq!(
+            client.start(&mut engine, 0, more, &[(19, modes::BOTH)]).header().cause,
+            Cause::NoFreeCounter as u32
+        );
+        for number in 0..4 {
+            board.run(number, Mode::User, &events);
+            board.run(number, Mode::Kernel, &events);
+        }
+        for session in sessions {
+            let counts: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
+            assert_eq!(counts.len(), 4);
+            for count in counts {
+                let given = board.counted(count.processor, count.counter);
+                assert_eq!((count.count, given), (2 * 60_001, 2 * 60_001), "{first} {count:?}");
+            }
+        }
+        engine.close(client.0);
+        for cpu in board.all() {
+            assert_eq!(cpu.model().enabled_counters(), [], "{first}");
+            assert_eq!(cpu.model().accesses().faulted, 0, "{first}");
+        }
+    }
+}
+
+#[test]
+fn a_source_that_one_kind_lacks_is_refused_where_it_is_asked_of_that_kind_and_had_on_the_other() {
+    for first in [0, 1] {
+        let board = board(first);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let lacking = u32::from(first == 0);
+        let everywhere = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(19, 3), (MISSES, 3)]).header();
+        let refusal = (everywhere.cause, everywhere.source, everywhere.processor, everywhere.detail[0]);
+        assert_eq!(refusal, (Cause::UnsupportedSource as u32, MISSES, lacking, 3), "{first}");
+        assert_eq!(engine.sampler().hal().row(1 - lacking).counters(|state| !state.is_free()), CounterSet::NONE);
+        let there = client.start(&mut engine, 0, only(&[1 - lacking, 3 - lacking]), &[(MISSES, modes::BOTH)]);
+        assert_eq!(there.header().status, 0, "{first}");
+        board.run(1 - lacking, Mode::User, &events);
+        let here = client.start(&mut engine, 0, only(&[lacking]), &[(MISSES, modes::BOTH)]).header();
+        assert_eq!((here.cause, here.processor), (Cause::UnsupportedSource as u32, lacking), "{first}");
+        assert!(engine.sampler().hal().startable(Source(MISSES)).is_ok(), "{first}: somewhere");
+    }
+}
+
+#[test]
+fn a_processor_that_is_added_is_driven_as_its_own_leaves_say() {
+    for first in [0, 1] {
+        let board = board(first).with_active(1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = client.started(&mut engine, 0, &[2, 19, 6]);
+        for number in 1..4 {
+            board.add_processor(&mut engine);
+            let kind = processors::find(KINDS[(first + number) % 2]).unwrap().expected;
+            let interface = engine.sampler().hal().interface_of(u32::try_from(number).unwrap());
+            assert_eq!((interface.counters(), interface.width()), (kind.counters, kind.width), "{first}, {number}");
+        }
+        (0..4).for_each(|number| board.run(number, Mode::User, &events));
+        let counts: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
+        assert_eq!(counts.len(), 12, "{first}: on all");
+        for count in counts {
+            assert_eq!(count.count, board.counted(count.processor, count.counter), "{first} {count:?}");
+            assert!(count.count > 0, "{first} {count:?}");
+        }
+        assert!(board.all().all(|cpu| cpu.model().accesses().faulted == 0));
+    }
+}

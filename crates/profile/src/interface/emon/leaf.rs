@@ -1,0 +1,75 @@
+//! What CPUID says of architectural performance monitoring.
+
+use bitfield_struct::bitfield;
+
+use crate::cpu::Cpu;
+
+/// CPUID leaf 0xA, EAX (SDM Vol. 2A, CPUID; Vol. 3B, 21.2.1).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEax {
+    /// Version of architectural performance monitoring.
+    pub version: u8,
+    /// General counters of a logical processor.
+    pub counters: u8,
+    /// Bits of a general counter.
+    pub width: u8,
+    /// How many bits of EBX mean something.
+    pub ebx_length: u8,
+}
+
+/// CPUID leaf 0xA, EBX: a set bit says that an event is not available (SDM Vol. 3B, 21.2.3, Table 21-1).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEbx {
+    /// Core cycles.
+    pub no_core_cycles: bool,
+    /// The other events; [`Emon::support`](super::Emon) takes them by number, as seed 002 does.
+    #[bits(31)]
+    pub others: u32,
+}
+
+/// CPUID leaf 0xA, EDX, from version 2 on (SDM Vol. 2A, CPUID; Vol. 3B, 21.2.2).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEdx {
+    /// Fixed counters, numbered from 0 without a gap.
+    #[bits(5)]
+    pub fixed: u8,
+    /// Bits of a fixed counter.
+    pub fixed_width: u8,
+    /// Reserved.
+    #[bits(2)]
+    __: u8,
+    /// The AnyThread bits are deprecated. Here they are never set.
+    pub no_any_thread: bool,
+    /// Reserved, and what later versions put there.
+    __: u16,
+}
+
+/// CPUID leaf 1, ECX, as far as it is asked (SDM Vol. 2A, CPUID).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf1Ecx {
+    /// Other features.
+    #[bits(15)]
+    __: u16,
+    /// PDCM: there is IA32_PERF_CAPABILITIES.
+    pub pdcm: bool,
+    /// Other features.
+    __: u16,
+}
+
+impl LeafAEax {
+    /// Of the current processor, whose highest leaf has to be at least 0xA.
+    pub fn of(cpu: &impl Cpu) -> Self {
+        Self::from_bits(cpu.cpuid(0xA, 0).eax)
+    }
+}
+
+impl LeafAEbx {
+    /// Of the current processor, whose highest leaf has to be at least 0xA.
+    pub fn of(cpu: &impl Cpu) -> Self {
+        Self::from_bits(cpu.cpuid(0xA, 0).ebx)
+    }
+}
