@@ -2,7 +2,8 @@
 //!
 //! One test at a time (`--test-threads=1`): there is one prefix, and one machine.
 
-#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+#![cfg_attr(not(windows), expect(clippy::indexing_slicing, clippy::panic, reason = "tests"))]
 
 #[cfg(not(windows))]
 mod added;
