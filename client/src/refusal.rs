@@ -45,11 +45,13 @@ impl Refusal {
             ) => Exit::UnsupportedSource,
             Some(Cause::CountersTaken | Cause::ForeignUse) => Exit::CountersTaken,
             Some(Cause::NoFreeCounter) => Exit::NoFreeCounter,
-            Some(Cause::NoMemory | Cause::TooManySessions) => Exit::NoResources,
+            Some(Cause::NoMemory | Cause::TooManySessions | Cause::TooManyRawEvents) => Exit::NoResources,
             Some(Cause::NoSuchSession | Cause::NotStarted | Cause::NothingSampled) => Exit::NotRunning,
             Some(Cause::NoProcessor | Cause::NoSuchProcessor) => Exit::NoProcessor,
             Some(Cause::AlreadyStarted) => Exit::AlreadyRunning,
-            Some(Cause::BadModes | Cause::BadInterval | Cause::BadRing | Cause::BadFrequency) => Exit::Usage,
+            Some(Cause::BadModes | Cause::BadInterval | Cause::BadRing | Cause::BadFrequency | Cause::NoInterval) => {
+                Exit::Usage
+            }
             Some(Cause::HandlerRefused) => Exit::InterruptTaken,
             Some(Cause::None | Cause::BadFlags) | None => Exit::Failure,
         }
@@ -74,7 +76,10 @@ impl Refusal {
             Some(Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
-            Some(Cause::TooManySessions) => "client status, then: client stop SOURCE".to_owned(),
+            Some(Cause::NoInterval) => format!("client record -e {source}@INTERVAL"),
+            Some(Cause::TooManySessions | Cause::TooManyRawEvents) => {
+                "client status, then: client stop SOURCE".to_owned()
+            }
             Some(Cause::BadModes) => format!("{source} without :u or :k"),
             Some(Cause::BadInterval) => format!("client query {source}   (says what intervals it takes)"),
             Some(Cause::BadRing) => "--ring with a power of two in that range".to_owned(),
@@ -206,6 +211,12 @@ impl fmt::Display for Refusal {
             Some(Cause::ApicNotReached) => {
                 write!(f, "the local APIC can not be reached: NTSTATUS 0x{first:08X}")
             }
+            Some(Cause::NoInterval) => {
+                write!(f, "{source} has no interval that stays: it is an event by its numbers")
+            }
+            Some(Cause::TooManyRawEvents) => {
+                write!(f, "{first} different events by their numbers are in use, and there can be no more")
+            }
             Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
             None => write!(
                 f,
@@ -254,7 +265,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 33] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 35] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -434,10 +445,22 @@ mod tests {
                 "error: the local APIC can not be reached: NTSTATUS 0xC00000BB\n  try: client stat, which needs no interrupt",
             ),
             (
+                26,
+                [0, 0],
+                Exit::Usage,
+                "error: BranchInstructions has no interval that stays: it is an event by its numbers\n  try: client record -e BranchInstructions@INTERVAL",
+            ),
+            (
+                27,
+                [256, 0],
+                Exit::NoResources,
+                "error: 256 different events by their numbers are in use, and there can be no more\n  try: client status, then: client stop SOURCE",
+            ),
+            (
                 99,
                 [0, 0],
                 Exit::Failure,
-                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 3) does not know: NTSTATUS 0xC0000225",
+                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 4) does not know: NTSTATUS 0xC0000225",
             ),
         ]
     }
@@ -456,12 +479,12 @@ mod tests {
 
     #[test]
     fn the_support_of_a_refused_source_is_told_whatever_it_is() {
-        for number in [0, 1, 2, 3, 4, 5, 6, u64::MAX] {
+        for number in [0, 1, 2, 3, 4, 5, 6, 7, 8, u64::MAX] {
             let report = refusal(3, [number, 0], &[]).report();
             let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
             assert!(report.contains(&why), "{report}");
         }
-        assert_eq!(Support::ALL.len(), 6);
+        assert_eq!(Support::ALL.len(), 8);
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::EventNotAvailable) => "no: not available",
         Some(Support::NoMemory) => "no: memory",
         Some(Support::NotOnThisFamily) => "no: family",
+        Some(Support::NoRawEvents) => "no: raw",
+        Some(Support::NoSuchEvent) => "no: event number",
         None => "no: unknown",
     }
 }
@@ -24,6 +26,8 @@ pub fn sentence(number: u32) -> String {
         Some(Support::EventNotAvailable) => "CPUID leaf 0xA says that the event is not available (EBX)",
         Some(Support::NoMemory) => "the driver had no memory for the counters' state when it started",
         Some(Support::NotOnThisFamily) => "processors of this family have no such event, or not in their cores",
+        Some(Support::NoRawEvents) => "the registers of this machine's profile interface take no event by its numbers",
+        Some(Support::NoSuchEvent) => "events of this processor have numbers below 0x100",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

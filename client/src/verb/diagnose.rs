@@ -55,6 +55,8 @@ fn number(support: Support) -> u32 {
         Support::EventNotAvailable => Number::EventNotAvailable,
         Support::NoMemory => Number::NoMemory,
         Support::NotOnThisFamily => Number::NotOnThisFamily,
+        Support::NoRawEvents => Number::NoRawEvents,
+        Support::NoSuchEvent => Number::NoSuchEvent,
     }) as u32
 }
 

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use profile::interval::IntervalRange;
-use profile::state::CounterState;
-use profile::{Hal, ProfileInterface, Source};
+use profile::state::{CounterSet, CounterState};
+use profile::{Hal, Source};
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED};
 use protocol::{
     ALL_SOURCES, Cause, EventRequest, MOST_BUDGET, MOST_FREQUENCY, ProcessorSet, RING, StartHeader, USUAL_BUDGET,
@@ -75,6 +75,7 @@ impl<M: Machine> Planner<'_, M> {
         check(header, sampled)?;
         let detached = header.flags & flags::DETACHED != 0;
         let mut planned = with_room(events.len())?;
+        hal.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
         for event in events {
             let service = how_to_serve(event, hal)?;
             if let Some(session) = self.detached_with(event).filter(|_| detached) {
@@ -173,11 +174,17 @@ impl<M: Machine> Planner<'_, M> {
     fn no_counter(&self, events: &[Event], source: u32, processor: u32, reply: &mut Reply<'_>) -> Refusal {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.tell_holders(reply));
-        let needed = events.iter().filter(|event| matches!(event.service, Service::Counter { .. })).count() as u64;
+        let fitting = |event: &Event| match event.service {
+            Service::Counter { state, .. } => self.ground.hal.counters_for(processor, state),
+            Service::Timer => CounterSet::NONE,
+        };
+        let there = events.iter().find(|event| event.source == source).map(fitting).unwrap_or_default();
+        let within = |own: CounterSet| !own.is_empty() && own.without(there).is_empty();
+        let needed = events.iter().map(fitting).filter(|own| within(*own)).count() as u64;
         Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoFreeCounter)
             .source(source)
             .processor(processor)
-            .detail(u64::from(self.ground.hal.interface_of(processor).counters()), needed)
+            .detail(there.len().into(), needed)
     }
 
     /// How an event of the session with this tag is to be served on a processor.

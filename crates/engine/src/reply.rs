@@ -1,6 +1,7 @@
 //! Answers: a header, then as many whole records as the client's buffer has room for.
 
 use profile::HalError;
+use profile::hal::MOST_RAW;
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
 use protocol::{Cause, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
@@ -49,6 +50,10 @@ impl From<HalError> for Refusal {
             HalError::NoInterrupt(source) => {
                 Self::new(STATUS_NOT_SUPPORTED, Cause::NotSampled).source(source.0).detail(1, 0)
             }
+            HalError::NoInterval(source) => Self::new(STATUS_NOT_SUPPORTED, Cause::NoInterval).source(source.0),
+            HalError::TooManyRaw(source) => Self::new(STATUS_INSUFFICIENT_RESOURCES, Cause::TooManyRawEvents)
+                .source(source.0)
+                .detail(MOST_RAW.into(), 0),
             HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory),
             // The engine asks for none of what these refuse.
             HalError::NoCounter(_)

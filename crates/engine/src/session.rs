@@ -214,6 +214,12 @@ impl Session {
         self.events.iter().any(|event| event.is_running(source))
     }
 
+    /// Whether one of its events has this index in the state of its counters.
+    pub fn counts_event(&self, index: u16) -> bool {
+        let is_it = |event: &Event| matches!(event.service, Service::Counter { state, .. } if state.event() == index);
+        self.events.iter().any(is_it)
+    }
+
     /// Its place at the desks, while something of it is sampled.
     pub fn subscriber(&self) -> Option<Subscriber> {
         self.rings.as_ref().filter(|_| self.has(ALL_SOURCES)).map(|rings| rings.subscriber)

@@ -18,6 +18,9 @@ use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
 use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Known, Row, Total};
 
+/// How many different raw events can be in use at a time.
+pub const MOST_RAW: u16 = 256;
+
 /// Why a HAL function refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HalError {
@@ -27,6 +30,12 @@ pub enum HalError {
     /// The source can not be had here.
     #[error("profile source {0} can not be had on this machine: {1:?}")]
     Unsupported(Source, Support),
+    /// The source is a raw event: its interval is said with each start.
+    #[error("raw event {0} has no interval of its own")]
+    NoInterval(Source),
+    /// All places for raw events are in use.
+    #[error("no more than {MOST_RAW} different raw events can be in use at a time")]
+    TooManyRaw(Source),
     /// The source is counted by no counter.
     #[error("profile source {0} is served by a timer, not by a counter")]
     NoCounter(Source),
@@ -113,8 +122,8 @@ impl OverflowStatus {
 /// HAL_PROFILE_SOURCE_INFORMATION, with what the document wishes for.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceInformation {
-    /// The row of the interface's table.
-    pub source: &'static ProfileSource,
+    /// The row of the interface's table, or one made for a raw event.
+    pub source: ProfileSource,
     /// Whether it can be had.
     pub support: Support,
     /// The interval in force.
@@ -146,6 +155,8 @@ pub struct Hal {
     held: Box<[Held]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
+    /// The numbers of the raw events in use, or 0. A counter's state has the place of its own here.
+    raw: Box<[AtomicU32]>,
     /// Address of the interrupt handler, or 0.
     handler: AtomicU64,
     /// Who registered it.
@@ -188,6 +199,7 @@ impl Hal {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
             AtomicU32::new(range.default)
         })?;
+        let raw = filled(usize::from(MOST_RAW), |_| AtomicU32::new(0))?;
         let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
         let promised = selection::promised(cpu, selection.interface);
         Ok(Self {
@@ -200,6 +212,7 @@ impl Hal {
             totals,
             held,
             intervals,
+            raw,
             handler,
             handler_owner,
         })
@@ -261,7 +274,7 @@ impl Hal {
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
         match (cells, self.totals.get(range), self.held.get(processor as usize)) {
             (Some(cells), Some(totals), Some(held)) => {
-                Row { cells, totals, active: held.active.load(), known: &held.known }
+                Row { cells, totals, active: held.active.load(), known: &held.known, raw: &self.raw }
             }
             _ => Row::default(),
         }
@@ -287,23 +300,30 @@ impl Hal {
 
     /// HalQueryProfileSourceList: every source of the interface, in ascending order.
     pub fn source_list(&self) -> impl Iterator<Item = SourceInformation> {
-        (0_u16..).zip(self.interface.sources()).map(|(index, source)| self.information(index, source))
+        (0_u16..).zip(self.interface.sources()).map(|(index, source)| self.information(index, *source))
     }
 
-    /// HalProfileSourceInformation.
+    /// HalProfileSourceInformation. Of a raw event as well, whether or not it is in use.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`].
     pub fn source_information(&self, source: Source) -> Result<SourceInformation, HalError> {
+        if let Some(event) = source.raw() {
+            return Ok(self.information(u16::MAX, ProfileSource::of_raw(event)));
+        }
         let (index, row) = self.interface.find(source).ok_or(HalError::UnknownSource(source))?;
-        Ok(self.information(index, row))
+        Ok(self.information(index, *row))
     }
 
-    fn information(&self, index: u16, source: &'static ProfileSource) -> SourceInformation {
-        let range = IntervalRange::of(source.source);
-        let counters =
-            if source.source == Source::TIME { CounterSet::NONE } else { self.interface.counters_for(source) };
-        SourceInformation { source, support: self.support(source), interval: self.interval(index), range, counters }
+    fn information(&self, index: u16, source: ProfileSource) -> SourceInformation {
+        let (range, support) = (IntervalRange::of(source.source), self.support(&source));
+        let is_refused = source.source.raw().is_some() && support != Support::Supported;
+        let counters = if source.source == Source::TIME || is_refused {
+            CounterSet::NONE
+        } else {
+            self.interface.counters_for(&source)
+        };
+        SourceInformation { source, support, interval: self.interval(index), range, counters }
     }
 
     /// On some processor at least; if on none, what the boot processor says.
@@ -315,19 +335,59 @@ impl Hal {
     }
 
     fn support_by(&self, interface: &Interface, source: &ProfileSource) -> Support {
-        if self.states.is_none() { Support::NoMemory } else { interface.support(source) }
+        match source.source.raw() {
+            _ if self.states.is_none() => Support::NoMemory,
+            Some(event) => interface.raw_support(event),
+            None => interface.support(source),
+        }
     }
 
-    /// The index of a source that can be started, on some processor at least.
+    /// Whether a source can be started, on some processor at least.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`].
-    pub fn startable(&self, source: Source) -> Result<u16, HalError> {
-        let (index, row) = self.interface.find(source).ok_or(HalError::UnknownSource(source))?;
-        match self.support(row) {
-            Support::Supported => Ok(index),
+    pub fn startable(&self, source: Source) -> Result<(), HalError> {
+        match self.source_information(source)?.support {
+            Support::Supported => Ok(()),
             support => Err(HalError::Unsupported(source, support)),
         }
+    }
+
+    /// Raw events of which `is_used` says no have no place any more. It is asked of the
+    /// [index](CounterState::event) of each; no counter may count one that is not used. Any IRQL; who plans.
+    pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
+        for (index, place) in self.raw_places() {
+            if !is_used(index) {
+                place.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The places of raw events, each with the index that a counter's state has of it.
+    fn raw_places(&self) -> impl Iterator<Item = (u16, &AtomicU32)> {
+        let first = u16::try_from(self.interface.sources().len()).unwrap_or(u16::MAX);
+        (first..).zip(&self.raw)
+    }
+
+    /// The index of a source: of its row, or of the place of a raw event, which has one from now on.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`], [`HalError::TooManyRaw`].
+    fn index_of(&self, source: Source) -> Result<u16, HalError> {
+        if source.raw().is_none() {
+            return self.interface.find(source).map(|(index, _)| index).ok_or(HalError::UnknownSource(source));
+        }
+        let place_with = |number: u32| self.raw_places().find(|(_, place)| place.load(Ordering::Relaxed) == number);
+        let (index, place) = place_with(source.0).or_else(|| place_with(0)).ok_or(HalError::TooManyRaw(source))?;
+        place.store(source.0, Ordering::Relaxed);
+        Ok(index)
+    }
+
+    /// The counters of `processor` that can count what `state` says.
+    #[must_use]
+    pub fn counters_for(&self, processor: u32, state: CounterState) -> CounterSet {
+        let source = self.row(processor).source_of(self.interface.sources(), state);
+        source.map_or(CounterSet::NONE, |source| self.interface_of(processor).counters_for(&source))
     }
 
     /// Whether what `state` says can be counted on `processor`.
@@ -335,8 +395,8 @@ impl Hal {
     /// # Errors
     /// [`HalError::Unsupported`].
     pub fn check_on(&self, processor: u32, state: CounterState) -> Result<(), HalError> {
-        let row = self.interface.sources().get(usize::from(state.event()));
-        match row.map(|row| (row.source, self.support_by(&self.interface_of(processor), row))) {
+        let source = self.row(processor).source_of(self.interface.sources(), state);
+        match source.map(|source| (source.source, self.support_by(&self.interface_of(processor), &source))) {
             None | Some((_, Support::Supported)) => Ok(()),
             Some((source, support)) => Err(HalError::Unsupported(source, support)),
         }
@@ -346,9 +406,13 @@ impl Hal {
     /// the one before and the one in force.
     ///
     /// # Errors
-    /// [`HalError::UnknownSource`], [`HalError::Unsupported`].
+    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoInterval`] of a raw event.
     pub fn set_interval(&self, source: Source, wanted: u32) -> Result<(u32, u32), HalError> {
-        let index = self.startable(source)?;
+        self.startable(source)?;
+        if source.raw().is_some() {
+            return Err(HalError::NoInterval(source));
+        }
+        let index = self.index_of(source)?;
         let interval = IntervalRange::of(source).clamp(wanted);
         let previous =
             self.intervals.get(usize::from(index)).map_or(interval, |cell| cell.swap(interval, Ordering::Relaxed));
@@ -356,19 +420,20 @@ impl Hal {
     }
 
     /// How a source has to be set up: in modes, and with an interrupt after every interval in force, or without.
-    /// The owner is left to the caller.
+    /// The owner is left to the caller. A raw event has a place from now on, until [`keep_raw`](Self::keep_raw). Who plans.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime,
-    /// [`HalError::NoInterrupt`] where counters do not interrupt.
+    /// [`HalError::NoInterrupt`] where counters do not interrupt, [`HalError::TooManyRaw`].
     pub fn state_for(&self, source: Source, interrupt: bool) -> Result<CounterState, HalError> {
-        let event = self.startable(source)?;
+        self.startable(source)?;
         if source == Source::TIME {
             return Err(HalError::NoCounter(source));
         }
         if interrupt && !self.interface.interrupts() {
             return Err(HalError::NoInterrupt(source));
         }
+        let event = self.index_of(source)?;
         let interval = if interrupt { self.interval(event) } else { 0 };
         Ok(CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval))
     }
@@ -598,11 +663,12 @@ impl Hal {
     /// What a counter in this state counts.
     #[must_use]
     pub fn source(&self, state: CounterState) -> Source {
-        self.interface.sources().get(usize::from(state.event())).map_or(Source::TIME, |row| row.source)
+        self.row(0).source_of(self.interface.sources(), state).map_or(Source::TIME, |source| source.source)
     }
 
     fn interval(&self, event: u16) -> u32 {
-        self.intervals.get(usize::from(event)).map_or(0, |cell| cell.load(Ordering::Relaxed))
+        let usual = IntervalRange::COUNTER.default;
+        self.intervals.get(usize::from(event)).map_or(usual, |cell| cell.load(Ordering::Relaxed))
     }
 }
 

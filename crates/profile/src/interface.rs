@@ -9,7 +9,7 @@ pub mod pentium;
 mod plain;
 
 use crate::cpu::Cpu;
-use crate::source::{ProfileSource, Source};
+use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, Found, Row};
 
 /// Which interface. The numbers travel to the client.
@@ -77,6 +77,10 @@ pub enum Support {
     NoMemory = 4,
     /// Amd64: the processor's family has no such event, or does not count it in the core.
     NotOnThisFamily = 5,
+    /// Raw: the interface's registers do not take an event and a unit mask.
+    NoRawEvents = 6,
+    /// Raw: the processor's events have numbers of fewer bits.
+    NoSuchEvent = 7,
 }
 
 /// A counter that overflowed and was loaded again.
@@ -152,6 +156,12 @@ pub trait ProfileInterface {
 
     /// QueryInformation: whether the processor offers the event of a row of the interface's table.
     fn support(&self, source: &ProfileSource) -> Support;
+
+    /// The same of a raw event.
+    fn raw_support(&self, event: RawEvent) -> Support {
+        let _ = event;
+        Support::NoRawEvents
+    }
 
     /// A counter that counts although nobody has called [`initialize`](Self::initialize): somebody else's.
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled>;
@@ -331,6 +341,10 @@ impl ProfileInterface for Interface {
 
     fn support(&self, source: &ProfileSource) -> Support {
         each!(self, interface => interface.support(source))
+    }
+
+    fn raw_support(&self, event: RawEvent) -> Support {
+        each!(self, interface => interface.raw_support(event))
     }
 
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {

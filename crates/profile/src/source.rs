@@ -92,6 +92,14 @@ pub struct ProfileSource {
     pub ebx_bit: Option<u8>,
 }
 
+impl ProfileSource {
+    /// The row that a raw event would have: it has no name.
+    #[must_use]
+    pub const fn of_raw(event: RawEvent) -> Self {
+        Self { source: event.source(), name: "", select: event.select(), ebx_bit: None }
+    }
+}
+
 /// A row of the Amd64 table (seed 000: Value, Symbol, Select).
 pub(crate) const fn amd64(source: u32, name: &'static str, select: u64) -> ProfileSource {
     ProfileSource { source: Source(source), name, select, ebx_bit: None }

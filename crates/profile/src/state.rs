@@ -6,9 +6,11 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
+
+use crate::source::{ProfileSource, Source};
 
 /// What a counter is set to do. All zero: free.
 #[bitfield(u64)]
@@ -16,7 +18,7 @@ use bitfield_struct::bitfield;
 pub struct CounterState {
     /// Events between two interrupts; means something only with `interrupt`.
     pub interval: u32,
-    /// Index of the event in the interface's table.
+    /// Index of the event in the interface's table; beyond that, of the raw events in use.
     #[bits(12)]
     pub event: u16,
     /// Who has it: a tag of the caller's, never zero.
@@ -392,6 +394,8 @@ pub struct Row<'a> {
     pub active: Active,
     /// What was there before, and what counters there are.
     pub known: &'a Known,
+    /// The numbers of the raw events in use, on any processor.
+    pub raw: &'a [AtomicU32],
 }
 
 impl<'a> Row<'a> {
@@ -399,6 +403,21 @@ impl<'a> Row<'a> {
     #[must_use]
     pub fn get(self, counter: u8) -> CounterState {
         self.cells.get(usize::from(counter)).map_or(CounterState::FREE, CounterCell::load)
+    }
+
+    /// What a counter in this state counts: a row of the interface's table, or one made for a raw event.
+    #[must_use]
+    pub fn source_of(self, table: &[ProfileSource], state: CounterState) -> Option<ProfileSource> {
+        let index = usize::from(state.event());
+        let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index).copied() };
+        let number = self.raw.get(beyond)?.load(Ordering::Relaxed);
+        Source(number).raw().map(ProfileSource::of_raw)
+    }
+
+    /// What [`source_of`](Self::source_of) has for the event select register.
+    #[must_use]
+    pub fn select_of(self, table: &[ProfileSource], state: CounterState) -> u64 {
+        self.source_of(table, state).map_or(0, |source| source.select)
     }
 
     /// The total of a counter.

@@ -10,6 +10,7 @@
 //! | 5 to 8, 10, 11, 15, 18, 22, 26: what is written where | `registers.rs` |
 //! | 9, 12, 14, 16, 17, 19, 20, 24, 25: what is counted, and how it overflows | `counting.rs` |
 //! | those that no suite has | `unlisted.rs` |
+//! | events by their numbers | `raw.rs` |
 //! | seed 003's steps on NetBurst and P6, and what is peculiar there and on Pentium | `netburst.rs`, `p6.rs`, `pentium.rs` |
 //! | which counter takes which event on NetBurst; two threads on one core's | `assignment.rs`, `threads.rs` |
 
@@ -29,6 +30,8 @@ mod netburst;
 mod p6;
 #[path = "checklist/pentium.rs"]
 mod pentium;
+#[path = "checklist/raw.rs"]
+mod raw;
 #[path = "checklist/registers.rs"]
 mod registers;
 #[path = "checklist/threads.rs"]

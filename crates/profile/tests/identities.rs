@@ -5,7 +5,7 @@
 use model::{Mode, Selected};
 use native_lab::{Board, ModelCpu};
 use processors::Identity;
-use profile::state::{CounterSet, CounterState};
+use profile::state::CounterSet;
 use profile::{Hal, Kind, ProfileInterface, Source, Support};
 
 /// Events of which no two kinds happen equally often.
@@ -184,8 +184,7 @@ fn modes_are_counted_apart() {
         let board = Board::named(name, 1);
         let (hal, cpu) = (hal(&board), board.processor(0));
         hal.initialize(cpu, 0);
-        let event = hal.startable(Source(2)).unwrap();
-        let base = CounterState::FREE.with_event(event).with_owner(1);
+        let base = hal.state_for(Source(2), false).unwrap().with_owner(1);
         let [user, kernel] = [base.with_user(true), base.with_kernel(true)].map(|state| hal.reserve(0, state).unwrap());
         hal.start(cpu, 0, [user, kernel].into_iter().collect());
         board.run(0, Mode::User, &|_| 30);
@@ -212,9 +211,8 @@ fn a_counter_started_beside_others_leaves_them_undisturbed() {
         let board = Board::named(name, 1);
         let (hal, cpu) = (hal(&board), board.processor(0));
         hal.initialize(cpu, 0);
-        let event = hal.startable(Source(2)).unwrap();
         let reserve = |owner| {
-            let state = CounterState::FREE.with_event(event).with_owner(owner).with_user(true);
+            let state = hal.state_for(Source(2), false).unwrap().with_owner(owner).with_user(true);
             CounterSet::NONE.with(hal.reserve(0, state).unwrap())
         };
         let (first, second) = (reserve(1), reserve(2));

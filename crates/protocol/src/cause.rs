@@ -12,7 +12,8 @@ pub enum Cause {
     UnknownSource = 2,
     /// `source` exists; `detail[0]` says why not here, as a [`Support`].
     UnsupportedSource = 3,
-    /// `source` found no counter on `processor`; `detail` = counters there, counters wanted. Records: holders.
+    /// `source` found no counter on `processor`; `detail` = counters there that can count it, counters wanted that have to
+    /// be among these. Records: holders.
     NoFreeCounter = 4,
     /// Memory is short; `detail[0]` = bytes wanted, if known.
     NoMemory = 5,
@@ -59,11 +60,15 @@ pub enum Cause {
     InterruptNotEnabled = 24,
     /// The local APIC can not be reached; `detail[0]` = the NTSTATUS.
     ApicNotReached = 25,
+    /// `source` is a raw event, of which no interval is kept: each start says its own.
+    NoInterval = 26,
+    /// `source` is a raw event too many; `detail[0]` = how many different ones there can be at a time.
+    TooManyRawEvents = 27,
 }
 
 impl Cause {
     /// Every cause, for tables and tests.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -90,6 +95,8 @@ impl Cause {
         Self::ForeignUse,
         Self::InterruptNotEnabled,
         Self::ApicNotReached,
+        Self::NoInterval,
+        Self::TooManyRawEvents,
     ];
 
     /// The cause with this number.
@@ -115,17 +122,23 @@ pub enum Support {
     NoMemory = 4,
     /// The processor's family has no such event, or does not count it in the core.
     NotOnThisFamily = 5,
+    /// A raw event; the registers of the profile interface do not take an event and a unit mask.
+    NoRawEvents = 6,
+    /// A raw event; the processor's events have numbers of fewer bits.
+    NoSuchEvent = 7,
 }
 
 impl Support {
     /// Every answer, for tables and tests.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
         Self::EventNotAvailable,
         Self::NoMemory,
         Self::NotOnThisFamily,
+        Self::NoRawEvents,
+        Self::NoSuchEvent,
     ];
 
     /// The answer with this number.
@@ -149,7 +162,7 @@ mod tests {
             assert_eq!(support as u32, number);
             assert_eq!(Support::from_number(number), Some(support));
         }
-        assert_eq!(Cause::from_number(26), None);
-        assert_eq!(Support::from_number(6), None);
+        assert_eq!(Cause::from_number(28), None);
+        assert_eq!(Support::from_number(8), None);
     }
 }

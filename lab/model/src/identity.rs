@@ -96,5 +96,9 @@ fn amd(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
             return Box::new(Amd::extended(6));
         }
     }
-    Box::new(Amd::legacy())
+    // Base family, and with that at its highest the extended one.
+    let [signature, ..] = if last_extended >= 0x8000_0001 { cpuid(0x8000_0001, 0) } else { [0; 4] };
+    let (base, extended) = (byte(signature, 11, 8), byte(signature, 27, 20));
+    let family = u32::from(base) + if base == 0xF { u32::from(extended) } else { 0 };
+    Box::new(Amd::legacy(family))
 }

@@ -666,6 +666,20 @@ fn m26_amd_event_select_has_12_bits() {
     });
 }
 
+#[test]
+fn m26_amd_event_select_has_8_bits_before_family_10h() {
+    let of = |signature| {
+        let mut leaves = amd_leaves(0, [0; 4]);
+        leaves[2].1[0] = signature;
+        Processor::new(cpuid(leaves))
+    };
+    for (signature, wide) in [(0x0000_0600, false), (0x0000_0F00, false), (0x0010_0F00, true), (0x0050_0F00, true)] {
+        let written = of(signature).wrmsr(0xC001_0000, EN | USR | 1 << 32 | 0xC2);
+        assert_eq!(written.is_ok(), wide, "{signature:#x}");
+        assert!(of(signature).wrmsr(0xC001_0000, EN | USR | 0xC2).is_ok());
+    }
+}
+
 /// Flips bits of a register and tells whether they stayed.
 fn writable(processor: &mut Processor, register: u32, bits: u64) -> Result<bool, GeneralProtection> {
     let before = processor.rdmsr(register)?;

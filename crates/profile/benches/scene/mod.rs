@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use processors::Identity;
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use profile::state::{CounterSet, CounterState};
+use profile::state::CounterSet;
 use profile::{Cpu, Hal, Msr, Source};
 use raw_cpuid::CpuIdResult;
 
@@ -133,8 +133,8 @@ impl Scene {
         };
         let hal = Hal::new(&cpu, PROCESSORS).expect("memory");
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
-        let event = hal.startable(Source(6)).expect("a source that general counters count");
-        let mut state = CounterState::FREE.with_event(event).with_owner(1).with_user(true).with_kernel(true);
+        let state = hal.state_for(Source(6), false).expect("a source that general counters count");
+        let mut state = state.with_owner(1).with_user(true).with_kernel(true);
         if how != Use::Count {
             state = state.with_interrupt(true).with_interval(65_536).with_exact(how == Use::Exact);
         }

@@ -18,7 +18,7 @@ mod zen;
 use super::plain::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
-use crate::source::ProfileSource;
+use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
 use generation::Generation;
 use global::Global;
@@ -42,6 +42,8 @@ pub struct Amd64 {
     /// With PerfMonV2.
     global: Option<Global>,
     sources: &'static [ProfileSource],
+    /// Event numbers have 12 bits; 8 if not.
+    has_wide_events: bool,
     /// Events of the northbridge are counted there, and not in the core.
     has_northbridge_counters: bool,
 }
@@ -62,11 +64,13 @@ impl Amd64 {
             Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: LEGACY_COUNTERS, mask }
         };
         let all = CounterSet::first(bank.count);
+        let generation = Generation::of(cpu, eax.version_2());
         Self {
             bank,
             all,
             global: version_2.then(|| Global::new(all, eax.freeze())),
-            sources: Generation::of(cpu, eax.version_2()).sources(),
+            sources: generation.sources(),
+            has_wide_events: generation.has_wide_events(),
             has_northbridge_counters: features.perf_ctr_ext_nb(),
         }
     }
@@ -78,9 +82,8 @@ impl Amd64 {
     }
 
     /// What starts a counter as its state says.
-    fn select(self, state: CounterState) -> u64 {
-        let select = self.sources.get(usize::from(state.event())).map_or(0, |source| source.select);
-        PerfEvtSel::from_bits(select)
+    fn select(self, row: Row<'_>, state: CounterState) -> u64 {
+        PerfEvtSel::from_bits(row.select_of(self.sources, state))
             .with_usr(state.user())
             .with_os(state.kernel())
             .with_int(state.interrupt())
@@ -107,6 +110,14 @@ impl ProfileInterface for Amd64 {
             Support::NotOnThisFamily
         } else {
             Support::Supported
+        }
+    }
+
+    fn raw_support(&self, event: RawEvent) -> Support {
+        if event.event() > 0xFF && !self.has_wide_events {
+            Support::NoSuchEvent
+        } else {
+            self.support(&ProfileSource::of_raw(event))
         }
     }
 
@@ -137,7 +148,7 @@ impl ProfileInterface for Amd64 {
         if let (Some(global), false) = (self.global, stale.is_empty()) {
             global.thaw(cpu, stale);
         }
-        self.bank.load(cpu, row, counters, |state| self.select(state));
+        self.bank.load(cpu, row, counters, |state| self.select(row, state));
         if let Some(global) = self.global {
             global.let_through(cpu, row, row.active.all.or(counters));
         }

@@ -23,7 +23,7 @@ use super::plain::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::local_vector;
-use crate::source::ProfileSource;
+use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, Found, Row};
 
 pub use leaf::{LeafAEax, LeafAEbx};
@@ -182,8 +182,8 @@ impl ProfileInterface for Emon {
     fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let mut free = row.counters(CounterState::is_free);
         for (index, (state, place)) in wanted.iter().zip(assigned).enumerate() {
-            let source = SOURCES.get(usize::from(state.event())).ok_or(index)?;
-            let fitting = free.and(self.counters_for(source));
+            let source = row.source_of(&SOURCES, *state).ok_or(index)?;
+            let fitting = free.and(self.counters_for(&source));
             let fixed = fitting.and(self.fixed()).iter().next();
             *place = fixed.or_else(|| fitting.iter().next()).ok_or(index)?;
             free = free.without(CounterSet::NONE.with(*place));
@@ -197,6 +197,16 @@ impl ProfileInterface for Emon {
             Some(bit) if self.shape.lacks(bit) => Support::EventNotAvailable,
             _ => Support::Supported, // ProfileTime among them
         }
+    }
+
+    /// Event numbers have 8 bits. One that the table has as well is there if leaf 0xA says so, whatever else is said of it.
+    fn raw_support(&self, event: RawEvent) -> Support {
+        let plain = RawEvent::NONE.with_umask(event.umask()).with_event(event.event() & 0xFF);
+        if event.event() != plain.event() {
+            return Support::NoSuchEvent;
+        }
+        let listed = SOURCES.iter().find(|source| source.select == plain.select());
+        listed.map_or(Support::Supported, |source| self.support(source))
     }
 
     /// A read for each general counter, and one for all fixed ones.
@@ -244,7 +254,9 @@ impl ProfileInterface for Emon {
     /// Nothing is read: `row` says what else counts.
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         let all = row.active.all.or(counters);
-        self.bank().load(cpu, row, counters.and(self.general()), |state| PerfEvtSel::of(state).into_bits());
+        self.bank().load(cpu, row, counters.and(self.general()), |state| {
+            PerfEvtSel::of(row.select_of(&SOURCES, state), state).into_bits()
+        });
         let fixed = counters.and(self.fixed());
         for counter in fixed.iter() {
             Counters::load(*self, cpu, counter, row.get(counter));

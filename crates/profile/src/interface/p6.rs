@@ -12,8 +12,8 @@ use super::plain::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::local_vector;
-use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
+use crate::source::{ProfileSource, RawEvent};
+use crate::state::{self, Active, CounterSet, Found, Row};
 
 pub use sources::SOURCES;
 
@@ -70,9 +70,12 @@ impl PerfEvtSel {
     const OPEN: Self = Self::new().with_en(true);
 
     /// What starts a counter as its state says, once EN is set.
-    fn of(state: CounterState) -> Self {
-        let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        Self::from_bits(select).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt())
+    fn of(row: Row<'_>, counter: u8) -> Self {
+        let state = row.get(counter);
+        Self::from_bits(row.select_of(&SOURCES, state))
+            .with_usr(state.user())
+            .with_os(state.kernel())
+            .with_int(state.interrupt())
     }
 
     const fn counts(self) -> bool {
@@ -96,6 +99,11 @@ impl ProfileInterface for P6 {
     /// The table is what every processor of the interface has.
     fn support(&self, _source: &ProfileSource) -> Support {
         Support::Supported
+    }
+
+    /// Event numbers have 8 bits.
+    fn raw_support(&self, event: RawEvent) -> Support {
+        if event.event() > 0xFF { Support::NoSuchEvent } else { Support::Supported }
     }
 
     /// One read, and a second one where the enable flag is set and the first counter counts nothing.
@@ -124,10 +132,10 @@ impl ProfileInterface for P6 {
             Counters::load(BANK, cpu, counter, row.get(counter));
         }
         if counters.has(1) {
-            cpu.wrmsr(PERF_EVT_SEL0.at(1), PerfEvtSel::of(row.get(1)).into_bits());
+            cpu.wrmsr(PERF_EVT_SEL0.at(1), PerfEvtSel::of(row, 1).into_bits());
         }
         if counters.has(0) {
-            cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::of(row.get(0)).with_en(true).into_bits());
+            cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::of(row, 0).with_en(true).into_bits());
         } else if row.active.all.is_empty() {
             cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::OPEN.into_bits());
         }

@@ -1,7 +1,7 @@
 //! Pentium: counts by one register for both counters, and no interrupt.
 
 use model::Mode;
-use profile::state::{CounterSet, CounterState};
+use profile::state::CounterSet;
 use profile::{HalError, Source};
 
 use super::bench::{Access, Bench, processor_of};
@@ -56,8 +56,13 @@ fn each_mode_and_every_source_is_counted_as_the_model_counted() {
     each(|bench| {
         for source in bench.sources() {
             for (user, kernel) in [(true, false), (false, true), (true, true)] {
-                let event = bench.hal.startable(Source(source)).unwrap();
-                let state = CounterState::FREE.with_event(event).with_owner(1).with_user(user).with_kernel(kernel);
+                let state = bench
+                    .hal
+                    .state_for(Source(source), false)
+                    .unwrap()
+                    .with_owner(1)
+                    .with_user(user)
+                    .with_kernel(kernel);
                 let counters = [0, 1].map(|_| bench.hal.reserve(0, state).unwrap());
                 bench.start(counters);
                 bench.board.run(0, Mode::User, &|selected| u64::from(selected.event) + 100);

@@ -25,6 +25,9 @@ const EXTENDED_STRIDE: u32 = 2;
 /// them faults, so they are dropped.
 const WIDTH: u32 = 48;
 
+/// `EventSelect[11:8]`, reserved before family 10h (BKDG for family 0Fh, "PERF_CTL").
+const WIDE_EVENT: u64 = 0xF << 32;
+
 /// Bits 19, 21, 39:36 and 63:42 (APM Vol. 2, 13.2.1, figure of `PerfEvtSeln`). Bits 41:40, host and guest only, exist;
 /// they do nothing in this model, which never enables SVM.
 const SELECT_RESERVED: u64 = 1 << 19 | 1 << 21 | 0xF << 36 | !0 << 42;
@@ -38,11 +41,15 @@ pub(crate) struct Amd {
     selects: Vec<Select>,
     counters: Vec<Counter>,
     extended: bool,
+    /// Bits of the select registers that must be zero.
+    reserved: u64,
 }
 
 impl Amd {
-    pub(crate) fn legacy() -> Self {
-        Self::new(LEGACY_COUNT, false)
+    /// Of a family.
+    pub(crate) fn legacy(family: u32) -> Self {
+        let reserved = if family < 0x10 { SELECT_RESERVED | WIDE_EVENT } else { SELECT_RESERVED };
+        Self { reserved, ..Self::new(LEGACY_COUNT, false) }
     }
 
     pub(crate) fn extended(count: u8) -> Self {
@@ -50,7 +57,8 @@ impl Amd {
     }
 
     fn new(count: usize, extended: bool) -> Self {
-        Self { selects: vec![Select::default(); count], counters: vec![Counter::new(WIDTH); count], extended }
+        let (selects, counters) = (vec![Select::default(); count], vec![Counter::new(WIDTH); count]);
+        Self { selects, counters, extended, reserved: SELECT_RESERVED }
     }
 
     /// Does the counter interrupt when it overflows?
@@ -85,7 +93,7 @@ impl Pmu for Amd {
         match self.register(msr)? {
             Register::Select(number) => {
                 let select = self.selects.get_mut(number)?;
-                Some(refuse_reserved(value, SELECT_RESERVED).map(|()| *select = Select(value)))
+                Some(refuse_reserved(value, self.reserved).map(|()| *select = Select(value)))
             }
             Register::Counter(number) => {
                 self.counters.get_mut(number)?.write(value);

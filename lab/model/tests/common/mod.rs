@@ -81,7 +81,7 @@ pub fn amd_leaves(extended_features: u32, leaf_22: [u32; 4]) -> Vec<(u32, [u32; 
     vec![
         (0, vendor(b"AuthenticAMD", 0x10)),
         (0x8000_0000, [0x8000_0028, 0, 0, 0]),
-        (0x8000_0001, [0, 0, extended_features, 0]),
+        (0x8000_0001, [0x0010_0F00, 0, extended_features, 0]), // family 10h
         (0x8000_0022, leaf_22),
     ]
 }

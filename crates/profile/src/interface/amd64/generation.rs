@@ -10,8 +10,10 @@ use crate::source::ProfileSource;
 /// Families with one table of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// Families before 17h: the events of seed 000.
+    /// Families before 10h: the events of seed 000.
     K8,
+    /// Families 10h to 16h: the same, and more that seed 000 does not have.
+    K10,
     /// Family 17h: Zen, Zen+ and Zen 2.
     Zen,
     /// Family 19h: Zen 3, and Zen 4 behind a hypervisor that does not show PerfMonV2.
@@ -43,7 +45,8 @@ impl Generation {
         // The extended family counts only beside the highest base family (same place).
         let extended = if signature.base_family() == 0xF { signature.extended_family() } else { 0 };
         match u16::from(signature.base_family()).wrapping_add(extended.into()) {
-            ..0x17 => Self::K8,
+            ..=0xF => Self::K8,
+            0x10..=0x16 => Self::K10,
             0x17 | 0x18 => Self::Zen,
             0x19 if version_2 => Self::Zen4,
             0x19 => Self::Zen3,
@@ -51,10 +54,15 @@ impl Generation {
         }
     }
 
+    /// Whether EventSelect\[11:8\] exists: since family 10h (BKDG for family 10h, "Performance Event-Select Register").
+    pub const fn has_wide_events(self) -> bool {
+        !matches!(self, Self::K8)
+    }
+
     /// Its table of sources.
     pub const fn sources(self) -> &'static [ProfileSource] {
         match self {
-            Self::K8 => &SOURCES,
+            Self::K8 | Self::K10 => &SOURCES,
             Self::Zen => &zen::ZEN,
             Self::Zen3 => &zen::ZEN3,
             Self::Zen4 => &zen::ZEN4,

@@ -2,7 +2,6 @@
 
 use bitfield_struct::bitfield;
 
-use super::SOURCES;
 use crate::cpu::Msr;
 use crate::state::CounterState;
 
@@ -69,9 +68,8 @@ pub struct PerfEvtSel {
 }
 
 impl PerfEvtSel {
-    /// What starts a general counter as its state says.
-    pub fn of(state: CounterState) -> Self {
-        let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
+    /// What starts a general counter with this event as its state says.
+    pub const fn of(select: u64, state: CounterState) -> Self {
         Self::from_bits(select).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt()).with_en(true)
     }
 }
