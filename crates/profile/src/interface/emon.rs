@@ -205,7 +205,7 @@ impl ProfileInterface for Emon {
         if event.event() != plain.event() {
             return Support::NoSuchEvent;
         }
-        let listed = SOURCES.iter().find(|source| source.select == plain.select());
+        let listed = SOURCES.iter().find(|source| source.ebx_bit.is_some() && source.select == plain.select());
         listed.map_or(Support::Supported, |source| self.support(source))
     }
 

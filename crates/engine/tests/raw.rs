@@ -1,0 +1,144 @@
+//! Events by their numbers, through requests.
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use engine::Engine;
+use model::{Mode, Selected};
+use native_lab::{Board, Client};
+use profile::hal::MOST_RAW;
+use profile::source::RawEvent;
+use protocol::{Cause, Code, Holder, MAX_EVENTS, ProcessorSet, SourceRecord, Support, flags, modes};
+use zerocopy::IntoBytes;
+
+fn raw(event: u16, umask: u8) -> u32 {
+    RawEvent::NONE.with_event(event).with_umask(umask).source().0
+}
+
+fn engine(board: &Board) -> Engine<&Board> {
+    Engine::new(board, [0; 4]).unwrap()
+}
+
+/// What `Start` answers: cause, source, first detail.
+fn start(client: Client, engine: &mut Engine<&Board>, flags: u32, sources: &[u32]) -> (u32, u32, u64) {
+    let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
+    let header = client.start(engine, flags, ProcessorSet::EMPTY, &events).header();
+    (header.cause, header.source, header.detail[0])
+}
+
+fn query(client: Client, engine: &mut Engine<&Board>, source: u32) -> SourceRecord {
+    let [record] = client.ask(engine, Code::QuerySource, [source, 0].as_bytes(), 4096).records()[..] else {
+        panic!("one record")
+    };
+    record
+}
+
+#[test]
+fn raw_events_and_sources_of_the_table_count_side_by_side_and_the_holders_are_told() {
+    for name in ["haswell-4710mq", "intel-v1", "zen4-7700x", "bulldozer-fx8150", "intel-hybrid"] {
+        let board = Board::named(name, 2);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let sources = [raw(0xA1, 0x04), 2, raw(0xA1, 0x05)];
+        let session = client.started(&mut engine, 0, &sources);
+        let events = |selected: Selected| match (selected.event, selected.umask) {
+            (0xA1, umask) => u64::from(umask),
+            _ => 1_000,
+        };
+        board.run(0, Mode::User, &events);
+        board.run(1, Mode::Kernel, &|selected| 2 * events(selected));
+        let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.source, it.count)).collect();
+        let [first, second, third] = sources;
+        let wanted = [(first, 4), (second, 1_000), (third, 5), (first, 8), (second, 2_000), (third, 10)];
+        assert_eq!(counts, wanted, "{name}");
+        let holders: Vec<Holder> = client.tell(&mut engine, Code::Holders);
+        assert_eq!(holders.iter().map(|holder| holder.source).collect::<Vec<_>>(), sources, "{name}");
+        let last = client.stop(&mut engine, session, Some(first)).records::<protocol::CountRecord>();
+        assert_eq!(last.iter().map(|it| it.count).collect::<Vec<_>>(), [4, 8], "{name}");
+        engine.close(client.0);
+        assert!(board.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}");
+    }
+}
+
+#[test]
+fn what_a_processor_does_not_take_by_numbers_is_refused_before_a_register_is_touched() {
+    for (name, event, support) in [
+        ("haswell-4710mq", raw(0x100, 0), Support::NoSuchEvent),
+        ("nehalem-920", raw(0xC5, 0x00), Support::EventNotAvailable),
+        ("k8-clawhammer", raw(0x1C0, 0), Support::NoSuchEvent),
+        ("zen4-7700x", raw(0xE9, 0), Support::NotOnThisFamily),
+        ("netburst-cedarmill", raw(0xC0, 0), Support::NoRawEvents),
+        ("k7-barton", raw(0xC0, 0), Support::NoRawEvents),
+    ] {
+        let board = Board::named(name, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let told = start(client, &mut engine, 0, &[event]);
+        assert_eq!(told, (Cause::UnsupportedSource as u32, event, support as u64), "{name}");
+        let record = query(client, &mut engine, event);
+        assert_eq!((record.source, record.support, record.counters), (event, support as u32, 0), "{name}");
+        let accesses = board.processor(0).model().accesses();
+        assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_query_tells_what_a_raw_event_selects_and_where_it_can_be_counted() {
+    let board = Board::named("haswell-4710mq", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let event = RawEvent::NONE.with_event(0xC0).with_umask(1).with_cmask(2).with_edge(true).with_inv(true);
+    let query = |engine: &mut Engine<&Board>| {
+        let record = query(client, engine, event.source().0);
+        (record.support, record.select, record.interval, record.running, record.name().is_empty())
+    };
+    assert_eq!(query(&mut engine), (0, 0x0287_01C0, 65_536, 0, true));
+    client.started(&mut engine, 0, &[event.source().0]);
+    assert_eq!(query(&mut engine), (0, 0x0287_01C0, 65_536, 1, true));
+    let input = [event.source().0, 100_000];
+    let header = client.ask(&mut engine, Code::SetInterval, input.as_bytes(), 4096).header();
+    assert_eq!((header.cause, header.source), (Cause::NoInterval as u32, event.source().0));
+}
+
+#[test]
+fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
+    let board = Board::named("zen4-7700x", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let event = |number: u16| raw(0xA0 + (number >> 8), number.to_le_bytes()[0]);
+    let kept = client.started(&mut engine, 0, &[event(0)]);
+    // Many more than there are places, two at a time.
+    for number in 1..=2 * MOST_RAW {
+        let session = client.started(&mut engine, 0, &[event(number), event(number + 1)]);
+        board.run(0, Mode::User, &|selected| u64::from(selected.umask) + 1);
+        let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.source, it.count)).collect();
+        let of = |number: u16| (event(number), u64::from(number.to_le_bytes()[0]) + 1);
+        assert_eq!(counts, [of(number), of(number + 1)]);
+        client.stop(&mut engine, session, None);
+    }
+    let counted: u64 = client.read(&mut engine, kept).iter().map(|it| it.count).sum();
+    assert_eq!(counted, u64::from(2 * MOST_RAW), "the one that goes on is still itself");
+    // In one request there can be too many; nothing of it is left.
+    let many: Vec<u32> = (600..).take(MAX_EVENTS).map(event).collect();
+    assert_ne!(start(client, &mut engine, 0, &many).0, 0);
+    assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders).len(), 1);
+    assert_eq!(start(client, &mut engine, flags::DETACHED, &[event(700)]).0, 0);
+}
+
+#[test]
+fn who_finds_no_counter_is_told_how_many_could_count_the_event() {
+    let board = Board::named("haswell-4710mq", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    // UnhaltedReferenceCycles: fixed counter 2 alone. Raw: the four general ones.
+    for (sources, refused, there, wanted) in [
+        (vec![27, 27], 27, 1, 2),
+        (vec![27, 2, 27], 27, 1, 2),
+        (vec![raw(0xA1, 1); 5], raw(0xA1, 1), 4, 5),
+        (vec![2, raw(0xA1, 1), 27, raw(0xA1, 1), raw(0xA1, 1), 2, raw(0xA1, 1)], raw(0xA1, 1), 4, 4),
+    ] {
+        let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
+        let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &events).header();
+        assert_eq!((header.cause, header.source), (Cause::NoFreeCounter as u32, refused), "{sources:x?}");
+        assert_eq!(header.detail, [there, wanted], "{sources:x?}");
+    }
+}
