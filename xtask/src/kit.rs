@@ -1,8 +1,9 @@
 //! A stand-in for the Windows Driver Kit, for building the driver on Linux with the genuine crates.
 //!
-//! Two things: the content root that wdk-build looks for (headers and import libraries, from mingw-w64 and put right by
-//! the files in xtask/kit), and copies of two crates that do not compile off Windows. The copies replace the registry's
-//! through cargo's `paths`, which leaves Cargo.lock alone; `[patch]` would not.
+//! Three things: the content root that wdk-build looks for (headers and import libraries, from mingw-w64 and put right by
+//! the files in xtask/kit), copies of two crates that do not compile off Windows, and a linker that does the same again
+//! when it is asked again. The copies replace the registry's through cargo's `paths`, which leaves Cargo.lock alone;
+//! `[patch]` would not.
 
 use std::{
     collections::BTreeSet,
@@ -41,6 +42,9 @@ const OVERLAY: &[(&str, &str)] = &[
     ("km/ntifs.h", include_str!("../kit/km/ntifs.h")),
     ("km/wdk_declarations.h", include_str!("../kit/km/wdk_declarations.h")),
 ];
+
+/// The linker, by its name in the kit: rustc knows by it how to talk to it.
+const LINKER: (&str, &str) = ("lld-link", include_str!("../kit/lld-link"));
 
 /// Headers of the compiler that come before mingw-w64's of the same name, as the WDK's `km/crt` does.
 const COMPILER_HEADERS: &[&str] = &["float.h", "limits.h", "stdarg.h", "stddef.h", "stdint.h"];
@@ -89,6 +93,7 @@ impl Kit {
         }
         kit.lay_out_headers(&clang)?;
         kit.make_libraries()?;
+        make_program(&kit.folder.join(LINKER.0), LINKER.1)?;
         fs::write(stamp_file, wanted)?;
         Ok(kit)
     }
@@ -101,7 +106,7 @@ impl Kit {
             .arg(format!("paths=[{}]", paths.join(",")))
             .env("WDKContentRoot", &self.folder)
             .env("LIBCLANG_PATH", &self.libclang)
-            .env("CARGO_TARGET_X86_64_PC_WINDOWS_MSVC_LINKER", "rust-lld");
+            .env("CARGO_TARGET_X86_64_PC_WINDOWS_MSVC_LINKER", self.folder.join(LINKER.0));
     }
 
     fn port(&self, source: &Source) -> Result<()> {
@@ -221,6 +226,7 @@ fn description(sources: &[Source], clang: &Clang) -> String {
     let mut lines = vec![
         format!("kit {KIT_VERSION}"),
         format!("overlay {:016x} edits {:016x} libraries {:016x}", digest(OVERLAY), digest(&edits), digest(&libraries)),
+        format!("linker {:016x}", digest(&LINKER)),
         format!("headers {}", clang.headers.display()),
     ];
     lines
@@ -260,6 +266,21 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A script that can be run.
+#[cfg(unix)]
+fn make_program(path: &Path, text: &str) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::write(path, text)
+        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755)))
+        .with_context(|| format!("cannot make {}", path.display()))
+}
+
+/// Never called: on Windows the WDK itself is used.
+#[cfg(not(unix))]
+fn make_program(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot make {}", path.display()))
 }
 
 #[cfg(unix)]

@@ -59,6 +59,12 @@ impl Fates {
         }
     }
 
+    /// Whether the dispatch routine of a driver has not returned from some request.
+    pub fn is_in_dispatch(&self, is_its: impl Fn(usize) -> bool) -> bool {
+        let returned = |known: Known| matches!(known, Known::Returned { .. });
+        self.known.values().any(|(routine, known)| is_its(*routine) && !returned(*known))
+    }
+
     /// Forgets the requests of a driver, and tells how many were not complete.
     pub fn forget(&mut self, is_its: impl Fn(usize) -> bool) -> usize {
         let before = self.known.len();
@@ -106,6 +112,22 @@ mod tests {
         let mut fates = Fates::default();
         fates.begin(8, 0);
         assert!(fates.returned(8, false).is_some());
+    }
+
+    #[test]
+    fn a_driver_is_in_dispatch_until_its_routine_returns_whether_or_not_the_request_is_complete() {
+        for completed_first in [false, true] {
+            let mut fates = Fates::default();
+            fates.begin(8, 100);
+            assert!(fates.is_in_dispatch(|routine| routine == 100));
+            assert!(!fates.is_in_dispatch(|routine| routine == 200));
+            if completed_first {
+                assert_eq!(fates.completed(8, true), None);
+                assert!(fates.is_in_dispatch(|_| true));
+            }
+            assert_eq!(fates.returned(8, true), None);
+            assert!(!fates.is_in_dispatch(|_| true));
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ use std::{
         LazyLock, Mutex,
         atomic::{AtomicPtr, Ordering},
     },
+    thread,
+    time::{Duration, Instant},
 };
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -40,6 +42,9 @@ const LOCKED: u16 = 0x0002;
 
 /// UserMode of KPROCESSOR_MODE.
 const USER_MODE: i8 = 1;
+
+/// No dispatch routine takes so long.
+const LONGEST_DISPATCH: Duration = Duration::from_secs(5);
 
 type Dispatch = unsafe extern "system" fn(*mut Device, *mut Irp) -> NtStatus;
 type Cancel = unsafe extern "system" fn(*mut Device, *mut Irp);
@@ -132,9 +137,15 @@ pub fn stop() {
     }
 }
 
-/// A driver is gone; the requests that it did not complete are noted.
+/// A driver goes; the requests that it did not complete are noted. Windows unloads none with a handle open; Wine may,
+/// while the handle's last request is still on its way back on another thread: that one is waited for.
 pub fn image_unloaded(addresses: &Range<usize>) {
-    let left = lock(&FATES).forget(|routine| addresses.contains(&routine));
+    let is_its = |routine| addresses.contains(&routine);
+    let begun = Instant::now();
+    while lock(&FATES).is_in_dispatch(is_its) && begun.elapsed() < LONGEST_DISPATCH {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let left = lock(&FATES).forget(is_its);
     if left > 0 {
         violation::other(format!("a driver was unloaded that had not completed {left} requests"));
     }
