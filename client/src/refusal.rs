@@ -65,6 +65,9 @@ impl Refusal {
                 "client install, with the halprof.sys that came with this client.exe".to_owned()
             }
             Some(Cause::UnknownSource) => "client list --all".to_owned(),
+            Some(Cause::UnsupportedSource) if self.header.detail[1] == 1 => {
+                "-C with the processors that have it".to_owned()
+            }
             Some(Cause::UnsupportedSource) => "client list   (says what is supported)".to_owned(),
             Some(Cause::NoFreeCounter) => self.free_a_counter(),
             Some(Cause::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
@@ -139,7 +142,11 @@ impl fmt::Display for Refusal {
             Some(Cause::UnknownSource) => write!(f, "the driver knows no source {source}"),
             Some(Cause::UnsupportedSource) => {
                 let why = support::sentence(u32::try_from(first).unwrap_or(u32::MAX));
-                write!(f, "{source} is not supported on this machine\n  because: {why}")
+                match second {
+                    1 => write!(f, "{source} is not supported on processor {processor}, and is on others")?,
+                    _ => write!(f, "{source} is not supported on this machine")?,
+                }
+                write!(f, "\n  because: {why}")
             }
             Some(Cause::NoFreeCounter) => {
                 write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
@@ -265,7 +272,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 35] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 36] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -285,6 +292,12 @@ mod tests {
                 [3, 0],
                 Exit::UnsupportedSource,
                 "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: client list   (says what is supported)",
+            ),
+            (
+                3,
+                [3, 1],
+                Exit::UnsupportedSource,
+                "error: BranchInstructions is not supported on processor 1, and is on others\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: -C with the processors that have it",
             ),
             (
                 4,

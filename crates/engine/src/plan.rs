@@ -138,7 +138,7 @@ impl<M: Machine> Planner<'_, M> {
         let Ground { machine, sampler, hal, .. } = self.ground;
         for event in session.events.iter().filter(|event| event.running) {
             if let Service::Counter { state, .. } = event.service {
-                hal.check_on(processor, state).map_err(|error| Refusal::from(error).processor(processor))?;
+                hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?;
             }
         }
         let served = |event: &Event| self.served(processor, session.tag, event);

@@ -34,6 +34,12 @@ impl Refusal {
         Self { detail: [first, second], ..self }
     }
 
+    /// It is this processor that refuses, and others would not.
+    pub const fn on_processor_alone(self, processor: u32) -> Self {
+        let [first, _] = self.detail;
+        Self { processor, detail: [first, 1], ..self }
+    }
+
     pub fn header(self) -> ReplyHeader {
         let Self { status, cause, source, processor, detail } = self;
         ReplyHeader { status, cause: cause as u32, source, processor, detail, ..ReplyHeader::new_zeroed() }

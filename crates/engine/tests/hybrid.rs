@@ -7,7 +7,7 @@ use model::{Accesses, Mode, Processor, Selected};
 use native_lab::{Board, Client};
 use profile::state::CounterSet;
 use profile::{ProfileInterface, Source};
-use protocol::{Cause, CountRecord, ProcessorSet, modes};
+use protocol::{Cause, CountRecord, ProcessorSet, Support, modes};
 
 /// The identities of the two kinds: eight counters and three fixed ones, six of other bits and two fixed ones.
 const KINDS: [&str; 2] = ["intel-hybrid", "intel-hybrid-efficient"];
@@ -108,8 +108,9 @@ fn a_source_that_one_kind_lacks_is_refused_where_it_is_asked_of_that_kind_and_ha
         let client = Client::open(&mut engine, 1, 10);
         let lacking = u32::from(first == 0);
         let everywhere = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(19, 3), (MISSES, 3)]).header();
-        let refusal = (everywhere.cause, everywhere.source, everywhere.processor, everywhere.detail[0]);
-        assert_eq!(refusal, (Cause::UnsupportedSource as u32, MISSES, lacking, 3), "{first}");
+        let refusal = (everywhere.cause, everywhere.source, everywhere.processor, everywhere.detail);
+        let unavailable = [Support::EventNotAvailable as u64, 1];
+        assert_eq!(refusal, (Cause::UnsupportedSource as u32, MISSES, lacking, unavailable), "{first}");
         assert_eq!(engine.sampler().hal().row(1 - lacking).counters(|state| !state.is_free()), CounterSet::NONE);
         let there = client.start(&mut engine, 0, only(&[1 - lacking, 3 - lacking]), &[(MISSES, modes::BOTH)]);
         assert_eq!(there.header().status, 0, "{first}");

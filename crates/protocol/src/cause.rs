@@ -10,7 +10,8 @@ pub enum Cause {
     VersionMismatch = 1,
     /// No source has the number in `source`.
     UnknownSource = 2,
-    /// `source` exists; `detail[0]` says why not here, as a [`Support`].
+    /// `source` exists; `detail[0]` says why not here, as a [`Support`]; with `detail[1]` = 1 it is `processor` that has it
+    /// not, and others have it.
     UnsupportedSource = 3,
     /// `source` found no counter on `processor`; `detail` = counters there that can count it, counters wanted that have to
     /// be among these. Records: holders.

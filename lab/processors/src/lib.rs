@@ -66,6 +66,25 @@ impl Identity {
     }
 }
 
+/// One identity for each generation of counters that 64-bit Windows runs on, by vendor and age.
+pub const GENERATIONS: [&str; 15] = [
+    "netburst-cedarmill",
+    "intel-v1",
+    "core2-6420",
+    "nehalem-920",
+    "haswell-4710mq",
+    "skylake-6600k",
+    "sapphire-rapids-2475x",
+    "intel-hybrid",
+    "k8-clawhammer",
+    "k10-thuban",
+    "bulldozer-fx8150",
+    "zen-1800x",
+    "zen3-5950x",
+    "zen4-7700x",
+    "zen5-9800x3d",
+];
+
 /// Every identity, the real ones first.
 #[must_use]
 pub fn all() -> &'static [Identity] {

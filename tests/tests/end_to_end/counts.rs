@@ -6,40 +6,73 @@ use tests::Lab;
 /// A source with its event select and unit mask: from the seeds, not from the driver.
 type Source = (&'static str, u16, u8);
 
-/// Identity, and sources of it.
-const CASES: [(&str, [Source; 4]); 4] = [
-    (
-        "amd-legacy",
-        [
-            ("TotalIssues", 0xC0, 0),
-            ("BranchInstructions", 0xC2, 0),
-            ("DcacheMisses", 0x41, 0),
-            ("FpInstructions", 0xCB, 0x0F),
-        ],
-    ),
-    (
-        "intel-v1",
-        [("TotalIssues", 0xC0, 0), ("TotalCycles", 0x3C, 0), ("CacheMisses", 0x2E, 0x41), ("LLCReference", 0x2E, 0x4F)],
-    ),
-    (
-        "haswell-4710mq",
-        [
-            ("TotalIssues", 0xC0, 0),
-            ("UnhaltedReferenceCycles", 0x3C, 1),
-            ("LLCMisses", 0x2E, 0x41),
-            ("BranchMispredictions", 0xC5, 0),
-        ],
-    ),
-    (
-        "zen4-7700x",
-        [
-            ("BranchMispredictions", 0xC3, 0),
-            ("IcacheIssues", 0x18E, 0x1F),
-            ("DcacheAccesses", 0x29, 0x07),
-            ("ICMiss", 0x18E, 0x18),
-        ],
-    ),
+/// SDM Vol. 3B, "Performance Monitoring Events for Processors Based on Intel NetBurst Microarchitecture": as the model has
+/// it, with bits 15:8 of the event mask above the event.
+const NETBURST: [Source; 4] = [
+    ("TotalIssues", 0x02, 0x01),
+    ("BranchInstructions", 0x06, 0x0F),
+    ("CacheMisses", 0x70C, 0x00),
+    ("TotalCycles", 0x13, 0x01),
 ];
+
+/// Without fixed counters.
+const ARCHITECTURAL: [Source; 4] =
+    [("TotalIssues", 0xC0, 0), ("TotalCycles", 0x3C, 0), ("CacheMisses", 0x2E, 0x41), ("LLCReference", 0x2E, 0x4F)];
+
+/// With them: more than there are general ones of any kind.
+const FIXED: [Source; 4] = [
+    ("TotalIssues", 0xC0, 0),
+    ("UnhaltedReferenceCycles", 0x3C, 1),
+    ("LLCMisses", 0x2E, 0x41),
+    ("TotalCycles", 0x3C, 0),
+];
+
+const K8: [Source; 4] = [
+    ("TotalIssues", 0xC0, 0),
+    ("BranchInstructions", 0xC2, 0),
+    ("DcacheMisses", 0x41, 0),
+    ("FpInstructions", 0xCB, 0x0F),
+];
+
+/// Family 17h.
+const ZEN: [Source; 4] = [
+    ("TotalIssues", 0xC0, 0),
+    ("BranchMispredictions", 0xC3, 0),
+    ("DcacheAccesses", 0x29, 0x07),
+    ("ICMiss", 0x60, 0x10),
+];
+
+/// Families 19h and 1Ah.
+const ZEN3: [Source; 4] = [
+    ("BranchMispredictions", 0xC3, 0),
+    ("IcacheIssues", 0x18E, 0x1F),
+    ("DcacheAccesses", 0x29, 0x07),
+    ("ICMiss", 0x18E, 0x18),
+];
+
+/// Identity, and sources of it.
+const CASES: [(&str, [Source; 4]); 15] = [
+    ("netburst-cedarmill", NETBURST),
+    ("intel-v1", ARCHITECTURAL),
+    ("core2-6420", FIXED),
+    ("nehalem-920", FIXED),
+    ("haswell-4710mq", FIXED),
+    ("skylake-6600k", FIXED),
+    ("sapphire-rapids-2475x", FIXED),
+    ("intel-hybrid", FIXED),
+    ("k8-clawhammer", K8),
+    ("k10-thuban", K8),
+    ("bulldozer-fx8150", K8),
+    ("zen-1800x", ZEN),
+    ("zen3-5950x", ZEN3),
+    ("zen4-7700x", ZEN3),
+    ("zen5-9800x3d", ZEN3),
+];
+
+#[test]
+fn every_generation_is_among_the_cases() {
+    assert_eq!(CASES.map(|(name, _)| name), processors::GENERATIONS);
+}
 
 const PROCESSORS: usize = 2;
 

@@ -18,6 +18,8 @@ mod device;
 #[cfg(not(windows))]
 mod faults;
 #[cfg(not(windows))]
+mod generations;
+#[cfg(not(windows))]
 mod identities;
 mod inf;
 #[cfg(not(windows))]

@@ -1,0 +1,102 @@
+//! What only some generations of processors have: events by their numbers, and two kinds of processors in one machine.
+
+use serde_json::Value;
+use tests::Lab;
+
+/// Event and unit mask of two events that no table has, in both notations.
+const RAW: [(&str, u16, u8); 2] =
+    [("cpu/event=0xa1,umask=0x04/", 0xA1, 0x04), ("cpu/event=0xb1,umask=0x02/", 0xB1, 0x02)];
+
+/// Of `--json`: name and count of each event.
+fn counts(json: &Value) -> Vec<(&str, u64)> {
+    let events = json["events"].as_array().unwrap();
+    events.iter().map(|event| (event["name"].as_str().unwrap(), event["count"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn events_by_their_numbers_count_beside_those_of_the_table_on_every_generation_that_has_them() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    for identity in processors::GENERATIONS {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        let [first, second] = RAW.map(|(name, ..)| name);
+        let ran = lab.client(&["start", first, "TotalIssues", second]).unwrap();
+        if identity.starts_with("netburst") {
+            assert_eq!(ran.code, 7, "{identity}: {}", ran.err);
+            assert!(ran.err.contains("no event by its numbers"), "{identity}: {}", ran.err);
+            assert!(lab.wire.accesses().unwrap().iter().all(|of| of.wrmsr == 0), "{identity}");
+        } else {
+            ran.success().unwrap();
+            let happened = [(0xA1, 0x04, 41), (0xC0, 0x00, 500), (0xB1, 0x02, 7), (0xA1, 0x05, 10_000)];
+            lab.wire.run(0, &happened, &happened).unwrap();
+            let read = lab.client(&["read", "--json"]).unwrap().json().unwrap();
+            assert_eq!(counts(&read), [(first, 82), ("TotalIssues", 1_000), (second, 14)], "{identity}");
+            let stopped = lab.client(&["stop", second, "--json"]).unwrap().json().unwrap();
+            assert_eq!(counts(&stopped), [(second, 14)], "{identity}");
+            let status = lab.client(&["status"]).unwrap().success().unwrap();
+            assert!(status.out.contains(first) && !status.out.contains(second), "{identity}: {}", status.out);
+            lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+        }
+        assert_eq!(lab.counting().unwrap(), 0, "{identity}");
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_number_that_the_processor_has_no_bits_for_is_refused_with_what_it_has() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    for (identity, taken) in [("haswell-4710mq", false), ("k8-clawhammer", false), ("zen-1800x", true)] {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        let ran = lab.client(&["start", "cpu/event=0x1c2,umask=0x01/:u"]).unwrap();
+        assert_eq!(ran.code, if taken { 0 } else { 7 }, "{identity}: {}", ran.err);
+        assert!(taken || ran.err.contains("numbers below 0x100"), "{identity}: {}", ran.err);
+        let refused = lab.client(&["start", "cpu/event=0xc0,any=1/"]).unwrap();
+        assert_eq!(refused.code, 2, "{identity}: what could select another register is no term: {}", refused.err);
+        lab.client(&["uninstall"]).unwrap().success().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn an_event_by_its_numbers_is_sampled_and_reported_by_its_name() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    lab.live().unwrap();
+    let event = "cpu/event=0xc0,umask=0x00/@4M";
+    let arguments = ["record", "-a", "--duration", "1", "-e", event, "-o", "C:\\raw.rec"];
+    lab.client(&arguments).unwrap().success().unwrap();
+    lab.scripted().unwrap();
+    let report = lab.client(&["report", "C:\\raw.rec"]).unwrap().success().unwrap();
+    assert!(report.out.contains("cpu/event=0xc0/"), "{}", report.out);
+    lab.finish().unwrap();
+}
+
+/// The first kind has eight general counters and three fixed ones, the second six and two; LLCMisses is of the first alone.
+#[test]
+fn on_a_machine_of_two_kinds_each_processor_uses_its_own_counters() {
+    let lab = Lab::boot("intel-hybrid").unwrap();
+    lab.install().unwrap();
+    let start = |sources: &[&str], processor: &str| {
+        let arguments: Vec<&str> =
+            ["start"].into_iter().chain(sources.iter().copied()).chain(["-C", processor]).collect();
+        lab.client(&arguments).unwrap()
+    };
+    for (processor, most) in [("0", 8), ("1", 6)] {
+        let events: Vec<String> = (1..=most + 1).map(|umask| format!("cpu/event=0xa1,umask={umask}/")).collect();
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        let refused = start(&events, processor);
+        assert_eq!(refused.code, 8, "{processor}: {}", refused.err);
+        assert!(refused.err.contains(&format!("{} are wanted and there are {most}", most + 1)), "{}", refused.err);
+        start(&events[..most], processor).success().unwrap();
+        start(&["TotalIssues", "TotalCycles"], processor).success().unwrap();
+    }
+    let misses = lab.client(&["start", "LLCMisses"]).unwrap();
+    assert_eq!(misses.code, 7, "{}", misses.err);
+    assert!(misses.err.contains("processor 1"), "{}", misses.err);
+    lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+    start(&["LLCMisses"], "0").success().unwrap();
+    assert_eq!(lab.counting().unwrap(), 1);
+    lab.finish().unwrap();
+}
