@@ -13,7 +13,7 @@ fn the_driver_says_of_every_identity_what_its_leaves_ask_for() {
     let mut probe = lab.probe().unwrap();
     for identity in processors::all() {
         lab.become_processor(identity.name).unwrap();
-        lab.wine().run("sc", &["start", "halprof"]).unwrap().success().unwrap();
+        probe.service("load", "halprof").unwrap().unwrap();
         let handle = greet(&mut probe);
         let reply = probe.control(handle, Code::Info as u32, "-", &size_of::<InfoReply>().to_string()).unwrap();
         let Reply::Done(bytes) = reply else { panic!("{}: {reply:?}", identity.name) };
@@ -24,7 +24,7 @@ fn the_driver_says_of_every_identity_what_its_leaves_ask_for() {
         assert_eq!(told, (expected.interface, expected.windows10), "{}: {}", identity.name, info.reason);
         assert_eq!((info.counters, info.width), (expected.counters.into(), expected.width.into()), "{}", identity.name);
         assert_eq!(probe.say(&format!("close {handle}")).unwrap(), "ok");
-        lab.wine().run("sc", &["stop", "halprof"]).unwrap().success().unwrap();
+        probe.service("unload", "halprof").unwrap().unwrap();
     }
     drop(probe);
     lab.finish().unwrap();
