@@ -209,6 +209,7 @@ fn info() -> InfoReply {
         windows10: 1,
         reason: 1,
         counters: 3,
+        least_counters: 3,
         width: 40,
         pmu_version: 2,
         processors: 2,

@@ -73,6 +73,7 @@ struct Diagnosis {
     hypervisor: Option<String>,
     leaf_a: Option<LeafA>,
     counters: u8,
+    fixed_counters: u8,
     width: u8,
     sources: Vec<Source>,
 }
@@ -91,6 +92,7 @@ impl Diagnosis {
             hypervisor: cpuid::hypervisor(cpu).map(|vendor| format::text(&vendor)),
             leaf_a: cpuid::leaf_a(cpu),
             counters: interface.counters(),
+            fixed_counters: interface.fixed_counters(),
             width: interface.width(),
             sources: hal.source_list().map(Source::from).collect(),
         })
@@ -121,12 +123,13 @@ fn rows(diagnosis: &Diagnosis) -> String {
         Some("") => "one without a name",
         Some(vendor) => vendor,
     };
+    let number = diagnosis.counters.into();
     properties(&[
         ("CPUID of", diagnosis.cpuid.clone()),
         ("Interface", diagnosis.interface.to_owned()),
         ("Reason", diagnosis.reason.clone()),
         ("Windows 10 HAL", windows10(diagnosis.windows10, diagnosis.interface)),
-        ("Counters", counters(diagnosis.counters.into(), diagnosis.width.into())),
+        ("Counters", counters(number, number, diagnosis.fixed_counters.into(), diagnosis.width.into())),
         vendor,
         processor,
         signature,

@@ -22,6 +22,8 @@ struct Info {
     reason_number: u32,
     windows10_interface: String,
     counters: u32,
+    least_counters: u32,
+    fixed_counters: u32,
     counter_width: u32,
     counters_in_use: u32,
     sessions: u32,
@@ -55,6 +57,8 @@ impl From<&InfoReply> for Info {
             reason_number: reply.reason,
             windows10_interface: reason::interface(reply.windows10),
             counters: reply.counters,
+            least_counters: reply.least_counters,
+            fixed_counters: reply.fixed_counters,
             counter_width: reply.width,
             counters_in_use: reply.counters_in_use,
             sessions: reply.sessions,
@@ -87,7 +91,7 @@ fn rows(info: &Info) -> String {
         ("Interface", info.interface.clone()),
         ("Reason", info.reason.clone()),
         ("Windows 10 HAL", windows10(&info.windows10_interface, &info.interface)),
-        ("Counters", counters(info.counters, info.counter_width)),
+        ("Counters", counters(info.least_counters, info.counters, info.fixed_counters, info.counter_width)),
         ("In use", in_use(info)),
         ("Processors", format!("{} active, {} at most", info.processors, info.maximum_processors)),
         ("Counter state", format!("{} bytes", grouped(info.state_bytes))),
@@ -112,12 +116,15 @@ pub fn windows10(theirs: &str, ours: &str) -> String {
     format!("{theirs}{}", if theirs == ours { " as well" } else { "" })
 }
 
-/// The counters of a processor.
-pub fn counters(number: u32, width: u32) -> String {
-    match number {
-        0 => "none: nothing but Time can be counted on this machine".to_owned(),
-        number => format!("{number} on each processor, {width} bits wide"),
-    }
+/// The counters of a processor: of the one with fewest, of the one with most, and how many of these are fixed.
+pub fn counters(least: u32, most: u32, fixed: u32, width: u32) -> String {
+    let number = match (least, most) {
+        (_, 0) => return "none: nothing but Time can be counted on this machine".to_owned(),
+        (least, most) if least == most => most.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    };
+    let of_them = if fixed == 0 { String::new() } else { format!(" ({fixed} of them fixed)") };
+    format!("{number} on each processor{of_them}, {width} bits wide")
 }
 
 fn in_use(info: &Info) -> String {
@@ -132,4 +139,21 @@ fn sessions(number: u32) -> String {
 
 fn pmu_version(version: u32) -> String {
     if version == 0 { "none (no architectural performance monitoring)".to_owned() } else { version.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_told_of_the_poorest_and_the_richest_processor() {
+        for (least, most, fixed, words) in [
+            (0, 0, 0, "none: nothing but Time can be counted on this machine"),
+            (6, 6, 0, "6 on each processor, 48 bits wide"),
+            (7, 7, 3, "7 on each processor (3 of them fixed), 48 bits wide"),
+            (8, 11, 3, "8 to 11 on each processor (3 of them fixed), 48 bits wide"),
+        ] {
+            assert_eq!(counters(least, most, fixed, 48), words);
+        }
+    }
 }

@@ -217,6 +217,7 @@ impl<M: Machine> Engine<M> {
         let interface = self.sampler.hal().interface();
         let selection = self.sampler.hal().selection();
         let processors = self.machine.processors();
+        let counters = || (0..processors).map(|processor| self.sampler.hal().interface_of(processor).counters());
         let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
         let in_use = |processor| self.sampler.hal().row(processor).counters(|state| !state.is_free()).iter().count();
         InfoReply {
@@ -226,7 +227,7 @@ impl<M: Machine> Engine<M> {
             interface: selection.interface as u32,
             windows10: selection.windows10 as u32,
             reason: selection.reason as u32,
-            counters: u32::from(interface.counters()),
+            counters: u32::from(counters().max().unwrap_or_default()),
             width: u32::from(interface.width()),
             pmu_version: u32::from(interface.pmu_version()),
             processors,
@@ -248,6 +249,8 @@ impl<M: Machine> Engine<M> {
             asleep: self.sampler.asleep(self.machine.clock()),
             hypervisor: self.sampler.hal().hypervisor() as u32,
             reserved: u32::from(self.sessions.are_counters_reserved()),
+            least_counters: u32::from(counters().min().unwrap_or_default()),
+            fixed_counters: u32::from(interface.fixed_counters()),
         }
     }
 

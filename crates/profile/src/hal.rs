@@ -594,9 +594,9 @@ impl Hal {
         }
         let row = self.row(processor);
         let interface = self.interface.with_shape(row.known.shape());
-        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, width }| {
+        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, unused }| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, width);
+                total.overflowed(value, initial, unused);
             }
             handler(Overflow { counter, state });
         });

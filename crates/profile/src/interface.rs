@@ -94,8 +94,8 @@ pub struct Reloaded {
     pub value: u64,
     /// What it was loaded with.
     pub initial: u64,
-    /// How many bits it has.
-    pub width: u8,
+    /// How many bits of 64 it has not.
+    pub unused: u8,
 }
 
 /// A counter that counts.
@@ -248,6 +248,15 @@ impl Interface {
     pub const fn pmu_version(&self) -> u8 {
         match self {
             Self::Emon(emon) => emon.version(),
+            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => 0,
+        }
+    }
+
+    /// Counters that count one event each.
+    #[must_use]
+    pub const fn fixed_counters(&self) -> u8 {
+        match self {
+            Self::Emon(emon) => (emon.shape().fixed().count_ones() & 0xF) as u8,
             Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => 0,
         }
     }

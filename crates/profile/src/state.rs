@@ -96,6 +96,12 @@ pub const fn top_bit(mask: u64) -> u64 {
     mask & !(mask >> 1)
 }
 
+/// The bits of a counter that has so many fewer than 64.
+#[must_use]
+pub const fn all_but(unused: u8) -> u64 {
+    u64::MAX >> (unused % 64)
+}
+
 /// The bits of a counter.
 #[must_use]
 pub const fn mask(width: u8) -> u64 {
@@ -169,18 +175,19 @@ impl Total {
     }
 
     /// The register had overflowed, held `value` (0 where that was not read), and is loaded with
-    /// `initial`. Where it was read before, after the overflow, a value of 0 takes the events since the overflow back.
-    pub fn overflowed(&self, value: u64, initial: u64, width: u8) {
+    /// `initial`; it has `unused` bits fewer than 64. Where it was read before, after the overflow, a value of 0 takes the
+    /// events since the overflow back.
+    pub fn overflowed(&self, value: u64, initial: u64, unused: u8) {
         // The processor's own at PROFILE_LEVEL, as everything that writes here: no locked exchange is needed.
-        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), width);
+        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), unused);
         self.held.store(initial, Ordering::Relaxed);
         self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
     }
 }
 
 /// The difference of two values of a counter that are less than half its range apart.
-const fn sign_extended(difference: u64, width: u8) -> u64 {
-    let unused = 64_u32.saturating_sub(width as u32) % 64;
+const fn sign_extended(difference: u64, unused: u8) -> u64 {
+    let unused = unused % 64;
     ((difference << unused).cast_signed() >> unused).cast_unsigned()
 }
 

@@ -74,20 +74,20 @@ layout! {
     }
 
     /// Out: the profile interface, why it was chosen, and what it offers.
-    256 InfoReply {
+    264 InfoReply {
         /// As ever.
         header: ReplyHeader,
         /// Version of the driver: major, minor, patch, zero.
         driver: [u16; 4],
         /// [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) of the driver.
         protocol: u32,
-        /// Profile interface in use: 0 Default, 1 Emon, 2 Amd64.
+        /// Profile interface in use: 0 Default, 1 Emon, 2 Amd64, 3 NetBurst, 4 P6, 5 Pentium.
         interface: u32,
         /// Profile interface that the HAL of Windows 10 chooses, by the same numbers.
         windows10: u32,
         /// Why, by the number of the reason in `profile::Reason`.
         reason: u32,
-        /// Counters of a processor.
+        /// Counters of the processor that has most.
         counters: u32,
         /// Bits of a counter.
         width: u32,
@@ -131,6 +131,10 @@ layout! {
         hypervisor: u32,
         /// 1 while the counters are reserved with the HAL.
         reserved: u32,
+        /// Counters of the processor that has fewest.
+        least_counters: u32,
+        /// How many of the boot processor's count one event each.
+        fixed_counters: u32,
     }
 
     /// In: which source.

@@ -12,8 +12,8 @@ const WHOLE: u128 = TICKS as u128 * 100;
 /// Of every hundred events, those in user mode; the rest happen in kernel mode.
 const USER_PERCENT: u64 = 70;
 
-/// Event, unit mask, events per [`TICKS`]. One table for both vendors: the numbers that they share mean the same here.
-const RATES: [(u16, u8, u64); 17] = [
+/// Event, unit mask, events per [`TICKS`]. One table for all: the numbers that they share mean the same here.
+const RATES: [(u16, u8, u64); 22] = [
     (0x3C, 0x00, 10_000), // Intel: cycles
     (0x3C, 0x01, 10_000), // Intel: reference cycles
     (0x00, 0x03, 10_000), // Intel: reference cycles, on fixed counter 2
@@ -31,6 +31,11 @@ const RATES: [(u16, u8, u64); 17] = [
     (0x80, 0x00, 4_000),  // AMD: instruction cache fetches
     (0x81, 0x00, 60),     // AMD: instruction cache misses
     (0x7D, 0x07, 100),    // AMD: requests to the level 2 cache
+    (0x13, 0x01, 10_000), // NetBurst: cycles
+    (0x02, 0x01, 14_000), // NetBurst: instructions
+    (0x06, 0x0F, 2_000),  // NetBurst: branches
+    (0x03, 0x01, 40),     // NetBurst: mispredicted branches
+    (0x70C, 0x00, 20),    // NetBurst: cache misses
 ];
 
 /// Events per [`TICKS`]. What is not in the table has a rate of its own, made of its number: counters that were

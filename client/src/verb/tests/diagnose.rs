@@ -67,6 +67,7 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
             "counters",
             "cpuid",
             "family",
+            "fixed_counters",
             "hypervisor",
             "interface",
             "leaf_a",

@@ -138,12 +138,12 @@ impl Counters for Emon {
             Some(number) => Place {
                 register: IA32_FIXED_CTR0.at(number),
                 index: RDPMC_FIXED | u32::from(number),
-                width: self.shape.fixed_width(),
+                unused: self.shape.fixed_unused(),
             },
             None => Place {
                 register: self.bank().counters.at(counter),
                 index: u32::from(counter),
-                width: self.shape.general_width(),
+                unused: self.shape.unused(),
             },
         }
     }

@@ -376,7 +376,7 @@ impl ProfileInterface for NetBurst {
                 cpu.wrmsr(register, cccr.with_ovf(false).into_bits());
                 let value = if state.exact() { cpu.rdpmc(u32::from(number)) } else { 0 };
                 load(cpu, number, initial);
-                overflowed(Reloaded { counter, state, value, initial, width: WIDTH });
+                overflowed(Reloaded { counter, state, value, initial, unused: 64 - WIDTH });
                 served = served.with(counter);
             }
         }

@@ -42,9 +42,9 @@ impl Bank {
         (0..self.count).map(read).find(|enabled| enabled.select & EN != 0)
     }
 
-    /// How many bits a counter has.
-    const fn width(self) -> u8 {
-        ((u64::BITS - self.mask.leading_zeros()) & 0x7F) as u8
+    /// How many bits of 64 a counter has not.
+    const fn unused(self) -> u8 {
+        (self.mask.leading_zeros() & 0x7F) as u8
     }
 
     /// Zero in every select register.
@@ -86,7 +86,7 @@ impl Bank {
                 let state = row.get(counter);
                 let initial = state.armed_within(self.mask);
                 cpu.wrmsr(self.counter(counter), initial);
-                overflowed(Reloaded { counter, state, value, initial, width: self.width() });
+                overflowed(Reloaded { counter, state, value, initial, unused: self.unused() });
                 served = served.with(counter);
             }
         }
@@ -118,8 +118,8 @@ pub struct Place {
     pub register: Msr,
     /// Its number for RDPMC.
     pub index: u32,
-    /// How many bits it has.
-    pub width: u8,
+    /// How many bits of 64 it has not.
+    pub unused: u8,
 }
 
 /// Counters that can be found.
@@ -130,14 +130,14 @@ pub trait Counters: Copy {
     /// Loads a counter as its state says: one write.
     fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
         let place = self.place(counter);
-        cpu.wrmsr(place.register, state.initial_count(place.width));
+        cpu.wrmsr(place.register, state.initial_within(state::all_but(place.unused)));
     }
 }
 
 impl Counters for Bank {
     #[inline]
     fn place(self, counter: u8) -> Place {
-        Place { register: self.counter(counter), index: u32::from(counter), width: self.width() }
+        Place { register: self.counter(counter), index: u32::from(counter), unused: self.unused() }
     }
 }
 
@@ -152,10 +152,10 @@ pub fn reload_overflowed(
     mut overflowed: impl FnMut(Reloaded),
 ) {
     for counter in counters.iter() {
-        let (state, Place { register, index, width }) = (row.get(counter), bank.place(counter));
+        let (state, Place { register, index, unused }) = (row.get(counter), bank.place(counter));
         let value = if state.exact() { cpu.rdpmc(index) } else { 0 };
-        let initial = state.armed_within(state::mask(width));
+        let initial = state.armed_within(state::all_but(unused));
         cpu.wrmsr(register, initial);
-        overflowed(Reloaded { counter, state, value, initial, width });
+        overflowed(Reloaded { counter, state, value, initial, unused });
     }
 }

@@ -30,10 +30,10 @@ pub struct Shape {
     pub full_width: bool,
     /// How many bits of 64 a general counter has not.
     #[bits(6)]
-    unused: u8,
+    pub unused: u8,
     /// The same of a fixed counter.
     #[bits(6)]
-    fixed_unused: u8,
+    pub fixed_unused: u8,
     /// Version of architectural performance monitoring.
     pub version: u8,
     /// There is IA32_PERF_CAPABILITIES.
