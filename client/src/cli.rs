@@ -139,6 +139,10 @@ are printed all the same.
 EVENTS
   Without -e: cycles, instructions, branches and mispredicted branches, as far
   as this machine has them and free counters for them.
+  An event that no source has goes by its numbers, as with perf:
+    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
+  with u or k behind the last slash for one mode alone. The processor's manual
+  has the numbers; a wrong one counts nothing, or something else.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
@@ -152,6 +156,7 @@ EXAMPLES
   client stat -- cmd /c dir
   client stat -e TotalIssues:u,TotalIssues:k -- app.exe --option
   client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
+  client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
 ";
 
 /// A verb without anything but its format.
@@ -254,7 +259,7 @@ pub struct IntervalArgs {
 /// Arguments of `start`.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// Sources, each with :u or :k if it is to be counted in one mode alone
+    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode alone
     #[arg(required = true, value_name = "SOURCE")]
     pub events: Vec<Names<EventName>>,
     /// Processors, such as 0,2-3 [default: every active one]

@@ -25,6 +25,10 @@ EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without
   an interval: the one in force (client query SOURCE), or with -F one that is
   moved until there are as many samples a second as it says. Without -e: cycles.
+  An event that no source has goes by its numbers, as with perf:
+    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
+  with u or k behind the last slash for one mode alone. The processor's manual
+  has the numbers; a wrong one samples nothing, or something else.
 
 EXIT CODE
   That of COMMAND. When the client itself fails: its own (client --help).

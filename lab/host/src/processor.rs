@@ -63,7 +63,21 @@ impl Kind {
     /// The processor of this number after reset.
     fn make(self, number: u32) -> State {
         let leaves = self.identity.of_processor(number).cpuid();
-        let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
+        self.state_of(Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf))))
+    }
+
+    /// The second thread of the core whose first is `first`, after reset; none where threads have registers of their own.
+    fn make_second(self, first: &Processor) -> Option<State> {
+        let leaves = self.identity.cpuid();
+        let second = first.other_thread(Box::new(move |leaf, subleaf| {
+            let [eax, ebx, ecx, edx] = leaves.cpuid(leaf, subleaf);
+            let thread = if leaf == 1 { 1 << 24 } else { 0 }; // the lowest bit of its APIC number
+            [eax, ebx | thread, ecx, edx]
+        }));
+        second.map(|processor| self.state_of(processor))
+    }
+
+    fn state_of(self, processor: Processor) -> State {
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,
@@ -118,6 +132,14 @@ fn make_anew(kind: Kind) {
     *lock(&KIND) = Some(kind);
     for core in possible() {
         *lock(&core.state) = kind.make(core.number);
+    }
+    // Threads of one core are neighbours.
+    for pair in possible().chunks_exact(2) {
+        if let [first, second] = pair
+            && let Some(state) = kind.make_second(&lock(&first.state).processor)
+        {
+            *lock(&second.state) = state;
+        }
     }
 }
 

@@ -35,11 +35,11 @@ fn each_mistake_has_its_exit_code_and_its_advice() {
 
     lab.client(&["start", "TotalCycles"]).unwrap().success().unwrap();
     says(&lab.client(&["start", "TotalCycles"]).unwrap(), 12, &["TotalCycles"]);
-    for more in ["TotalCycles:u", "TotalCycles:k", "UnhaltedCoreCycles"] {
+    for more in ["TotalCycles:u", "TotalCycles:k", "UnhaltedCoreCycles", "UnhaltedCoreCycles:k"] {
         lab.client(&["start", more]).unwrap().success().unwrap();
     }
     let ran = lab.client(&["stat", "-e", "UnhaltedCoreCycles:u", "--", "cmd", "/c", "ver"]).unwrap();
-    says(&ran, 8, &["UnhaltedCoreCycles", "all 4", "process", "TotalCycles", "client stop"]);
+    says(&ran, 8, &["UnhaltedCoreCycles", "all 5", "process", "TotalCycles", "client stop"]);
     lab.client(&["stop", "--all"]).unwrap().success().unwrap();
     assert_eq!(lab.counting().unwrap(), 0);
     lab.finish().unwrap();
