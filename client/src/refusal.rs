@@ -105,7 +105,7 @@ impl Refusal {
     fn free_a_counter(&self) -> String {
         let [there, wanted] = self.header.detail;
         if wanted > there {
-            return format!("at most {there} sources at once on a processor");
+            return format!("fewer such events at once   (client query {} says on which counters)", self.source);
         }
         match self.holders.iter().find(|session| session.detached) {
             Some(session) => {
@@ -122,10 +122,11 @@ impl Refusal {
     fn why_no_counter(&self) -> String {
         let [there, wanted] = self.header.detail;
         match (there, wanted) {
-            _ if wanted > there => format!("{wanted} are wanted and there are {there}"),
+            _ if wanted > there && there == 1 => format!("{wanted} events need the one that can count them"),
+            _ if wanted > there => format!("{wanted} events need the {there} that can count them"),
             (1, _) => "the only one is in use".to_owned(),
             (_, 0 | 1) => format!("all {there} are in use"),
-            _ => format!("{wanted} are wanted, and fewer of its {there} are free"),
+            _ => format!("{wanted} of the {there} that can count it are needed, and fewer are free"),
         }
     }
 }
@@ -272,7 +273,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 36] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 37] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -315,13 +316,19 @@ mod tests {
                 4,
                 [4, 6],
                 Exit::NoFreeCounter,
-                "error: no free counter for BranchInstructions on processor 1: 6 are wanted and there are 4\n  try: at most 4 sources at once on a processor",
+                "error: no free counter for BranchInstructions on processor 1: 6 events need the 4 that can count them\n  try: fewer such events at once   (client query BranchInstructions says on which counters)",
+            ),
+            (
+                4,
+                [1, 2],
+                Exit::NoFreeCounter,
+                "error: no free counter for BranchInstructions on processor 1: 2 events need the one that can count them\n  try: fewer such events at once   (client query BranchInstructions says on which counters)",
             ),
             (
                 4,
                 [4, 2],
                 Exit::NoFreeCounter,
-                "error: no free counter for BranchInstructions on processor 1: 2 are wanted, and fewer of its 4 are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+                "error: no free counter for BranchInstructions on processor 1: 2 of the 4 that can count it are needed, and fewer are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
             ),
             (
                 5,

@@ -196,6 +196,18 @@ fn netburst_takes_a_load_whole_when_it_is_written_twice_in_a_row() {
 }
 
 #[test]
+fn what_the_other_thread_writes_between_the_two_does_not_count() {
+    let [mut first, mut second] = threads();
+    let value = 0xFF_8000_0001;
+    for (register, other) in [(0x300, 0x302), (0x30C, 0x36E)] {
+        first.wrmsr(register, value).unwrap();
+        second.wrmsr(other, 0).unwrap();
+        first.wrmsr(register, value).unwrap();
+        assert_eq!(first.rdmsr(register), Ok(value), "{register:#x}");
+    }
+}
+
+#[test]
 fn netburst_flags_an_overflow_interrupts_if_asked_and_once_more_if_the_flag_is_written_back() {
     for pmi in [0, OVF_PMI[0]] {
         let mut processor = netburst();

@@ -67,7 +67,8 @@ impl Identity {
 }
 
 /// One identity for each generation of counters that 64-bit Windows runs on, by vendor and age.
-pub const GENERATIONS: [&str; 15] = [
+pub const GENERATIONS: [&str; 16] = [
+    "netburst-irwindale",
     "netburst-cedarmill",
     "intel-v1",
     "core2-6420",

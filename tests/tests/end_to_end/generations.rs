@@ -88,7 +88,11 @@ fn on_a_machine_of_two_kinds_each_processor_uses_its_own_counters() {
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
         let refused = start(&events, processor);
         assert_eq!(refused.code, 8, "{processor}: {}", refused.err);
-        assert!(refused.err.contains(&format!("{} are wanted and there are {most}", most + 1)), "{}", refused.err);
+        assert!(
+            refused.err.contains(&format!("{} events need the {most} that can count them", most + 1)),
+            "{}",
+            refused.err
+        );
         start(&events[..most], processor).success().unwrap();
         start(&fixed, processor).success().unwrap();
     }

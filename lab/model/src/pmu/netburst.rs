@@ -68,8 +68,6 @@ struct Core {
     counters: Vec<Counter>,
     cccrs: Vec<u64>,
     escrs: BTreeMap<u32, u64>,
-    /// The last write, if it was to a counter.
-    written: Option<(usize, u64)>,
 }
 
 impl Core {
@@ -78,14 +76,12 @@ impl Core {
             counters: vec![Counter::new(WIDTH); COUNT],
             cccrs: vec![0; COUNT],
             escrs: ESCRS.into_iter().flat_map(|(first, last)| (first..=last).map(|escr| (escr, 0))).collect(),
-            written: None,
         }
     }
 
-    /// Erratum N15: a counter may not take what is written to it, until it is written once more. (Intel's document
+    /// Erratum N15: a counter may not take what is written to it, until it is written once `again`. (Intel's document
     /// 249199; which bits it is about is not told there, so it is those above the 32nd here.)
-    fn write_counter(&mut self, number: usize, value: u64) {
-        let again = self.written.replace((number, value)) == Some((number, value));
+    fn write_counter(&mut self, number: usize, value: u64, again: bool) {
         if let Some(counter) = self.counters.get_mut(number) {
             let taken = if again { value } else { counter.read() & !ones(32) | value & ones(32) };
             counter.write(taken);
@@ -146,11 +142,13 @@ pub(crate) struct NetBurst {
     thread: u32,
     threaded: bool,
     raised: bool,
+    /// The thread's last write, if it was to a counter.
+    written: Option<(usize, u64)>,
 }
 
 impl NetBurst {
     pub(crate) fn new(thread: u32, threaded: bool) -> Self {
-        Self { core: Arc::new(Mutex::new(Core::new())), thread, threaded, raised: false }
+        Self { core: Arc::new(Mutex::new(Core::new())), thread, threaded, raised: false, written: None }
     }
 
     fn core(&self) -> MutexGuard<'_, Core> {
@@ -190,12 +188,13 @@ impl Pmu for NetBurst {
         if let Err(fault) = refuse_reserved(value, reserved) {
             return Some(Err(fault));
         }
+        let before = match register {
+            Register::Counter(number) => self.written.replace((number, value)),
+            Register::Cccr(_) | Register::Escr(_) => self.written.take(),
+        };
         let mut core = self.core();
-        if !matches!(register, Register::Counter(_)) {
-            core.written = None;
-        }
         match register {
-            Register::Counter(number) => core.write_counter(number, value),
+            Register::Counter(number) => core.write_counter(number, value, before == Some((number, value))),
             Register::Cccr(number) => *core.cccrs.get_mut(number)? = value,
             Register::Escr(escr) => *core.escrs.get_mut(&escr)? = value,
         }
@@ -243,7 +242,9 @@ impl Pmu for NetBurst {
 
     fn other_thread(&self) -> Option<Box<dyn Pmu>> {
         let Self { thread, threaded, .. } = *self;
-        threaded.then(|| Box::new(Self { core: self.core.clone(), thread: 1 - thread, threaded, raised: false }) as _)
+        threaded.then(|| {
+            Box::new(Self { core: self.core.clone(), thread: 1 - thread, threaded, raised: false, written: None }) as _
+        })
     }
 
     /// SDM Vol. 3A, "Local Vector Table": the mask is set when a performance monitoring interrupt is handled.
