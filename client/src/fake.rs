@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::{
-    Cause, Code, CountRecord, HelloReply, Holder, InfoReply, NAME_LENGTH, PROTOCOL_VERSION, ReplyHeader, Sample,
-    SourceRecord, StartHeader, StopRequest, modes, status,
+    Cause, Code, CountRecord, EventRequest, HelloReply, Holder, InfoReply, NAME_LENGTH, PROTOCOL_VERSION, ReplyHeader,
+    Sample, SourceRecord, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -92,6 +92,8 @@ pub struct FakeDriver {
     pub protocol: u32,
     /// Cause and detail with which it refuses a request.
     pub refuse: Option<(Code, Cause, [u64; 2])>,
+    /// Sources that Start refuses, with the cause and detail for it.
+    pub lacks: Vec<(u32, Cause, [u64; 2])>,
     /// Raw bytes with which it answers everything, and the length it claims.
     pub raw: Option<(Vec<u8>, usize)>,
     /// The requests that came, with their inputs.
@@ -108,6 +110,7 @@ impl Default for FakeDriver {
             holders: Vec::new(),
             protocol: PROTOCOL_VERSION,
             refuse: None,
+            lacks: Vec::new(),
             raw: None,
             asked: RefCell::default(),
         }
@@ -180,6 +183,12 @@ impl Device for Rc<FakeDriver> {
             Code::QuerySource | Code::SetInterval => self.one_source(output, header, input),
             Code::Start => {
                 assert!(input.len() > size_of::<StartHeader>());
+                let events = <[EventRequest]>::ref_from_bytes(&input[size_of::<StartHeader>()..]).unwrap();
+                let is_asked = |source| events.iter().any(|event| event.source == source);
+                if let Some((source, cause, detail)) = self.lacks.iter().find(|(source, ..)| is_asked(*source)) {
+                    let (source, cause, detail) = (*source, *cause as u32, *detail);
+                    header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause, source, detail, ..header };
+                }
                 list::<Holder>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
             }
             Code::Stop => self.stop(output, header, input),

@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 
 use crate::{
     artifacts::{self, Group},
-    demo, elevated, package, prerequisites, reproducible, run,
+    demo::{self, Show},
+    elevated, package, prerequisites, reproducible, run,
     workspace::Workspace,
 };
 
@@ -59,6 +60,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
     run::shown(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
+    demo::run(workspace, Show::Generations)?;
     for round in 1..=ROUNDS {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace)?;

@@ -6,8 +6,19 @@ use anyhow::Result;
 
 use crate::{artifacts, elevated, package, prefix, prerequisites, run, workspace::Workspace};
 
+/// On which processors.
+#[derive(Clone, Copy)]
+pub enum Show<'a> {
+    /// What the demo chooses.
+    Usual,
+    /// One, by its name.
+    Processor(&'a str),
+    /// One of each generation.
+    Generations,
+}
+
 /// Builds what is missing and runs the main job.
-pub fn run(workspace: &Workspace, processor: Option<&str>) -> Result<()> {
+pub fn run(workspace: &Workspace, show: Show<'_>) -> Result<()> {
     elevated::ensure()?;
     prerequisites::for_building(workspace)?;
     artifacts::build(workspace)?;
@@ -16,8 +27,10 @@ pub fn run(workspace: &Workspace, processor: Option<&str>) -> Result<()> {
     }
     let mut command = workspace.cargo("run");
     command.args(["--quiet", "--locked", "--package", "tests", "--bin", "demo", "--"]);
-    if let Some(name) = processor {
-        command.args(["--processor", name]);
+    match show {
+        Show::Usual => {}
+        Show::Processor(name) => drop(command.args(["--processor", name])),
+        Show::Generations => drop(command.arg("--generations")),
     }
     on_bench(workspace, &mut command)
 }

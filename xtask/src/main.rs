@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::workspace::Workspace;
+use crate::{demo::Show, workspace::Workspace};
 
 /// Build, test and show halprof. What is missing on a Debian system is installed first, and said.
 #[derive(Parser)]
@@ -60,6 +60,9 @@ enum Command {
         /// The processor that the model plays, by name; without it the demo chooses
         #[arg(long, value_name = "NAME")]
         processor: Option<String>,
+        /// One after the other, a processor of each generation
+        #[arg(long, conflicts_with = "processor")]
+        generations: bool,
     },
 
     /// Make the folder to take to a Windows machine
@@ -123,7 +126,9 @@ fn execute(command: &Command) -> Result<()> {
         }
         Command::Test => checks::run(&workspace),
         Command::Soak => checks::soak(&workspace),
-        Command::Demo { processor } => demo::run(&workspace, processor.as_deref()),
+        Command::Demo { generations: true, .. } => demo::run(&workspace, Show::Generations),
+        Command::Demo { processor: Some(name), .. } => demo::run(&workspace, Show::Processor(name)),
+        Command::Demo { .. } => demo::run(&workspace, Show::Usual),
         Command::Package => package::run(&workspace),
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),

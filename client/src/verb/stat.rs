@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-use protocol::{EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{Cause, EventRequest, ProcessorSet, StartHeader, modes};
 use serde::Serialize;
 
 use super::{Context, command, counts, events, write_json};
@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::format::grouped;
 use crate::metric::{self, Metric, Role};
 use crate::processors::named;
+use crate::refusal::Refusal;
 
 /// What is counted without `-e`, in this order.
 const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branches, Role::BranchMisses];
@@ -39,7 +40,7 @@ struct Stat {
 
 pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = Connection::open(context.system()?)?;
-    let events = if args.events.is_empty() {
+    let mut events = if args.events.is_empty() {
         default_events(&connection)?
     } else {
         events(&args.events, connection.sources()?)?
@@ -50,7 +51,16 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
 
     context.system()?.note_interrupts()?;
     let header = StartHeader { flags: args.force.flags(), ring: 0, budget: 0, reserved: 0, processors };
-    let session = connection.start(&header, &events)?.session;
+    let session = loop {
+        match connection.start(&header, &events) {
+            // The last one is asked for all the same: its refusal says who holds the counters.
+            Err(Error::Refused(refusal)) if args.events.is_empty() && events.len() > 1 && is_dispensable(&refusal) => {
+                let refused = events.iter().position(|event| event.source == refusal.header.source);
+                events.remove(refused.unwrap_or(events.len() - 1));
+            }
+            started => break started?.session,
+        }
+    };
     let begin = Instant::now();
     let status = command::run(&args.command);
     let elapsed = begin.elapsed();
@@ -79,17 +89,17 @@ fn create(path: &Path) -> Result<File, Error> {
     File::create(path).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })
 }
 
-/// The usual events, as far as the machine has them and a free counter for each.
+/// Whether to go on without the event that was refused: there is no counter for it, or some processor lacks it.
+fn is_dispensable(refusal: &Refusal) -> bool {
+    [Cause::NoFreeCounter, Cause::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
+}
+
+/// The usual events, as far as the machine has them.
 fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
-    let info = connection.info()?;
-    // With none free one event is still asked for: the refusal says who holds them.
-    let free = info.counters.saturating_sub(info.counters_in_use).max(1) as usize;
     let found = DEFAULT_ROLES.into_iter().filter_map(|role| sources.with_role(role));
-    let events: Vec<EventRequest> = found
-        .take(free)
-        .map(|source| EventRequest { source: source.id, modes: modes::BOTH, interval: 0, frequency: 0 })
-        .collect();
+    let events: Vec<EventRequest> =
+        found.map(|source| EventRequest { source: source.id, modes: modes::BOTH, interval: 0, frequency: 0 }).collect();
     if events.is_empty() { Err(Error::NoDefaultEvents) } else { Ok(events) }
 }
 

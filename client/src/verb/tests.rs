@@ -499,11 +499,26 @@ mod stat_ {
 
     #[test]
     fn without_events_it_counts_the_usual_ones_as_far_as_there_are_free_counters() {
-        let system = two_processors();
-        assert_eq!(stat(&system, "").outcome.unwrap(), 3);
-        let [start] = &system.driver.inputs(Code::Start)[..] else { panic!() };
-        let sources: Vec<u8> = start[272..].chunks(16).map(|event| event[0]).collect();
-        assert_eq!(sources, [0x13, 2], "cycles and instructions: one of three counters is in use");
+        let asked = |lacks: &[(u32, Cause, [u64; 2])]| {
+            let system = FakeSystem::running(FakeDriver { lacks: lacks.to_vec(), ..FakeDriver::default() });
+            let outcome = stat(&system, "").outcome;
+            let starts = system.driver.inputs(Code::Start);
+            let sources = |start: &Vec<u8>| start[272..].chunks(16).map(|event| event[0]).collect::<Vec<_>>();
+            (outcome.map_err(|error| error.exit()), starts.iter().map(sources).collect::<Vec<_>>())
+        };
+        let (no_counter, elsewhere) = ((Cause::NoFreeCounter, [1, 1]), (Cause::UnsupportedSource, [3, 1]));
+        let all = vec![0x13, 2, 6, 11];
+        assert_eq!(asked(&[]), (Ok(3), vec![all.clone()]));
+        let lacks = |source, (cause, detail)| (source, cause, detail);
+        assert_eq!(asked(&[lacks(11, no_counter)]), (Ok(3), vec![all.clone(), vec![0x13, 2, 6]]));
+        assert_eq!(
+            asked(&[lacks(6, elsewhere), lacks(11, no_counter)]),
+            (Ok(3), vec![all.clone(), vec![0x13, 2, 11], vec![0x13, 2]])
+        );
+        let none = [0x13, 2, 6, 11].map(|source| lacks(source, no_counter));
+        assert_eq!(asked(&none), (Err(Exit::NoFreeCounter), vec![all.clone(), vec![2, 6, 11], vec![6, 11], vec![11]]));
+        let (refused, tries) = asked(&[(6, Cause::CountersTaken, [0; 2])]);
+        assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "that is no matter of one event");
 
         let none = vec![record(0, "Time", 4), record(2, "TotalIssues", 1)];
         let system = FakeSystem::running(FakeDriver { sources: none, ..FakeDriver::default() });

@@ -13,6 +13,9 @@ struct Arguments {
     /// Processors to show it on, by their names in lab/processors
     #[arg(long = "processor", value_name = "NAME", default_values = ["haswell-4710mq", "amd-legacy"])]
     processors: Vec<String>,
+    /// One after the other, a processor of each generation
+    #[arg(long, conflicts_with = "processors")]
+    generations: bool,
 }
 
 /// Command lines of the client, in order, and what each is for.
@@ -47,7 +50,8 @@ fn main() -> Result<()> {
     println!("processor named below answers the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
     println!("events happen at made-up rates as time goes by. So is made up what an interrupt finds: target.exe, a");
     println!("program of the bench, in its functions alpha, beta and gamma 45 : 30 : 15 times, else the kernel.");
-    for name in &arguments.processors {
+    let chosen: Vec<&str> = arguments.processors.iter().map(String::as_str).collect();
+    for name in if arguments.generations { &processors::GENERATIONS[..] } else { &chosen } {
         println!("\n======== {name} ========");
         let mut lab = Lab::boot(name)?;
         let target = lab.target()?;
