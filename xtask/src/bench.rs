@@ -61,7 +61,7 @@ pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
     println!("\n{}", table(&first));
     if time {
         for (package, bench) in TIMED {
-            let mut command = workspace.cargo("bench");
+            let mut command = cargo(workspace, "bench");
             command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
             run::shown(&mut command)?;
         }
@@ -83,9 +83,16 @@ fn ensure_valgrind() -> Result<()> {
     }
 }
 
+/// Cargo, compiling as the driver is compiled (.cargo/config.toml), in a folder that nothing else takes for its own.
+fn cargo(workspace: &Workspace, subcommand: &str) -> Command {
+    let mut command = workspace.cargo(subcommand);
+    command.env("RUSTFLAGS", "-C jump-tables=no").env("CARGO_TARGET_DIR", workspace.target().join("bench"));
+    command
+}
+
 /// The bench's program.
 fn build(workspace: &Workspace, package: &str, bench: &str) -> Result<PathBuf> {
-    let mut command = workspace.cargo("build");
+    let mut command = cargo(workspace, "build");
     command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
     let messages = run::text(command.arg("--message-format=json-render-diagnostics"))?;
     executable(&messages, bench).context("cargo did not say where the bench is")
