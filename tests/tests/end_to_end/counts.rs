@@ -123,23 +123,26 @@ fn happen(lab: &mut Lab, sources: &[Source], round: u64) {
 #[test]
 fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.client(&["install", "--no-start"]).unwrap().success().unwrap();
+    let mut probe = lab.probe().unwrap();
     for (identity, sources) in CASES {
         lab.become_processor(identity).unwrap();
-        lab.install().unwrap();
+        probe.service("load", "halprof").unwrap().unwrap();
         let started: Vec<&str> = ["start"].into_iter().chain(names(sources)).collect();
         lab.client(&started).unwrap().success().unwrap();
-        for round in 1..=3 {
+        for round in 1..=2 {
             happen(&mut lab, sources, round);
             let json = lab.client(&["read", "--per-cpu", "--json"]).unwrap().json().unwrap();
             agree(&mut lab, &json, sources);
         }
         let json = lab.client(&["stop", "--all", "--per-cpu", "--json"]).unwrap().json().unwrap();
         agree(&mut lab, &json, sources);
-        assert!(lab.ledger(0, sources[0].1, sources[0].2).unwrap() > 6_000_000, "something was counted");
+        assert!(lab.ledger(0, sources[0].1, sources[0].2).unwrap() > 3_000_000, "something was counted");
         happen(&mut lab, sources, 4);
         agree(&mut lab, &json, sources);
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        probe.service("unload", "halprof").unwrap().unwrap();
     }
+    drop(probe);
     lab.finish().unwrap();
 }
 
@@ -147,7 +150,9 @@ fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
 fn what_stat_counts_over_a_command_is_the_models_own_ledger() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.live().unwrap();
-    for (identity, sources) in CASES {
+    // One of each interface, and what is peculiar about its registers; the test above has all of them.
+    let some = ["netburst-irwindale", "intel-v1", "haswell-4710mq", "intel-hybrid", "k8-clawhammer", "zen4-7700x"];
+    for (identity, sources) in CASES.into_iter().filter(|(identity, _)| some.contains(identity)) {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         let events = names(sources).join(",");

@@ -13,11 +13,14 @@ fn counts(json: &Value) -> Vec<(&str, u64)> {
 }
 
 #[test]
-fn events_by_their_numbers_count_beside_those_of_the_table_on_every_generation_that_has_them() {
+fn events_by_their_numbers_count_beside_those_of_the_table() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    for identity in processors::GENERATIONS {
+    lab.client(&["install", "--no-start"]).unwrap().success().unwrap();
+    let mut probe = lab.probe().unwrap();
+    for identity in ["netburst-cedarmill", "intel-v1", "haswell-4710mq", "intel-hybrid", "k8-clawhammer", "zen4-7700x"]
+    {
         lab.become_processor(identity).unwrap();
-        lab.install().unwrap();
+        probe.service("load", "halprof").unwrap().unwrap();
         let ran = lab.client(&["start", RAW, "TotalIssues"]).unwrap();
         if identity.starts_with("netburst") {
             assert_eq!(ran.code, 7, "{identity}: {}", ran.err);
@@ -36,8 +39,9 @@ fn events_by_their_numbers_count_beside_those_of_the_table_on_every_generation_t
             lab.client(&["stop", "--all"]).unwrap().success().unwrap();
         }
         assert_eq!(lab.counting().unwrap(), 0, "{identity}");
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        probe.service("unload", "halprof").unwrap().unwrap();
     }
+    drop(probe);
     lab.finish().unwrap();
 }
 
