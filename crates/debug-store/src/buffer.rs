@@ -1,0 +1,93 @@
+//! What of a buffer has been written: the index is the processor's, and anybody's who can write to the save area.
+
+/// A buffer of the save area, by linear addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffer {
+    /// Where it begins.
+    pub base: u64,
+    /// Where the next record goes.
+    pub index: u64,
+    /// Behind the last record.
+    pub maximum: u64,
+}
+
+impl Buffer {
+    /// Bytes that have been written, in a buffer of `length` bytes: none where the addresses contradict each other or the
+    /// buffer, and never more than there are.
+    #[must_use]
+    pub fn written(self, length: usize) -> usize {
+        let within = self.base <= self.index && self.index <= self.maximum;
+        let bytes = if within { self.index.wrapping_sub(self.base) } else { 0 };
+        usize::try_from(bytes).ok().filter(|bytes| *bytes <= length).unwrap_or(0)
+    }
+
+    /// Where the interrupt has to come so that `spare` more records of `size` bytes find room while it is on its way; at
+    /// the first record where there is no room for so many.
+    #[must_use]
+    pub const fn threshold(self, size: u64, spare: u64) -> u64 {
+        let bytes = self.maximum.saturating_sub(self.base);
+        let Some(records) = bytes.checked_div(size) else { return self.maximum };
+        let before = records.saturating_sub(spare);
+        let before = if before == 0 { 1 } else { before };
+        self.base.saturating_add(before.saturating_mul(size))
+    }
+
+    /// The end that leaves no room for a part of a record.
+    #[must_use]
+    pub const fn whole(base: u64, length: u64, size: u64) -> Self {
+        let records = match length.checked_div(size) {
+            Some(records) => records,
+            None => 0,
+        };
+        Self { base, index: base, maximum: base.saturating_add(records.saturating_mul(size)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_written_lies_between_base_and_index() {
+        let buffer = |base, index, maximum| Buffer { base, index, maximum };
+        for (buffer, written) in [
+            (buffer(0x1000, 0x1000, 0x2000), 0),
+            (buffer(0x1000, 0x1018, 0x2000), 0x18),
+            (buffer(0x1000, 0x2000, 0x2000), 0x1000),
+            (buffer(0x1000, 0x2001, 0x2000), 0),
+            (buffer(0x1000, 0x0FFF, 0x2000), 0),
+            (buffer(0x1000, 0x2800, 0x3000), 0),
+            (buffer(u64::MAX, 0, 0), 0),
+            (buffer(0, u64::MAX, u64::MAX), 0),
+        ] {
+            assert_eq!(buffer.written(0x1000), written, "{buffer:x?}");
+        }
+    }
+
+    #[test]
+    fn the_threshold_leaves_room_for_those_that_come_meanwhile() {
+        let buffer = Buffer::whole(0x1000, 250, 24);
+        assert_eq!(buffer.maximum, 0x1000 + 10 * 24);
+        for (spare, records) in [(0, 10), (1, 9), (9, 1), (10, 1), (11, 1)] {
+            assert_eq!(buffer.threshold(24, spare), 0x1000 + records * 24, "{spare}");
+        }
+        assert_eq!(buffer.threshold(0, 1), buffer.maximum);
+    }
+
+    proptest! {
+        #[test]
+        fn no_addresses_make_more_of_a_buffer_than_there_is(base: u64, index: u64, maximum: u64, length in 0_usize..10_000) {
+            let buffer = Buffer { base, index, maximum };
+            prop_assert!(buffer.written(length) <= length);
+        }
+
+        #[test]
+        fn the_threshold_lies_within_the_buffer(base in 0..u64::MAX / 4, length in 24..100_000_u64, spare: u64) {
+            let buffer = Buffer::whole(base, length, 24);
+            let threshold = buffer.threshold(24, spare);
+            prop_assert!(buffer.base < threshold && threshold <= buffer.maximum);
+            prop_assert_eq!((threshold - buffer.base) % 24, 0);
+        }
+    }
+}

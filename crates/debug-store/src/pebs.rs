@@ -1,0 +1,375 @@
+//! Records of events (SDM Vol. 3B, "Processor Event Based Sampling (PEBS)", and "Adaptive PEBS" since Ice Lake): what the
+//! processor was doing when a counter had overflowed, written by itself.
+//!
+//! | format | processors | bytes | what a record has |
+//! |---|---|---|---|
+//! | 0 | Core 2 | 144 | registers |
+//! | 1 | Nehalem to Ivy Bridge | 176 | and counters, address, source and latency of a load |
+//! | 2 | Haswell, Broadwell | 192 | and the address of the instruction itself, transactions |
+//! | 3 | Skylake to Comet Lake | 200 | and time |
+//! | 4, 5 | Ice Lake and later | as the record says | a basic group, and others as they were asked for |
+
+use bitfield_struct::bitfield;
+
+/// PEBS_FMT of IA32_PERF_CAPABILITIES (SDM Vol. 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// 0000B.
+    Core2,
+    /// 0001B.
+    Nehalem,
+    /// 0010B.
+    Haswell,
+    /// 0011B.
+    Skylake,
+    /// 0100B.
+    Adaptive,
+    /// 0101B.
+    Adaptive5,
+}
+
+/// A record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Of the instruction that the event is of, if `is_exact`; else of the one behind it.
+    pub ip: u64,
+    /// Whether `ip` is that of the instruction itself.
+    pub is_exact: bool,
+    /// Bit n is counter n, bit 32 + n fixed counter n: those whose overflow it is. `None`: the format has them not.
+    pub counters: Option<u64>,
+    /// The time-stamp counter, by the formats that have it.
+    pub time: Option<u64>,
+    /// Registers at the end of the instruction, where they were written.
+    pub registers: Option<Registers>,
+    /// What the instruction read, where that was written.
+    pub memory: Option<Memory>,
+    /// Entries of the last branch records behind the others.
+    pub branches: u8,
+}
+
+/// General registers at the end of an instruction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the registers of their names")]
+pub struct Registers {
+    pub flags: u64,
+    pub ip: u64,
+    pub ax: u64,
+    pub bx: u64,
+    pub cx: u64,
+    pub dx: u64,
+    pub si: u64,
+    pub di: u64,
+    pub bp: u64,
+    pub sp: u64,
+    /// R8 to R15.
+    pub r8: [u64; 8],
+}
+
+/// A read of memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Its linear address.
+    pub address: u64,
+    /// Where the data came from, as the processor encodes it.
+    pub source: u64,
+    /// Clocks that it took.
+    pub latency: u64,
+}
+
+/// Why a buffer can not be read further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// A record says that it has so many bytes, which it can not have.
+    #[error("a record says that it has {0} bytes")]
+    Size(usize),
+    /// The end is not that of a record.
+    #[error("the last record is not whole: {0} bytes")]
+    Torn(usize),
+}
+
+/// The first word of an adaptive record: MSR_PEBS_DATA_CFG as it was, and the record's size.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct Basic {
+    /// Memory information follows.
+    pub memory: bool,
+    /// General registers follow.
+    pub registers: bool,
+    /// XMM registers follow.
+    pub xmm: bool,
+    /// Last branch records follow.
+    pub branches: bool,
+    #[bits(20)]
+    __: u32,
+    /// How many, less one.
+    pub last_branch: u8,
+    /// Clocks since the instruction before was retired; format 5.
+    pub retire_latency: u16,
+    /// Bytes of the record.
+    pub size: u16,
+}
+
+impl Basic {
+    /// Bytes of a record with these groups.
+    #[must_use]
+    pub const fn size_by_groups(self) -> usize {
+        let mut size = BASIC;
+        if self.memory() {
+            size += MEMORY;
+        }
+        if self.registers() {
+            size += REGISTERS;
+        }
+        if self.xmm() {
+            size += XMM;
+        }
+        if self.branches() {
+            size += BRANCH * (self.last_branch() as usize + 1);
+        }
+        size
+    }
+}
+
+const BASIC: usize = 32;
+const MEMORY: usize = 32;
+const REGISTERS: usize = 144;
+const XMM: usize = 256;
+const BRANCH: usize = 24;
+
+impl Format {
+    /// Every format, in the order of its number.
+    pub const ALL: [Self; 6] =
+        [Self::Core2, Self::Nehalem, Self::Haswell, Self::Skylake, Self::Adaptive, Self::Adaptive5];
+
+    /// By PEBS_FMT; none that came later.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Bytes of a record; `None` where each says its own.
+    #[must_use]
+    pub const fn size(self) -> Option<usize> {
+        match self {
+            Self::Core2 => Some(144),
+            Self::Nehalem => Some(176),
+            Self::Haswell => Some(192),
+            Self::Skylake => Some(200),
+            Self::Adaptive | Self::Adaptive5 => None,
+        }
+    }
+
+    /// Bytes of a record with no more than what every record has.
+    #[must_use]
+    pub const fn least_size(self) -> usize {
+        match self.size() {
+            Some(size) => size,
+            None => BASIC,
+        }
+    }
+
+    /// The first record of what is left of a buffer, and what follows it.
+    ///
+    /// # Errors
+    /// [`Damage`]; nothing behind it can be read.
+    pub fn decode(self, left: &[u8]) -> Result<(Record, &[u8]), Damage> {
+        match self.size() {
+            Some(size) => {
+                let (record, rest) = left.split_at_checked(size).ok_or(Damage::Torn(left.len()))?;
+                Ok((self.of_fixed_size(record), rest))
+            }
+            None => adaptive(left),
+        }
+    }
+
+    fn of_fixed_size(self, record: &[u8]) -> Record {
+        let at = |offset| word(record, offset);
+        let since = |format: Self, offset| (self >= format).then(|| at(offset));
+        let registers = Registers {
+            flags: at(0x00),
+            ip: at(0x08),
+            ax: at(0x10),
+            bx: at(0x18),
+            cx: at(0x20),
+            dx: at(0x28),
+            si: at(0x30),
+            di: at(0x38),
+            bp: at(0x40),
+            sp: at(0x48),
+            r8: eight(record, 0x50),
+        };
+        let memory = Memory { address: at(0x98), source: at(0xA0), latency: at(0xA8) };
+        Record {
+            ip: since(Self::Haswell, 0xB0).unwrap_or(registers.ip),
+            is_exact: self >= Self::Haswell,
+            counters: since(Self::Nehalem, 0x90),
+            time: since(Self::Skylake, 0xC0),
+            registers: Some(registers),
+            memory: (self >= Self::Nehalem && memory != Memory::default()).then_some(memory),
+            branches: 0,
+        }
+    }
+}
+
+/// What has been written of a buffer, record by record, oldest first; ends with the first that can not be read.
+pub fn records(format: Format, written: &[u8]) -> impl Iterator<Item = Result<Record, Damage>> {
+    let mut left = Some(written);
+    core::iter::from_fn(move || {
+        let bytes = left.take().filter(|bytes| !bytes.is_empty())?;
+        Some(format.decode(bytes).map(|(record, rest)| {
+            left = Some(rest);
+            record
+        }))
+    })
+}
+
+fn adaptive(left: &[u8]) -> Result<(Record, &[u8]), Damage> {
+    let basic =
+        Basic::from_bits(left.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)).ok_or(Damage::Torn(left.len()))?);
+    let size = usize::from(basic.size());
+    if size != basic.size_by_groups() {
+        return Err(Damage::Size(size));
+    }
+    let (record, rest) = left.split_at_checked(size).ok_or(Damage::Torn(left.len()))?;
+    let memory = BASIC;
+    let registers = if basic.memory() { memory + MEMORY } else { memory };
+    let group = |is_there: bool, offset: usize| is_there.then(|| record.get(offset..).unwrap_or_default());
+    let decoded = Record {
+        ip: word(record, 0x08),
+        is_exact: true,
+        counters: Some(word(record, 0x10)),
+        time: Some(word(record, 0x18)),
+        memory: group(basic.memory(), memory).map(|group| Memory {
+            address: word(group, 0x00),
+            source: word(group, 0x08),
+            latency: word(group, 0x10),
+        }),
+        registers: group(basic.registers(), registers).map(|group| Registers {
+            flags: word(group, 0x00),
+            ip: word(group, 0x08),
+            ax: word(group, 0x10),
+            cx: word(group, 0x18),
+            dx: word(group, 0x20),
+            bx: word(group, 0x28),
+            sp: word(group, 0x30),
+            bp: word(group, 0x38),
+            si: word(group, 0x40),
+            di: word(group, 0x48),
+            r8: eight(group, 0x50),
+        }),
+        branches: if basic.branches() { basic.last_branch().saturating_add(1) } else { 0 },
+    };
+    Ok((decoded, rest))
+}
+
+/// The word at an offset; 0 where there is none.
+fn word(bytes: &[u8], offset: usize) -> u64 {
+    bytes.get(offset..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn eight(bytes: &[u8], offset: usize) -> [u64; 8] {
+    core::array::from_fn(|number| word(bytes, offset + 8 * number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A record of words 1, 2, 3 and so on, so that each field tells where it was read.
+    fn counting(size: usize) -> Vec<u8> {
+        (1_u64..).take(size / 8).flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// The number that [`counting`] has at an offset.
+    fn at(offset: u64) -> u64 {
+        offset / 8 + 1
+    }
+
+    #[test]
+    fn fields_of_fixed_formats_are_where_the_manuals_have_them() {
+        for (number, ip, is_exact, counters, time) in [
+            (0, at(0x08), false, None, None),
+            (1, at(0x08), false, Some(at(0x90)), None),
+            (2, at(0xB0), true, Some(at(0x90)), None),
+            (3, at(0xB0), true, Some(at(0x90)), Some(at(0xC0))),
+        ] {
+            let format = Format::from_number(number).unwrap();
+            let bytes = counting(format.size().unwrap());
+            let (record, rest) = format.decode(&bytes).unwrap();
+            assert!(rest.is_empty());
+            assert_eq!((record.ip, record.is_exact, record.counters, record.time), (ip, is_exact, counters, time));
+            let registers = record.registers.unwrap();
+            assert_eq!((registers.flags, registers.ip, registers.ax, registers.sp), (1, 2, 3, at(0x48)), "{number}");
+            assert_eq!(registers.r8, core::array::from_fn(|n| at(0x50 + 8 * n as u64)), "{number}");
+            let memory = Memory { address: at(0x98), source: at(0xA0), latency: at(0xA8) };
+            assert_eq!(record.memory, (number > 0).then_some(memory), "{number}");
+        }
+        assert_eq!(Format::from_number(6), None);
+    }
+
+    #[test]
+    fn groups_of_adaptive_records_follow_each_other_as_the_first_word_says() {
+        for groups in 0..16_u64 {
+            let branches = 3;
+            let basic = Basic::from_bits(groups).with_last_branch(branches - 1);
+            let size = 32
+                + if groups & 1 == 0 { 0 } else { 32 }
+                + if groups & 2 == 0 { 0 } else { 144 }
+                + if groups & 4 == 0 { 0 } else { 256 }
+                + if groups & 8 == 0 { 0 } else { 24 * usize::from(branches) };
+            assert_eq!(basic.size_by_groups(), size, "{groups:#b}");
+            let mut bytes = counting(size);
+            bytes[..8].copy_from_slice(&basic.with_size(u16::try_from(size).unwrap()).into_bits().to_le_bytes());
+            bytes.extend([0xAA; 5]);
+            let (record, rest) = Format::Adaptive.decode(&bytes).unwrap();
+            assert_eq!(rest, [0xAA; 5], "{groups:#b}");
+            assert_eq!((record.ip, record.counters, record.time), (2, Some(3), Some(4)));
+            assert!(record.is_exact);
+            let memory = Memory { address: at(0x20), source: at(0x28), latency: at(0x30) };
+            assert_eq!(record.memory, (groups & 1 == 1).then_some(memory), "{groups:#b}");
+            let begin = if groups & 1 == 1 { 0x40 } else { 0x20 };
+            let registers = record.registers.map(|it| (it.flags, it.ip, it.ax, it.cx, it.bx, it.di, it.r8[7]));
+            let wanted = [0x00, 0x08, 0x10, 0x18, 0x28, 0x48, 0x88].map(|offset| at(begin + offset));
+            let [flags, ip, ax, cx, bx, di, r15] = wanted;
+            assert_eq!(registers, (groups & 2 == 2).then_some((flags, ip, ax, cx, bx, di, r15)), "{groups:#b}");
+            assert_eq!(record.branches, if groups & 8 == 8 { branches } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_record_whose_size_is_not_that_of_its_groups_ends_the_reading() {
+        let good = Basic::new().with_size(32);
+        let word = |basic: Basic| basic.into_bits().to_le_bytes();
+        for bad in [good.with_size(0), good.with_size(40), good.with_registers(true), good.with_size(u16::MAX)] {
+            let bytes = [word(good), [0; 8], [0; 8], [0; 8], word(bad), [0; 8], [0; 8], [0; 8]].concat();
+            let found: Vec<_> = records(Format::Adaptive, &bytes).collect();
+            assert_eq!(found.len(), 2, "{bad:?}");
+            assert_eq!((found[0].is_ok(), found[1]), (true, Err(Damage::Size(bad.size().into()))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_not_whole_is_told_and_those_before_it_are_read() {
+        for (format, size) in
+            [(Format::Core2, 144), (Format::Nehalem, 176), (Format::Haswell, 192), (Format::Skylake, 200)]
+        {
+            let bytes = vec![0; 2 * size + 7];
+            let found: Vec<_> = records(format, &bytes).collect();
+            assert_eq!((found.len(), found[2]), (3, Err(Damage::Torn(7))), "{format:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_to_their_end_or_to_the_first_that_is_damaged(
+            number in 0_u8..6,
+            bytes in prop::collection::vec(any::<u8>(), 0..2_000),
+        ) {
+            let format = Format::from_number(number).unwrap();
+            let found: Vec<_> = records(format, &bytes).collect();
+            prop_assert!(found.len() <= bytes.len() / format.least_size() + 1, "bounded by the bytes");
+            prop_assert!(found.iter().rev().skip(1).all(Result::is_ok), "nothing behind what is damaged");
+        }
+    }
+}
