@@ -222,6 +222,9 @@ proptest! {
         let tables: &[usize] = match json["interface"].as_str().unwrap() {
             "Default" => &[1],
             "Emon" => &[13],
+            "NetBurst" => &[7],
+            "P6" => &[9],
+            "Pentium" => &[8],
             _ => &[176, 218],
         };
         prop_assert!(tables.contains(&sources.len()));
