@@ -50,7 +50,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
 /// What is too long for every change.
 pub fn soak(workspace: &Workspace) -> Result<()> {
     const CASES: &str = "20000";
-    const ROUNDS: usize = 5;
+    const ROUNDS: usize = 3;
     let started = Instant::now();
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;

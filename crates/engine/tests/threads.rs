@@ -8,14 +8,10 @@ use native_lab::{Board, Client};
 
 /// The two threads of a core.
 fn board() -> Board {
-    let dump = processors::find("netburst-irwindale").unwrap().cpuid();
-    let again = dump.clone();
+    let identity = processors::find("netburst-irwindale").unwrap();
+    let dump = identity.cpuid();
     let first = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
-    let second = first.other_thread(Box::new(move |leaf, subleaf| {
-        let [eax, ebx, ecx, edx] = again.cpuid(leaf, subleaf);
-        let thread = if leaf == 1 { 1 << 24 } else { 0 }; // the lowest bit of its APIC number
-        [eax, ebx | thread, ecx, edx]
-    }));
+    let second = first.other_thread(Box::new(identity.cpuid_of_second_thread()));
     Board::of([first, second.unwrap()])
 }
 

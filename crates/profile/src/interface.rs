@@ -248,7 +248,7 @@ impl Interface {
     pub const fn pmu_version(&self) -> u8 {
         match self {
             Self::Emon(emon) => emon.version(),
-            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => 0,
+            _ => 0,
         }
     }
 
@@ -257,7 +257,7 @@ impl Interface {
     pub const fn fixed_counters(&self) -> u8 {
         match self {
             Self::Emon(emon) => (emon.shape().fixed().count_ones() & 0xF) as u8,
-            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => 0,
+            _ => 0,
         }
     }
 
@@ -275,7 +275,7 @@ impl Interface {
     pub const fn shape(&self) -> u64 {
         match self {
             Self::Emon(emon) => emon.shape().into_bits(),
-            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => 0,
+            _ => 0,
         }
     }
 
@@ -285,7 +285,7 @@ impl Interface {
     pub const fn with_shape(self, shape: u64) -> Self {
         match self {
             Self::Emon(_) => Self::Emon(emon::Emon::with_shape(emon::Shape::from_bits(shape))),
-            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => self,
+            _ => self,
         }
     }
 
@@ -294,7 +294,7 @@ impl Interface {
     pub fn examined(self, cpu: &impl Cpu) -> Self {
         match self {
             Self::Emon(emon) => Self::Emon(emon.examined(cpu)),
-            Self::Default(_) | Self::Amd64(_) | Self::NetBurst(_) | Self::P6(_) | Self::Pentium(_) => self,
+            _ => self,
         }
     }
 

@@ -68,12 +68,7 @@ impl Kind {
 
     /// The second thread of the core whose first is `first`, after reset; none where threads have registers of their own.
     fn make_second(self, first: &Processor) -> Option<State> {
-        let leaves = self.identity.cpuid();
-        let second = first.other_thread(Box::new(move |leaf, subleaf| {
-            let [eax, ebx, ecx, edx] = leaves.cpuid(leaf, subleaf);
-            let thread = if leaf == 1 { 1 << 24 } else { 0 }; // the lowest bit of its APIC number
-            [eax, ebx | thread, ecx, edx]
-        }));
+        let second = first.other_thread(Box::new(self.identity.cpuid_of_second_thread()));
         second.map(|processor| self.state_of(processor))
     }
 

@@ -58,6 +58,17 @@ impl Identity {
         Dump::parse(self.dump).expect("an identity is a CPUID dump")
     }
 
+    /// What CPUID answers on the second thread of a core with two.
+    pub fn cpuid_of_second_thread(&self) -> impl Fn(u32, u32) -> [u32; 4] + use<> {
+        /// EBX of leaf 1, the lowest bit of the initial APIC number (SDM Vol. 2A, CPUID).
+        const SECOND: u32 = 1 << 24;
+        let leaves = self.cpuid();
+        move |leaf, subleaf| {
+            let [eax, ebx, ecx, edx] = leaves.cpuid(leaf, subleaf);
+            [eax, if leaf == 1 { ebx | SECOND } else { ebx }, ecx, edx]
+        }
+    }
+
     /// What a processor of the machine is, whose boot processor, 0, is this.
     #[must_use]
     pub fn of_processor(&self, number: u32) -> &Self {

@@ -222,11 +222,15 @@ proptest! {
         let tables: &[usize] = match json["interface"].as_str().unwrap() {
             "Default" => &[1],
             "Emon" => &[13],
+            "NetBurst" => &[7],
+            "P6" => &[9],
+            "Pentium" => &[8],
             _ => &[176, 218],
         };
         prop_assert!(tables.contains(&sources.len()));
-        let has_bits = json["interface"] != "Emon" || json["leaf_a"]["width"] != 0;
-        prop_assert_eq!(json["counters"] != 0, sources.len() > 1 && has_bits);
+        // Emon's general counters may have no bits, and fixed ones all the same.
+        let has_some = json["interface"] != "Emon" || json["leaf_a"]["width"] != 0 || json["fixed_counters"] != 0;
+        prop_assert_eq!(json["counters"] != 0, sources.len() > 1 && has_some);
         // Those of other families are for programs.
         let family = crate::support::sentence(protocol::Support::NotOnThisFamily as u32);
         let rows = sources.iter().filter(|source| source["reason"] != *family).count();

@@ -10,12 +10,7 @@ use super::bench::{Access, Bench, SHORT, processor_of};
 fn threads() -> [Bench; 2] {
     let identity = processors::find("netburst-irwindale").unwrap();
     let first = processor_of(identity);
-    let dump = identity.cpuid();
-    let second = first.other_thread(Box::new(move |leaf, subleaf| {
-        let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
-        let thread = if leaf == 1 { 1 << 24 } else { 0 }; // the lowest bit of its APIC number
-        [eax, ebx | thread, ecx, edx]
-    }));
+    let second = first.other_thread(Box::new(identity.cpuid_of_second_thread()));
     [first, second.unwrap()].map(Bench::idle)
 }
 

@@ -2,7 +2,7 @@
 //! There is no global register: a counter counts when its select register says so, and an overflow shows only in the
 //! counter itself.
 
-use super::{Pmu, Running, position};
+use super::{Pmu, Running, count_general, general, position};
 use crate::{
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
@@ -123,19 +123,11 @@ impl Pmu for Amd {
     }
 
     fn counter(&self, id: CounterId) -> Option<&Counter> {
-        match id {
-            CounterId::General(number) => self.counters.get(usize::from(number)),
-            CounterId::Fixed(_) => None,
-        }
+        self.counters.get(general(id)?)
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
-        match id {
-            CounterId::General(number) => {
-                self.counters.get_mut(usize::from(number)).map_or(0, |counter| counter.add(events))
-            }
-            CounterId::Fixed(_) => 0,
-        }
+        count_general(&mut self.counters, id, events)
     }
 
     /// Unlike Intel's, AMD's APIC leaves the entry as it is (Linux 49ff3b4aec51 says so of hardware).

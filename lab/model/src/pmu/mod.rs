@@ -72,6 +72,19 @@ pub(crate) struct Running {
     pub(crate) interrupt: bool,
 }
 
+/// The position of a general counter among those; None of a fixed one.
+fn general(id: CounterId) -> Option<usize> {
+    match id {
+        CounterId::General(number) => Some(usize::from(number)),
+        CounterId::Fixed(_) => None,
+    }
+}
+
+/// [`Pmu::count`] of a unit that has general counters alone, and no status register.
+fn count_general(counters: &mut [Counter], id: CounterId, events: u64) -> u64 {
+    general(id).and_then(|number| counters.get_mut(number)).map_or(0, |counter| counter.add(events))
+}
+
 /// The position of `msr` in the `count` registers that begin at `base`, `stride` apart.
 fn position(msr: u32, base: u32, stride: u32, count: usize) -> Option<usize> {
     let offset = usize::try_from(msr.checked_sub(base)?).ok()?;

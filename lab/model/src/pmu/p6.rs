@@ -1,6 +1,6 @@
 //! Intel's P6 family: two counters, and one enable flag for both.
 
-use super::{Pmu, Running, position};
+use super::{Pmu, Running, count_general, general, position};
 use crate::{
     bits::{bit, ones},
     counter::{Counter, CounterId},
@@ -84,19 +84,11 @@ impl Pmu for P6 {
     }
 
     fn counter(&self, id: CounterId) -> Option<&Counter> {
-        match id {
-            CounterId::General(number) => self.counters.get(usize::from(number)),
-            CounterId::Fixed(_) => None,
-        }
+        self.counters.get(general(id)?)
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
-        match id {
-            CounterId::General(number) => {
-                self.counters.get_mut(usize::from(number)).map_or(0, |counter| counter.add(events))
-            }
-            CounterId::Fixed(_) => 0,
-        }
+        count_general(&mut self.counters, id, events)
     }
 
     /// SDM Vol. 3A, "Local Vector Table": the mask is set when a performance monitoring interrupt is handled.

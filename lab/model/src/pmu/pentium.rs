@@ -2,7 +2,7 @@
 //!
 //! Not in the model: the pins, and counting the clocks for which an event lasts.
 
-use super::{Pmu, Running, position};
+use super::{Pmu, Running, count_general, general, position};
 use crate::{
     bits::{bit, byte, field},
     counter::{Counter, CounterId},
@@ -70,19 +70,11 @@ impl Pmu for Pentium {
     }
 
     fn counter(&self, id: CounterId) -> Option<&Counter> {
-        match id {
-            CounterId::General(number) => self.counters.get(usize::from(number)),
-            CounterId::Fixed(_) => None,
-        }
+        self.counters.get(general(id)?)
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
-        match id {
-            CounterId::General(number) => {
-                self.counters.get_mut(usize::from(number)).map_or(0, |counter| counter.add(events))
-            }
-            CounterId::Fixed(_) => 0,
-        }
+        count_general(&mut self.counters, id, events)
     }
 
     /// It never interrupts.
