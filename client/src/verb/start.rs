@@ -25,7 +25,7 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     let events = events(&args.events, sources)?;
     let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let header =
-        StartHeader { flags: flags::DETACHED | args.force.flags(), ring: 0, budget: 0, reserved: 0, processors: set };
+        StartHeader { flags: flags::DETACHED | args.force.flags(), ring: 0, budget: 0, batch: 0, processors: set };
     let session = connection.start(&header, &events)?.session;
     if args.format.json {
         let started = |event: &protocol::EventRequest| StartedEvent {

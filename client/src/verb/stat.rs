@@ -50,7 +50,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
 
     context.system()?.note_interrupts()?;
-    let header = StartHeader { flags: args.force.flags(), ring: 0, budget: 0, reserved: 0, processors };
+    let header = StartHeader { flags: args.force.flags(), ring: 0, budget: 0, batch: 0, processors };
     let session = loop {
         match connection.start(&header, &events) {
             // The last one is asked for all the same: its refusal says who holds the counters.

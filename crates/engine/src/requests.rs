@@ -99,7 +99,7 @@ impl Input {
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
             Code::Holders => Self::Holders,
             // It comes in another way.
-            Code::Samples => return None,
+            Code::Samples | Code::ControlArea => return None,
         })
     }
 }
@@ -111,7 +111,7 @@ impl Input {
             Self::Hello(_) | Self::Info | Self::ListSources | Self::SetInterval(_) | Self::Read(_) | Self::Holders => 0,
             Self::QuerySource(request) => request.reserved.into(),
             Self::Stop(request) => request.reserved.into(),
-            Self::Start(header, _) => header.reserved.into(),
+            Self::Start(..) => 0,
         }
     }
 }

@@ -173,6 +173,7 @@ impl Ring {
                 interval: 0,
                 kind: SampleKind::Lost as u16,
                 modes: 0,
+                mark: 0,
             });
             if let Some((.., so_far)) = self.events.get_mut(index) {
                 *so_far += lost;

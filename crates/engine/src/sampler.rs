@@ -134,6 +134,7 @@ impl Sampler {
                     interval,
                     kind: SampleKind::Sample as u16,
                     modes: (interrupted.modes & 0xFFFF) as u16,
+                    mark: 0,
                 },
             );
         }
@@ -295,5 +296,6 @@ const fn event(kind: SampleKind, processor: u32, time: u64, value: u64) -> Sampl
         interval: 0,
         kind: kind as u16,
         modes: 0,
+        mark: 0,
     }
 }

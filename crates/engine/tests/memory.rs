@@ -35,7 +35,7 @@ fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
     let mut engine = Engine::new(&board, [0; 4]).unwrap();
     let made = bytes() - before;
     let client = Client::open(&mut engine, 1, 10);
-    let header = StartHeader { flags: 0, ring: 0, budget: 0, reserved: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
     let events = [2, 6, 11].map(|source| EventRequest { source, modes: modes::BOTH, interval: 0, frequency: 0 });
     let answer = client.start_with(&mut engine, header, &events).header();
     assert_eq!(answer.status, 0);

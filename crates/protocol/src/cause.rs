@@ -65,11 +65,27 @@ pub enum Cause {
     NoInterval = 26,
     /// `source` is a raw event too many; `detail[0]` = how many different ones there can be at a time.
     TooManyRawEvents = 27,
+    /// `processor` has not what of the Debug Store is asked for; `detail` = a [`Lack`], and its number where there is one.
+    NoDebugStore = 28,
+    /// Somebody else uses the Debug Store of `processor`: `detail` = IA32_DS_AREA, IA32_DEBUGCTL.
+    DebugStoreInUse = 29,
+    /// The session `detail[0]` has the Debug Store; one at a time can.
+    DebugStoreTaken = 30,
+    /// The buffers of the Debug Store would not be mapped while user code runs: kernel VA shadowing is on; or, with
+    /// `detail[0]` = an NTSTATUS, Windows does not tell whether it is.
+    Shadowed = 31,
+    /// `source` can not be sampled precisely; `detail[0]` = a [`Lack`] of the event, not of the processor.
+    NotPrecise = 32,
+    /// The control area of `processor`: `detail` = the kernel's NTSTATUS, the address that it told.
+    ControlArea = 33,
+    /// The size of the branch buffer, or the number of precise records before an interrupt, is not in its range, `detail` =
+    /// from, to; or it goes with what is not asked for.
+    BadBuffer = 34,
 }
 
 impl Cause {
     /// Every cause, for tables and tests.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 35] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -98,6 +114,13 @@ impl Cause {
         Self::ApicNotReached,
         Self::NoInterval,
         Self::TooManyRawEvents,
+        Self::NoDebugStore,
+        Self::DebugStoreInUse,
+        Self::DebugStoreTaken,
+        Self::Shadowed,
+        Self::NotPrecise,
+        Self::ControlArea,
+        Self::BadBuffer,
     ];
 
     /// The cause with this number.
@@ -149,6 +172,54 @@ impl Support {
     }
 }
 
+/// What of the Debug Store is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Lack {
+    /// The processor is not Intel's.
+    NotIntel = 0,
+    /// CPUID.1:EDX\[21\] (DS) is clear.
+    NoDebugStore = 1,
+    /// CPUID.1:ECX\[2\] (DTES64) is clear: the area would not have its 64-bit form.
+    NotWide = 2,
+    /// IA32_MISC_ENABLE\[7\] is clear: performance monitoring is not available.
+    NoMonitoring = 3,
+    /// IA32_MISC_ENABLE\[11\] is set: the Branch Trace Store is unavailable.
+    BranchesUnavailable = 4,
+    /// IA32_MISC_ENABLE\[12\] is set: PEBS is unavailable.
+    PebsUnavailable = 5,
+    /// CPUID.1:ECX\[4\] (DS-CPL) is clear: branches of one mode alone can not be had.
+    NoModes = 6,
+    /// Records have a format that is not known here; its number goes with it.
+    UnknownFormat = 7,
+    /// Of an event: its overflows are not recorded by PEBS.
+    NotPrecise = 8,
+    /// The profile interface has no precise events.
+    NotInInterface = 9,
+}
+
+impl Lack {
+    /// Every one, in the order of its number.
+    pub const ALL: [Self; 10] = [
+        Self::NotIntel,
+        Self::NoDebugStore,
+        Self::NotWide,
+        Self::NoMonitoring,
+        Self::BranchesUnavailable,
+        Self::PebsUnavailable,
+        Self::NoModes,
+        Self::UnknownFormat,
+        Self::NotPrecise,
+        Self::NotInInterface,
+    ];
+
+    /// The one with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|lack| *lack as u32 == number)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +234,12 @@ mod tests {
             assert_eq!(support as u32, number);
             assert_eq!(Support::from_number(number), Some(support));
         }
-        assert_eq!(Cause::from_number(28), None);
+        for (number, lack) in (0_u32..).zip(Lack::ALL) {
+            assert_eq!(lack as u32, number);
+            assert_eq!(Lack::from_number(number), Some(lack));
+        }
+        assert_eq!(Lack::from_number(10), None);
+        assert_eq!(Cause::from_number(35), None);
         assert_eq!(Support::from_number(8), None);
     }
 }

@@ -14,6 +14,12 @@ pub const MOST_BUDGET: u32 = 900;
 /// The most samples per second and processor that [`EventRequest::frequency`] can ask for.
 pub const MOST_FREQUENCY: u32 = 100_000;
 
+/// Records that a processor can write into its branch buffer before it interrupts, from the least to the most.
+pub const BRANCH_BUFFER: core::ops::RangeInclusive<u32> = 64..=1 << 16;
+
+/// The most precise records that a processor can write before it interrupts.
+pub const MOST_BATCH: u32 = 1024;
+
 /// Words of 64 bits in a [`ProcessorSet`]: 2,048 processors, the most that Windows registers.
 pub const PROCESSOR_WORDS: usize = 32;
 
@@ -197,8 +203,9 @@ layout! {
         /// Thousandths of a processor's time that its interrupts may take, at most [`MOST_BUDGET`]; zero for
         /// [`USUAL_BUDGET`].
         budget: u32,
-        /// Zero.
-        reserved: u32,
+        /// Precise records that a processor writes before it interrupts, at most [`MOST_BATCH`]; zero for one. Where it is
+        /// more than one the process of a record is not known. Zero where no event is [precise](modes::PRECISE).
+        batch: u32,
         /// Where.
         processors: ProcessorSet,
     }
@@ -209,7 +216,8 @@ layout! {
         source: u32,
         /// [`modes`].
         modes: u32,
-        /// Events between two samples; zero: it is counted only.
+        /// Events between two samples; zero: it is counted only. Of [`BRANCHES`](crate::BRANCHES): records of
+        /// [`BRANCH_BUFFER`] before an interrupt.
         interval: u32,
         /// Samples per second and processor towards which the interval is moved while it runs; zero: it stays.
         frequency: u32,
@@ -268,7 +276,7 @@ layout! {
     }
 
     /// Out: a sample, or what befell the sampling.
-    40 Sample {
+    48 Sample {
         /// When, in units of the clock that [`Code::Start`](crate::Code::Start) told.
         time: u64,
         /// Of a sample the instruction pointer; of other kinds what [`SampleKind`](crate::SampleKind) says.
@@ -287,6 +295,39 @@ layout! {
         kind: u16,
         /// Of a sample the mode that was interrupted, one of [`modes`].
         modes: u16,
+        /// Of a sample: how many precise records the processor had written by then (PebsIndex), which puts it between
+        /// them; of a precise one its own number, from 0. Of a branch where it went.
+        mark: u64,
+    }
+
+    /// In: control areas of which processors, and what is to become of them.
+    272 AreaRequest {
+        /// One of [`area`].
+        operation: u32,
+        /// 1: of the processor on which the request comes; then `processors` is empty.
+        current: u32,
+        /// Zero.
+        reserved: u64,
+        /// Of which.
+        processors: ProcessorSet,
+    }
+
+    /// Out: the PROCESSOR_PROFILE_CONTROL_AREA of a processor, and what its Debug Store has.
+    32 AreaRecord {
+        /// Processor.
+        processor: u32,
+        /// The kernel's NTSTATUS to the last operation there; of an area of the driver's own, why the kernel made none.
+        status: u32,
+        /// Its linear address; zero: there is none that the driver knows.
+        address: u64,
+        /// Its bytes: 0x60 or 0xA0.
+        size: u32,
+        /// [`area`], of whom it is and what there is.
+        flags: u32,
+        /// Format of PEBS records.
+        format: u32,
+        /// Zero, or why there is no Debug Store: one more than the number of a [`Lack`](crate::Lack).
+        lack: u32,
     }
 
     /// Out: one event of a session, and whose it is.
@@ -318,6 +359,26 @@ pub mod flags {
     pub const ALL: u32 = DETACHED | FORCE;
 }
 
+/// Operations of an [`AreaRequest`], and bits of [`AreaRecord::flags`].
+pub mod area {
+    /// Operation: tell what there is.
+    pub const QUERY: u32 = 0;
+    /// Operation: allocate.
+    pub const ALLOCATE: u32 = 1;
+    /// Operation: free.
+    pub const FREE: u32 = 2;
+    /// Flag: the kernel made it.
+    pub const OF_KERNEL: u32 = 1;
+    /// Flag: a session uses it.
+    pub const USED: u32 = 2;
+    /// Flag: the processor has the Branch Trace Store.
+    pub const BRANCHES: u32 = 4;
+    /// Flag: the processor has PEBS, with a format that is known.
+    pub const PRECISE: u32 = 8;
+    /// Flag: branches of one mode alone can be had (DS-CPL).
+    pub const MODES: u32 = 16;
+}
+
 /// Bits of [`EventRequest::modes`].
 pub mod modes {
     /// Count in user mode.
@@ -326,6 +387,8 @@ pub mod modes {
     pub const KERNEL: u32 = 2;
     /// Both.
     pub const BOTH: u32 = USER | KERNEL;
+    /// Of an event that is sampled: by the processor's own records (PEBS).
+    pub const PRECISE: u32 = 4;
 }
 
 impl ProcessorSet {

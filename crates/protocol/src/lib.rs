@@ -16,17 +16,18 @@ mod request;
 mod sample;
 pub mod status;
 
-pub use cause::{Cause, Support};
+pub use cause::{Cause, Lack, Support};
 pub use layout::{
-    CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply, IntervalRequest, MOST_BUDGET, MOST_FREQUENCY,
-    NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING, ReplyHeader, Sample, SamplesRequest, SessionRequest,
-    SourceRecord, SourceRequest, StartHeader, StopRequest, USUAL_BUDGET, flags, modes,
+    AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply,
+    IntervalRequest, MOST_BATCH, MOST_BUDGET, MOST_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING,
+    ReplyHeader, Sample, SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    USUAL_BUDGET, area, flags, modes,
 };
 pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use sample::SampleKind;
 
 /// The version both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Name of the device object in the kernel's name space.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";
@@ -45,6 +46,12 @@ pub const ALL_SOURCES: u32 = u32::MAX;
 
 /// In a [`CountRecord`]: a timer serves the source, not a counter.
 pub const TIMER: u32 = u32::MAX;
+
+/// As a source: every branch that a processor takes, by its Branch Trace Store. It takes no counter.
+pub const BRANCHES: u32 = 0x7FFF_FFFF;
+
+/// In a [`Sample`]: the process, or the thread, is not known.
+pub const UNKNOWN: u32 = u32::MAX;
 
 /// As a session number: all detached sessions.
 pub const DETACHED: u64 = 0;

@@ -2,8 +2,8 @@
 
 use crate::MAX_EVENTS;
 use crate::layout::{
-    EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, ReplyHeader, Sample, SamplesRequest, SessionRequest,
-    SourceRecord, SourceRequest, StartHeader, StopRequest,
+    AreaRequest, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, ReplyHeader, Sample, SamplesRequest,
+    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 
 /// Device type of the codes: 0x8000 and above are left to vendors (WDK, "Specifying Device Types").
@@ -72,6 +72,10 @@ pub enum Code {
     /// [`SamplesRequest`] in, [`ReplyHeader`] and [`Sample`](crate::Sample)s out; can wait, and then be cancelled.
     /// `detail[0]` is 1 when the session has been stopped and these are its last.
     Samples = code_with(Method::OutDirect, 9, Access::Read),
+    /// [`AreaRequest`] in, [`ReplyHeader`] and [`AreaRecord`](crate::AreaRecord)s out: SystemProcessorProfileControlArea, on
+    /// one processor or on several, all or none; refused with [`ControlArea`](crate::Cause::ControlArea) it tells of the
+    /// first that refused.
+    ControlArea = control_code(10, Access::ReadWrite),
 }
 
 /// How long a buffer must be, in bytes.
@@ -138,7 +142,7 @@ const EVENTS: Size =
     Size::Entries { head: size_of::<StartHeader>(), entry: size_of::<EventRequest>(), most: MAX_EVENTS };
 
 /// Every request there is.
-pub const REQUESTS: [RequestSpec; 10] = [
+pub const REQUESTS: [RequestSpec; 11] = [
     request(Code::Hello, "Hello", Access::Read, of::<Hello>(), at_least::<HelloReply>()),
     request(Code::Info, "Info", Access::Read, NOTHING, at_least::<InfoReply>()),
     request(Code::ListSources, "ListSources", Access::Read, NOTHING, HEADER),
@@ -149,6 +153,7 @@ pub const REQUESTS: [RequestSpec; 10] = [
     request(Code::Read, "Read", Access::Read, of::<SessionRequest>(), HEADER),
     request(Code::Holders, "Holders", Access::Read, NOTHING, HEADER),
     request(Code::Samples, "Samples", Access::Read, of::<SamplesRequest>(), ONE_SAMPLE),
+    request(Code::ControlArea, "ControlArea", Access::ReadWrite, of::<AreaRequest>(), HEADER),
 ];
 
 const fn of<T>() -> Size {

@@ -14,11 +14,32 @@ pub enum SampleKind {
     Resumed = 3,
     /// The machine slept for `ip` units of time, in which nothing was sampled on `processor`.
     Slept = 4,
+    /// The processor's own record (PEBS) of the instruction at `ip`, which made the event happen: no skid.
+    Precise = 5,
+    /// The same of a processor whose records have the instruction behind it.
+    PreciseNext = 6,
+    /// A branch from `ip` to `mark` (BTS); `interval` is 1 where the processor tells that it had predicted it, else 0.
+    Branch = 7,
 }
 
 impl SampleKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Self; 5] = [Self::Sample, Self::Lost, Self::Throttled, Self::Resumed, Self::Slept];
+    pub const ALL: [Self; 8] = [
+        Self::Sample,
+        Self::Lost,
+        Self::Throttled,
+        Self::Resumed,
+        Self::Slept,
+        Self::Precise,
+        Self::PreciseNext,
+        Self::Branch,
+    ];
+
+    /// Whether it is counted among the samples of its event, and not what befell the sampling.
+    #[must_use]
+    pub const fn is_sample(self) -> bool {
+        matches!(self, Self::Sample | Self::Precise | Self::PreciseNext | Self::Branch)
+    }
 
     /// The kind with this number.
     #[must_use]
@@ -36,6 +57,6 @@ mod tests {
         for (number, kind) in (0_u16..).zip(SampleKind::ALL) {
             assert_eq!((kind as u16, SampleKind::from_number(number)), (number, Some(kind)));
         }
-        assert_eq!(SampleKind::from_number(5), None);
+        assert_eq!(SampleKind::from_number(8), None);
     }
 }

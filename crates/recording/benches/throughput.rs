@@ -39,6 +39,7 @@ fn samples() -> Vec<Sample> {
         interval: 65_536,
         kind: 0,
         modes: 1,
+        mark: 0,
     };
     (0..SAMPLES as u64).map(sample).collect()
 }

@@ -4,7 +4,7 @@ use protocol::Sample;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the file; it changes with any layout or meaning.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The most samples in a block.
 pub const MOST_SAMPLES: usize = 1 << 16;

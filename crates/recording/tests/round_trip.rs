@@ -16,8 +16,8 @@ use recording::{
 use scene::{forged, places, process, read, sample, session, small, summary, written};
 
 fn any_sample() -> impl Strategy<Value = Sample> {
-    let numbers = any::<(u64, u64, u32, u32, u32, u32, u32, u16, u16)>();
-    numbers.prop_map(|(time, ip, process, thread, processor, source, interval, kind, modes)| Sample {
+    let numbers = any::<(u64, u64, u32, u32, u32, u32, u32, u16, u16, u64)>();
+    numbers.prop_map(|(time, ip, process, thread, processor, source, interval, kind, modes, mark)| Sample {
         time,
         ip,
         process,
@@ -27,6 +27,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
         interval,
         kind,
         modes,
+        mark,
     })
 }
 

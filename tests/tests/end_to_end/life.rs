@@ -27,7 +27,7 @@ pub fn header(bytes: &[u8]) -> ReplyHeader {
 
 /// A start request for sources in both modes on all processors, as the probe takes it.
 pub fn start_request(sources: &[u32]) -> String {
-    let header = StartHeader { flags: 0, ring: 0, budget: 0, reserved: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
     let mut bytes = header.as_bytes().to_vec();
     for source in sources {
         let event = EventRequest { source: *source, modes: modes::BOTH, interval: 0, frequency: 0 };

@@ -62,6 +62,7 @@ fn record(source: u32, interval: u32, process: u32, ip: u64) -> Sample {
         interval,
         kind: SampleKind::Sample as u16,
         modes: mode.try_into().unwrap(),
+        mark: 0,
     }
 }
 

@@ -28,7 +28,7 @@ pub const fn event(source: u32, interval: u32) -> EventRequest {
 
 /// Of a session with these flags; with rings if it samples.
 pub const fn header(flags: u32, samples: bool, processors: ProcessorSet) -> StartHeader {
-    StartHeader { flags, ring: if samples { 64 } else { 0 }, budget: 0, reserved: 0, processors }
+    StartHeader { flags, ring: if samples { 64 } else { 0 }, budget: 0, batch: 0, processors }
 }
 
 /// Starts, and answers the session.

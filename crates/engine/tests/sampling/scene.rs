@@ -35,7 +35,7 @@ pub fn on(processors: &[u32]) -> ProcessorSet {
 }
 
 pub const fn header(ring: u32, processors: ProcessorSet) -> StartHeader {
-    StartHeader { flags: 0, ring, budget: 900, reserved: 0, processors }
+    StartHeader { flags: 0, ring, budget: 900, batch: 0, processors }
 }
 
 /// Starts events with these intervals, and answers the session.

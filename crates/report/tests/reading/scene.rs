@@ -59,12 +59,24 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> Sample {
         interval,
         kind: SampleKind::Sample as u16,
         modes: mode.try_into().unwrap(),
+        mark: 0,
     }
 }
 
 /// What befell the sampling on processor 1.
 pub fn befell(kind: SampleKind, source: u32, time: u64, detail: u64) -> Sample {
-    Sample { time, ip: detail, process: 0, thread: 0, processor: 1, source, interval: 0, kind: kind as u16, modes: 0 }
+    Sample {
+        time,
+        ip: detail,
+        process: 0,
+        thread: 0,
+        processor: 1,
+        source,
+        interval: 0,
+        kind: kind as u16,
+        modes: 0,
+        mark: 0,
+    }
 }
 
 /// Ten samples of cycles and two of misses, a loss and a pause of 0.5 ms.
