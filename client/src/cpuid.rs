@@ -47,6 +47,12 @@ impl<F: Fn(u32, u32) -> CpuIdResult> Cpu for CpuidOnly<F> {
     }
 
     fn set_local_vector(&self, _entry: u32) {}
+
+    fn save_area(&self, _word: u8) -> u64 {
+        0
+    }
+
+    fn set_save_area(&self, _word: u8, _value: u64) {}
 }
 
 /// Leaf 0xA in parts (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").

@@ -29,6 +29,28 @@ pub struct SaveArea {
     pub pebs_interrupt_threshold: u64,
 }
 
+/// Where the words of the area are, counted in words: the same in every version of Windows, and for the processor.
+pub mod word {
+    /// BtsBufferBase.
+    pub const BTS_BUFFER_BASE: u8 = 0;
+    /// BtsIndex.
+    pub const BTS_INDEX: u8 = 1;
+    /// BtsAbsoluteMaximum.
+    pub const BTS_ABSOLUTE_MAXIMUM: u8 = 2;
+    /// BtsInterruptThreshold.
+    pub const BTS_INTERRUPT_THRESHOLD: u8 = 3;
+    /// PebsBufferBase.
+    pub const PEBS_BUFFER_BASE: u8 = 4;
+    /// PebsIndex.
+    pub const PEBS_INDEX: u8 = 5;
+    /// PebsAbsoluteMaximum.
+    pub const PEBS_ABSOLUTE_MAXIMUM: u8 = 6;
+    /// PebsInterruptThreshold.
+    pub const PEBS_INTERRUPT_THRESHOLD: u8 = 7;
+    /// What general counter 0 is loaded with after a record; those of the others follow.
+    pub const PEBS_COUNTER_RESET: u8 = 8;
+}
+
 /// PROCESSOR_PROFILE_CONTROL_AREA of versions 6.2 to 1809: 0x60 bytes (seed 004).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -123,6 +145,19 @@ mod tests {
 
     #[test]
     fn every_field_is_where_the_seed_has_it() {
+        for (word, seed) in [
+            (word::BTS_BUFFER_BASE, 0x00),
+            (word::BTS_INDEX, 0x08),
+            (word::BTS_ABSOLUTE_MAXIMUM, 0x10),
+            (word::BTS_INTERRUPT_THRESHOLD, 0x18),
+            (word::PEBS_BUFFER_BASE, 0x20),
+            (word::PEBS_INDEX, 0x28),
+            (word::PEBS_ABSOLUTE_MAXIMUM, 0x30),
+            (word::PEBS_INTERRUPT_THRESHOLD, 0x38),
+            (word::PEBS_COUNTER_RESET, 0x40),
+        ] {
+            assert_eq!(u32::from(word) * 8, seed);
+        }
         for (offset, seed) in [
             (offset_of!(SaveArea, bts_buffer_base), 0x00),
             (offset_of!(SaveArea, bts_index), 0x08),

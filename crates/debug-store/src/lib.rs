@@ -18,6 +18,6 @@ pub mod branch;
 pub mod buffer;
 pub mod pebs;
 
-pub use area::{ControlArea1903, ControlAreaV62, Layout, SaveArea};
+pub use area::{ControlArea1903, ControlAreaV62, Layout, SaveArea, word};
 pub use branch::BranchRecord;
 pub use buffer::Buffer;

@@ -9,6 +9,8 @@
 //! | `plan` | what can be refused about a session, before a register is touched |
 //! | `sessions` | starting, reading and stopping, on every processor at once |
 //! | `resources` | what of the machine sessions need together |
+//! | `areas` | the control areas of processors: who has one, and whose it is |
+//! | `trace` | what of a session processors record themselves |
 //! | `sleep` | how long the machine slept |
 //! | `clients` | who has the device open |
 //! | `requests` | one function for each request of [`protocol`] |
@@ -25,6 +27,7 @@
 
 extern crate alloc;
 
+mod areas;
 mod boxed;
 mod clients;
 mod identity;
@@ -39,6 +42,7 @@ mod sampler;
 mod session;
 mod sessions;
 mod sleep;
+mod trace;
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -46,7 +50,7 @@ use profile::{Hal, HalError, Interface, ProfileInterface, Selection};
 use protocol::status::STATUS_SUCCESS;
 
 pub use clients::ClientId;
-pub use machine::Machine;
+pub use machine::{AreaRefused, ControlArea, Machine, Maker};
 pub use requests::{Completion, Request, Samples};
 pub use sampler::{Interrupted, MOST_SAMPLERS, Outlet, Sampler, Subscriber, TICKS_PER_SECOND, Tallies};
 pub use sleep::Sleeps;

@@ -77,8 +77,57 @@ pub trait Machine {
     /// The NTSTATUS of what refused; then nothing is registered.
     fn begin_sampling(&self) -> Result<NonZeroU64, u32>;
 
+    /// Whether user code runs with page tables of its own, in which the kernel's memory is not mapped: kernel VA shadowing.
+    ///
+    /// # Errors
+    /// The NTSTATUS with which the system does not tell.
+    fn is_shadowed(&self) -> Result<bool, u32>;
+
+    /// The processor on which this thread runs just now.
+    fn current_processor(&self) -> u32;
+
+    /// SystemProcessorProfileControlArea: the control area of a processor, all zero. From now on [`Cpu::save_area`] is of
+    /// it there. Asked of the kernel, or made by the machine itself.
+    ///
+    /// # Errors
+    /// What the kernel says; then nothing is made.
+    fn allocate_area(&self, processor: u32, by: Maker) -> Result<ControlArea, AreaRefused>;
+
+    /// The control area of a processor is no more. Its save area has to be out of use.
+    ///
+    /// # Errors
+    /// The kernel's NTSTATUS.
+    fn free_area(&self, processor: u32) -> Result<(), u32>;
+
     /// The HAL has its interrupt back; when this returns, no processor is in the sampler or will come into it.
     fn end_sampling(&self);
+}
+
+/// Who makes a control area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// The kernel, which then knows of it.
+    Kernel,
+    /// The machine, from its own memory.
+    Machine,
+}
+
+/// A PROCESSOR_PROFILE_CONTROL_AREA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlArea {
+    /// Its linear address.
+    pub address: u64,
+    /// Its bytes, in the layout of this release of Windows.
+    pub size: u32,
+}
+
+/// Why the kernel makes no control area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AreaRefused {
+    /// Its NTSTATUS.
+    pub status: u32,
+    /// The address that it told, of one that exists; or 0.
+    pub address: u64,
 }
 
 /// The machine, and what runs on its processors, for what needs both.

@@ -5,10 +5,12 @@ use alloc::vec::Vec;
 use profile::interval::IntervalRange;
 use profile::state::{CounterSet, CounterState};
 use profile::{Hal, Source};
-use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED};
+use protocol::status::{
+    STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
+};
 use protocol::{
-    ALL_SOURCES, Cause, EventRequest, MOST_BUDGET, MOST_FREQUENCY, ProcessorSet, RING, StartHeader, USUAL_BUDGET,
-    flags, modes,
+    ALL_SOURCES, BRANCHES, Cause, EventRequest, MOST_BATCH, MOST_BUDGET, MOST_FREQUENCY, ProcessorSet, RING,
+    StartHeader, USUAL_BUDGET, flags, modes,
 };
 
 use crate::clients::ClientId;
@@ -16,8 +18,9 @@ use crate::machine::{Ground, Machine};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::room::{NO_MEMORY, Room, gather, with_room};
-use crate::sampler::{MOST_SAMPLERS, Subscriber};
+use crate::sampler::{BRANCHES_TALLY, MOST_SAMPLERS, Subscriber};
 use crate::session::{Count, Event, Place, Service, Session};
+use crate::trace::{self, Traces};
 
 /// The tags that a counter's state has room for, and so the sessions at a time.
 pub const MOST_SESSIONS: u16 = 0xFFF;
@@ -35,6 +38,8 @@ pub struct Applicant {
 enum Served {
     /// By the timer, or not any more.
     Timer,
+    /// By the Branch Trace Store.
+    Branches,
     /// By a counter that another has.
     Shared(u8),
     /// By a counter of its own, at so many samples a second if not 0.
@@ -45,7 +50,7 @@ impl Served {
     fn own(&self) -> Option<CounterState> {
         match self {
             Self::Own(state, _) => Some(*state),
-            Self::Timer | Self::Shared(_) => None,
+            Self::Timer | Self::Branches | Self::Shared(_) => None,
         }
     }
 }
@@ -72,7 +77,7 @@ impl<M: Machine> Planner<'_, M> {
     ) -> Result<Session, Refusal> {
         let Ground { machine, hal, .. } = self.ground;
         let sampled = events.iter().any(|event| event.interval != 0);
-        check(header, sampled)?;
+        check(header, sampled, events)?;
         let detached = header.flags & flags::DETACHED != 0;
         let mut planned = with_room(events.len())?;
         hal.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
@@ -92,6 +97,10 @@ impl<M: Machine> Planner<'_, M> {
         let budget = if header.budget == 0 { USUAL_BUDGET } else { header.budget };
         let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
         let rings = sampled.then(new_rings).transpose()?;
+        let traces = Traces::plan(&planned, header.batch, rings.as_ref().map(|rings| rings.subscriber))?;
+        if let Some(traces) = &traces {
+            self.check_traces(traces, &planned, &processors)?;
+        }
         let mut session = Session {
             number,
             tag: self.free_tag()?,
@@ -104,6 +113,7 @@ impl<M: Machine> Planner<'_, M> {
             everywhere: header.processors.is_empty(),
             events: planned,
             rings,
+            traces,
         };
         for processor in processors {
             if let Err(refusal) = self.extend(&mut session, processor, reply) {
@@ -155,6 +165,7 @@ impl<M: Machine> Planner<'_, M> {
         for served in served {
             let place = match served {
                 Served::Timer => Place::Timer(machine.ticks(processor)),
+                Served::Branches => Place::Branches,
                 Served::Shared(counter) => Place::Counter(counter),
                 Served::Own(_, frequency) => {
                     let counter = assigned.next().ok_or(NO_MEMORY)?; // there is one for each
@@ -167,7 +178,25 @@ impl<M: Machine> Planner<'_, M> {
         (0..width).try_for_each(|_| session.counts.try_push(Count::default()))?;
         session.begun.try_push(self.ground.moment())?;
         session.processors.try_push(processor)?;
+        if let Some(traces) = &mut session.traces {
+            traces.add(processor)?;
+        }
         add_ring(session, processor)
+    }
+
+    /// Whether the processors can record what is to be recorded, and nobody else has them do so.
+    fn check_traces(&self, traces: &Traces, events: &[Event], processors: &[u32]) -> Result<(), Refusal> {
+        if let Some(other) = self.others.iter().find(|other| other.records()) {
+            return Err(Refusal::new(STATUS_DEVICE_BUSY, Cause::DebugStoreTaken).detail(other.number, 0));
+        }
+        match self.ground.machine.is_shadowed() {
+            Ok(false) => {}
+            Ok(true) => return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::Shadowed)),
+            Err(status) => {
+                return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::Shadowed).detail(status.into(), 0));
+            }
+        }
+        traces.check(events, processors, self.ground)
     }
 
     /// Why the event of `source` gets no counter of `processor`; tells who holds them.
@@ -176,7 +205,7 @@ impl<M: Machine> Planner<'_, M> {
         self.others.iter().filter(on_it).for_each(|other| other.tell_holders(reply));
         let fitting = |event: &Event| match event.service {
             Service::Counter { state, .. } => self.ground.hal.counters_for(processor, state),
-            Service::Timer => CounterSet::NONE,
+            Service::Timer | Service::Branches { .. } => CounterSet::NONE,
         };
         let there = events.iter().find(|event| event.source == source).map(fitting).unwrap_or_default();
         let within = |own: CounterSet| !own.is_empty() && own.without(there).is_empty();
@@ -189,10 +218,12 @@ impl<M: Machine> Planner<'_, M> {
 
     /// How an event of the session with this tag is to be served on a processor.
     fn served(&self, processor: u32, tag: u16, event: &Event) -> Served {
-        let Service::Counter { state, frequency } = event.service else { return Served::Timer };
-        if !event.running {
-            return Served::Timer;
-        }
+        let (state, frequency) = match event.service {
+            _ if !event.running => return Served::Timer,
+            Service::Timer => return Served::Timer,
+            Service::Branches { .. } => return Served::Branches,
+            Service::Counter { state, frequency } => (state, frequency),
+        };
         let state = state.owned_by(tag);
         self.shared(processor, state, frequency).map_or(Served::Own(state, frequency), Served::Shared)
     }
@@ -234,9 +265,15 @@ impl<M: Machine> Planner<'_, M> {
 /// How an event is served; refused if it can not be.
 fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     let bad_modes = invalid(Cause::BadModes, u64::from(event.modes)).source(event.source);
+    let precise = event.modes & modes::PRECISE != 0;
+    let modes_alone = event.modes & !modes::PRECISE;
+    let are_modes = modes_alone & modes::BOTH != 0 && modes_alone & !modes::BOTH == 0;
+    if event.source == BRANCHES {
+        return if are_modes && !precise { trace::branches(event) } else { Err(bad_modes) };
+    }
     hal.startable(Source(event.source))?;
     check_sampling(event)?;
-    if event.modes & modes::BOTH == 0 || event.modes & !modes::BOTH != 0 {
+    if !are_modes || (precise && event.interval == 0) {
         return Err(bad_modes);
     }
     if Source(event.source) == Source::TIME {
@@ -245,7 +282,7 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     }
     let state = hal.state_for(Source(event.source), event.interval != 0)?.with_interval(event.interval);
     let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
-    Ok(Service::Counter { state, frequency: event.frequency })
+    Ok(Service::Counter { state: state.with_precise(precise), frequency: event.frequency })
 }
 
 /// Whether an event's interval and frequency can be.
@@ -267,9 +304,13 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
 }
 
 /// Whether what is said of the session as a whole goes with what it does.
-fn check(header: &StartHeader, sampled: bool) -> Result<(), Refusal> {
-    let StartHeader { flags, ring, budget, .. } = *header;
+fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
+    let StartHeader { flags, ring, budget, batch, .. } = *header;
     let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
+    let most_batch = if events.iter().any(|event| event.modes & modes::PRECISE != 0) { MOST_BATCH } else { 0 };
+    if batch > most_batch {
+        return Err(invalid(Cause::BadBuffer, 0).detail(u64::from(most_batch.min(1)), most_batch.into()));
+    }
     if flags & !flags::ALL != 0 || (sampled && flags & flags::DETACHED != 0) {
         Err(invalid(Cause::BadFlags, u64::from(flags)))
     } else if sampled && !(ring.is_power_of_two() && RING.contains(&ring)) {
@@ -288,6 +329,7 @@ fn add_ring(session: &mut Session, processor: u32) -> Result<(), Refusal> {
     let Some(mut rings) = session.rings.take() else { return Ok(()) };
     let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
         Place::Counter(counter) if event.sampled => Some((counter, event.source)),
+        Place::Branches => Some((BRANCHES_TALLY, event.source)),
         _ => None,
     };
     let counters = session.running(processor, ALL_SOURCES).filter_map(sampled);
@@ -306,7 +348,7 @@ pub const fn invalid(cause: Cause, detail: u64) -> Refusal {
 }
 
 /// The processors meant, in ascending order: all active ones, or those of the set, which must be active.
-fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<u32>, Refusal> {
+pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<u32>, Refusal> {
     if let Some(processor) = wanted.iter().find(|processor| *processor >= active) {
         return Err(invalid(Cause::NoSuchProcessor, u64::from(active)).processor(processor));
     }

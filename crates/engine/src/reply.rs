@@ -1,6 +1,7 @@
 //! Answers: a header, then as many whole records as the client's buffer has room for.
 
 use profile::HalError;
+use profile::debug_store::Lack;
 use profile::hal::MOST_RAW;
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
 use protocol::{Cause, ReplyHeader};
@@ -44,6 +45,12 @@ impl Refusal {
         let Self { status, cause, source, processor, detail } = self;
         ReplyHeader { status, cause: cause as u32, source, processor, detail, ..ReplyHeader::new_zeroed() }
     }
+}
+
+/// What is missing for the Debug Store on a processor.
+pub fn lacks(lack: Lack, cause: Cause) -> Refusal {
+    let (number, more) = lack.numbers();
+    Refusal::new(STATUS_NOT_SUPPORTED, cause).detail(number.into(), more.into())
 }
 
 impl From<HalError> for Refusal {

@@ -10,8 +10,9 @@ use protocol::status::{
     STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
 };
 use protocol::{
-    Cause, Code, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH, PROTOCOL_VERSION,
-    ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    AreaRequest, Cause, Code, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH,
+    PROTOCOL_VERSION, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
+    StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros};
 
@@ -77,6 +78,7 @@ enum Input {
     Stop(StopRequest),
     Read(SessionRequest),
     Holders,
+    ControlArea(AreaRequest),
 }
 
 impl Input {
@@ -98,8 +100,9 @@ impl Input {
             Code::Stop => Self::Stop(StopRequest::read_from_bytes(bytes).ok()?),
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
             Code::Holders => Self::Holders,
+            Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
             // It comes in another way.
-            Code::Samples | Code::ControlArea => return None,
+            Code::Samples => return None,
         })
     }
 }
@@ -108,10 +111,16 @@ impl Input {
     /// The bits of fields that mean nothing yet, and have to be zero until they do.
     fn reserved(&self) -> u64 {
         match self {
-            Self::Hello(_) | Self::Info | Self::ListSources | Self::SetInterval(_) | Self::Read(_) | Self::Holders => 0,
+            Self::Hello(_)
+            | Self::Info
+            | Self::ListSources
+            | Self::SetInterval(_)
+            | Self::Read(_)
+            | Self::Holders
+            | Self::Start(..) => 0,
+            Self::ControlArea(request) => request.reserved,
             Self::QuerySource(request) => request.reserved.into(),
             Self::Stop(request) => request.reserved.into(),
-            Self::Start(..) => 0,
         }
     }
 }
@@ -190,6 +199,7 @@ impl<M: Machine> Engine<M> {
             Input::Start(header, events) => self.start(client, &header, &events, reply),
             Input::Stop(wanted) => self.sessions.stop(wanted.session, wanted.source, client, ground, reply),
             Input::Read(wanted) => self.sessions.read(wanted.session, client, ground, reply),
+            Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, ground, reply),
             Input::Holders => {
                 self.sessions.tell_holders(reply);
                 Ok(())

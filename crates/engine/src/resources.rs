@@ -4,14 +4,16 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use profile::{LocalVector, Source, local_vector};
+use profile::{LocalVector, Source, debug_store, local_vector};
 use protocol::Cause;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
+use crate::areas::{Areas, Need};
 use crate::machine::{Ground, Machine};
 use crate::reply::Refusal;
 use crate::room::NO_MEMORY;
 use crate::session::Session;
+use crate::trace::Traces;
 
 /// Who registers the interrupt handler: the number of Windows' System process.
 const SYSTEM: u64 = 4;
@@ -27,6 +29,7 @@ pub struct Resources {
     /// The timers run.
     timed: bool,
     interrupt: Interrupt,
+    areas: Areas,
 }
 
 /// How far the interrupt has been taken.
@@ -49,10 +52,10 @@ impl Resources {
     /// Takes what a session needs. What is not used after a refusal is still to be given back. With `force` counters
     /// are taken that somebody else has enabled.
     pub fn take<M: Machine>(&mut self, session: &Session, force: bool, ground: Ground<'_, M>) -> Result<(), Refusal> {
-        if session.uses(false) {
+        if session.uses_counters() {
             self.take_counters(&session.processors, force, ground)?;
         }
-        if session.uses(true) && !self.timed {
+        if session.uses_timers() && !self.timed {
             let interval = ground.hal.source_information(Source::TIME)?.interval;
             self.timed = ground.machine.start_timers(interval);
             if !self.timed {
@@ -61,6 +64,9 @@ impl Resources {
         }
         if session.rings.is_some() {
             self.take_interrupt(&session.processors, ground)?;
+        }
+        if let Some(traces) = &session.traces {
+            self.take_areas(traces, session, ground)?;
         }
         Ok(())
     }
@@ -100,6 +106,38 @@ impl Resources {
             }
         });
         idle.refuse(STATUS_NOT_SUPPORTED, Cause::CountersDoNotWork)
+    }
+
+    /// First the registers are asked whether somebody else has the Debug Store, then the kernel for its areas.
+    fn take_areas<M: Machine>(
+        &mut self,
+        traces: &Traces,
+        session: &Session,
+        ground: Ground<'_, M>,
+    ) -> Result<(), Refusal> {
+        let Ground { machine, .. } = ground;
+        let processors = &session.processors;
+        let found = First::none();
+        let areas = &self.areas;
+        machine.on_each_processor(&|processor, cpu| {
+            if processors.binary_search(&processor).is_ok()
+                && let Ok(facilities) = debug_store::examine(cpu)
+                && let Some(foreign) = debug_store::foreign(cpu, &facilities, areas.address(processor))
+            {
+                found.tell(processor, foreign.area, foreign.control);
+            }
+        });
+        found.refuse(STATUS_DEVICE_BUSY, Cause::DebugStoreInUse)?;
+        for processor in processors {
+            self.areas.take(*processor, Need::Used { precise: traces.has_precise() }, machine)?;
+            traces.set_area(*processor, self.areas.address(*processor));
+        }
+        Ok(())
+    }
+
+    /// The control areas.
+    pub const fn areas(&mut self) -> &mut Areas {
+        &mut self.areas
     }
 
     /// The local APIC has to let it through on each processor before the HAL is asked for it.
@@ -144,7 +182,10 @@ impl Resources {
     /// Gives back what none of these sessions uses: first the registers, then the interrupt, which nothing raises by
     /// then, and what is reserved last.
     pub fn give_back<M: Machine>(&mut self, sessions: &[Session], Ground { machine, hal, .. }: Ground<'_, M>) {
-        let counters_used = sessions.iter().any(|session| session.uses(false));
+        let counters_used = sessions.iter().any(Session::uses_counters);
+        if !sessions.iter().any(Session::records) {
+            self.areas.release(machine);
+        }
         if self.reserved && !counters_used {
             machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
         }
@@ -157,7 +198,7 @@ impl Resources {
             machine.close_local_apic();
             self.interrupt = Interrupt::Free;
         }
-        if self.timed && !sessions.iter().any(|session| session.uses(true)) {
+        if self.timed && !sessions.iter().any(Session::uses_timers) {
             machine.stop_timers();
             self.timed = false;
         }

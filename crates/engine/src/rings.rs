@@ -8,7 +8,7 @@ use ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
 use crate::room::{NO_MEMORY, Room, gather, with_room};
-use crate::sampler::{Outlet, Subscriber, Tallies, Tally, put};
+use crate::sampler::{BRANCHES_TALLY, Outlet, Subscriber, Tallies, Tally, put};
 
 /// The rings of a session that samples.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ struct Ring {
     samples: Consumer<Sample, Tallies>,
     /// Samples that were told.
     delivered: u64,
-    /// The counters of the session there, each with its source and the lost samples that were told.
+    /// The counters of the session there, and the place of its branches, each with its source and the lost samples that were told.
     events: Vec<(u8, u32, u64)>,
 }
 
@@ -84,7 +84,7 @@ impl Rings {
 
     /// The counters sampled on a processor.
     pub fn counters(&self, processor: u32) -> CounterSet {
-        self.ring(processor).map(|ring| ring.events.iter().map(|(counter, ..)| *counter).collect()).unwrap_or_default()
+        self.ring(processor).map(|ring| ring.counters().collect()).unwrap_or_default()
     }
 
     /// Samples, lost ones and throttled ones of a counter on a processor.
@@ -135,6 +135,10 @@ impl Rings {
 }
 
 impl Ring {
+    fn counters(&self) -> impl Iterator<Item = u8> + '_ {
+        self.events.iter().map(|(counter, ..)| *counter).filter(|counter| *counter != BRANCHES_TALLY)
+    }
+
     fn tallied(&self) -> [u64; 3] {
         let tallies = self.samples.side();
         self.events.iter().filter_map(|(counter, ..)| tallies.of(*counter)).map(Tally::read).fold(
@@ -157,7 +161,10 @@ impl Ring {
     fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
         let mut told = 0;
         self.samples.drain(reply.room::<Sample>(), |records| {
-            told += records.iter().filter(|record| record.kind == SampleKind::Sample as u16).count() as u64;
+            told += records
+                .iter()
+                .filter(|record| SampleKind::from_number(record.kind).is_some_and(SampleKind::is_sample))
+                .count() as u64;
             reply.push_all(records);
         });
         self.delivered += told;

@@ -7,22 +7,26 @@
 
 mod desk;
 mod frequency;
+mod recording;
+mod store;
 mod tally;
 mod throttle;
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::state::{self, CounterSet};
+use profile::state::{self, CounterSet, CounterState};
 use profile::{Cpu, Hal, local_vector};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
 pub use desk::{MOST_SAMPLERS, Outlet, Subscriber};
-pub use tally::{Tallies, Tally};
+pub(crate) use store::Store;
+pub use tally::{BRANCHES_TALLY, Tallies, Tally};
 
 use crate::sleep::Sleeps;
 pub(crate) use desk::put;
 use desk::{Desk, Post};
+use recording::Stored;
 
 /// How often each processor ticks while something is sampled, per second.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -114,8 +118,9 @@ impl Sampler {
     ) -> bool {
         let Some(desk) = self.desks.get(processor as usize) else { return false };
         let begin = clock();
+        let stored = if desk.has_store() { self.fetch(cpu, processor, begin, interrupted) } else { Stored::NOTHING };
         let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
-        let mut reached = false;
+        let mut reached = stored.reached;
         for (counter, post) in overflowed.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
             let (source, interval) = post.loaded();
             if post.frequency().is_some() {
@@ -134,11 +139,11 @@ impl Sampler {
                     interval,
                     kind: SampleKind::Sample as u16,
                     modes: (interrupted.modes & 0xFFFF) as u16,
-                    mark: 0,
+                    mark: stored.written,
                 },
             );
         }
-        desk.count(overflowed);
+        desk.count(stored.fetched || !overflowed.is_empty());
         let end = clock();
         if desk.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
             reached |= self.pause(cpu, processor, desk, end);
@@ -149,12 +154,13 @@ impl Sampler {
     /// Nothing is sampled on the processor from now on, until the next tick.
     #[cold]
     fn pause(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
-        let sampling = self.hal.row(processor).active.interrupting;
-        let late = self.hal.stop(cpu, processor, sampling).0;
+        let sampling = self.hal.row(processor).counters(CounterState::is_sampling);
+        let late = self.stop(cpu, processor, desk, sampling);
+        let traced = self.let_trace(cpu, processor, false);
         for (counter, post) in late.iter().filter_map(|counter| Some((counter, self.post(processor, counter)?))) {
             desk.tally(post, counter, Tally::throttle);
         }
-        desk.throttle.begin(sampling, now);
+        desk.throttle.begin(sampling, traced, now);
         desk.tell(&event(SampleKind::Throttled, processor, now, 0))
     }
 
@@ -165,14 +171,15 @@ impl Sampler {
         let mut reached = false;
         if let Some((counters, since)) = desk.throttle.next_window() {
             self.start(cpu, processor, counters);
+            self.let_trace(cpu, processor, true);
             reached = desk.tell(&event(SampleKind::Resumed, processor, now, now.wrapping_sub(since)));
         }
         let elapsed = desk.elapsed(now);
         let row = self.hal.row(processor);
         for (counter, post) in desk.posts() {
             let state = row.get(counter);
-            if let Some(frequency) = post.frequency().filter(|_| state.is_interrupting()) {
-                let events = post.events_since(self.hal.count(cpu, processor, counter));
+            if let Some(frequency) = post.frequency().filter(|_| state.is_sampling()) {
+                let events = post.events_since(self.count(cpu, processor, counter));
                 let interval = frequency::next(state.interval(), events, elapsed, self.clock, frequency);
                 self.hal.set_counter_interval(processor, counter, interval);
             }
@@ -198,6 +205,7 @@ impl Sampler {
     pub fn fall_asleep(&self, cpu: &impl Cpu, processor: u32) {
         let late = self.hal.save(cpu, processor).0;
         if let Some(desk) = self.desks.get(processor as usize) {
+            self.suspend(cpu, processor, desk);
             for (counter, post) in late.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
                 desk.tally(post, counter, Tally::lose);
             }
@@ -210,6 +218,9 @@ impl Sampler {
         if self.hal.interrupt_handler().is_some() {
             // The HAL has set the entry up again; what it is, if not, is not ours to say.
             let _ = local_vector::enable(cpu);
+        }
+        if let Some(desk) = self.desks.get(processor as usize) {
+            self.resume(cpu, processor, desk);
         }
         self.hal.restore(cpu, processor);
         let record = event(SampleKind::Slept, processor, now, slept);
@@ -225,6 +236,7 @@ impl Sampler {
                 post.reloaded(state.interval());
             }
         }
+        self.record(cpu, processor, counters);
         self.hal.start(cpu, processor, counters);
     }
 
@@ -267,7 +279,7 @@ impl Sampler {
                 _ => alone = alone.with(counter),
             }
         }
-        let mut late = self.hal.stop(cpu, processor, alone).0;
+        let mut late = self.stop(cpu, processor, desk, alone);
         if !shared.is_empty() {
             late = late.or(self.hal.check_overflow(cpu, processor).0.and(shared));
         }

@@ -6,14 +6,15 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use profile::state::{CounterSet, CounterState};
-use profile::{Cpu, Hal, Source};
-use protocol::{ALL_SOURCES, CountRecord, DETACHED, Holder, TIMER, flags};
+use profile::{Cpu, Hal};
+use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, Holder, TIMER, flags};
 
 use crate::clients::ClientId;
 use crate::machine::Machine;
 use crate::reply::Reply;
 use crate::rings::Rings;
-use crate::sampler::{Sampler, Subscriber};
+use crate::sampler::{BRANCHES_TALLY, Sampler, Subscriber};
+use crate::trace::Traces;
 
 /// An event of a session, on all its processors.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,11 @@ pub enum Service {
         /// With an interval that is moved towards this frequency; 0 stays.
         frequency: u32,
     },
+    /// By the Branch Trace Store.
+    Branches {
+        /// Branches before an interrupt.
+        before: u32,
+    },
 }
 
 /// Events that were started together.
@@ -69,6 +75,8 @@ pub struct Session {
     pub counts: Vec<Count>,
     /// Where the samples are, if some event is sampled.
     pub rings: Option<Rings>,
+    /// What processors record themselves, if some event is precise or of branches.
+    pub traces: Option<Traces>,
 }
 
 /// A moment of a session.
@@ -112,6 +120,8 @@ pub enum Place {
     Counter(u8),
     /// The processor's timer, which had expired so often at the start.
     Timer(u64),
+    /// The processor's Branch Trace Store.
+    Branches,
 }
 
 impl Session {
@@ -133,7 +143,7 @@ impl Session {
     pub fn counting(&self, processor: u32, source: u32) -> impl Iterator<Item = (u8, &Count)> {
         self.running(processor, source).filter_map(|(_, place, count)| match place {
             Place::Counter(counter) => Some((counter, count)),
-            Place::Timer(_) => None,
+            Place::Timer(_) | Place::Branches => None,
         })
     }
 
@@ -142,9 +152,19 @@ impl Session {
         self.counting(processor, source).map(|(counter, _)| counter).collect()
     }
 
-    /// Whether an event of it runs that a counter serves (or the timer, if `timer`).
-    pub fn uses(&self, timer: bool) -> bool {
-        self.events.iter().any(|event| event.running && (event.source == Source::TIME.0) == timer)
+    /// Whether an event of it runs that a counter serves.
+    pub fn uses_counters(&self) -> bool {
+        self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
+    }
+
+    /// Whether one runs that the timer serves.
+    pub fn uses_timers(&self) -> bool {
+        self.events.iter().any(|event| event.running && matches!(event.service, Service::Timer))
+    }
+
+    /// Whether one runs that processors record themselves.
+    pub fn records(&self) -> bool {
+        self.events.iter().any(|event| event.running && event.service.is_recorded())
     }
 
     /// Brings the counts of what timers serve up to date.
@@ -164,6 +184,7 @@ impl Session {
             for (event, place, count) in self.running(*processor, source) {
                 let [samples, lost, throttled] = match (&self.rings, place) {
                     (Some(rings), Place::Counter(counter)) if event.sampled => rings.tally(*processor, counter),
+                    (Some(rings), Place::Branches) => rings.tally(*processor, BRANCHES_TALLY),
                     _ => [0; 3],
                 };
                 reply.push(&CountRecord {
@@ -174,8 +195,9 @@ impl Session {
                     counter: match place {
                         Place::Counter(counter) => u32::from(counter),
                         Place::Timer(_) => TIMER,
+                        Place::Branches => BRANCHES,
                     },
-                    count: count.load(),
+                    count: if matches!(place, Place::Branches) { samples + lost } else { count.load() },
                     enabled: now.time.saturating_sub(begun.time),
                     asleep: now.asleep.saturating_sub(begun.asleep),
                     samples,
@@ -232,12 +254,15 @@ impl Session {
         let is_own = |counter: &u8| hal.row(processor).get(*counter).owner() == self.tag;
         let own: CounterSet = counters.iter().filter(is_own).collect();
         for (counter, count) in self.counting(processor, ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
-            count.begin(hal.count(cpu, processor, counter));
+            count.begin(sampler.count(cpu, processor, counter));
         }
         if let Some(rings) = &self.rings
             && let Some(outlet) = rings.take_outlet(processor)
         {
             sampler.subscribe(processor, rings.subscriber, outlet, rings.counters(processor));
+        }
+        if let Some(store) = self.traces.as_ref().and_then(|traces| traces.take(processor)) {
+            sampler.install(cpu, processor, store);
         }
         sampler.start(cpu, processor, own);
     }
@@ -264,14 +289,27 @@ impl Session {
                 }
             }
             let rest = self.counters(processor, ALL_SOURCES).without(counters);
+            let left = |event: &&Event| event.running && !event.is_running(source);
+            let traced = self.events.iter().filter(left).any(|event| matches!(event.service, Service::Branches { .. }));
+            if let Some(traces) = self.traces.as_ref().filter(|_| self.records()) {
+                if !traced {
+                    sampler.let_trace(cpu, processor, false);
+                }
+                if !self.events.iter().filter(left).any(|event| event.service.is_recorded())
+                    && let Some(store) = sampler.uninstall(cpu, processor)
+                {
+                    traces.put(processor, store);
+                }
+            }
             if rest.and(ringed).is_empty()
+                && !traced
                 && let Some(outlet) = sampler.withdraw(processor, rings.subscriber)
             {
                 rings.put_outlet(processor, outlet);
             }
         }
         for (counter, count) in self.counting(processor, source) {
-            count.update(hal.count(cpu, processor, counter));
+            count.update(sampler.count(cpu, processor, counter));
         }
     }
 
@@ -297,6 +335,17 @@ impl Session {
     /// The same on one processor.
     pub fn give_back_on(&self, processor: u32, hal: &Hal) {
         hal.free(processor, hal.row(processor).counters(|state| state.owner() == self.tag));
+    }
+}
+
+impl Service {
+    /// Whether the processor itself records it.
+    pub const fn is_recorded(&self) -> bool {
+        match self {
+            Self::Timer => false,
+            Self::Branches { .. } => true,
+            Self::Counter { state, .. } => state.precise(),
+        }
     }
 }
 

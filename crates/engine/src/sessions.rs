@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
-use protocol::{ALL_SOURCES, Cause, DETACHED, EventRequest, StartHeader, flags};
+use protocol::{ALL_SOURCES, AreaRequest, Cause, DETACHED, EventRequest, StartHeader, flags};
 
 use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
@@ -92,8 +92,9 @@ impl Sessions {
         // Nobody is told who holds the counters there.
         let planner = Planner { ground, others: &[] };
         for session in &mut self.all {
-            let is_fit = (timed || !session.uses(true))
-                && (counts || !session.uses(false))
+            let is_fit = (timed || !session.uses_timers())
+                && (counts || !session.uses_counters())
+                && session.traces.is_none()
                 && (samples || session.subscriber().is_none());
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
@@ -142,14 +143,18 @@ impl Sessions {
         self.update(|_| true, ground);
     }
 
-    fn update<M: Machine>(&self, meant: impl Fn(&Session) -> bool + Sync, Ground { machine, hal, .. }: Ground<'_, M>) {
-        if !self.all.iter().any(|session| session.uses(false) && meant(session)) {
+    fn update<M: Machine>(
+        &self,
+        meant: impl Fn(&Session) -> bool + Sync,
+        Ground { machine, sampler, .. }: Ground<'_, M>,
+    ) {
+        if !self.all.iter().any(|session| session.uses_counters() && meant(session)) {
             return;
         }
         machine.on_each_processor(&|processor, cpu| {
             for session in self.all.iter().filter(|session| meant(session)) {
                 for (counter, count) in session.counting(processor, ALL_SOURCES) {
-                    count.update(hal.count(cpu, processor, counter));
+                    count.update(sampler.count(cpu, processor, counter));
                 }
             }
         });
@@ -180,10 +185,21 @@ impl Sessions {
         self.forget(|session| session.owner == Some(client));
     }
 
+    /// Allocates, frees or tells control areas.
+    pub fn serve_areas<M: Machine>(
+        &mut self,
+        request: &AreaRequest,
+        ground: Ground<'_, M>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
+        self.resources.areas().serve(request, ground, reply)
+    }
+
     /// Stops every session there is.
     pub fn stop_every<M: Machine>(&mut self, ground: Ground<'_, M>) {
         self.stop_those(|_| true, ALL_SOURCES, ground, &mut Reply::over(&mut []));
         self.forget(|_| true);
+        self.resources.areas().release_all(ground.machine);
     }
 
     fn stop_those<M: Machine>(

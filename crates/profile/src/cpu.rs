@@ -40,4 +40,8 @@ pub trait Cpu {
     fn local_vector(&self) -> u32;
     /// Writes that entry.
     fn set_local_vector(&self, entry: u32);
+    /// A word of the processor's [save area](crate::debug_store), while there is one; else 0.
+    fn save_area(&self, word: u8) -> u64;
+    /// Writes one.
+    fn set_save_area(&self, word: u8, value: u64);
 }

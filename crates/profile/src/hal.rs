@@ -259,6 +259,13 @@ impl Hal {
         }
     }
 
+    /// So many counters of `processor` record precisely, from the first: what [`debug_store`](crate::debug_store) found.
+    pub fn learn_precise(&self, processor: u32, counters: u8) {
+        if let Some(held) = self.held.get(processor as usize) {
+            held.known.set_shape(self.interface_of(processor).with_precise(counters).shape());
+        }
+    }
+
     /// Bytes of the counters' state.
     #[must_use]
     pub fn state_bytes(&self) -> usize {
@@ -280,7 +287,9 @@ impl Hal {
         }
     }
 
-    fn is_asleep(&self, processor: u32) -> bool {
+    /// Whether the registers of `processor` must not be touched, since it [sleeps](Self::save). PROFILE_LEVEL there.
+    #[must_use]
+    pub fn is_asleep(&self, processor: u32) -> bool {
         self.held.get(processor as usize).is_some_and(Held::is_asleep)
     }
 
@@ -387,7 +396,15 @@ impl Hal {
     #[must_use]
     pub fn counters_for(&self, processor: u32, state: CounterState) -> CounterSet {
         let source = self.row(processor).source_of(self.interface.sources(), state);
-        source.map_or(CounterSet::NONE, |source| self.interface_of(processor).counters_for(&source))
+        let interface = self.interface_of(processor);
+        let fitting = source.map_or(CounterSet::NONE, |source| interface.counters_for(&source));
+        if state.precise() { interface.precise(fitting) } else { fitting }
+    }
+
+    /// What the event of `state` is in an event select register.
+    #[must_use]
+    pub fn select_of(&self, state: CounterState) -> u64 {
+        self.row(0).select_of(self.interface.sources(), state)
     }
 
     /// Whether what `state` says can be counted on `processor`.
@@ -537,7 +554,7 @@ impl Hal {
             let interface = self.interface.with_shape(row.known.shape());
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
-                    total.loaded(row.get(counter).initial_count(interface.width_of(counter)));
+                    total.loaded(self.initial_count(processor, counter));
                 }
             }
             if let Some(held) = self.held.get(processor as usize) {
@@ -568,7 +585,11 @@ impl Hal {
                 let state = row.get(counter);
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
                     let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
-                    total.update(value, width);
+                    if state.precise() {
+                        total.follow(value, 64_u8.saturating_sub(width));
+                    } else {
+                        total.update(value, width);
+                    }
                     if !state.interrupt() {
                         doubtful = doubtful.with(counter); // it may have wrapped
                     } else if value & state::top_bit(state::mask(width)) == 0 {
@@ -601,6 +622,32 @@ impl Hal {
             handler(Overflow { counter, state });
         });
         OverflowStatus(overflowed)
+    }
+
+    /// Runs `work` while all counters of the current processor, which is `processor`, stand still, as far as one register
+    /// stops them all. PROFILE_LEVEL.
+    pub fn standing<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
+        self.interface_of(processor).hold(cpu, self.row(processor));
+        let result = work();
+        self.interface_of(processor).let_go(cpu, self.row(processor));
+        result
+    }
+
+    /// A precise counter of the current processor, which is `processor`, overflowed, was recorded, and was loaded again by
+    /// the processor itself, with `initial`. Answers the interval that this is. While the counters
+    /// [stand](Self::standing), or do not run. PROFILE_LEVEL.
+    pub fn recorded(&self, processor: u32, counter: u8, initial: u64) -> u32 {
+        let unused = 64_u8.saturating_sub(self.interface_of(processor).width_of(counter));
+        if let Some(total) = self.row(processor).total(counter) {
+            total.overflowed(0, initial, unused);
+        }
+        (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
+    }
+
+    /// What a counter of `processor` is loaded with at its start and after each overflow.
+    #[must_use]
+    pub fn initial_count(&self, processor: u32, counter: u8) -> u64 {
+        self.row(processor).get(counter).initial_count(self.interface_of(processor).width_of(counter))
     }
 
     /// CheckOverflowStatus alone: which active counters with an interval have overflowed. PROFILE_LEVEL.
@@ -648,7 +695,12 @@ impl Hal {
         let interface = self.interface.with_shape(row.known.shape());
         match row.total(counter) {
             Some(total) if row.active.all.has(counter) => {
-                total.update(interface.read(cpu, counter), interface.width_of(counter))
+                let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
+                if row.get(counter).precise() {
+                    total.follow(value, 64_u8.saturating_sub(width))
+                } else {
+                    total.update(value, width)
+                }
             }
             total => total.map_or(0, Total::counted),
         }

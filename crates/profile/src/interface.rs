@@ -195,6 +195,16 @@ pub trait ProfileInterface {
     /// nothing is active no register is written, because they may not be ours any more.
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
 
+    /// All active counters stand still until [`let_go`](Self::let_go), where one register is over all of them.
+    fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
+        let _ = (cpu, row);
+    }
+
+    /// They go on.
+    fn let_go(&self, cpu: &impl Cpu, row: Row<'_>) {
+        let _ = (cpu, row);
+    }
+
     /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
     fn release(&self, cpu: &impl Cpu, found: Found);
 }
@@ -298,6 +308,24 @@ impl Interface {
         }
     }
 
+    /// The same on a processor of which so many counters record precisely, from the first.
+    #[must_use]
+    pub const fn with_precise(self, counters: u8) -> Self {
+        match self {
+            Self::Emon(emon) => Self::Emon(emon.with_precise(counters)),
+            _ => self,
+        }
+    }
+
+    /// Of some counters those that record precisely.
+    #[must_use]
+    pub const fn precise(&self, counters: CounterSet) -> CounterSet {
+        match self {
+            Self::Emon(emon) => emon.precise(counters),
+            _ => CounterSet::NONE,
+        }
+    }
+
     /// The row of a source in the interface's table, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
@@ -387,6 +415,14 @@ impl ProfileInterface for Interface {
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         each!(self, interface => interface.serve(cpu, row, overflowed))
+    }
+
+    fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
+        each!(self, interface => interface.hold(cpu, row));
+    }
+
+    fn let_go(&self, cpu: &impl Cpu, row: Row<'_>) {
+        each!(self, interface => interface.let_go(cpu, row));
     }
 
     fn release(&self, cpu: &impl Cpu, found: Found) {

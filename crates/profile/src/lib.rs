@@ -5,6 +5,7 @@
 //! | [`cpu`] | the processor as this crate sees it: CPUID, model-specific registers, RDPMC |
 //! | [`source`] | KPROFILE_SOURCE, and a row of an interface's table |
 //! | [`selection`] | the choice of a profile interface from the boot processor |
+//! | [`debug_store`] | Intel's Debug Store: what a processor has of it, and its registers |
 //! | [`hypervisor`] | what stands between the system and the processor |
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and what they do to a processor |
 //! | [`interval`] | ranges and defaults of intervals |
@@ -21,6 +22,7 @@
 extern crate alloc;
 
 pub mod cpu;
+pub mod debug_store;
 pub mod hal;
 pub mod hypervisor;
 pub mod interface;

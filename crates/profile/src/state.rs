@@ -34,7 +34,9 @@ pub struct CounterState {
     pub interrupt: bool,
     /// With `interrupt`: the events between an overflow and its handling are counted too, for one RDPMC more.
     pub exact: bool,
-    #[bits(3)]
+    /// With `interrupt`: the processor itself records the overflow (PEBS), and loads the counter again.
+    pub precise: bool,
+    #[bits(2)]
     __: u8,
 }
 
@@ -63,11 +65,16 @@ impl CounterState {
         self.owner() == 0
     }
 
-    /// Whether it counts now and interrupts.
+    /// Whether it counts now and is sampled.
     #[must_use]
-    pub const fn is_interrupting(self) -> bool {
-        const BOTH: u64 = CounterState::new().with_active(true).with_interrupt(true).into_bits();
-        self.into_bits() & BOTH == BOTH
+    pub const fn is_sampling(self) -> bool {
+        self.active() && self.interrupt()
+    }
+
+    /// Whether its own overflow interrupts: that of a precise one does not, its record may.
+    #[must_use]
+    pub const fn interrupts(self) -> bool {
+        self.interrupt() && !self.precise()
     }
 
     /// What the counter is loaded with at its start and after each overflow: the two's complement of the
@@ -164,6 +171,15 @@ impl Total {
     /// The register was loaded with this.
     pub fn loaded(&self, value: u64) {
         self.held.store(value, Ordering::Relaxed);
+    }
+
+    /// The same of a counter that the processor itself may have loaded again since. Where it has, what is missing comes
+    /// when its record is [accounted](Self::overflowed).
+    pub fn follow(&self, value: u64, unused: u8) -> u64 {
+        let events = sign_extended(value.wrapping_sub(self.held.swap(value, Ordering::Relaxed)), unused);
+        let counted = self.counted().wrapping_add(events);
+        self.counted.store(counted, Ordering::Relaxed);
+        counted
     }
 
     /// The register holds this; it has wrapped once at most since the last update.
@@ -302,7 +318,7 @@ impl ActiveCell {
         let of = |wanted: fn(CounterState) -> bool| -> CounterSet {
             (0..).zip(cells).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
         };
-        let (all, interrupting) = (of(|state| state.active()), of(CounterState::is_interrupting));
+        let (all, interrupting) = (of(|state| state.active()), of(|state| state.active() && state.interrupts()));
         self.0.store(u64::from(all.bits()) | u64::from(interrupting.bits()) << 32, Ordering::Relaxed);
     }
 }

@@ -56,6 +56,14 @@ impl Cpu for Recorder<'_> {
     fn set_local_vector(&self, entry: u32) {
         self.cpu.set_local_vector(entry);
     }
+
+    fn save_area(&self, word: u8) -> u64 {
+        self.cpu.save_area(word)
+    }
+
+    fn set_save_area(&self, word: u8, value: u64) {
+        self.cpu.set_save_area(word, value);
+    }
 }
 
 /// IA32_PERF_GLOBAL_STATUS and PerfCntrGlobalStatus, which are only read.

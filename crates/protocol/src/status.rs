@@ -24,3 +24,11 @@ pub const STATUS_INVALID_DEVICE_STATE: u32 = 0xC000_0184;
 pub const STATUS_INFO_LENGTH_MISMATCH: u32 = 0xC000_0004;
 /// No such source, session or processor.
 pub const STATUS_NOT_FOUND: u32 = 0xC000_0225;
+/// What is to be allocated exists already.
+pub const STATUS_ADDRESS_ALREADY_EXISTS: u32 = 0xC000_0018;
+/// What is to be freed does not exist.
+pub const STATUS_MEMORY_NOT_ALLOCATED: u32 = 0xC000_00A0;
+/// The kernel does not know the information class.
+pub const STATUS_INVALID_INFO_CLASS: u32 = 0xC000_0003;
+/// The kernel does not have the function.
+pub const STATUS_NOT_IMPLEMENTED: u32 = 0xC000_0002;

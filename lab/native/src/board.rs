@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use engine::{Engine, Interrupted, Machine};
+use engine::{AreaRefused, ControlArea, Engine, Interrupted, Machine, Maker};
 use model::{CounterId, LedgerEntry, Mode, Processor, Selected};
 use processors::Identity;
 
@@ -27,6 +27,12 @@ pub struct Board {
     sampling: AtomicBool,
     /// By how much the clock turns whenever it is read.
     pace: AtomicU64,
+    /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
+    shadow: AtomicU32,
+    /// The NTSTATUS with which the kernel makes no control area, and the address that it tells.
+    area_refusal: (AtomicU32, AtomicU64),
+    /// On which processor requests come.
+    current: AtomicU32,
 }
 
 /// What the engine asks of the machine, and can be refused.
@@ -84,6 +90,9 @@ impl Board {
             apic: AtomicBool::new(false),
             sampling: AtomicBool::new(false),
             pace: AtomicU64::new(0),
+            shadow: AtomicU32::new(0),
+            area_refusal: (AtomicU32::new(SUCCESS), AtomicU64::new(0)),
+            current: AtomicU32::new(0),
         }
     }
 
@@ -136,6 +145,22 @@ impl Board {
         self.pace.store(units, Ordering::Relaxed);
     }
 
+    /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
+    pub fn set_shadow(&self, shadow: u32) {
+        self.shadow.store(shadow, Ordering::Relaxed);
+    }
+
+    /// From now on the kernel refuses control areas with an NTSTATUS and this address; 0 lets it make them again.
+    pub fn refuse_areas(&self, status: u32, address: u64) {
+        self.area_refusal.0.store(status, Ordering::Relaxed);
+        self.area_refusal.1.store(address, Ordering::Relaxed);
+    }
+
+    /// Requests come on this processor.
+    pub fn set_current(&self, processor: u32) {
+        self.current.store(processor, Ordering::Relaxed);
+    }
+
     /// From now on this is refused with an NTSTATUS; 0 lets it succeed again.
     pub fn refuse(&self, call: Call, status: u32) {
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
@@ -158,7 +183,9 @@ impl Board {
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         let held = [&self.reserved, &self.apic, &self.sampling];
-        held.iter().any(|held| held.load(Ordering::Relaxed)) || self.timer().is_some()
+        held.iter().any(|held| held.load(Ordering::Relaxed))
+            || self.timer().is_some()
+            || self.all().any(ModelCpu::has_area)
     }
 
     /// Processors that are active at first: the others can be [added](Self::add_processor).
@@ -322,6 +349,31 @@ impl Machine for &Board {
     fn close_local_apic(&self) {
         assert!(self.apic.swap(false, Ordering::Relaxed), "closed, but not open");
         assert!(!self.is_sampling(), "closed under the handler");
+    }
+
+    fn is_shadowed(&self) -> Result<bool, u32> {
+        match self.shadow.load(Ordering::Relaxed) {
+            0 => Ok(false),
+            1 => Ok(true),
+            status => Err(status),
+        }
+    }
+
+    fn current_processor(&self) -> u32 {
+        self.current.load(Ordering::Relaxed)
+    }
+
+    fn allocate_area(&self, processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
+        let status = self.area_refusal.0.load(Ordering::Relaxed);
+        if by == Maker::Kernel && status != SUCCESS {
+            return Err(AreaRefused { status, address: self.area_refusal.1.load(Ordering::Relaxed) });
+        }
+        Ok(ControlArea { address: self.processor(processor).allocate_area(), size: 0xA0 })
+    }
+
+    fn free_area(&self, processor: u32) -> Result<(), u32> {
+        self.processor(processor).free_area();
+        Ok(())
     }
 
     fn begin_sampling(&self) -> Result<NonZeroU64, u32> {

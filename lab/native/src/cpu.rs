@@ -1,6 +1,6 @@
 //! A processor of the model as [`profile::Cpu`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Processor};
@@ -12,13 +12,49 @@ pub struct ModelCpu {
     model: Mutex<Processor>,
     local_reads: AtomicU64,
     local_writes: AtomicU64,
+    /// The control area, in the longest of its layouts.
+    area: Box<[AtomicU64; AREA_WORDS]>,
+    /// There is one.
+    has_area: AtomicBool,
 }
+
+/// 0xA0 bytes.
+const AREA_WORDS: usize = 20;
 
 impl ModelCpu {
     /// Around a processor.
     #[must_use]
-    pub const fn new(processor: Processor) -> Self {
-        Self { model: Mutex::new(processor), local_reads: AtomicU64::new(0), local_writes: AtomicU64::new(0) }
+    pub fn new(processor: Processor) -> Self {
+        Self {
+            model: Mutex::new(processor),
+            local_reads: AtomicU64::new(0),
+            local_writes: AtomicU64::new(0),
+            area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
+            has_area: AtomicBool::new(false),
+        }
+    }
+
+    /// Makes the control area, all zero; answers its address.
+    ///
+    /// # Panics
+    /// Where there is one.
+    pub fn allocate_area(&self) -> u64 {
+        assert!(!self.has_area.swap(true, Ordering::Relaxed), "allocated twice");
+        self.area.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.area.as_ptr().expose_provenance() as u64
+    }
+
+    /// It is no more.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn free_area(&self) {
+        assert!(self.has_area.swap(false, Ordering::Relaxed), "freed, but not allocated");
+    }
+
+    /// Whether there is one.
+    pub fn has_area(&self) -> bool {
+        self.has_area.load(Ordering::Relaxed)
     }
 
     /// How often the entry of the local vector table was read, and written.
@@ -62,6 +98,17 @@ impl Cpu for ModelCpu {
     fn local_vector(&self) -> u32 {
         self.local_reads.fetch_add(1, Ordering::Relaxed);
         self.model().lvt()
+    }
+
+    fn save_area(&self, word: u8) -> u64 {
+        let word = self.area.get(usize::from(word)).filter(|_| self.has_area());
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn set_save_area(&self, word: u8, value: u64) {
+        if let Some(word) = self.area.get(usize::from(word)).filter(|_| self.has_area()) {
+            word.store(value, Ordering::Relaxed);
+        }
     }
 
     fn set_local_vector(&self, entry: u32) {

@@ -4,10 +4,11 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::Machine;
+use engine::{AreaRefused, ControlArea, Machine, Maker};
 use processors::Identity;
 use profile::state::CounterSet;
 use profile::{Cpu, Msr};
+use protocol::status::STATUS_NOT_SUPPORTED;
 use raw_cpuid::CpuIdResult;
 
 /// IA32_PERF_GLOBAL_STATUS, and PerfCntrGlobalStatus.
@@ -72,6 +73,12 @@ impl Cpu for PlainCpu {
     fn set_local_vector(&self, entry: u32) {
         self.written.store(entry.into(), Ordering::Relaxed);
     }
+
+    fn save_area(&self, _word: u8) -> u64 {
+        0
+    }
+
+    fn set_save_area(&self, _word: u8, _value: u64) {}
 }
 
 /// A machine with one such processor.
@@ -140,6 +147,22 @@ impl Machine for &Plain {
     }
 
     fn close_local_apic(&self) {}
+
+    fn is_shadowed(&self) -> Result<bool, u32> {
+        Ok(false)
+    }
+
+    fn current_processor(&self) -> u32 {
+        0
+    }
+
+    fn allocate_area(&self, _processor: u32, _by: Maker) -> Result<ControlArea, AreaRefused> {
+        Err(AreaRefused { status: STATUS_NOT_SUPPORTED, address: 0 })
+    }
+
+    fn free_area(&self, _processor: u32) -> Result<(), u32> {
+        Ok(())
+    }
 
     fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
         Ok(NonZeroU64::MIN)

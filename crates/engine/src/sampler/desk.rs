@@ -1,11 +1,12 @@
 //! A processor's desk: who gets the samples of its counters.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use profile::state::CounterSet;
 use protocol::Sample;
 use ring::{Producer, Pushed, Slot};
 
+use super::store::Store;
 use super::throttle::Throttle;
 use super::{Interrupts, Tallies, Tally};
 
@@ -124,6 +125,10 @@ pub struct Desk {
     spurious: AtomicU64,
     /// When it last ticked.
     ticked: AtomicU64,
+    /// The processor's Debug Store, while a session has it.
+    store: Slot<Store>,
+    /// There is one: asked in each interrupt.
+    stored: AtomicBool,
 }
 
 impl Desk {
@@ -138,9 +143,33 @@ impl Desk {
         (0..).zip(&self.posts)
     }
 
-    /// An interrupt was served.
-    pub fn count(&self, overflowed: CounterSet) {
-        let count = if overflowed.is_empty() { &self.spurious } else { &self.served };
+    /// Whether the processor's Debug Store is in use.
+    #[inline]
+    pub fn has_store(&self) -> bool {
+        self.stored.load(Ordering::Relaxed)
+    }
+
+    /// Puts it in.
+    pub fn put_store(&self, store: Store) {
+        // Its slot is empty: one session at a time has the Debug Store. Memory can not be given back here.
+        core::mem::forget(self.store.put(store));
+        self.stored.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes it out.
+    pub fn take_store(&self) -> Option<Store> {
+        self.stored.store(false, Ordering::Relaxed);
+        self.store.take()
+    }
+
+    /// Does something with it, where it is in use.
+    pub fn with_store<R>(&self, work: impl FnOnce(&mut Store) -> R) -> Option<R> {
+        if self.has_store() { self.store.with(work) } else { None }
+    }
+
+    /// An interrupt was served, for which there was something of ours, or not.
+    pub fn count(&self, is_ours: bool) {
+        let count = if is_ours { &self.served } else { &self.spurious };
         count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
@@ -156,19 +185,27 @@ impl Desk {
     pub fn deliver(&self, post: &Post, counter: u8, sample: Sample) -> bool {
         let mut reached = false;
         for subscriber in post.subscribers().iter() {
-            self.with(subscriber, |outlet| {
-                let pushed = outlet.push(sample);
-                if let Some(tally) = outlet.side().of(counter) {
-                    match pushed {
-                        Pushed::Stored { reached: half } => {
-                            reached |= half;
-                            tally.deliver();
-                        }
-                        Pushed::Full => tally.lose(),
-                    }
-                }
-            });
+            reached |= self.push(subscriber, counter, sample);
         }
+        reached
+    }
+
+    /// A sample for one, in its account of a counter, or of branches; answers whether its ring has become half full.
+    #[inline]
+    pub fn push(&self, subscriber: Subscriber, counter: u8, sample: Sample) -> bool {
+        let mut reached = false;
+        self.with(subscriber, |outlet| {
+            let pushed = outlet.push(sample);
+            if let Some(tally) = outlet.side().of(counter) {
+                match pushed {
+                    Pushed::Stored { reached: half } => {
+                        reached = half;
+                        tally.deliver();
+                    }
+                    Pushed::Full => tally.lose(),
+                }
+            }
+        });
         reached
     }
 

@@ -39,12 +39,21 @@ fn add_one(count: &AtomicU64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
-/// One for each counter of a processor.
-#[derive(Debug, Default)]
-pub struct Tallies([Tally; CounterSet::MOST as usize]);
+/// The place of the branches: behind the counters.
+pub const BRANCHES_TALLY: u8 = CounterSet::MOST;
+
+/// One for each counter of a processor, and one for its branches.
+#[derive(Debug)]
+pub struct Tallies([Tally; BRANCHES_TALLY as usize + 1]);
+
+impl Default for Tallies {
+    fn default() -> Self {
+        Self(core::array::from_fn(|_| Tally::default()))
+    }
+}
 
 impl Tallies {
-    /// The account of a counter.
+    /// The account of a counter, or of the branches.
     pub fn of(&self, counter: u8) -> Option<&Tally> {
         self.0.get(usize::from(counter))
     }

@@ -1,6 +1,6 @@
 //! The budget for time in the handler: what a processor has spent since its last tick.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use profile::state::CounterSet;
 
@@ -11,6 +11,8 @@ pub struct Throttle {
     spent: AtomicU64,
     /// The counters that wait for the next tick; bit n is counter n.
     waiting: AtomicU32,
+    /// So do the branches.
+    traced: AtomicBool,
     /// Since when.
     since: AtomicU64,
     times: AtomicU64,
@@ -24,8 +26,9 @@ impl Throttle {
         spent > budget
     }
 
-    /// Counters were stopped until the next tick.
-    pub fn begin(&self, counters: CounterSet, now: u64) {
+    /// Counters were stopped until the next tick, and the recording of branches if they were `traced`.
+    pub fn begin(&self, counters: CounterSet, traced: bool, now: u64) {
+        self.traced.fetch_or(traced, Ordering::Relaxed);
         let waiting = self.waiting().or(counters);
         self.waiting.store(waiting.bits(), Ordering::Relaxed);
         self.since.store(now, Ordering::Relaxed);
@@ -37,12 +40,19 @@ impl Throttle {
         self.waiting.store(self.waiting().without(counters).bits(), Ordering::Relaxed);
     }
 
+    /// Branches wait no more.
+    pub fn forget_branches(&self) {
+        self.traced.store(false, Ordering::Relaxed);
+    }
+
     /// A tick: what was spent is forgotten. Answers the counters that waited, and since when.
     pub fn next_window(&self) -> Option<(CounterSet, u64)> {
         self.spent.store(0, Ordering::Relaxed);
         let waiting = self.waiting();
         self.waiting.store(0, Ordering::Relaxed);
-        (!waiting.is_empty()).then(|| (waiting, self.since.load(Ordering::Relaxed)))
+        let traced = self.traced.load(Ordering::Relaxed);
+        self.forget_branches();
+        (traced || !waiting.is_empty()).then(|| (waiting, self.since.load(Ordering::Relaxed)))
     }
 
     /// How often the budget was spent.
@@ -71,12 +81,17 @@ mod tests {
     fn what_waits_goes_on_once_unless_it_is_forgotten() {
         let throttle = Throttle::default();
         let two = CounterSet::NONE.with(1).with(3);
-        throttle.begin(two, 7);
+        throttle.begin(two, false, 7);
         throttle.forget(CounterSet::NONE.with(3));
         assert_eq!(throttle.next_window(), Some((CounterSet::NONE.with(1), 7)));
         assert_eq!(throttle.next_window(), None);
-        throttle.begin(two, 9);
+        throttle.begin(two, false, 9);
         throttle.forget(two);
         assert_eq!((throttle.next_window(), throttle.times()), (None, 2));
+        throttle.begin(CounterSet::NONE, true, 11);
+        assert_eq!(throttle.next_window(), Some((CounterSet::NONE, 11)));
+        throttle.begin(CounterSet::NONE, true, 12);
+        throttle.forget_branches();
+        assert_eq!(throttle.next_window(), None);
     }
 }

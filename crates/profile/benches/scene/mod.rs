@@ -93,6 +93,12 @@ impl Cpu for Recorder {
     fn set_local_vector(&self, entry: u32) {
         black_box(entry);
     }
+
+    fn save_area(&self, _word: u8) -> u64 {
+        0
+    }
+
+    fn set_save_area(&self, _word: u8, _value: u64) {}
 }
 
 /// Counters reserved on every processor, not started yet.

@@ -26,17 +26,35 @@ use crate::local_vector;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, Found, Row};
 
-pub use leaf::{LeafAEax, LeafAEbx};
+pub use leaf::{Leaf1Ecx, LeafAEax, LeafAEbx};
 use registers::{
     FixedControl, IA32_A_PMC0, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_CAPABILITIES, IA32_PERF_GLOBAL_CTRL,
-    IA32_PERF_GLOBAL_OVF_CTRL, IA32_PERF_GLOBAL_STATUS, IA32_PERFEVTSEL0, IA32_PMC0, PerfCapabilities, PerfEvtSel,
-    RDPMC_FIXED,
+    IA32_PERF_GLOBAL_OVF_CTRL, IA32_PERF_GLOBAL_STATUS, IA32_PERFEVTSEL0, IA32_PMC0, OVF_BUF, PerfCapabilities,
+    PerfEvtSel, RDPMC_FIXED,
 };
 pub use shape::Shape;
 pub use sources::SOURCES;
 
 /// Where fixed counter 0 is in the global registers.
 const FIXED_IN_GLOBAL: u32 = 32;
+
+/// PEBS_FMT of the current processor, which has IA32_PERF_CAPABILITIES. Any IRQL at which it stays the same.
+pub fn pebs_format(cpu: &impl Cpu) -> u8 {
+    PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).pebs_format()
+}
+
+/// PEBS records of the current processor have been fetched. PROFILE_LEVEL.
+pub fn acknowledge_records(cpu: &impl Cpu) {
+    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, OVF_BUF);
+}
+
+/// Event and unit mask of an event select register; `None` where it qualifies them further.
+#[must_use]
+pub fn event_of(select: u64) -> Option<(u8, u8)> {
+    let select = PerfEvtSel::from_bits(select);
+    let is_plain = select.cmask() == 0 && !select.inv() && !select.edge();
+    is_plain.then_some((select.event_select(), select.umask()))
+}
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +87,18 @@ impl Emon {
         let whole =
             self.shape.has_capabilities() && PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).fw_write();
         Self { shape: self.shape.with_full_width(whole) }
+    }
+
+    /// The same, of which so many general counters record precisely, from the first.
+    #[must_use]
+    pub const fn with_precise(self, counters: u8) -> Self {
+        Self { shape: self.shape.with_precise(counters & 7) }
+    }
+
+    /// Of some counters those that record precisely.
+    #[must_use]
+    pub const fn precise(self, counters: CounterSet) -> CounterSet {
+        counters.and(CounterSet::first(self.shape.precise())).and(self.general())
     }
 
     /// Version of architectural performance monitoring.
@@ -177,13 +207,18 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Fixed counters first. No choice could be better: a fixed counter takes events of one kind only, so that whoever
-    /// has it leaves a general one to another, and it does not matter which of that kind it is.
+    /// Precise events first, to which few counters are open, and of the others those on fixed counters. No choice could be
+    /// better: a fixed counter takes events of one kind only, so that whoever has it leaves a general one to another, and
+    /// it does not matter which of that kind it is.
     fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let mut free = row.counters(CounterState::is_free);
-        for (index, (state, place)) in wanted.iter().zip(assigned).enumerate() {
+        let all = || wanted.iter().enumerate();
+        let order = all().filter(|(_, state)| state.precise()).chain(all().filter(|(_, state)| !state.precise()));
+        for (index, state) in order {
+            let Some(place) = assigned.get_mut(index) else { return Err(index) };
             let source = row.source_of(&SOURCES, *state).ok_or(index)?;
             let fitting = free.and(self.counters_for(&source));
+            let fitting = if state.precise() { self.precise(fitting) } else { fitting };
             let fixed = fitting.and(self.fixed()).iter().next();
             *place = fixed.or_else(|| fitting.iter().next()).ok_or(index)?;
             free = free.without(CounterSet::NONE.with(*place));
@@ -300,6 +335,19 @@ impl ProfileInterface for Emon {
         };
         local_vector::unmask(cpu);
         served
+    }
+
+    /// A write each.
+    fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
+        if self.has_global_control() && !row.active.all.is_empty() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !Shape::EVERY);
+        }
+    }
+
+    fn let_go(&self, cpu: &impl Cpu, row: Row<'_>) {
+        if self.has_global_control() && !row.active.all.is_empty() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control());
+        }
     }
 
     fn release(&self, cpu: &impl Cpu, found: Found) {

@@ -122,6 +122,14 @@ impl Cpu for Bench {
     fn set_local_vector(&self, entry: u32) {
         self.board.processor(0).set_local_vector(entry);
     }
+
+    fn save_area(&self, word: u8) -> u64 {
+        self.board.processor(0).save_area(word)
+    }
+
+    fn set_save_area(&self, word: u8, value: u64) {
+        self.board.processor(0).set_save_area(word, value);
+    }
 }
 
 /// The processor of an identity, after reset.

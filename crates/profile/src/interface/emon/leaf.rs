@@ -52,7 +52,16 @@ pub struct LeafAEdx {
 #[derive(PartialEq, Eq)]
 pub struct Leaf1Ecx {
     /// Other features.
-    #[bits(15)]
+    #[bits(2)]
+    __: u8,
+    /// DTES64: the save area of the Debug Store has its 64-bit form.
+    pub dtes64: bool,
+    /// Another feature.
+    __: bool,
+    /// DS-CPL: branches can be recorded by privilege level.
+    pub ds_cpl: bool,
+    /// Other features.
+    #[bits(10)]
     __: u16,
     /// PDCM: there is IA32_PERF_CAPABILITIES.
     pub pdcm: bool,

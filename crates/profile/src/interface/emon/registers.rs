@@ -30,6 +30,9 @@ pub const IA32_PERF_GLOBAL_STATUS: Msr = Msr::new(0x38E);
 /// the same bit of the status.
 pub const IA32_PERF_GLOBAL_OVF_CTRL: Msr = Msr::new(0x390);
 
+/// OvfBuf in IA32_PERF_GLOBAL_STATUS: the index of the PEBS buffer has come to its threshold (SDM Vol. 3B, 21.2.4).
+pub const OVF_BUF: u64 = 1 << 62;
+
 /// [`PerfCapabilities`], read-only (SDM Vol. 4, "Architectural MSRs").
 pub const IA32_PERF_CAPABILITIES: Msr = Msr::new(0x345);
 
@@ -70,7 +73,11 @@ pub struct PerfEvtSel {
 impl PerfEvtSel {
     /// What starts a general counter with this event as its state says.
     pub const fn of(select: u64, state: CounterState) -> Self {
-        Self::from_bits(select).with_usr(state.user()).with_os(state.kernel()).with_int(state.interrupt()).with_en(true)
+        Self::from_bits(select)
+            .with_usr(state.user())
+            .with_os(state.kernel())
+            .with_int(state.interrupts())
+            .with_en(true)
     }
 }
 
@@ -97,7 +104,7 @@ impl FixedControl {
 
     /// What starts a fixed counter as its state says.
     pub const fn of(state: CounterState) -> Self {
-        Self::new().with_os(state.kernel()).with_usr(state.user()).with_pmi(state.interrupt())
+        Self::new().with_os(state.kernel()).with_usr(state.user()).with_pmi(state.interrupts())
     }
 
     /// What the register says of fixed counter `number`.
@@ -115,9 +122,13 @@ impl FixedControl {
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct PerfCapabilities {
-    /// Of LBR, PEBS and others.
-    #[bits(13)]
-    __: u16,
+    /// Of LBR.
+    __: u8,
+    /// PEBS_FMT: the format of PEBS records.
+    #[bits(4)]
+    pub pebs_format: u8,
+    /// FREEZE_WHILE_SMM can be set.
+    __: bool,
     /// FW_WRITE: general counters can be written whole (SDM Vol. 3B, 21.2.8).
     pub fw_write: bool,
     /// Of others.

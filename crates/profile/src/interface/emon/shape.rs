@@ -47,7 +47,10 @@ pub struct Shape {
     /// How many of these mean something.
     #[bits(4)]
     enumerated: u8,
-    #[bits(14)]
+    /// General counters that record precisely (PEBS), from the first. Not known from CPUID.
+    #[bits(3)]
+    pub precise: u8,
+    #[bits(11)]
     __: u16,
     /// How many general counters there are.
     #[bits(4)]

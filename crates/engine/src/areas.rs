@@ -1,0 +1,252 @@
+//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, seed 004): which there are, who made them, and for whom.
+
+use alloc::vec::Vec;
+
+use profile::debug_store::{self, Facilities, Lack};
+use protocol::status::{
+    STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
+    STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_SUCCESS,
+};
+use protocol::{AreaRecord, AreaRequest, Cause, area};
+use ring::Slot;
+
+use crate::machine::{AreaRefused, ControlArea, Ground, Machine, Maker};
+use crate::plan::{choose, invalid};
+use crate::reply::{Refusal, Reply, lacks};
+use crate::room::{NO_MEMORY, Room, gather};
+
+/// The control areas that the driver knows.
+#[derive(Debug, Default)]
+pub struct Areas {
+    all: Vec<Area>,
+}
+
+#[derive(Debug)]
+struct Area {
+    processor: u32,
+    made: ControlArea,
+    maker: Maker,
+    /// What the kernel said.
+    status: u32,
+    /// A client asked for it, and has not freed it.
+    kept: bool,
+    /// A session uses it.
+    used: bool,
+}
+
+/// What is needed of an area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// A client wants it.
+    Kept,
+    /// A session wants it, that has precise events or not.
+    Used {
+        /// It has.
+        precise: bool,
+    },
+}
+
+impl Areas {
+    fn find(&self, processor: u32) -> Option<&Area> {
+        self.all.iter().find(|area| area.processor == processor)
+    }
+
+    /// The address of the area of a processor, or 0.
+    pub fn address(&self, processor: u32) -> u64 {
+        self.find(processor).map_or(0, |area| area.made.address)
+    }
+
+    /// The area of a processor for who needs it: the kernel's; where it has no such call, or does not serve it on a
+    /// processor that has branches and no PEBS, the machine's.
+    pub fn take(&mut self, processor: u32, need: Need, machine: &impl Machine) -> Result<(), Refusal> {
+        if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
+            return area.serve(need);
+        }
+        self.all.try_reserve(1).map_err(|_| NO_MEMORY)?;
+        let (made, maker, status) = make(processor, need, machine)?;
+        let mut area = Area { processor, made, maker, status, kept: false, used: false };
+        area.serve(need)?;
+        self.all.try_push(area)
+    }
+
+    /// The areas of these processors are used by no session any more.
+    pub fn release(&mut self, machine: &impl Machine) {
+        for area in &mut self.all {
+            area.used = false;
+        }
+        self.drop_unneeded(machine);
+    }
+
+    /// All are given back.
+    pub fn release_all(&mut self, machine: &impl Machine) {
+        for area in &mut self.all {
+            (area.kept, area.used) = (false, false);
+        }
+        self.drop_unneeded(machine);
+    }
+
+    fn drop_unneeded(&mut self, machine: &impl Machine) {
+        self.all.retain(|area| {
+            let is_needed = area.kept || area.used;
+            if !is_needed {
+                // Refused, there is nothing left to be done about it.
+                let _ = machine.free_area(area.processor);
+            }
+            is_needed
+        });
+    }
+
+    /// Serves a request, on all processors meant or on none.
+    pub fn serve<M: Machine>(
+        &mut self,
+        request: &AreaRequest,
+        ground: Ground<'_, M>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
+        let machine = ground.machine;
+        let processors = match request.current {
+            0 => choose(&request.processors, machine.processors())?,
+            1 if request.processors.is_empty() => gather([machine.current_processor()], 1)?,
+            bits => return Err(invalid(Cause::BadFlags, bits.into())),
+        };
+        let found = Examined::of(&processors, ground)?;
+        match request.operation {
+            area::QUERY => {}
+            area::ALLOCATE => self.allocate(&processors, &found, machine)?,
+            area::FREE => self.free(&processors, machine)?,
+            operation => return Err(invalid(Cause::BadFlags, operation.into())),
+        }
+        let freed = request.operation == area::FREE;
+        for (processor, facilities) in processors.iter().zip(found.iter()) {
+            reply.push(&self.record(*processor, facilities, freed));
+        }
+        Ok(())
+    }
+
+    fn allocate(&mut self, processors: &[u32], found: &Examined, machine: &impl Machine) -> Result<(), Refusal> {
+        for (processor, facilities) in processors.iter().zip(found.iter()) {
+            if let Err(lack) = facilities.and_then(|facilities| facilities.precise.map(|_| ())) {
+                return Err(lacks(lack, Cause::NoDebugStore).processor(*processor));
+            }
+        }
+        for (index, processor) in processors.iter().enumerate() {
+            if let Err(refusal) = self.take(*processor, Need::Kept, machine) {
+                for taken in processors.iter().take(index) {
+                    self.all.iter_mut().filter(|area| area.processor == *taken).for_each(|area| area.kept = false);
+                }
+                self.drop_unneeded(machine);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    fn free(&mut self, processors: &[u32], machine: &impl Machine) -> Result<(), Refusal> {
+        for processor in processors {
+            match self.find(*processor) {
+                Some(area) if area.used => {
+                    return Err(refused(*processor, STATUS_DEVICE_BUSY, area.made.address));
+                }
+                Some(area) if area.kept => {}
+                _ => return Err(refused(*processor, STATUS_MEMORY_NOT_ALLOCATED, 0)),
+            }
+        }
+        for area in self.all.iter_mut().filter(|area| processors.contains(&area.processor)) {
+            area.kept = false;
+        }
+        self.drop_unneeded(machine);
+        Ok(())
+    }
+
+    fn record(&self, processor: u32, facilities: Result<Facilities, Lack>, freed: bool) -> AreaRecord {
+        let known = self.find(processor);
+        let of_area = known.map_or(0, |known| {
+            (if known.maker == Maker::Kernel { area::OF_KERNEL } else { 0 }) | (if known.used { area::USED } else { 0 })
+        });
+        let (flags, format, lack) = told(facilities);
+        AreaRecord {
+            processor,
+            status: match known {
+                Some(known) => known.status,
+                None if freed => STATUS_SUCCESS,
+                None => STATUS_MEMORY_NOT_ALLOCATED,
+            },
+            address: known.map_or(0, |known| known.made.address),
+            size: known.map_or(0, |known| known.made.size),
+            flags: flags | of_area,
+            format,
+            lack,
+        }
+    }
+}
+
+impl Area {
+    fn serve(&mut self, need: Need) -> Result<(), Refusal> {
+        match need {
+            Need::Kept if self.kept => Err(refused(self.processor, STATUS_ADDRESS_ALREADY_EXISTS, self.made.address)),
+            Need::Kept => {
+                self.kept = true;
+                Ok(())
+            }
+            Need::Used { .. } => {
+                self.used = true;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Makes one, and says what the kernel said.
+fn make(processor: u32, need: Need, machine: &impl Machine) -> Result<(ControlArea, Maker, u32), Refusal> {
+    let AreaRefused { status, address } = match machine.allocate_area(processor, Maker::Kernel) {
+        Ok(made) => return Ok((made, Maker::Kernel, STATUS_SUCCESS)),
+        Err(refused) => refused,
+    };
+    let is_missing = matches!(status, STATUS_INVALID_INFO_CLASS | STATUS_NOT_IMPLEMENTED);
+    let is_no_matter = status == STATUS_NOT_SUPPORTED && need == Need::Used { precise: false };
+    if !is_missing && !is_no_matter {
+        return Err(refused(processor, status, address));
+    }
+    let made = machine.allocate_area(processor, Maker::Machine);
+    let made = made.map_err(|AreaRefused { status, address }| refused(processor, status, address))?;
+    Ok((made, Maker::Machine, status))
+}
+
+fn refused(processor: u32, status: u32, address: u64) -> Refusal {
+    Refusal::new(status, Cause::ControlArea).processor(processor).detail(status.into(), address)
+}
+
+/// What a processor has, as an [`AreaRecord`] has it: flags, format, and one more than the number of what is missing.
+fn told(facilities: Result<Facilities, Lack>) -> (u32, u32, u32) {
+    let Facilities { branches, precise, modes } = match facilities {
+        Ok(facilities) => facilities,
+        Err(lack) => return (0, 0, lack.numbers().0 + 1),
+    };
+    let flag = |there: bool, flag| if there { flag } else { 0 };
+    let flags =
+        flag(branches.is_ok(), area::BRANCHES) | flag(precise.is_ok(), area::PRECISE) | flag(modes, area::MODES);
+    (flags, precise.map_or(0, |format| format as u32), precise.err().map_or(0, |lack| lack.numbers().0 + 1))
+}
+
+/// What some processors have of the Debug Store, in their order.
+#[derive(Debug)]
+pub struct Examined(Vec<Slot<Result<Facilities, Lack>>>);
+
+impl Examined {
+    /// Looks at each, on it.
+    pub fn of<M: Machine>(processors: &[u32], Ground { machine, .. }: Ground<'_, M>) -> Result<Self, Refusal> {
+        let found = gather(processors.iter().map(|_| Slot::empty()), processors.len())?;
+        machine.on_each_processor(&|processor, cpu| {
+            if let Some(place) = processors.binary_search(&processor).ok().and_then(|index| found.get(index)) {
+                // It was made empty.
+                let _ = place.put(debug_store::examine(cpu));
+            }
+        });
+        Ok(Self(found))
+    }
+
+    /// What each has.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, Lack>> + '_ {
+        self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(Lack::NoDebugStore)))
+    }
+}

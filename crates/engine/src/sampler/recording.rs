@@ -1,0 +1,215 @@
+//! What the processor itself records, on its way to who subscribed: precise records and branches.
+
+use profile::state::CounterSet;
+use profile::{Cpu, Hal};
+use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
+
+use super::desk::Desk;
+use super::store::{self, Fetched, Store};
+use super::tally::BRANCHES_TALLY;
+use super::{Interrupted, Sampler};
+
+/// What an interrupt found of the Debug Store.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored {
+    /// Something was fetched.
+    pub fetched: bool,
+    /// A ring has become half full.
+    pub reached: bool,
+    /// Precise records that the processor has written by now.
+    pub written: u64,
+}
+
+impl Stored {
+    /// There is none in use.
+    pub const NOTHING: Self = Self { fetched: false, reached: false, written: 0 };
+}
+
+/// Where what is fetched goes.
+struct Way<'a> {
+    hal: &'a Hal,
+    desk: &'a Desk,
+    processor: u32,
+    /// When it was fetched.
+    time: u64,
+    /// Process and thread that made it.
+    who: (u32, u32),
+    reached: bool,
+}
+
+impl Sampler {
+    /// The Debug Store of the current processor, which is `processor`, is in use from now on. PROFILE_LEVEL.
+    pub(crate) fn install(&self, cpu: &impl Cpu, processor: u32, mut store: Store) {
+        let Some(desk) = self.desks.get(processor as usize) else { return core::mem::forget(store) };
+        if !self.hal.is_asleep(processor) {
+            store.install(cpu);
+        }
+        desk.put_store(store);
+    }
+
+    /// It is in use no more, and its registers are as they were found. PROFILE_LEVEL.
+    pub(crate) fn uninstall(&self, cpu: &impl Cpu, processor: u32) -> Option<Store> {
+        let desk = self.desks.get(processor as usize)?;
+        desk.throttle.forget_branches();
+        let mut store = desk.take_store()?;
+        store.uninstall(cpu);
+        Some(store)
+    }
+
+    /// Branches of the current processor, which is `processor`, are recorded from now on, or not; what was recorded before
+    /// goes to who subscribed. Answers whether somebody wants any. PROFILE_LEVEL.
+    pub(crate) fn let_trace(&self, cpu: &impl Cpu, processor: u32, on: bool) -> bool {
+        let Some(desk) = self.desks.get(processor as usize) else { return false };
+        let traced = desk.with_store(|store| {
+            store.let_trace(cpu, on);
+            if !on {
+                self.way(processor, desk, 0, None).branches(cpu, store);
+            }
+            store.traced_for().is_some()
+        });
+        traced.unwrap_or(false)
+    }
+
+    /// Fetches what is due, in an interrupt of the current processor, which is `processor`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fetch(&self, cpu: &impl Cpu, processor: u32, time: u64, interrupted: &Interrupted) -> Stored {
+        let Some(desk) = self.desks.get(processor as usize) else { return Stored::NOTHING };
+        let fetched = desk.with_store(|store| {
+            let who = store.is_attributed().then_some((interrupted.process, interrupted.thread));
+            let mut way = self.way(processor, desk, time, who);
+            let is_due = store.is_due(cpu);
+            let fetched = is_due && way.all(cpu, store);
+            Stored { fetched, reached: way.reached, written: store.written(cpu) }
+        });
+        fetched.unwrap_or(Stored::NOTHING)
+    }
+
+    /// The precise ones of counters that are about to start are recorded.
+    pub(super) fn record(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
+        let row = self.hal.row(processor);
+        let precise = counters.and(row.counters(|state| state.precise()));
+        if precise.is_empty() {
+            return;
+        }
+        let initial = |counter| self.hal.initial_count(processor, counter);
+        if let Some(desk) = self.desks.get(processor as usize) {
+            desk.with_store(|store| store.record(cpu, precise, initial));
+        }
+    }
+
+    /// Stops counters of the current processor, which is `processor`, and fetches the records of those that are precise.
+    /// Answers those that had overflowed with nobody having served it.
+    pub(super) fn stop(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, counters: CounterSet) -> CounterSet {
+        let precise = counters.and(self.hal.row(processor).counters(|state| state.precise()));
+        let overflowed = self.hal.stop(cpu, processor, counters).0;
+        if !precise.is_empty() {
+            desk.with_store(|store| {
+                let mut way = self.way(processor, desk, 0, None);
+                self.hal.standing(cpu, processor, || way.precise(cpu, store));
+                store.forget(cpu, precise);
+            });
+        }
+        overflowed
+    }
+
+    /// What a counter of the current processor, which is `processor`, has counted: [`Hal::count`], with the records that
+    /// wait accounted before. PROFILE_LEVEL.
+    pub(crate) fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
+        let count = || self.hal.count(cpu, processor, counter);
+        let desk = self.desks.get(processor as usize).filter(|desk| desk.has_store());
+        match desk.filter(|_| self.hal.row(processor).get(counter).precise()) {
+            None => count(),
+            Some(desk) => self.hal.standing(cpu, processor, || {
+                desk.with_store(|store| self.way(processor, desk, 0, None).precise(cpu, store));
+                count()
+            }),
+        }
+    }
+
+    /// The machine is about to sleep, and the counters of the processor stand.
+    pub(super) fn suspend(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
+        desk.with_store(|store| {
+            self.way(processor, desk, 0, None).all(cpu, store);
+            store.uninstall(cpu);
+        });
+    }
+
+    /// It is awake, and its counters are about to start again.
+    pub(super) fn resume(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
+        if !self.hal.is_asleep(processor) {
+            return;
+        }
+        desk.with_store(|store| {
+            if !store.is_installed() {
+                store.install(cpu);
+            }
+        });
+        self.record(cpu, processor, self.hal.row(processor).counters(|state| state.active()));
+    }
+
+    fn way<'a>(&'a self, processor: u32, desk: &'a Desk, time: u64, who: Option<(u32, u32)>) -> Way<'a> {
+        let who = who.unwrap_or((UNKNOWN, UNKNOWN));
+        Way { hal: &self.hal, desk, processor, time, who, reached: false }
+    }
+}
+
+impl Way<'_> {
+    /// Branches and precise records; answers whether there were any.
+    fn all(&mut self, cpu: &impl Cpu, store: &mut Store) -> bool {
+        let branches = self.branches(cpu, store);
+        let (hal, processor) = (self.hal, self.processor);
+        let precise = store.has_precise() && hal.standing(cpu, processor, || self.precise(cpu, store));
+        branches || precise
+    }
+
+    /// Precise records, while the counters stand.
+    fn precise(&mut self, cpu: &impl Cpu, store: &mut Store) -> bool {
+        let fetched = store.fetch_precise(cpu, |record| self.record(cpu, record));
+        // Their intervals may have been moved: that is so from the next load on.
+        store.set_initial(cpu, |counter| self.hal.initial_count(self.processor, counter));
+        fetched
+    }
+
+    /// One record, for each counter whose it is.
+    fn record(&mut self, cpu: &impl Cpu, record: Fetched) {
+        let (process, thread) = self.who;
+        for counter in record.counters.iter() {
+            let Some(post) = self.desk.post(counter) else { continue };
+            let (source, interval) = post.loaded();
+            let initial = store::initial(cpu, counter);
+            post.reloaded(self.hal.recorded(self.processor, counter, initial));
+            let kind = if record.is_exact { SampleKind::Precise } else { SampleKind::PreciseNext };
+            let sample = self.sample(record.ip, record.number, source, interval, kind);
+            self.reached |= self.desk.deliver(post, counter, Sample { process, thread, ..sample });
+        }
+    }
+
+    /// Branches.
+    fn branches(&mut self, cpu: &impl Cpu, store: &mut Store) -> bool {
+        let Some(subscriber) = store.traced_for() else { return false };
+        store.fetch_branches(cpu, |branch| {
+            let sample =
+                self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.predicted()), SampleKind::Branch);
+            self.reached |= self.desk.push(subscriber, BRANCHES_TALLY, sample);
+        })
+    }
+
+    const fn sample(&self, ip: u64, mark: u64, source: u32, interval: u32, kind: SampleKind) -> Sample {
+        /// Set in the addresses of the kernel.
+        const KERNEL_HALF: u64 = 1 << 63;
+        let mode = if ip & KERNEL_HALF == 0 { modes::USER } else { modes::KERNEL };
+        Sample {
+            time: self.time,
+            ip,
+            process: UNKNOWN,
+            thread: UNKNOWN,
+            processor: self.processor,
+            source,
+            interval,
+            kind: kind as u16,
+            modes: (mode & 0xFFFF) as u16,
+            mark,
+        }
+    }
+}

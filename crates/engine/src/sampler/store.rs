@@ -1,0 +1,316 @@
+//! A processor's Debug Store: what the processor itself writes, and how it comes from there to who subscribed.
+//!
+//! Touched by that processor alone at PROFILE_LEVEL, as all at its desk. The buffers are words that two write, the processor
+//! and this; what the processor wrote is believed in nothing but its value.
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use debug_store::pebs::Format;
+use debug_store::{BranchRecord, Buffer, word};
+use profile::Cpu;
+use profile::debug_store::{self as registers, Modes};
+use profile::state::CounterSet;
+use zerocopy::IntoBytes;
+
+use super::desk::Subscriber;
+use crate::room::Room;
+
+/// Words that the processor writes.
+type Words = Box<[AtomicU64]>;
+
+/// Words of the longest record of PEBS: 200 bytes.
+const RECORD_WORDS: usize = 25;
+
+/// Words of a branch.
+const BRANCH_WORDS: usize = size_of::<BranchRecord>() / 8;
+
+/// Branches for which there is room behind the threshold, for those that come before the interrupt does.
+const SPARE_BRANCHES: u32 = 512;
+
+/// The same for precise records: each counter can write some.
+const SPARE_RECORDS: u32 = 32;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Store {
+    branches: Option<Branches>,
+    precise: Option<Precise>,
+    /// Where the save area is.
+    area: u64,
+    /// Where it was before.
+    found: u64,
+    /// The registers are ours.
+    installed: bool,
+    /// Precise records fetched so far.
+    fetched: u64,
+}
+
+#[derive(Debug)]
+struct Branches {
+    words: Words,
+    /// Branches before an interrupt.
+    before: u32,
+    modes: Modes,
+    /// Who gets them.
+    subscriber: Subscriber,
+    /// It has been stopped, but for good or for a while.
+    standing: bool,
+}
+
+#[derive(Debug)]
+struct Precise {
+    words: Words,
+    /// Records before an interrupt.
+    before: u32,
+    format: Format,
+    /// Those that record.
+    counters: CounterSet,
+}
+
+/// A precise record.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetched {
+    /// Where it was.
+    pub ip: u64,
+    /// That is the instruction itself.
+    pub is_exact: bool,
+    /// Whose overflow it is.
+    pub counters: CounterSet,
+    /// Its number on the processor.
+    pub number: u64,
+}
+
+impl Store {
+    /// Without branches or precise records, in the save area at an address.
+    pub const fn new() -> Self {
+        Self { branches: None, precise: None, area: 0, found: 0, installed: false, fetched: 0 }
+    }
+
+    /// With branches of these modes for a subscriber, an interrupt after so many; `None` when memory is short.
+    pub fn with_branches(self, modes: Modes, before: u32, subscriber: Subscriber) -> Option<Self> {
+        let words = words(BRANCH_WORDS, before + SPARE_BRANCHES)?;
+        Some(Self { branches: Some(Branches { words, before, modes, subscriber, standing: false }), ..self })
+    }
+
+    /// With precise records, an interrupt after so many; `None` when memory is short.
+    pub fn with_precise(self, before: u32) -> Option<Self> {
+        let words = words(RECORD_WORDS, before + SPARE_RECORDS)?;
+        let precise = Precise { words, before, format: Format::Core2, counters: CounterSet::NONE };
+        Some(Self { precise: Some(precise), ..self })
+    }
+
+    /// The save area is at this address.
+    pub const fn set_area(&mut self, address: u64) {
+        self.area = address;
+    }
+
+    /// Takes the registers, and lets branches be written. Nothing is recorded precisely yet.
+    pub fn install(&mut self, cpu: &impl Cpu) {
+        if let (Some(precise), Ok(registers::Facilities { precise: Ok(format), .. })) =
+            (&mut self.precise, registers::examine(cpu))
+        {
+            precise.format = format;
+            let size = format.least_size() as u64;
+            put(cpu, word::PEBS_BUFFER_BASE, &precise.words, size, precise.before);
+        }
+        if let Some(branches) = &self.branches {
+            put(cpu, word::BTS_BUFFER_BASE, &branches.words, size_of::<BranchRecord>() as u64, branches.before);
+        }
+        self.found = registers::set_area(cpu, self.area);
+        self.installed = true;
+        self.trace(cpu);
+    }
+
+    /// Puts the registers back as they were found. What is in the buffers stays there for [`fetch`](Self::fetch_precise).
+    pub fn uninstall(&mut self, cpu: &impl Cpu) {
+        if !self.installed {
+            return;
+        }
+        if self.branches.is_some() {
+            registers::trace(cpu, Modes::default());
+        }
+        if let Some(precise) = &mut self.precise {
+            precise.counters = CounterSet::NONE;
+            registers::record(cpu, CounterSet::NONE);
+        }
+        registers::set_area(cpu, self.found);
+        for word in word::BTS_BUFFER_BASE..=word::PEBS_INTERRUPT_THRESHOLD {
+            cpu.set_save_area(word, 0);
+        }
+        self.installed = false;
+    }
+
+    /// Whether its registers are ours.
+    pub const fn is_installed(&self) -> bool {
+        self.installed
+    }
+
+    /// Who gets the branches, if somebody does.
+    pub fn traced_for(&self) -> Option<Subscriber> {
+        self.branches.as_ref().map(|branches| branches.subscriber)
+    }
+
+    /// Whether precise records are.
+    pub const fn has_precise(&self) -> bool {
+        self.precise.is_some()
+    }
+
+    /// Branches are written, or not.
+    pub fn let_trace(&mut self, cpu: &impl Cpu, on: bool) {
+        if let Some(branches) = &mut self.branches {
+            branches.standing = !on;
+            self.trace(cpu);
+        }
+    }
+
+    fn trace(&self, cpu: &impl Cpu) {
+        if let (Some(branches), true) = (&self.branches, self.installed) {
+            registers::trace(cpu, if branches.standing { Modes::default() } else { branches.modes });
+        }
+    }
+
+    /// These counters record as well from now on, each loaded with its initial count after a record.
+    pub fn record(&mut self, cpu: &impl Cpu, counters: CounterSet, initial: impl Fn(u8) -> u64) {
+        if let (Some(precise), true) = (&mut self.precise, self.installed) {
+            precise.counters = precise.counters.or(counters);
+            registers::record(cpu, precise.counters);
+            self.set_initial(cpu, initial);
+        }
+    }
+
+    /// What each counter that records is loaded with after its next record.
+    pub fn set_initial(&self, cpu: &impl Cpu, initial: impl Fn(u8) -> u64) {
+        let recording = self.precise.as_ref().filter(|_| self.installed).map(|precise| precise.counters);
+        for counter in recording.unwrap_or_default().iter() {
+            cpu.set_save_area(word::PEBS_COUNTER_RESET.wrapping_add(counter), initial(counter));
+        }
+    }
+
+    /// These counters, which stand, record no more.
+    pub fn forget(&mut self, cpu: &impl Cpu, counters: CounterSet) {
+        if let (Some(precise), true) = (&mut self.precise, self.installed) {
+            precise.counters = precise.counters.without(counters);
+            registers::record(cpu, precise.counters);
+        }
+    }
+
+    /// Whether a buffer has come to its threshold.
+    pub fn is_due(&self, cpu: &impl Cpu) -> bool {
+        let reached = |index, threshold| cpu.save_area(index) >= cpu.save_area(threshold);
+        (self.branches.is_some() && reached(word::BTS_INDEX, word::BTS_INTERRUPT_THRESHOLD))
+            || (self.precise.is_some() && reached(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD))
+    }
+
+    /// Precise records that the processor has written by now: its PebsIndex, counted on over all buffers.
+    pub fn written(&self, cpu: &impl Cpu) -> u64 {
+        let waiting = self.precise.as_ref().map_or(0, |precise| precise.waiting(cpu));
+        self.fetched.wrapping_add(waiting as u64)
+    }
+
+    /// Whether each interrupt brings one precise record, so that who is interrupted is who made it.
+    pub fn is_attributed(&self) -> bool {
+        self.precise.as_ref().is_some_and(|precise| precise.before == 1)
+    }
+
+    /// Gives each precise record to `each`, oldest first, and empties the buffer; answers whether there were any. No counter
+    /// that records may count meanwhile.
+    pub fn fetch_precise(&mut self, cpu: &impl Cpu, mut each: impl FnMut(Fetched)) -> bool {
+        let (Some(precise), true) = (&self.precise, self.installed) else { return false };
+        let length = precise.format.least_size();
+        let count = precise.waiting(cpu);
+        for record in precise.words.chunks_exact(length / 8).take(count) {
+            let mut copy = [0_u64; RECORD_WORDS];
+            for (to, from) in copy.iter_mut().zip(record) {
+                *to = from.load(Ordering::Relaxed);
+            }
+            let bytes = copy.as_bytes().get(..length).unwrap_or_default();
+            // A record that can not be read counts for its place, and for nobody.
+            let (ip, is_exact, counters) = match precise.format.decode(bytes) {
+                Ok((record, _)) => (record.ip, record.is_exact, precise.those(record.counters)),
+                Err(_) => (0, false, CounterSet::NONE),
+            };
+            each(Fetched { ip, is_exact, counters, number: self.fetched });
+            self.fetched = self.fetched.wrapping_add(1);
+        }
+        cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
+        if count > 0 {
+            registers::acknowledge(cpu);
+        }
+        count > 0
+    }
+
+    /// Gives each branch to `each`, oldest first, and empties the buffer; answers whether there were any. None is written
+    /// meanwhile.
+    pub fn fetch_branches(&mut self, cpu: &impl Cpu, mut each: impl FnMut(BranchRecord)) -> bool {
+        let (Some(branches), true) = (&self.branches, self.installed) else { return false };
+        registers::trace(cpu, Modes::default());
+        let count = branches.waiting(cpu);
+        for record in branches.words.chunks_exact(BRANCH_WORDS).take(count) {
+            let mut words = record.iter().map(|word| word.load(Ordering::Relaxed));
+            let mut next = || words.next().unwrap_or_default();
+            each(BranchRecord { from: next(), to: next(), flags: next() });
+        }
+        cpu.set_save_area(word::BTS_INDEX, address(&branches.words));
+        self.trace(cpu);
+        count > 0
+    }
+}
+
+impl Precise {
+    fn waiting(&self, cpu: &impl Cpu) -> usize {
+        written(cpu, word::PEBS_BUFFER_BASE, &self.words) / self.format.least_size().max(1)
+    }
+
+    /// Those of the counters with these bits that record; where the format does not tell, all that do.
+    fn those(&self, counters: Option<u64>) -> CounterSet {
+        counters.map_or(self.counters, |bits| self.counters.and(CounterSet::from_bits(bits)))
+    }
+}
+
+impl Branches {
+    fn waiting(&self, cpu: &impl Cpu) -> usize {
+        written(cpu, word::BTS_BUFFER_BASE, &self.words) / size_of::<BranchRecord>()
+    }
+}
+
+/// Zeros for so many records.
+fn words(each: usize, records: u32) -> Option<Words> {
+    let count = each.checked_mul(records as usize)?;
+    let mut words = alloc::vec::Vec::new();
+    words.try_reserve_exact(count).ok()?;
+    for _ in 0..count {
+        words.try_push(AtomicU64::new(0)).ok()?;
+    }
+    Some(words.into_boxed_slice())
+}
+
+/// Where words are: who writes there is not the compiler's to see.
+fn address(words: &Words) -> u64 {
+    words.as_ptr().expose_provenance() as u64
+}
+
+/// A buffer into the save area, from the word of its base on: base, index, maximum, threshold.
+fn put(cpu: &impl Cpu, base: u8, words: &Words, size: u64, before: u32) {
+    let buffer = Buffer::whole(address(words), size_of_val::<[AtomicU64]>(words) as u64, size);
+    let records = (buffer.maximum - buffer.base).checked_div(size).unwrap_or_default();
+    let threshold = buffer.threshold(size, records.saturating_sub(before.into()));
+    for (word, value) in (base..).zip([buffer.base, buffer.index, buffer.maximum, threshold]) {
+        cpu.set_save_area(word, value);
+    }
+}
+
+/// What a counter is loaded with after its records, as the save area has it.
+pub fn initial(cpu: &impl Cpu, counter: u8) -> u64 {
+    cpu.save_area(word::PEBS_COUNTER_RESET.wrapping_add(counter))
+}
+
+/// Bytes that have been written to a buffer.
+fn written(cpu: &impl Cpu, base: u8, words: &Words) -> usize {
+    let buffer = Buffer {
+        base: address(words),
+        index: cpu.save_area(base.wrapping_add(1)),
+        maximum: cpu.save_area(base.wrapping_add(2)),
+    };
+    buffer.written(size_of_val::<[AtomicU64]>(words))
+}

@@ -1,0 +1,167 @@
+//! What of a session processors record themselves: precise events, and branches.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use profile::debug_store::{self, Facilities, Lack, Modes};
+use protocol::{BRANCH_BUFFER, Cause, EventRequest, modes};
+use ring::Slot;
+
+use crate::areas::Examined;
+use crate::machine::{Ground, Machine};
+use crate::plan::invalid;
+use crate::reply::{Refusal, lacks};
+use crate::room::{NO_MEMORY, Room};
+use crate::sampler::{Store, Subscriber};
+use crate::session::{Event, Service};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Traces {
+    branches: Option<Branches>,
+    /// Precise records before an interrupt.
+    precise: Option<u32>,
+    /// One for each processor of the session, in its order.
+    each: Vec<Trace>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Branches {
+    modes: Modes,
+    before: u32,
+    subscriber: Subscriber,
+}
+
+/// A processor's.
+#[derive(Debug)]
+struct Trace {
+    processor: u32,
+    /// While it is not at the processor's desk.
+    store: Slot<Store>,
+    /// Of the control area.
+    address: AtomicU64,
+}
+
+/// How branches are served; refused if they can not be.
+pub fn branches(event: &EventRequest) -> Result<Service, Refusal> {
+    let (least, most) = (u64::from(*BRANCH_BUFFER.start()), u64::from(*BRANCH_BUFFER.end()));
+    if !BRANCH_BUFFER.contains(&event.interval) {
+        return Err(invalid(Cause::BadBuffer, least).detail(least, most).source(event.source));
+    }
+    if event.frequency != 0 {
+        return Err(invalid(Cause::BadFrequency, 0).source(event.source));
+    }
+    Ok(Service::Branches { before: event.interval })
+}
+
+impl Traces {
+    /// Of these events of a session with this place at the desks, if processors record any.
+    pub fn plan(events: &[Event], batch: u32, subscriber: Option<Subscriber>) -> Result<Option<Self>, Refusal> {
+        let mut branches = None;
+        for event in events {
+            let (Service::Branches { before }, Some(subscriber)) = (event.service, subscriber) else { continue };
+            let modes = Modes { user: event.modes & modes::USER != 0, kernel: event.modes & modes::KERNEL != 0 };
+            if branches.replace(Branches { modes, before, subscriber }).is_some() {
+                return Err(invalid(Cause::BadModes, event.modes.into()).source(event.source));
+            }
+        }
+        let is_precise = |event: &Event| matches!(event.service, Service::Counter { state, .. } if state.precise());
+        let precise = events.iter().any(is_precise).then_some(batch.max(1));
+        let traces = Self { branches, precise, each: Vec::new() };
+        Ok((branches.is_some() || precise.is_some()).then_some(traces))
+    }
+
+    /// Whether there are precise events.
+    pub const fn has_precise(&self) -> bool {
+        self.precise.is_some()
+    }
+
+    /// Whether each of the processors can record them. From now on the processors are known by the counters that can.
+    pub fn check<M: Machine>(
+        &self,
+        events: &[Event],
+        processors: &[u32],
+        ground: Ground<'_, M>,
+    ) -> Result<(), Refusal> {
+        let found = Examined::of(processors, ground)?;
+        for (processor, facilities) in processors.iter().zip(found.iter()) {
+            self.check_on(*processor, facilities, events, ground).map_err(|refusal| refusal.processor(*processor))?;
+        }
+        Ok(())
+    }
+
+    fn check_on<M: Machine>(
+        &self,
+        processor: u32,
+        facilities: Result<Facilities, Lack>,
+        events: &[Event],
+        Ground { hal, .. }: Ground<'_, M>,
+    ) -> Result<(), Refusal> {
+        let lacking = |lack| lacks(lack, Cause::NoDebugStore);
+        let facilities = facilities.map_err(lacking)?;
+        if let Some(Branches { modes, .. }) = self.branches {
+            facilities.branches.map_err(lacking)?;
+            if modes.user != modes.kernel && !facilities.modes {
+                return Err(lacking(Lack::NoModes));
+            }
+        }
+        if self.precise.is_none() {
+            return Ok(());
+        }
+        let format = facilities.precise.map_err(lacking)?;
+        for event in events {
+            if let Service::Counter { state, .. } = event.service
+                && state.precise()
+                && !debug_store::allows(hal.select_of(state), format)
+            {
+                return Err(lacks(Lack::NotPrecise, Cause::NotPrecise).source(event.source));
+            }
+        }
+        hal.learn_precise(processor, debug_store::counters(format));
+        Ok(())
+    }
+
+    /// One processor more.
+    pub fn add(&mut self, processor: u32) -> Result<(), Refusal> {
+        let mut store = Store::new();
+        if let Some(Branches { modes, before, subscriber }) = self.branches {
+            store = store.with_branches(modes, before, subscriber).ok_or(NO_MEMORY)?;
+        }
+        if let Some(batch) = self.precise {
+            store = store.with_precise(batch).ok_or(NO_MEMORY)?;
+        }
+        let slot = Slot::empty();
+        // It was made empty.
+        let _ = slot.put(store);
+        self.each.try_push(Trace { processor, store: slot, address: AtomicU64::new(0) })
+    }
+
+    fn of(&self, processor: u32) -> Option<&Trace> {
+        let index = self.each.binary_search_by_key(&processor, |trace| trace.processor).ok()?;
+        self.each.get(index)
+    }
+
+    /// The control area of a processor is at this address.
+    pub fn set_area(&self, processor: u32, address: u64) {
+        if let Some(trace) = self.of(processor) {
+            trace.address.store(address, Ordering::Relaxed);
+        }
+    }
+
+    /// The store for a processor's desk.
+    pub fn take(&self, processor: u32) -> Option<Store> {
+        let trace = self.of(processor)?;
+        let mut store = trace.store.take()?;
+        store.set_area(trace.address.load(Ordering::Relaxed));
+        Some(store)
+    }
+
+    /// It is back.
+    pub fn put(&self, processor: u32, store: Store) {
+        // Its place is empty since it was taken. Memory can not be given back here.
+        core::mem::forget(match self.of(processor) {
+            Some(trace) => trace.store.put(store).err(),
+            None => Some(store),
+        });
+    }
+}

@@ -1,0 +1,184 @@
+//! Intel's Debug Store: what a processor has of it, and the registers that make it write (SDM Vol. 3B, "Debug Store (DS)
+//! Mechanism"; seed 004). What it writes is read by [`debug_store`].
+//!
+//! Nothing here is called unless somebody asked for branches or for precise samples.
+
+mod registers;
+
+use debug_store::pebs::Format;
+
+use crate::cpu::Cpu;
+use crate::interface::emon;
+use crate::state::CounterSet;
+use registers::{DebugCtl, IA32_DEBUGCTL, IA32_DS_AREA, IA32_MISC_ENABLE, IA32_PEBS_ENABLE, Leaf1Edx, MiscEnable};
+
+/// What is missing. The numbers travel to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// Another vendor's processor.
+    NotIntel,
+    /// CPUID.1:EDX\[21\] is clear.
+    NoDebugStore,
+    /// CPUID.1:ECX\[2\] is clear: the save area has not its 64-bit form.
+    NotWide,
+    /// IA32_MISC_ENABLE\[7\] is clear.
+    NoMonitoring,
+    /// IA32_MISC_ENABLE\[11\] is set.
+    BranchesUnavailable,
+    /// IA32_MISC_ENABLE\[12\] is set.
+    PebsUnavailable,
+    /// CPUID.1:ECX\[4\] is clear: branches of one mode alone can not be had.
+    NoModes,
+    /// PEBS_FMT of IA32_PERF_CAPABILITIES is none that is known.
+    UnknownFormat(u8),
+    /// Of an event: it has no precise form.
+    NotPrecise,
+    /// The profile interface is not Emon of version 2 or later.
+    NotInInterface,
+}
+
+impl Lack {
+    /// Its number for the client, and one that goes with it.
+    #[must_use]
+    pub const fn numbers(self) -> (u32, u8) {
+        match self {
+            Self::NotIntel => (0, 0),
+            Self::NoDebugStore => (1, 0),
+            Self::NotWide => (2, 0),
+            Self::NoMonitoring => (3, 0),
+            Self::BranchesUnavailable => (4, 0),
+            Self::PebsUnavailable => (5, 0),
+            Self::NoModes => (6, 0),
+            Self::UnknownFormat(format) => (7, format),
+            Self::NotPrecise => (8, 0),
+            Self::NotInInterface => (9, 0),
+        }
+    }
+}
+
+/// What a processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facilities {
+    /// Branch Trace Store.
+    pub branches: Result<(), Lack>,
+    /// PEBS, with the format of its records.
+    pub precise: Result<Format, Lack>,
+    /// Branches of one mode alone can be had.
+    pub modes: bool,
+}
+
+/// In which modes branches are recorded; neither: they are not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// User mode.
+    pub user: bool,
+    /// Kernel mode.
+    pub kernel: bool,
+}
+
+/// What somebody else has in the registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreign {
+    /// IA32_DS_AREA.
+    pub area: u64,
+    /// IA32_DEBUGCTL.
+    pub control: u64,
+}
+
+/// Looks at the current processor: at registers only where CPUID promises them, at most two reads. Any IRQL at which the
+/// processor stays the same.
+///
+/// # Errors
+/// What is missing for everything.
+pub fn examine(cpu: &impl Cpu) -> Result<Facilities, Lack> {
+    let vendor = cpu.cpuid(0, 0);
+    let features = cpu.cpuid(1, 0);
+    let (wide, misc) = (emon::Leaf1Ecx::from_bits(features.ecx), Leaf1Edx::from_bits(features.edx));
+    if [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes) != [*b"Genu", *b"ineI", *b"ntel"] {
+        return Err(Lack::NotIntel);
+    }
+    if !misc.ds() || !misc.msr() {
+        return Err(Lack::NoDebugStore);
+    }
+    if !wide.dtes64() {
+        return Err(Lack::NotWide);
+    }
+    if vendor.eax < 0xA || emon::LeafAEax::of(cpu).version() < 2 {
+        return Err(Lack::NotInInterface);
+    }
+    let enabled = MiscEnable::from_bits(cpu.rdmsr(IA32_MISC_ENABLE));
+    if !enabled.perfmon_available() {
+        return Err(Lack::NoMonitoring);
+    }
+    let format = if wide.pdcm() { emon::pebs_format(cpu) } else { 0 };
+    Ok(Facilities {
+        branches: if enabled.bts_unavailable() { Err(Lack::BranchesUnavailable) } else { Ok(()) },
+        precise: match Format::from_number(format) {
+            _ if enabled.pebs_unavailable() => Err(Lack::PebsUnavailable),
+            Some(format) => Ok(format),
+            None => Err(Lack::UnknownFormat(format)),
+        },
+        modes: wide.ds_cpl(),
+    })
+}
+
+/// What somebody else has in the registers of the current processor, whose `facilities` these are: any save area but `own`,
+/// branches traced, or events recorded. At most three reads. PROFILE_LEVEL.
+pub fn foreign(cpu: &impl Cpu, facilities: &Facilities, own: u64) -> Option<Foreign> {
+    let (area, control) = (cpu.rdmsr(IA32_DS_AREA), cpu.rdmsr(IA32_DEBUGCTL));
+    let traced = DebugCtl::from_bits(control);
+    let records = facilities.precise.is_ok() && cpu.rdmsr(IA32_PEBS_ENABLE) != 0;
+    let is_used = (area != 0 && area != own) || traced.tr() || traced.bts() || traced.btint() || records;
+    is_used.then_some(Foreign { area, control })
+}
+
+/// The save area of the current processor is at this address from now on; answers where it was. PROFILE_LEVEL.
+pub fn set_area(cpu: &impl Cpu, address: u64) -> u64 {
+    let before = cpu.rdmsr(IA32_DS_AREA);
+    cpu.wrmsr(IA32_DS_AREA, address);
+    before
+}
+
+/// Branches of these modes are written to the buffer of the save area from now on, with an interrupt at its threshold; of
+/// neither mode: none. What else the register controls stays. PROFILE_LEVEL.
+pub fn trace(cpu: &impl Cpu, modes: Modes) {
+    let on = modes.user || modes.kernel;
+    let control = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL))
+        .with_tr(on)
+        .with_bts(on)
+        .with_btint(on)
+        .with_bts_off_os(on && !modes.kernel)
+        .with_bts_off_usr(on && !modes.user);
+    cpu.wrmsr(IA32_DEBUGCTL, control.into_bits());
+}
+
+/// Overflows of these counters are recorded from now on, and of no others. PROFILE_LEVEL.
+pub fn record(cpu: &impl Cpu, counters: CounterSet) {
+    cpu.wrmsr(IA32_PEBS_ENABLE, counters.bits().into());
+}
+
+/// The records have been fetched: the status that tells of them is cleared. PROFILE_LEVEL.
+pub fn acknowledge(cpu: &impl Cpu) {
+    emon::acknowledge_records(cpu);
+}
+
+/// General counters that can record, from the first: what every processor with the format has.
+#[must_use]
+pub const fn counters(format: Format) -> u8 {
+    match format {
+        Format::Core2 => 1,
+        _ => 4,
+    }
+}
+
+/// Events that have a precise form, by event and unit mask, and the first format with which they have it: those of the
+/// architecture that are counted when an instruction retires (SDM Vol. 3B, "Precise Events", of Core 2 and of Nehalem).
+const PRECISE: [(u8, u8, Format); 3] =
+    [(0xC0, 0x00, Format::Core2), (0xC4, 0x00, Format::Nehalem), (0xC5, 0x00, Format::Core2)];
+
+/// Whether the event of an event select register can be recorded.
+#[must_use]
+pub fn allows(select: u64, format: Format) -> bool {
+    let event = emon::event_of(select);
+    PRECISE.iter().any(|(number, umask, since)| event == Some((*number, *umask)) && format >= *since)
+}
