@@ -44,6 +44,13 @@ impl Counter {
         u64::try_from(total >> self.width).unwrap_or(u64::MAX)
     }
 
+    /// The same with another value; bits above its width are dropped.
+    pub(crate) fn loaded(&self, value: u64) -> Self {
+        let mut counter = self.clone();
+        counter.write(value);
+        counter
+    }
+
     /// How many events until it passes through zero. Of a 64-bit counter at zero, one less than the truth.
     pub(crate) fn until_overflow(&self) -> u64 {
         (ones(self.width) - self.value).saturating_add(1)

@@ -55,7 +55,7 @@ fn before_leaf_a(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
 }
 
 /// Leaf 0: EBX, EDX, ECX spell the vendor.
-fn vendor(cpuid: Cpuid<'_>) -> Vec<u8> {
+pub(crate) fn vendor(cpuid: Cpuid<'_>) -> Vec<u8> {
     let [_, ebx, ecx, edx] = cpuid(0, 0);
     [ebx, edx, ecx].map(u32::to_le_bytes).concat()
 }
@@ -68,7 +68,7 @@ fn is_amd(cpuid: Cpuid<'_>) -> bool {
 
 /// A hypervisor with Microsoft's interface says in leaf 40000003H, EDX bit 2, whether this partition has a PMU
 /// (Hypervisor Top Level Functional Specification, "Hypervisor Feature Identification").
-fn hidden_by_hypervisor(cpuid: Cpuid<'_>) -> bool {
+pub(crate) fn hidden_by_hypervisor(cpuid: Cpuid<'_>) -> bool {
     const INTERFACE: u32 = u32::from_le_bytes(*b"Hv#1");
     let [_, _, features, _] = cpuid(1, 0);
     if !bit(u64::from(features), 31) {

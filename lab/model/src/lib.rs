@@ -11,6 +11,7 @@
 //! | a register of a PMU, and what it refuses | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
 //! | the arithmetic of a counter | `counter.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
+//! | records that the processor writes to memory | `debug_store/mod.rs` |
 //! | when an interrupt is raised, merged, delivered | `processor.rs` |
 //! | what was really counted | `ledger.rs` |
 //!
@@ -39,6 +40,7 @@ mod apic;
 mod architectural;
 mod bits;
 mod counter;
+mod debug_store;
 mod fault;
 mod identity;
 mod ledger;
@@ -47,6 +49,7 @@ mod processor;
 mod select;
 
 pub use counter::CounterId;
+pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};
 pub use fault::GeneralProtection;
 pub use ledger::{Ledger, LedgerEntry};
 pub use processor::{Accesses, Interrupting, Mode, Processor};

@@ -5,6 +5,7 @@ use crate::{
     apic::Apic,
     architectural,
     counter::CounterId,
+    debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
     fault::GeneralProtection,
     identity,
     ledger::{Ledger, LedgerEntry},
@@ -35,7 +36,7 @@ pub struct Accesses {
     pub faulted: u64,
 }
 
-/// A counter that interrupts when it overflows.
+/// A counter that interrupts: when it overflows, or by the records that its overflows write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupting {
     /// What it counts.
@@ -44,7 +45,8 @@ pub struct Interrupting {
     pub user: bool,
     /// Whether it counts kernel mode.
     pub kernel: bool,
-    /// Events until it overflows.
+    /// Events until it overflows; of a counter that writes records, until one comes to the threshold of their buffer, and
+    /// when other counters write to it as well, the least that it can be.
     pub events: u64,
 }
 
@@ -56,6 +58,7 @@ pub struct Processor {
     cpuid: CpuidFunction,
     perf_capabilities: u64,
     pmu: Box<dyn Pmu>,
+    debug_store: DebugStore,
     apic: Apic,
     /// At most one interrupt waits: the APIC has one entry for all counters.
     pending: bool,
@@ -68,8 +71,10 @@ impl Processor {
     /// The processor that CPUID describes, after reset; of the APIC, as Windows' HAL leaves it, in xAPIC mode.
     #[must_use]
     pub fn new(cpuid: CpuidFunction) -> Self {
+        let pmu = identity::pmu(&cpuid, 0);
         Self {
-            pmu: identity::pmu(&cpuid, 0),
+            debug_store: DebugStore::new(&cpuid, 0, pmu.is_there()),
+            pmu,
             apic: Apic::new(&cpuid),
             cpuid,
             perf_capabilities: 0,
@@ -80,12 +85,32 @@ impl Processor {
         }
     }
 
-    /// With this in `IA32_PERF_CAPABILITIES`, where CPUID says there is one; 0 otherwise. The PMU is as after reset.
+    /// With this in `IA32_PERF_CAPABILITIES`, where CPUID says there is one; 0 otherwise. The PMU and the Debug Store are as
+    /// after reset, without memory.
     #[must_use]
     pub fn with_perf_capabilities(mut self, value: u64) -> Self {
         self.perf_capabilities = value;
         self.pmu = identity::pmu(&self.cpuid, value);
+        self.debug_store = DebugStore::new(&self.cpuid, value, self.pmu.is_there());
         self
+    }
+
+    /// With bits 7, 11 and 12 of this in `IA32_MISC_ENABLE`, where there is one. Otherwise bit 7 says whether there are
+    /// counters, and 11 and 12 that BTS and PEBS are there as far as CPUID tells.
+    #[must_use]
+    pub fn with_misc_enable(mut self, value: u64) -> Self {
+        self.set_misc_enable(value);
+        self
+    }
+
+    /// As [`with_misc_enable`](Self::with_misc_enable).
+    pub fn set_misc_enable(&mut self, value: u64) {
+        self.debug_store.set_misc_enable(value);
+    }
+
+    /// Maps memory, which the processor reads and writes by itself from now on; before, none is mapped.
+    pub fn set_memory(&mut self, memory: Box<dyn Memory>) {
+        self.debug_store.set_memory(memory);
     }
 
     /// With its APIC in x2APIC mode: the LVT entry is MSR 834H.
@@ -110,10 +135,12 @@ impl Processor {
         Some(Self { pmu: self.pmu.other_thread()?, ..Self::new(cpuid) })
     }
 
-    /// The processor loses its power and comes back, as over S3: the PMU is as after reset, an interrupt that was pending
-    /// is gone, and firmware and HAL have made the APIC what it was, its entry as the HAL wants it. The accounts stay.
+    /// The processor loses its power and comes back, as over S3: the PMU and the Debug Store are as after reset, an interrupt
+    /// that was pending is gone, and firmware and HAL have made the APIC what it was, its entry as the HAL wants it. The
+    /// accounts stay, and memory is what it was.
     pub fn lose_power(&mut self) {
         self.pmu = identity::pmu(&self.cpuid, self.perf_capabilities);
+        self.debug_store.lose_power();
         self.pending = false;
         self.apic.initialize_lvt();
     }
@@ -137,7 +164,7 @@ impl Processor {
     /// There is no such register.
     pub fn rdmsr(&mut self, msr: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdmsr += 1;
-        let value = self.apic.rdmsr(msr).or_else(|| self.pmu.rdmsr(msr));
+        let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
         self.note(value.map_or(absent, Ok))
     }
@@ -148,7 +175,8 @@ impl Processor {
     /// There is no such register, it is read-only, or `value` has a reserved bit.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
         self.accesses.wrmsr += 1;
-        let written = self.apic.wrmsr(msr, value).or_else(|| self.pmu.wrmsr(msr, value));
+        let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
+        let written = written.or_else(|| self.pmu.wrmsr(msr, value));
         self.pending |= self.pmu.take_raised();
         let absent = if self.ignores_absent_msrs { Ok(()) } else { Err(GeneralProtection) };
         self.note(written.unwrap_or(absent))
@@ -168,7 +196,9 @@ impl Processor {
     /// many of what it selects happened.
     ///
     /// A counter that overflows with its interrupt enabled makes an interrupt pending, if none is; how overflows merge
-    /// is told at [`LedgerEntry::interrupts`].
+    /// is told at [`LedgerEntry::interrupts`]. A counter that is enabled in `IA32_PEBS_ENABLE` has neither an interrupt nor a
+    /// status bit of its own: each overflow writes a record to memory and loads it anew, and the record that comes to the
+    /// threshold interrupts.
     pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
         for counter in self.pmu.running() {
             let counts = match mode {
@@ -179,8 +209,8 @@ impl Processor {
             if counted == 0 {
                 continue;
             }
-            let overflows = self.pmu.count(counter.id, counted);
-            let raised = overflows > 0 && counter.interrupt && !self.pending;
+            let (overflows, interrupts) = self.count(&counter, counted);
+            let raised = interrupts && !self.pending;
             self.pending |= raised;
             self.ledger.add(LedgerEntry {
                 counter: counter.id,
@@ -194,15 +224,50 @@ impl Processor {
         }
     }
 
-    /// The counters whose next overflow raises an interrupt, and what each needs for it.
+    /// Adds to a counter, and tells how often it overflowed and whether that is to interrupt.
+    fn count(&mut self, counter: &Running, events: u64) -> (u64, bool) {
+        let Some(precise) = self.precise(counter.id) else {
+            let overflows = self.pmu.count(counter.id, events);
+            return (overflows, overflows > 0 && counter.interrupt);
+        };
+        let Some(counter) = self.pmu.counter_mut(counter.id) else { return (0, false) };
+        let Counted { overflows, reached } = self.debug_store.count(counter, precise, events);
+        if reached {
+            self.pmu.note_buffer();
+        }
+        (overflows, reached)
+    }
+
+    fn precise(&self, id: CounterId) -> Option<Precise> {
+        self.debug_store.precise(id, self.pmu.adaptive(id))
+    }
+
+    /// The processor takes a branch in `mode`. Where the Branch Trace Store is on for it, it goes to memory; and if that
+    /// comes to the threshold and is to interrupt, an interrupt becomes pending, of which no status tells.
+    pub fn branch(&mut self, mode: Mode, branch: Branch) {
+        self.pending |= self.debug_store.branch(mode, branch);
+    }
+
+    /// Where the code is, and the time-stamp counter, for the records of events from now on.
+    pub fn set_place(&mut self, ip: u64, time: u64) {
+        self.debug_store.set_place(ip, time);
+    }
+
+    /// The counters that raise an interrupt by themselves, with their next overflow or by records, and what each needs for
+    /// it.
     #[must_use]
     pub fn interrupting_counters(&self) -> Vec<Interrupting> {
+        let running = self.pmu.running();
+        let sharing = running.iter().map(|counter| u64::from(self.precise(counter.id).is_some())).sum();
         let interrupting = |counter: &Running| {
             let Running { id, selected, user, kernel, interrupt } = *counter;
-            let events = self.pmu.until_overflow(id).filter(|_| interrupt)?;
+            let events = match self.precise(id) {
+                Some(precise) => self.debug_store.until_interrupt(self.pmu.counter(id)?, precise, sharing)?,
+                None => self.pmu.until_overflow(id).filter(|_| interrupt)?,
+            };
             Some(Interrupting { selected, user, kernel, events })
         };
-        self.pmu.running().iter().filter_map(interrupting).collect()
+        running.iter().filter_map(interrupting).collect()
     }
 
     /// How many more events of `id` until it overflows. None when it does not count in any mode.
@@ -252,9 +317,16 @@ impl Processor {
         &self.ledger
     }
 
-    /// Begins a new account.
+    /// What went to memory since then.
+    #[must_use]
+    pub fn stored(&self) -> &Stored {
+        self.debug_store.stored()
+    }
+
+    /// Begins new accounts, of counters and of memory.
     pub fn clear_ledger(&mut self) {
         self.ledger = Ledger::default();
+        self.debug_store.clear();
     }
 
     /// How often the registers were accessed since the processor was made.

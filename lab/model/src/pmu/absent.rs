@@ -33,6 +33,10 @@ impl Pmu for Absent {
         0
     }
 
+    fn is_there(&self) -> bool {
+        false
+    }
+
     fn masks_lvt_on_delivery(&self) -> bool {
         false
     }

@@ -39,6 +39,8 @@ const GLOBAL_INUSE: u32 = 0x392;
 const FIXED_IN_GLOBAL: u32 = 32;
 /// Status bit 59: no counter counts while it is set (SDM, "Architectural Performance Monitoring Version 4").
 const CTR_FRZ: u32 = 59;
+/// Status bit 62: a record of events has come to the threshold of its buffer (same section).
+const OVF_BUFFER: u64 = 1 << 62;
 /// Status bit 63 cannot be set by software (SDM Vol. 4, `IA32_PERF_GLOBAL_STATUS_SET`).
 const COND_CHGD: u64 = 1 << 63;
 /// `GLOBAL_INUSE` bit 63. (The SDM's text says 32 in places; its figure says 63.)
@@ -50,10 +52,15 @@ const FIXED_OS: u64 = 1;
 const FIXED_USR: u64 = 2;
 const FIXED_ANY: u64 = 4;
 const FIXED_PMI: u64 = 8;
+/// `FCx_Adaptive_Record` of fixed counter 0, of 1 four bits above, and so on to 3 (SDM, "Adaptive_Record Counter Control").
+const FIXED_ADAPTIVE: u32 = 32;
+const MOST_FIXED_ADAPTIVE: u32 = 4;
 
 /// Bits 63:32 of a select register. (`IN_TX` and the like are model-specific.) Bit 19, pin control, does nothing but
 /// can be written.
 const SELECT_RESERVED: u64 = !0 << 32;
+/// `Adaptive_Record`, with `PEBS_BASELINE` (same section).
+const SELECT_ADAPTIVE: u32 = 34;
 
 /// RDPMC: ECX bit 30 names the fixed counters (SDM Vol. 2, RDPMC).
 const RDPMC_FIXED: u32 = 1 << 30;
@@ -141,7 +148,8 @@ impl Intel {
         let any = if self.leaf.any_thread { FIXED_ANY } else { 0 };
         let field = FIXED_OS | FIXED_USR | FIXED_PMI | any;
         let fields = (0..16).filter(|&i| bit(self.leaf.fixed, i)).map(|i| field << (FIXED_FIELD * i));
-        !fields.sum::<u64>()
+        let adaptive = (0..MOST_FIXED_ADAPTIVE).filter(|&i| self.leaf.pebs_baseline() && bit(self.leaf.fixed, i));
+        !fields.chain(adaptive.map(|i| 1 << (FIXED_ADAPTIVE + FIXED_FIELD * i))).fold(0, |all, bits| all | bits)
     }
 
     /// SDM, "Architectural Performance Monitoring Version 4", `IA32_PERF_GLOBAL_INUSE`.
@@ -165,21 +173,15 @@ impl Intel {
         self.leaf.version < 2 || self.control & control_bit != 0 && !bit(self.status, CTR_FRZ)
     }
 
-    fn counter_mut(&mut self, id: CounterId) -> Option<&mut Counter> {
-        match id {
-            CounterId::General(number) => self.general.get_mut(usize::from(number)),
-            CounterId::Fixed(number) => self.fixed.get_mut(usize::from(number))?.as_mut(),
-        }
-    }
-
     fn write(&mut self, register: &Register, value: u64) -> Option<Result<(), GeneralProtection>> {
         let counters = self.counter_bits();
         let status_bits = counters | self.leaf.other_status;
         let written = match *register {
             Register::Select(number) => {
                 let any = if self.leaf.any_thread { 0 } else { 1 << ANY };
+                let adaptive = if self.leaf.pebs_baseline() { 1 << SELECT_ADAPTIVE } else { 0 };
                 let select = self.selects.get_mut(number)?;
-                refuse_reserved(value, SELECT_RESERVED | any).map(|()| *select = Select(value))
+                refuse_reserved(value, SELECT_RESERVED & !adaptive | any).map(|()| *select = Select(value))
             }
             Register::Counter(number) => {
                 self.general.get_mut(number)?.write(extend_sign_of_bit_31(value));
@@ -256,6 +258,30 @@ impl Pmu for Intel {
             CounterId::General(number) => self.general.get(usize::from(number)),
             CounterId::Fixed(number) => self.fixed.get(usize::from(number))?.as_ref(),
         }
+    }
+
+    fn counter_mut(&mut self, id: CounterId) -> Option<&mut Counter> {
+        match id {
+            CounterId::General(number) => self.general.get_mut(usize::from(number)),
+            CounterId::Fixed(number) => self.fixed.get_mut(usize::from(number))?.as_mut(),
+        }
+    }
+
+    fn adaptive(&self, id: CounterId) -> bool {
+        self.leaf.pebs_baseline()
+            && match id {
+                CounterId::General(number) => {
+                    self.selects.get(usize::from(number)).is_some_and(|select| bit(select.0, SELECT_ADAPTIVE))
+                }
+                CounterId::Fixed(number) => {
+                    let number = u32::from(number);
+                    number < MOST_FIXED_ADAPTIVE && bit(self.fixed_control, FIXED_ADAPTIVE + FIXED_FIELD * number)
+                }
+            }
+    }
+
+    fn note_buffer(&mut self) {
+        self.status |= OVF_BUFFER;
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {

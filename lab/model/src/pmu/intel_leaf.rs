@@ -11,6 +11,8 @@ const MOST_GENERAL: usize = 10;
 const MOST_FIXED: u32 = 16;
 /// `IA32_PERF_CAPABILITIES.FW_WRITE` (SDM, "Full-Width Writes to Performance Counter Registers").
 const FULL_WIDTH_WRITES: u32 = 13;
+/// `IA32_PERF_CAPABILITIES.PEBS_BASELINE` (SDM Vol. 4).
+const PEBS_BASELINE: u32 = 14;
 
 #[derive(Debug, Clone)]
 pub(crate) struct IntelLeaf {
@@ -68,6 +70,11 @@ impl IntelLeaf {
     /// The counters can be written whole by their other names.
     pub(crate) fn full_width_writes(&self) -> bool {
         self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, FULL_WIDTH_WRITES))
+    }
+
+    /// Records of events can have groups, and fixed counters can have such records.
+    pub(crate) fn pebs_baseline(&self) -> bool {
+        self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, PEBS_BASELINE))
     }
 }
 

@@ -40,6 +40,24 @@ pub(crate) trait Pmu: Send {
 
     fn counter(&self, id: CounterId) -> Option<&Counter>;
 
+    /// A counter whose overflows can write records. None: it has none that can.
+    fn counter_mut(&mut self, _: CounterId) -> Option<&mut Counter> {
+        None
+    }
+
+    /// The records of a counter have the groups that were asked for.
+    fn adaptive(&self, _: CounterId) -> bool {
+        false
+    }
+
+    /// The status, where there is one, tells that the buffer of records has come to its threshold.
+    fn note_buffer(&mut self) {}
+
+    /// Whether there is anything to count with.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// How many more events of a counter until it overflows.
     fn until_overflow(&self, id: CounterId) -> Option<u64> {
         self.counter(id).map(Counter::until_overflow)

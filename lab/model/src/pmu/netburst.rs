@@ -24,11 +24,6 @@ const COUNT: usize = 18;
 /// SDM, "Performance Counters" of NetBurst: 40 bits, and those above are reserved.
 const WIDTH: u32 = 40;
 
-/// `IA32_MISC_ENABLE`: bit 7 says that there is something to monitor with, and can not be written. The rest of the
-/// register is not of a PMU, and writes are refused here.
-const MISC_ENABLE: u32 = 0x1A0;
-const MONITORING_AVAILABLE: u64 = 1 << 7;
-
 /// Every ESCR. (0x3BA and 0x3BB, `MSR_IQ_ESCR0` and 1, are gone from family 15 model 3 on.)
 const ESCRS: [(u32, u32); 5] = [(0x3A0, 0x3B9), (0x3BC, 0x3BE), (0x3C0, 0x3C5), (0x3C8, 0x3CD), (0x3E0, 0x3E1)];
 
@@ -165,9 +160,6 @@ impl NetBurst {
 
 impl Pmu for NetBurst {
     fn rdmsr(&self, msr: u32) -> Option<u64> {
-        if msr == MISC_ENABLE {
-            return Some(MONITORING_AVAILABLE);
-        }
         match self.register(msr)? {
             Register::Counter(number) => self.core().counters.get(number).map(Counter::read),
             Register::Cccr(number) => self.core().cccrs.get(number).copied(),
@@ -176,9 +168,6 @@ impl Pmu for NetBurst {
     }
 
     fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
-        if msr == MISC_ENABLE {
-            return Some(Err(GeneralProtection));
-        }
         let register = self.register(msr)?;
         let reserved = match register {
             Register::Counter(_) => !ones(WIDTH),

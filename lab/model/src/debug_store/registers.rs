@@ -1,0 +1,226 @@
+//! The registers of the Debug Store: which of them a processor has, and what they refuse.
+
+use crate::{
+    bits::{bit, byte, ones},
+    counter::CounterId,
+    fault::{GeneralProtection, refuse_reserved},
+    identity::{hidden_by_hypervisor, vendor},
+    pmu::IntelLeaf,
+};
+
+use super::pebs::counter_bit;
+
+/// `IA32_MISC_ENABLE` (SDM Vol. 4, "Architectural MSRs", like all registers here). What of it can be written is not of
+/// performance monitoring, and writes are refused here.
+const MISC_ENABLE: u32 = 0x1A0;
+/// There is something to monitor with.
+const MONITORING_AVAILABLE: u64 = 1 << 7;
+const BTS_UNAVAILABLE: u64 = 1 << 11;
+const PEBS_UNAVAILABLE: u64 = 1 << 12;
+
+/// `IA32_DEBUGCTL`.
+const DEBUGCTL: u32 = 0x1D9;
+/// `LBR` and `BTF`; on every processor the same.
+const LBR_AND_BTF: u64 = 0b11;
+/// `FREEZE_LBRS_ON_PMI` and `FREEZE_PERFMON_ON_PMI`, which do nothing in the model.
+const FREEZE_ON_PMI: u64 = 0b11 << 11;
+/// `FREEZE_WHILE_SMM`.
+const FREEZE_WHILE_SMM: u64 = 1 << 14;
+/// `IA32_PERF_CAPABILITIES`: there is that bit.
+const CAN_FREEZE_WHILE_SMM: u32 = 12;
+
+/// `IA32_DS_AREA`.
+const DS_AREA: u32 = 0x600;
+/// `IA32_PEBS_ENABLE`. Not in the model: bits for the latency of loads, and for precise stores.
+const PEBS_ENABLE: u32 = 0x3F1;
+/// `PEBS_DATA_CFG`: groups 3:0, entries of the last branch records 31:24.
+const PEBS_DATA_CFG: u32 = 0x3F2;
+const DATA_CFG_WRITABLE: u64 = 0xFF00_000F;
+
+/// `PEBS_FMT` of `IA32_PERF_CAPABILITIES`.
+const PEBS_FORMAT: (u32, u32) = (11, 8);
+/// The newest format that the model knows.
+const LAST_FORMAT: u8 = 5;
+
+/// The bits of `IA32_DEBUGCTL` that are of the Branch Trace Store.
+#[derive(Debug, Clone, Copy)]
+struct BranchBits {
+    tr: u32,
+    bts: u32,
+    btint: u32,
+    off_os: u32,
+    off_usr: u32,
+}
+
+/// SDM Vol. 3B, "IA32_DEBUGCTL MSR".
+const FAMILY_6: BranchBits = BranchBits { tr: 6, bts: 7, btint: 8, off_os: 9, off_usr: 10 };
+/// SDM Vol. 3B, "MSR_DEBUGCTLA MSR" of processors based on NetBurst.
+const FAMILY_15: BranchBits = BranchBits { tr: 2, bts: 3, btint: 4, off_os: 5, off_usr: 6 };
+
+/// Records of events, where there are some.
+#[derive(Debug, Clone, Copy)]
+struct Pebs {
+    format: u8,
+    /// The bits of `IA32_PEBS_ENABLE`.
+    counters: u64,
+    /// There is `PEBS_DATA_CFG`.
+    baseline: bool,
+}
+
+/// What the processor has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Features {
+    misc_enable: bool,
+    /// By the bits of `IA32_DEBUGCTL`.
+    store: Option<BranchBits>,
+    /// The bits of `IA32_DEBUGCTL` that can be written.
+    debugctl: u64,
+    /// DTES64: the save area is the 64-bit one, at an address of 64 bits. Without it the model stores nothing.
+    long: bool,
+    pebs: Option<Pebs>,
+}
+
+impl Features {
+    fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64) -> Self {
+        if vendor(cpuid) != b"GenuineIntel" {
+            return Self::default();
+        }
+        let [signature, _, more, features] = cpuid(1, 0);
+        let has = |number| bit(u64::from(features), number);
+        let has_more = |number| bit(u64::from(more), number);
+        let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
+        // The Pentium M has the register, and everything after it; what else is of the P6 family has not.
+        let (misc_enable, branch_bits) = match byte(signature, 11, 8) {
+            0xF => (true, Some(FAMILY_15)),
+            6 => (matches!(model, 0x09 | 0x0D..), Some(FAMILY_6)),
+            _ => (false, None),
+        };
+        // A hypervisor that keeps the counters keeps this as well.
+        let Some(bits) = branch_bits.filter(|_| has(21) && !hidden_by_hypervisor(cpuid)) else {
+            return Self { misc_enable, ..Self::default() };
+        };
+        let leaf = IntelLeaf::read(cpuid, perf_capabilities);
+        let capabilities = leaf.as_ref().and_then(|leaf| leaf.perf_capabilities).unwrap_or_default();
+        let writable = [
+            (LBR_AND_BTF | 1 << bits.tr | 1 << bits.bts | 1 << bits.btint, true),
+            (1 << bits.off_os | 1 << bits.off_usr, has_more(4)), // DS-CPL
+            (FREEZE_ON_PMI, has_more(15)),                       // PDCM
+            (FREEZE_WHILE_SMM, bit(capabilities, CAN_FREEZE_WHILE_SMM)),
+        ];
+        Self {
+            misc_enable,
+            store: Some(bits),
+            debugctl: writable.iter().filter(|(_, exist)| *exist).map(|(bits, _)| bits).sum(),
+            long: has_more(2),
+            pebs: leaf.and_then(|leaf| Pebs::read(&leaf, capabilities)),
+        }
+    }
+}
+
+impl Pebs {
+    fn read(leaf: &IntelLeaf, capabilities: u64) -> Option<Self> {
+        let format = byte(u32::try_from(capabilities & ones(32)).ok()?, PEBS_FORMAT.0, PEBS_FORMAT.1);
+        if leaf.version < 2 || format > LAST_FORMAT {
+            return None;
+        }
+        let most = match format {
+            0 => 1,
+            1..=3 => 4,
+            _ => 8,
+        };
+        let general = u32::try_from(leaf.general).ok()?.min(most);
+        let baseline = leaf.pebs_baseline();
+        let fixed = if baseline { leaf.fixed << 32 } else { 0 };
+        Some(Self { format, counters: ones(general) | fixed, baseline })
+    }
+}
+
+/// A processor's registers.
+pub(super) struct Registers {
+    features: Features,
+    misc_enable: u64,
+    debugctl: u64,
+    area: u64,
+    pebs_enable: u64,
+    data_cfg: u64,
+}
+
+impl Registers {
+    /// After reset. `monitors`: the processor has counters.
+    pub(super) fn new(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64, monitors: bool) -> Self {
+        let features = Features::read(cpuid, perf_capabilities);
+        let unavailable = if features.store.is_some() { 0 } else { BTS_UNAVAILABLE | PEBS_UNAVAILABLE };
+        let available = if monitors { MONITORING_AVAILABLE } else { 0 };
+        Self { features, misc_enable: available | unavailable, debugctl: 0, area: 0, pebs_enable: 0, data_cfg: 0 }
+    }
+
+    /// As after reset; what the processor says that it has stays.
+    pub(super) fn reset(&mut self) {
+        (self.debugctl, self.area, self.pebs_enable, self.data_cfg) = (0, 0, 0, 0);
+    }
+
+    /// What the processor says that it has.
+    pub(super) fn set_misc_enable(&mut self, value: u64) {
+        self.misc_enable = value & (MONITORING_AVAILABLE | BTS_UNAVAILABLE | PEBS_UNAVAILABLE);
+    }
+
+    fn pebs(&self) -> Option<Pebs> {
+        self.features.pebs.filter(|_| self.misc_enable & PEBS_UNAVAILABLE == 0)
+    }
+
+    /// None: there is no such register.
+    pub(super) fn rdmsr(&self, msr: u32) -> Option<u64> {
+        match msr {
+            MISC_ENABLE => self.features.misc_enable.then_some(self.misc_enable),
+            DEBUGCTL => self.features.store.map(|_| self.debugctl),
+            DS_AREA => self.features.store.map(|_| self.area),
+            PEBS_ENABLE => self.pebs().map(|_| self.pebs_enable),
+            PEBS_DATA_CFG => self.pebs().filter(|pebs| pebs.baseline).map(|_| self.data_cfg),
+            _ => None,
+        }
+    }
+
+    /// None: there is no such register.
+    pub(super) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
+        self.rdmsr(msr)?;
+        let (register, reserved) = match msr {
+            DEBUGCTL => (&mut self.debugctl, !self.features.debugctl),
+            DS_AREA if !self.features.long => (&mut self.area, !ones(32)),
+            DS_AREA if !is_canonical(value) => return Some(Err(GeneralProtection)),
+            DS_AREA => (&mut self.area, 0),
+            PEBS_ENABLE => (&mut self.pebs_enable, !self.features.pebs?.counters),
+            PEBS_DATA_CFG => (&mut self.data_cfg, !DATA_CFG_WRITABLE),
+            _ => return Some(Err(GeneralProtection)),
+        };
+        Some(refuse_reserved(value, reserved).map(|()| *register = value))
+    }
+
+    /// `IA32_DS_AREA`.
+    pub(super) fn area(&self) -> u64 {
+        self.area
+    }
+
+    /// Whether branches of a mode go to memory, and if so whether they interrupt.
+    pub(super) fn branches(&self, kernel: bool) -> Option<bool> {
+        let bits = self.features.store.filter(|_| self.features.long && self.misc_enable & BTS_UNAVAILABLE == 0)?;
+        let off = if kernel { bits.off_os } else { bits.off_usr };
+        let on = bit(self.debugctl, bits.tr) && bit(self.debugctl, bits.bts) && !bit(self.debugctl, off);
+        on.then(|| bit(self.debugctl, bits.btint))
+    }
+
+    /// The format of the records that overflows of a counter write, if they do.
+    pub(super) fn records(&self, counter: CounterId) -> Option<u8> {
+        let pebs = self.pebs().filter(|_| self.features.long)?;
+        (self.pebs_enable & counter_bit(counter) != 0).then_some(pebs.format)
+    }
+
+    /// `PEBS_DATA_CFG`; 0 where there is none.
+    pub(super) fn data_cfg(&self) -> u64 {
+        self.data_cfg
+    }
+}
+
+/// Bits 63 to 47 are the same (SDM Vol. 1, "Canonical Addressing").
+fn is_canonical(address: u64) -> bool {
+    [0, ones(17)].contains(&(address >> 47))
+}

@@ -1,0 +1,705 @@
+//! The laws of the Debug Store: its registers, and what the processor writes to memory.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use common::{EN, INT, Leaf, OS, USR, amd_v2, cpuid, entries, version};
+use debug_store::SaveArea;
+use debug_store::pebs::{Format, Record};
+use model::{Branch, CounterId, GeneralProtection, INSTRUCTION_LENGTH, Memory, Mode, Processor, Stored};
+use proptest::prelude::*;
+
+const MISC_ENABLE: u32 = 0x1A0;
+const DEBUGCTL: u32 = 0x1D9;
+const DS_AREA: u32 = 0x600;
+const PEBS_ENABLE: u32 = 0x3F1;
+const DATA_CFG: u32 = 0x3F2;
+const REGISTERS: [u32; 5] = [MISC_ENABLE, DEBUGCTL, DS_AREA, PEBS_ENABLE, DATA_CFG];
+
+const SELECT: u32 = 0x186;
+const STATUS: u32 = 0x38E;
+const STATUS_RESET: u32 = 0x390;
+const ADAPTIVE: u64 = 1 << 34;
+const BASELINE: u64 = 1 << 14;
+const BUFFER_FULL: u64 = 1 << 62;
+
+/// `CPUID.1:EDX`, and the bits of ECX for the 64-bit area, for modes, and for `IA32_PERF_CAPABILITIES`.
+const DS: u32 = 1 << 21;
+const DTES64: u32 = 1 << 2;
+const DS_CPL: u32 = 1 << 4;
+const PDCM: u32 = 1 << 15;
+const ALL: u32 = DTES64 | DS_CPL | PDCM;
+
+const SKYLAKE: u32 = 0x0005_06E3;
+const IRWINDALE: u32 = 0x0000_0F4A;
+const YONAH: u32 = 0x0000_06E8;
+const COPPERMINE: u32 = 0x0000_0683;
+const PENTIUM: u32 = 0x0000_0543;
+
+/// An Intel processor with leaf 0AH, and with its signature, ECX and EDX in leaf 1.
+fn intel(leaf: Leaf, signature: u32, more: u32, features: u32) -> Processor {
+    let mut leaves = leaf.leaves();
+    leaves[1].1 = [signature, 0, more, features];
+    Processor::new(cpuid(leaves)).with_perf_capabilities(leaf.perf_capabilities.unwrap_or(0))
+}
+
+/// One with everything and this in `IA32_PERF_CAPABILITIES`.
+fn able(capabilities: u64) -> Processor {
+    intel(Leaf { perf_capabilities: Some(capabilities), ..version(5) }, SKYLAKE, ALL, DS)
+}
+
+fn capabilities(format: u64) -> u64 {
+    format << 8 | if format >= 4 { BASELINE } else { 0 }
+}
+
+/// One from before leaf 0AH.
+fn old(signature: u32, more: u32, features: u32) -> Processor {
+    let mut leaves = version(0).leaves();
+    leaves[0].1[0] = 5;
+    leaves[1].1 = [signature, 0, more, features];
+    Processor::new(cpuid(leaves))
+}
+
+/// Which single bits a register takes.
+fn accepted(processor: &mut Processor, register: u32) -> u64 {
+    (0..64).map(|bit| 1u64 << bit).filter(|&value| processor.wrmsr(register, value).is_ok()).sum()
+}
+
+#[test]
+fn a_processor_has_the_registers_that_it_tells_of() {
+    let [store, format_0, baseline] = [[true, true, true, false, false], [true, true, true, true, false], [true; 5]];
+    let nothing = [false; 5];
+    let misc_alone = [true, false, false, false, false];
+    let at = |number, capabilities| Leaf { perf_capabilities: Some(capabilities), ..version(number) };
+    for (name, mut processor, exist) in [
+        ("everything", able(capabilities(4)), baseline),
+        ("no adaptive records", able(capabilities(3)), format_0),
+        ("a format that nobody knows", able(6 << 8 | BASELINE), store),
+        ("no capabilities, whatever they would be", intel(at(2, capabilities(4)), SKYLAKE, DTES64, DS), format_0),
+        ("version 1", intel(at(1, 0), YONAH, ALL, DS), store),
+        ("no Debug Store", intel(at(5, capabilities(4)), SKYLAKE, ALL, 0), misc_alone),
+        ("PEBS unavailable", able(capabilities(4)).with_misc_enable(1 << 12 | 1 << 7), store),
+        ("BTS unavailable", able(capabilities(4)).with_misc_enable(1 << 11 | 1 << 7), baseline),
+        ("no counters", old(SKYLAKE, ALL, DS), store),
+        ("NetBurst", old(IRWINDALE, ALL, DS), store),
+        ("NetBurst without", old(IRWINDALE, ALL, 0), misc_alone),
+        ("P6 has no Debug Store and no such register", old(COPPERMINE, 0, 0), nothing),
+        ("Pentium", old(PENTIUM, 0, 0), nothing),
+    ] {
+        assert_eq!(REGISTERS.map(|register| processor.rdmsr(register).is_ok()), exist, "{name}");
+        let zero = REGISTERS.map(|register| processor.wrmsr(register, 0).is_ok());
+        assert_eq!((zero[0], &zero[1..]), (false, &exist[1..]), "{name}");
+    }
+    let mut amd = amd_v2();
+    for register in [MISC_ENABLE, DS_AREA, PEBS_ENABLE, DATA_CFG] {
+        assert_eq!(amd.rdmsr(register), Err(GeneralProtection), "{register:#x}");
+    }
+}
+
+#[test]
+fn misc_enable_tells_what_is_there_and_can_not_be_written() {
+    for (name, processor, value) in [
+        ("everything", able(0), 1 << 7),
+        ("no Debug Store", intel(version(5), SKYLAKE, ALL, 0), 1 << 7 | 1 << 11 | 1 << 12),
+        ("NetBurst", old(IRWINDALE, ALL, DS), 1 << 7),
+        ("no counters", old(SKYLAKE, ALL, DS), 0),
+        ("neither", old(SKYLAKE, ALL, 0), 1 << 11 | 1 << 12),
+        ("as told", able(0).with_misc_enable(u64::MAX), 1 << 7 | 1 << 11 | 1 << 12),
+        ("nothing unavailable", able(0).with_misc_enable(0), 0),
+    ] {
+        let mut processor = processor;
+        assert_eq!(processor.rdmsr(MISC_ENABLE), Ok(value), "{name}");
+        assert_eq!(accepted(&mut processor, MISC_ENABLE), 0, "{name}");
+        assert_eq!(processor.wrmsr(MISC_ENABLE, value), Err(GeneralProtection), "{name}");
+    }
+}
+
+#[test]
+fn a_hypervisor_that_keeps_the_counters_keeps_the_debug_store() {
+    let mut leaves = version(5).leaves();
+    leaves[1].1 = [SKYLAKE, 0, ALL | 1 << 31, DS];
+    leaves.push((0x4000_0001, [u32::from_le_bytes(*b"Hv#1"), 0, 0, 0]));
+    let mut processor = Processor::new(cpuid(leaves));
+    assert_eq!(REGISTERS.map(|register| processor.rdmsr(register).ok()), [Some(0x1800), None, None, None, None]);
+}
+
+/// A processor, a register, the bits that can be written.
+type Case = (Box<dyn Fn() -> Processor>, u32, u64);
+
+#[test]
+fn reserved_bits_are_refused() {
+    let few = Leaf { general: 3, fixed: 2, ..version(5) };
+    let with = |leaf: Leaf, capabilities| Leaf { perf_capabilities: Some(capabilities), ..leaf };
+    let all = |capabilities| move || able(capabilities);
+    let few_with = |capabilities| move || intel(with(few, capabilities), SKYLAKE, ALL, DS);
+    let canonical = !0 >> 17;
+    let cases: [Case; 19] = [
+        (Box::new(all(0)), DEBUGCTL, 0x1FC3),
+        (Box::new(all(1 << 12)), DEBUGCTL, 0x5FC3),
+        (Box::new(|| intel(version(5), SKYLAKE, DTES64 | DS_CPL, DS)), DEBUGCTL, 0x07C3),
+        (Box::new(|| intel(version(5), SKYLAKE, DTES64, DS)), DEBUGCTL, 0x01C3),
+        (Box::new(|| old(IRWINDALE, DTES64 | DS_CPL, DS)), DEBUGCTL, 0x7F),
+        (Box::new(|| old(IRWINDALE, DTES64, DS)), DEBUGCTL, 0x1F),
+        (Box::new(all(0)), DS_AREA, canonical),
+        (Box::new(|| intel(version(5), SKYLAKE, 0, DS)), DS_AREA, 0xFFFF_FFFF),
+        (Box::new(all(capabilities(0))), PEBS_ENABLE, 0b1),
+        (Box::new(all(capabilities(1))), PEBS_ENABLE, 0b1111),
+        (Box::new(few_with(capabilities(3))), PEBS_ENABLE, 0b111),
+        (Box::new(all(capabilities(4))), PEBS_ENABLE, 0xF_0000_00FF),
+        (Box::new(few_with(capabilities(5))), PEBS_ENABLE, 0x3_0000_0007),
+        (Box::new(all(4 << 8)), PEBS_ENABLE, 0xFF),
+        (Box::new(all(capabilities(4))), DATA_CFG, 0xFF00_000F),
+        (Box::new(all(capabilities(3))), SELECT, 0xFFDF_FFFF),
+        (Box::new(all(capabilities(4))), SELECT, 0x4_FFDF_FFFF),
+        (Box::new(all(capabilities(3))), 0x38D, 0xBBBB),
+        (Box::new(few_with(capabilities(4))), 0x38D, 0x11_0000_00BB),
+    ];
+    for (make, register, valid) in cases {
+        assert_eq!(accepted(&mut make(), register), valid, "{register:#x}");
+    }
+    for (address, is_canonical) in
+        [(0xFFFF_8000_0000_0000, true), (u64::MAX, true), (0xFFFF_0000_0000_0000, false), (1 << 47, false)]
+    {
+        assert_eq!(able(0).wrmsr(DS_AREA, address).is_ok(), is_canonical, "{address:#x}");
+    }
+}
+
+#[test]
+fn power_that_is_lost_takes_what_was_written_and_leaves_what_the_processor_tells() {
+    let mut processor = able(capabilities(4)).with_misc_enable(1 << 11);
+    for (register, value) in [(DEBUGCTL, 0x1C0), (DS_AREA, 0x1000), (PEBS_ENABLE, 1), (DATA_CFG, 2)] {
+        processor.wrmsr(register, value).unwrap();
+        assert_eq!(processor.rdmsr(register), Ok(value));
+    }
+    processor.lose_power();
+    assert_eq!(REGISTERS.map(|register| processor.rdmsr(register)), [Ok(1 << 11), Ok(0), Ok(0), Ok(0), Ok(0)]);
+}
+
+/// Words that are mapped.
+#[derive(Clone, Default)]
+struct Words(Arc<Mutex<BTreeMap<u64, u64>>>);
+
+impl Memory for Words {
+    fn read(&self, address: u64) -> Option<u64> {
+        self.0.lock().unwrap().get(&address).copied()
+    }
+
+    fn write(&self, address: u64, value: u64) -> bool {
+        self.0.lock().unwrap().get_mut(&address).map(|word| *word = value).is_some()
+    }
+}
+
+const AREA: u64 = 0x10_0000;
+const BTS: u64 = 0x20_0000;
+const PEBS: u64 = 0x30_0000;
+
+impl Words {
+    fn map(&self, address: u64, bytes: u64) {
+        self.0.lock().unwrap().extend((address..address + bytes).step_by(8).map(|address| (address, 0)));
+    }
+
+    fn unmap(&self, address: u64) {
+        self.0.lock().unwrap().remove(&address);
+    }
+
+    fn get(&self, address: u64) -> u64 {
+        self.read(address).unwrap()
+    }
+
+    fn set(&self, address: u64, value: u64) {
+        assert!(self.write(address, value));
+    }
+
+    fn all(&self) -> BTreeMap<u64, u64> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn bytes(&self, from: u64, to: u64) -> Vec<u8> {
+        (from..to).step_by(8).flat_map(|address| self.get(address).to_le_bytes()).collect()
+    }
+
+    /// Offset of the index of a buffer whose words begin there.
+    fn index(&self, first: u64) -> u64 {
+        self.get(AREA + first + 8)
+    }
+}
+
+/// Room for so many bytes of branches and of events, each with its threshold, and a processor that is pointed at it.
+fn pointed(mut processor: Processor, branches: [u64; 2], events: [u64; 2]) -> (Processor, Words) {
+    let words = Words::default();
+    words.map(AREA, 0x1C0);
+    for (first, base, [bytes, threshold]) in [(0, BTS, branches), (0x20, PEBS, events)] {
+        words.map(base, bytes);
+        for (word, value) in [base, base, base + bytes, base + threshold].into_iter().enumerate() {
+            words.set(AREA + first + 8 * word as u64, value);
+        }
+    }
+    processor.set_memory(Box::new(words.clone()));
+    processor.wrmsr(DS_AREA, AREA).unwrap();
+    (processor, words)
+}
+
+const TR: u64 = 1 << 6;
+const BTS_ON: u64 = 1 << 7;
+const BTINT: u64 = 1 << 8;
+const OFF_OS: u64 = 1 << 9;
+const OFF_USR: u64 = 1 << 10;
+
+fn branch(number: u64) -> Branch {
+    Branch { from: 0x1000 + number, to: 0x2000 + number, predicted: number % 2 == 1 }
+}
+
+fn branches(words: &Words, from: u64, to: u64) -> Vec<(u64, bool)> {
+    let bytes = words.bytes(from, to);
+    let told = debug_store::branch::records(&bytes).map(|record| {
+        assert_eq!(record.to, record.from + 0x1000);
+        (record.from - 0x1000, record.predicted())
+    });
+    told.collect()
+}
+
+#[test]
+fn a_branch_is_written_in_the_modes_that_are_not_off_while_the_store_is_on() {
+    for (control, user, kernel) in [
+        (0, 0, 0),
+        (TR, 0, 0),
+        (BTS_ON, 0, 0),
+        (TR | BTS_ON, 1, 1),
+        (TR | BTS_ON | OFF_OS, 1, 0),
+        (TR | BTS_ON | OFF_USR, 0, 1),
+        (TR | BTS_ON | OFF_OS | OFF_USR, 0, 0),
+    ] {
+        for (mode, written) in [(Mode::User, user), (Mode::Kernel, kernel)] {
+            let (mut processor, words) = pointed(able(0), [240, 240], [0, 0]);
+            processor.wrmsr(DEBUGCTL, control).unwrap();
+            processor.branch(mode, branch(7));
+            assert_eq!(words.index(0), BTS + 24 * written, "{control:#x} {mode:?}");
+            assert_eq!(processor.stored(), &Stored { branches: written, ..Stored::default() });
+            assert_eq!(branches(&words, BTS, words.index(0)), vec![(7, true); usize::try_from(written).unwrap()]);
+        }
+    }
+    for (make, stores) in [
+        (old(IRWINDALE, ALL, DS), true),
+        (able(0).with_misc_enable(1 << 11), false),
+        (intel(version(5), SKYLAKE, DS_CPL, DS), false),
+    ] {
+        let bits = if stores { 0b1_1100 } else { TR | BTS_ON };
+        let (mut processor, _) = pointed(make, [240, 240], [0, 0]);
+        processor.wrmsr(DEBUGCTL, bits).unwrap();
+        processor.branch(Mode::User, branch(0));
+        assert_eq!(processor.stored().branches, u64::from(stores));
+    }
+}
+
+#[test]
+fn netburst_has_the_bits_of_the_store_elsewhere() {
+    for (control, user, kernel) in
+        [(0b1100, 1, 1), (0b10_1100, 1, 0), (0b100_1100, 0, 1), (0b0100, 0, 0), (0b1000, 0, 0)]
+    {
+        for (mode, written) in [(Mode::User, user), (Mode::Kernel, kernel)] {
+            let (mut processor, _) = pointed(old(IRWINDALE, ALL, DS), [240, 240], [0, 0]);
+            processor.wrmsr(DEBUGCTL, control).unwrap();
+            processor.branch(mode, branch(0));
+            assert_eq!(processor.stored().branches, written, "{control:#b} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn without_an_interrupt_the_buffer_of_branches_is_a_circle() {
+    let (mut processor, words) = pointed(able(0), [3 * 24 + 8, 24], [0, 0]);
+    processor.wrmsr(DEBUGCTL, TR | BTS_ON).unwrap();
+    for (number, index) in [1, 2, 3, 1, 2].into_iter().enumerate() {
+        processor.branch(Mode::Kernel, branch(number as u64));
+        assert_eq!(words.index(0), BTS + 24 * index, "{number}");
+    }
+    assert_eq!(branches(&words, BTS, BTS + 72), [(3, true), (4, false), (2, false)]);
+    assert_eq!(processor.stored(), &Stored { branches: 5, ..Stored::default() });
+    assert!(!processor.interrupt_pending());
+}
+
+#[test]
+fn with_an_interrupt_it_comes_at_the_threshold_and_what_finds_no_room_is_not_written() {
+    let (mut processor, words) = pointed(able(0), [3 * 24 + 8, 2 * 24], [0, 0]);
+    processor.wrmsr(DEBUGCTL, TR | BTS_ON | BTINT).unwrap();
+    for (pending, written) in [(false, 1), (true, 2), (true, 3), (true, 3), (true, 3)] {
+        processor.branch(Mode::User, branch(written));
+        assert_eq!((processor.interrupt_pending(), processor.stored().branches), (pending, written));
+        assert_eq!(words.index(0), BTS + 24 * written);
+    }
+    assert_eq!(processor.stored().branches_refused, 2);
+    assert_eq!((processor.rdmsr(STATUS), processor.take_interrupt()), (Ok(0), true), "no status tells of it");
+    assert_eq!(entries(&processor), []);
+    // Each one at or above the threshold interrupts anew.
+    processor.set_lvt(0xFE);
+    words.set(AREA + 8, BTS + 24);
+    processor.branch(Mode::User, branch(0));
+    assert!(processor.interrupt_pending());
+}
+
+#[test]
+fn bounds_that_contradict_each_other_take_nothing() {
+    for (base, index, maximum) in [
+        (BTS + 24, BTS, BTS + 240),
+        (BTS, BTS + 24, BTS + 24),
+        (BTS, BTS + 48, BTS + 24),
+        (BTS, BTS, BTS),
+        (BTS, u64::MAX - 7, u64::MAX),
+    ] {
+        for interrupts in [0, BTINT] {
+            if interrupts == 0 && base < index && index <= maximum {
+                continue; // a circle that is full
+            }
+            let (mut processor, words) = pointed(able(capabilities(4)), [240, 240], [0, 0]);
+            for first in [0, 0x20] {
+                [base, index, maximum]
+                    .iter()
+                    .zip(0..)
+                    .for_each(|(value, word)| words.set(AREA + first + 8 * word, *value));
+            }
+            let before = words.all();
+            processor.wrmsr(DEBUGCTL, TR | BTS_ON | interrupts).unwrap();
+            processor.branch(Mode::User, branch(0));
+            precise(&mut processor, 0, 1);
+            processor.run(Mode::User, &|_| 1);
+            assert_eq!(words.all(), before, "{base:#x} {index:#x} {maximum:#x}");
+            assert_eq!(
+                processor.stored(),
+                &Stored { branches_refused: 1, records_refused: 1, ..Stored::default() },
+                "{base:#x} {index:#x} {maximum:#x}"
+            );
+        }
+    }
+}
+
+/// General counter `number` writes records, and overflows after `distance` events.
+fn precise(processor: &mut Processor, number: u32, distance: u32) {
+    processor.wrmsr(0xC1 + number, u64::from(distance).wrapping_neg() & 0xFFFF_FFFF).unwrap();
+    processor.wrmsr(SELECT + number, EN | USR | OS | 0xC0).unwrap();
+    let enabled = processor.rdmsr(PEBS_ENABLE).unwrap();
+    processor.wrmsr(PEBS_ENABLE, enabled | 1 << number).unwrap();
+    processor.wrmsr(0x38F, 0xF_0000_00FF).unwrap();
+}
+
+const IP: u64 = 0x1_4000_1230;
+const TIME: u64 = 0x7777_8888;
+
+/// A record of a general register that instructions call by this number.
+fn register(number: u64) -> u64 {
+    0x0101_0101_0101_0101 * (number + 1)
+}
+
+#[test]
+fn fields_of_fixed_records_are_where_the_manuals_have_them() {
+    for (format, size) in [(0, 144), (1, 176), (2, 192), (3, 200)] {
+        let number = if format == 0 { 0 } else { 3 };
+        let (mut processor, words) = pointed(able(capabilities(format)), [0, 0], [1000, 1000]);
+        precise(&mut processor, number, 1);
+        processor.set_place(IP, TIME);
+        processor.run(Mode::User, &|_| 1);
+        assert_eq!(words.index(0x20), PEBS + size, "{format}");
+        let numbers = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
+        let mut expected = vec![(0x00, 0x246), (0x08, IP + INSTRUCTION_LENGTH)];
+        expected.extend((0x10..).step_by(8).zip(numbers.map(register)));
+        if format >= 1 {
+            expected.extend([(0x90, 1 << number), (0x98, 0), (0xA0, 0), (0xA8, 0)]);
+        }
+        if format >= 2 {
+            expected.extend([(0xB0, IP), (0xB8, 0)]);
+        }
+        if format >= 3 {
+            expected.push((0xC0, TIME));
+        }
+        let found: Vec<_> = expected.iter().map(|(offset, _)| (*offset, words.get(PEBS + offset))).collect();
+        assert_eq!(found, expected, "{format}");
+        assert_eq!(expected.len() as u64 * 8, size, "every word was looked at");
+    }
+}
+
+#[test]
+fn groups_of_adaptive_records_are_there_when_the_counter_and_the_register_ask_for_them() {
+    for format in [4, 5] {
+        for groups in 0..16 {
+            for adaptive in [0, ADAPTIVE] {
+                let (mut processor, words) = pointed(able(capabilities(format)), [0, 0], [1000, 1000]);
+                precise(&mut processor, 5, 1);
+                processor.wrmsr(SELECT + 5, EN | USR | adaptive | 0xC0).unwrap();
+                processor.wrmsr(DATA_CFG, 2 << 24 | groups).unwrap();
+                processor.set_place(IP, TIME);
+                processor.run(Mode::User, &|_| 1);
+                let shown = if adaptive == 0 { 0 } else { groups };
+                let [memory, registers, xmm, branches] = [0, 1, 2, 3].map(|bit| shown >> bit & 1);
+                let size = 32 + 32 * memory + 144 * registers + 256 * xmm + 3 * 24 * branches;
+                let latency = if format == 5 { 7 << 32 } else { 0 };
+                let first = size << 48 | latency | (branches * (2 << 24)) | shown;
+                let word = |offset| words.get(PEBS + offset);
+                assert_eq!([0, 8, 16, 24].map(word), [first, IP, 1 << 5, TIME], "{format} {groups:#b}");
+                assert_eq!(words.index(0x20), PEBS + size, "{format} {groups:#b}");
+                if registers == 1 {
+                    let numbers: Vec<_> = (0..18).map(|number| word(32 + 32 * memory + 8 * number)).collect();
+                    let general: Vec<_> = (0..16).map(register).collect();
+                    assert_eq!(numbers, [&[0x246, IP + INSTRUCTION_LENGTH], &*general].concat());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_model_writes_is_what_the_product_reads() {
+    for number in 0..6 {
+        let format = Format::from_number(number).unwrap();
+        let (mut processor, words) = pointed(able(capabilities(number.into())), [0, 0], [4000, 4000]);
+        precise(&mut processor, 0, 1);
+        words.set(AREA + 0x40, 10_u64.wrapping_neg());
+        if number >= 4 {
+            processor.wrmsr(SELECT, EN | USR | ADAPTIVE | 0xC0).unwrap();
+            processor.wrmsr(DATA_CFG, 0x0100_000F).unwrap();
+        }
+        for (place, events) in (0..).zip([1, 10, 10]) {
+            processor.set_place(IP + place, TIME + place);
+            processor.run(Mode::User, &|_| events);
+        }
+        let base: [u64; 8] = std::array::from_fn(|word| words.get(AREA + 8 * word as u64));
+        let area = SaveArea {
+            bts_buffer_base: base[0],
+            bts_index: base[1],
+            bts_absolute_maximum: base[2],
+            bts_interrupt_threshold: base[3],
+            pebs_buffer_base: base[4],
+            pebs_index: base[5],
+            pebs_absolute_maximum: base[6],
+            pebs_interrupt_threshold: base[7],
+        };
+        let bytes = words.bytes(PEBS, PEBS + 4000);
+        let written = &bytes[..area.pebs().written(bytes.len())];
+        let records: Vec<Record> = debug_store::pebs::records(format, written).map(Result::unwrap).collect();
+        assert_eq!(records.len(), 3, "{format:?}");
+        for (place, record) in (0..).zip(records) {
+            let exact = number >= 2;
+            let ip = IP + place + if exact { 0 } else { INSTRUCTION_LENGTH };
+            assert_eq!((record.ip, record.is_exact), (ip, exact), "{format:?}");
+            assert_eq!(record.counters, (number >= 1).then_some(1), "{format:?}");
+            assert_eq!(record.time, (number >= 3).then_some(TIME + place), "{format:?}");
+            let registers = record.registers.unwrap();
+            let [ax, bx, cx, dx, si, di, bp, sp] = [0, 3, 1, 2, 6, 7, 5, 4].map(register);
+            let found = [registers.ax, registers.bx, registers.cx, registers.dx];
+            assert_eq!((registers.flags, found), (0x246, [ax, bx, cx, dx]), "{format:?}");
+            assert_eq!([registers.si, registers.di, registers.bp, registers.sp], [si, di, bp, sp], "{format:?}");
+            assert_eq!(registers.r8, std::array::from_fn(|n| register(8 + n as u64)), "{format:?}");
+            assert_eq!(record.memory.is_some(), number >= 4, "{format:?}");
+            assert_eq!(record.branches, if number >= 4 { 2 } else { 0 }, "{format:?}");
+        }
+    }
+}
+
+#[test]
+fn a_counter_is_loaded_from_its_own_place_after_each_record() {
+    let counters = [
+        (0, CounterId::General(0), 0x40),
+        (1, CounterId::General(3), 0x58),
+        (3, CounterId::General(2), 0x50),
+        (4, CounterId::General(7), 0x78),
+        (4, CounterId::Fixed(0), 0x80),
+        (4, CounterId::Fixed(3), 0x98),
+        (5, CounterId::General(7), 0x78),
+        (5, CounterId::Fixed(0), 0x140),
+        (5, CounterId::Fixed(3), 0x158),
+    ];
+    for (format, counter, offset) in counters {
+        let (mut processor, words) = pointed(able(capabilities(format)), [0, 0], [1000, 1000]);
+        words.set(AREA + offset, 100_u64.wrapping_neg());
+        let (register, bit) = match counter {
+            CounterId::General(number) => {
+                processor.wrmsr(SELECT + u32::from(number), EN | USR | INT | 0xC0).unwrap();
+                (0xC1 + u32::from(number), 1 << number)
+            }
+            CounterId::Fixed(number) => {
+                processor.wrmsr(0x38D, 0b1010 << (4 * number)).unwrap();
+                (0x309 + u32::from(number), 1 << (32 + number))
+            }
+        };
+        processor.wrmsr(0x38F, bit).unwrap();
+        processor.wrmsr(PEBS_ENABLE, bit).unwrap();
+        processor.wrmsr(register, 0xFFFF_FFFF_FFFE & if register < 0x309 { 0xFFFF_FFFF } else { !0 }).unwrap();
+        // Two to the first record, a hundred to the second, and three are left.
+        processor.run(Mode::User, &|_| 105);
+        assert_eq!(processor.rdmsr(register), Ok(0xFFFF_FFFF_FFFF - 99 + 3), "{format} {counter:?}");
+        assert_eq!(processor.stored().records, BTreeMap::from([(counter, 2)]), "{format} {counter:?}");
+        assert_eq!(
+            words.get(
+                PEBS + if format == 0 {
+                    0
+                } else if format < 4 {
+                    0x90
+                } else {
+                    0x10
+                }
+            ) & bit,
+            if format == 0 { 0 } else { bit }
+        );
+        let [entry] = entries(&processor)[..] else { panic!("one counter, one entry") };
+        assert_eq!((entry.counted, entry.overflows, entry.interrupts), (105, 2, 0), "no interrupt of its own");
+        assert_eq!(processor.rdmsr(STATUS), Ok(0), "no status of its own");
+    }
+}
+
+#[test]
+fn a_record_at_the_threshold_sets_status_62_and_interrupts_once() {
+    let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [5 * 32, 3 * 32]);
+    words.set(AREA + 0x40, 10_u64.wrapping_neg());
+    precise(&mut processor, 0, 10);
+    for (events, status, pending) in
+        [(10, 0, false), (10, 0, false), (9, 0, false), (1, BUFFER_FULL, true), (10, BUFFER_FULL, true)]
+    {
+        processor.run(Mode::Kernel, &|_| events);
+        assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(status), pending));
+    }
+    assert_eq!(entries(&processor).iter().map(|entry| entry.interrupts).sum::<u64>(), 1);
+    assert!(processor.take_interrupt());
+    processor.wrmsr(STATUS_RESET, BUFFER_FULL).unwrap();
+    assert_eq!(processor.rdmsr(STATUS), Ok(0));
+    processor.set_lvt(0xFE);
+    // The last that finds room, and then one that does not and is not told of.
+    processor.run(Mode::Kernel, &|_| 10);
+    assert!(processor.take_interrupt());
+    processor.wrmsr(STATUS_RESET, BUFFER_FULL).unwrap();
+    processor.run(Mode::Kernel, &|_| 20);
+    assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(0), false));
+    let records = BTreeMap::from([(CounterId::General(0), 5)]);
+    assert_eq!(processor.stored(), &Stored { records, records_refused: 2, ..Stored::default() });
+    processor.clear_ledger();
+    assert_eq!(processor.stored(), &Stored::default());
+}
+
+#[test]
+fn a_counter_that_writes_no_records_overflows_as_ever_beside_one_that_does() {
+    let (mut processor, _) = pointed(able(capabilities(3)), [0, 0], [1000, 1000]);
+    precise(&mut processor, 0, 5);
+    processor.wrmsr(SELECT + 1, EN | USR | INT | 0xC0).unwrap();
+    processor.wrmsr(0xC2, 0xFFFF_FFFF).unwrap();
+    processor.run(Mode::User, &|_| 5);
+    assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(0b10), true));
+}
+
+#[test]
+fn memory_that_is_not_mapped_is_a_fault_and_nothing_else_changes() {
+    let record = PEBS + 32;
+    // An address that is not mapped, faults of branches, and of events.
+    for (missing, of_branches, of_events) in [
+        (AREA, 1, 0),
+        (AREA + 0x18, 1, 0),
+        (AREA + 0x20, 0, 1),
+        (AREA + 0x38, 0, 1),
+        (AREA + 0x40, 0, 1),
+        (BTS, 1, 0),
+        (BTS + 16, 1, 0),
+        (record - 8, 0, 1),
+        (PEBS, 0, 1),
+        (BTS + 24, 0, 0),
+        (record, 0, 0),
+    ] {
+        let (mut processor, words) = pointed(able(capabilities(4)), [240, 24], [320, 32]);
+        words.unmap(missing);
+        processor.wrmsr(DEBUGCTL, TR | BTS_ON | BTINT).unwrap();
+        processor.branch(Mode::User, branch(0));
+        assert_eq!((processor.stored().faults, processor.stored().branches), (of_branches, 1 - of_branches));
+        assert_eq!(processor.interrupt_pending(), of_branches == 0, "{missing:#x}");
+        assert_eq!(words.index(0), BTS + 24 * (1 - of_branches), "{missing:#x}");
+        processor.take_interrupt();
+        precise(&mut processor, 0, 1);
+        processor.run(Mode::User, &|_| 1);
+        assert_eq!(processor.stored().faults, of_branches + of_events, "{missing:#x}");
+        assert_eq!(processor.stored().records.len() as u64, 1 - of_events, "{missing:#x}");
+        assert_eq!(words.index(0x20), PEBS + 32 * (1 - of_events), "{missing:#x}");
+        assert_eq!(processor.interrupt_pending(), of_events == 0, "{missing:#x}");
+        assert_eq!(processor.rdpmc(0), Ok(0), "{missing:#x}");
+    }
+    // No memory at all.
+    let mut processor = able(capabilities(4));
+    processor.wrmsr(DEBUGCTL, TR | BTS_ON).unwrap();
+    processor.branch(Mode::User, branch(0));
+    precise(&mut processor, 0, 1);
+    processor.run(Mode::User, &|_| 1 + (1 << 48));
+    assert_eq!(processor.stored(), &Stored { faults: 3, ..Stored::default() });
+    assert_eq!(processor.interrupting_counters(), []);
+}
+
+#[test]
+fn a_counter_whose_records_find_no_room_interrupts_nobody() {
+    let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [3 * 32, 4 * 32]);
+    precise(&mut processor, 0, 7);
+    assert_eq!(processor.interrupting_counters(), [], "the threshold lies behind the end");
+    words.set(AREA + 0x38, PEBS);
+    assert_eq!(processor.interrupting_counters()[0].events, 7, "the next record is already beyond it");
+}
+
+proptest! {
+    /// However the events come, in one go or one by one, the same comes of them.
+    #[test]
+    fn counting_in_bulk_is_counting_one_by_one(
+        format in 0..6_u64,
+        first in 1..50_u32,
+        period in 1..60_u64,
+        events in 0..2_000_u64,
+        room in 0..12_u64,
+        threshold in 1..12_u64,
+    ) {
+        let size = [144, 176, 192, 200, 32, 32][usize::try_from(format).unwrap()];
+        let make = || {
+            let (mut processor, words) = pointed(able(capabilities(format)), [0, 0], [room * size, threshold * size]);
+            words.set(AREA + 0x40, period.wrapping_neg());
+            precise(&mut processor, 0, first);
+            processor.set_place(IP, TIME);
+            (processor, words)
+        };
+        let (mut bulk, bulk_words) = make();
+        bulk.run(Mode::User, &|_| events);
+        let (mut single, single_words) = make();
+        for _ in 0..events {
+            single.run(Mode::User, &|_| 1);
+        }
+        let expected = events.checked_sub(first.into()).map_or(0, |more| 1 + more / period);
+        prop_assert_eq!(bulk.stored().records.values().sum::<u64>(), expected.min(room));
+        prop_assert_eq!(bulk.stored().records_refused, expected.saturating_sub(room));
+        prop_assert_eq!(bulk.stored(), single.stored());
+        prop_assert_eq!(bulk_words.all(), single_words.all());
+        prop_assert_eq!(bulk.rdpmc(0), single.rdpmc(0));
+        prop_assert_eq!(bulk.rdmsr(STATUS), single.rdmsr(STATUS));
+        prop_assert_eq!(entries(&bulk), entries(&single));
+    }
+
+    /// One counter alone interrupts with exactly the event that was told, several not before.
+    #[test]
+    fn the_event_that_interrupts_is_told_beforehand(
+        counters in prop::collection::vec((1..300_u32, 1..300_u64, any::<bool>()), 1..4),
+        room in 1..20_u64,
+    ) {
+        let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [(room + 3) * 176, room * 176 - 100]);
+        processor.wrmsr(DATA_CFG, 0b10).unwrap();
+        for (number, (first, period, adaptive)) in (0..).zip(&counters) {
+            precise(&mut processor, number, *first);
+            words.set(AREA + 0x40 + 8 * u64::from(number), period.wrapping_neg());
+            let adaptive = if *adaptive { ADAPTIVE } else { 0 };
+            processor.wrmsr(SELECT + number, EN | USR | adaptive | 0xC0).unwrap();
+        }
+        let mut steps = 0;
+        while let Some(events) = processor.interrupting_counters().iter().map(|it| it.events).min() {
+            processor.run(Mode::User, &|_| events - 1);
+            prop_assert!(!processor.interrupt_pending());
+            processor.run(Mode::User, &|_| 1);
+            steps += 1;
+            if processor.interrupt_pending() {
+                break;
+            }
+            prop_assert!(counters.len() > 1, "one alone interrupts at once");
+            prop_assert!(steps < 10_000);
+        }
+        prop_assert!(processor.interrupt_pending());
+        prop_assert_eq!(processor.stored().records_refused, 0);
+    }
+}
