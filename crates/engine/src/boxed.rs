@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::Deref;
+use core::ops::{Deref, DerefMut};
 
 /// A value in memory of its own, where it stays when the box moves.
 #[derive(Debug)]
@@ -23,6 +23,13 @@ impl<T> Deref for Boxed<T> {
 
     fn deref(&self) -> &T {
         let [value] = &*self.0;
+        value
+    }
+}
+
+impl<T> DerefMut for Boxed<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        let [value] = &mut *self.0;
         value
     }
 }

@@ -8,6 +8,7 @@ use protocol::{BRANCH_BUFFER, Cause, EventRequest, modes};
 use ring::Slot;
 
 use crate::areas::Examined;
+use crate::boxed::Boxed;
 use crate::machine::{Ground, Machine};
 use crate::plan::invalid;
 use crate::reply::{Refusal, lacks};
@@ -37,7 +38,7 @@ struct Branches {
 struct Trace {
     processor: u32,
     /// While it is not at the processor's desk.
-    store: Slot<Store>,
+    store: Slot<Boxed<Store>>,
     /// Of the control area.
     address: AtomicU64,
 }
@@ -132,7 +133,7 @@ impl Traces {
         }
         let slot = Slot::empty();
         // It was made empty.
-        let _ = slot.put(store);
+        let _ = slot.put(Boxed::new(store).ok_or(NO_MEMORY)?);
         self.each.try_push(Trace { processor, store: slot, address: AtomicU64::new(0) })
     }
 
@@ -149,7 +150,7 @@ impl Traces {
     }
 
     /// The store for a processor's desk.
-    pub fn take(&self, processor: u32) -> Option<Store> {
+    pub fn take(&self, processor: u32) -> Option<Boxed<Store>> {
         let trace = self.of(processor)?;
         let mut store = trace.store.take()?;
         store.set_area(trace.address.load(Ordering::Relaxed));
@@ -157,7 +158,7 @@ impl Traces {
     }
 
     /// It is back.
-    pub fn put(&self, processor: u32, store: Store) {
+    pub fn put(&self, processor: u32, store: Boxed<Store>) {
         // Its place is empty since it was taken. Memory can not be given back here.
         core::mem::forget(match self.of(processor) {
             Some(trace) => trace.store.put(store).err(),

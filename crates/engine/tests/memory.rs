@@ -20,8 +20,8 @@ const fn beside_state(counters: usize) -> usize {
     counters * 16 + 8 + 40 + DESK
 }
 
-/// 32 counters of 24 bytes, 8 places for rings, the budget and the account of interrupts.
-const DESK: usize = 1_088;
+/// 32 counters of 24 bytes, 8 places for rings, one for the Debug Store, the budget and the account of interrupts.
+const DESK: usize = 1_152;
 
 fn bytes() -> usize {
     dhat::HeapStats::get().curr_bytes

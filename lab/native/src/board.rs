@@ -69,8 +69,12 @@ impl Board {
     #[must_use]
     pub fn new(identity: &'static Identity, count: u32) -> Self {
         let processor = |number| {
-            let dump = identity.of_processor(number).cpuid();
-            Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
+            let identity = identity.of_processor(number);
+            let dump = identity.cpuid();
+            let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
+            let mut processor = processor.with_perf_capabilities(identity.perf_capabilities());
+            processor.set_memory(Box::new(memory::Own));
+            processor
         };
         Self::of((0..count).map(processor))
     }

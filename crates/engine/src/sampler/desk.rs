@@ -8,6 +8,8 @@ use ring::{Producer, Pushed, Slot};
 
 use super::store::Store;
 use super::throttle::Throttle;
+use crate::boxed::Boxed;
+
 use super::{Interrupts, Tallies, Tally};
 
 /// How many sessions can sample at a time.
@@ -126,7 +128,7 @@ pub struct Desk {
     /// When it last ticked.
     ticked: AtomicU64,
     /// The processor's Debug Store, while a session has it.
-    store: Slot<Store>,
+    store: Slot<Boxed<Store>>,
     /// There is one: asked in each interrupt.
     stored: AtomicBool,
 }
@@ -150,21 +152,21 @@ impl Desk {
     }
 
     /// Puts it in.
-    pub fn put_store(&self, store: Store) {
+    pub fn put_store(&self, store: Boxed<Store>) {
         // Its slot is empty: one session at a time has the Debug Store. Memory can not be given back here.
         core::mem::forget(self.store.put(store));
         self.stored.store(true, Ordering::Relaxed);
     }
 
     /// Takes it out.
-    pub fn take_store(&self) -> Option<Store> {
+    pub fn take_store(&self) -> Option<Boxed<Store>> {
         self.stored.store(false, Ordering::Relaxed);
         self.store.take()
     }
 
     /// Does something with it, where it is in use.
     pub fn with_store<R>(&self, work: impl FnOnce(&mut Store) -> R) -> Option<R> {
-        if self.has_store() { self.store.with(work) } else { None }
+        if self.has_store() { self.store.with(|store| work(store)) } else { None }
     }
 
     /// An interrupt was served, for which there was something of ours, or not.

@@ -8,6 +8,7 @@ use super::desk::Desk;
 use super::store::{self, Fetched, Store};
 use super::tally::BRANCHES_TALLY;
 use super::{Interrupted, Sampler};
+use crate::boxed::Boxed;
 
 /// What an interrupt found of the Debug Store.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +40,7 @@ struct Way<'a> {
 
 impl Sampler {
     /// The Debug Store of the current processor, which is `processor`, is in use from now on. PROFILE_LEVEL.
-    pub(crate) fn install(&self, cpu: &impl Cpu, processor: u32, mut store: Store) {
+    pub(crate) fn install(&self, cpu: &impl Cpu, processor: u32, mut store: Boxed<Store>) {
         let Some(desk) = self.desks.get(processor as usize) else { return core::mem::forget(store) };
         if !self.hal.is_asleep(processor) {
             store.install(cpu);
@@ -48,7 +49,7 @@ impl Sampler {
     }
 
     /// It is in use no more, and its registers are as they were found. PROFILE_LEVEL.
-    pub(crate) fn uninstall(&self, cpu: &impl Cpu, processor: u32) -> Option<Store> {
+    pub(crate) fn uninstall(&self, cpu: &impl Cpu, processor: u32) -> Option<Boxed<Store>> {
         let desk = self.desks.get(processor as usize)?;
         desk.throttle.forget_branches();
         let mut store = desk.take_store()?;

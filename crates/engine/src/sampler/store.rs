@@ -4,6 +4,7 @@
 //! and this; what the processor wrote is believed in nothing but its value.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::pebs::Format;
@@ -277,7 +278,7 @@ impl Branches {
 /// Zeros for so many records.
 fn words(each: usize, records: u32) -> Option<Words> {
     let count = each.checked_mul(records as usize)?;
-    let mut words = alloc::vec::Vec::new();
+    let mut words = Vec::new();
     words.try_reserve_exact(count).ok()?;
     for _ in 0..count {
         words.try_push(AtomicU64::new(0)).ok()?;
