@@ -62,8 +62,10 @@ struct Kind {
 impl Kind {
     /// The processor of this number after reset.
     fn make(self, number: u32) -> State {
-        let leaves = self.identity.of_processor(number).cpuid();
-        self.state_of(Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf))))
+        let identity = self.identity.of_processor(number);
+        let leaves = identity.cpuid();
+        let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
+        self.state_of(processor.with_perf_capabilities(identity.perf_capabilities()))
     }
 
     /// The second thread of the core whose first is `first`, after reset; none where threads have registers of their own.

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod amd;
+mod debug_store;
 mod table;
 
 use cpuid_dump::Dump;
@@ -67,6 +68,18 @@ impl Identity {
             let [eax, ebx, ecx, edx] = leaves.cpuid(leaf, subleaf);
             [eax, if leaf == 1 { ebx | SECOND } else { ebx }, ecx, edx]
         }
+    }
+
+    /// Whether CPUID tells of Intel's Debug Store.
+    #[must_use]
+    pub fn has_debug_store(&self) -> bool {
+        debug_store::has(&self.cpuid())
+    }
+
+    /// What IA32_PERF_CAPABILITIES says of PEBS: format and PEBS_BASELINE; the rest of it is 0.
+    #[must_use]
+    pub fn perf_capabilities(&self) -> u64 {
+        debug_store::perf_capabilities(&self.cpuid())
     }
 
     /// What a processor of the machine is, whose boot processor, 0, is this.

@@ -182,6 +182,58 @@ fn processors_of_another_kind_say_so_and_stand_at_every_odd_number() {
     }
 }
 
+/// Identities with the Debug Store whose IA32_PERF_CAPABILITIES says something of PEBS.
+const PEBS: [(&str, u64); 25] = [
+    ("nehalem-920", 0x100),
+    ("westmere-980x", 0x100),
+    ("sandy-bridge-2600k", 0x100),
+    ("ivy-bridge-3570k", 0x100),
+    ("haswell-4710mq", 0x200),
+    ("broadwell-6950x", 0x200),
+    ("goldmont-plus-n4100", 0x300),
+    ("skylake-6600k", 0x300),
+    ("cascade-lake-8269c", 0x300),
+    ("ice-lake-1065g7", 0x4400),
+    ("tiger-lake-1135g7", 0x4400),
+    ("alder-lake-12900k", 0x4400),
+    ("sapphire-rapids-2475x", 0x4400),
+    ("intel-hybrid", 0x4400),
+    ("intel-hybrid-efficient", 0x4400),
+    ("arrow-lake-245k", 0x4600),
+    // Made up from the leaves of a Nehalem.
+    ("intel-v2", 0x100),
+    ("intel-half-events", 0x100),
+    ("intel-no-leaf-a", 0x100),
+    ("intel-no-cycles", 0x100),
+    ("intel-length-zero", 0x100),
+    ("intel-version-0", 0x100),
+    ("intel-zero-counters", 0x100),
+    ("intel-hyperv-masked", 0x100),
+    // Core 2: format 0 is no bit at all.
+    ("core2-6420", 0),
+];
+
+#[test]
+fn a_generation_has_its_format_of_records() {
+    for identity in all() {
+        let name = identity.name;
+        let expected = PEBS.iter().find(|(named, _)| *named == name).map_or(0, |(_, value)| *value);
+        assert_eq!(identity.perf_capabilities(), expected, "{name}");
+        assert!(expected == 0 || identity.has_debug_store(), "{name}");
+    }
+}
+
+#[test]
+fn intel_has_had_the_debug_store_since_netburst_and_hides_it_from_guests() {
+    let without = all().iter().filter(|identity| vendor(identity) == INTEL && !identity.has_debug_store());
+    let without: Vec<_> = without.map(|identity| identity.name).collect();
+    let old = ["p6-coppermine", "pentium-p54c", "pentium-p55c"];
+    let guests =
+        ["hyperv-root-6300u", "vmware-6700k", "kvm-8650u", "firecracker-cascade-lake", "firecracker-granite-rapids"];
+    assert_eq!(without, [&old[..], &guests].concat());
+    assert!(all().iter().all(|identity| vendor(identity) == INTEL || !identity.has_debug_store()));
+}
+
 #[test]
 fn find_takes_the_exact_name() {
     assert_eq!(find("intel-v2").map(|identity| identity.name), Some("intel-v2"));

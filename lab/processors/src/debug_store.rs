@@ -1,0 +1,49 @@
+//! What Intel's processors say of their Debug Store: CPUID, and IA32_PERF_CAPABILITIES by the processor's signature, since
+//! dumps of CPUID do not hold it.
+
+use cpuid_dump::Dump;
+
+/// PEBS_BASELINE of IA32_PERF_CAPABILITIES (SDM Vol. 4): records have groups, and fixed counters write some as well.
+const PEBS_BASELINE: u64 = 1 << 14;
+
+/// "GenuineIntel", in EBX, ECX, EDX.
+const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
+
+/// CPUID.1:EDX[21], of an Intel processor.
+pub(crate) fn has(leaves: &Dump) -> bool {
+    let [_, vendor @ ..] = leaves.cpuid(0, 0);
+    let [.., features] = leaves.cpuid(1, 0);
+    vendor == INTEL && features >> 21 & 1 == 1
+}
+
+/// What there is of PEBS in IA32_PERF_CAPABILITIES: its format in bits 11:8, and PEBS_BASELINE. The rest is 0, and so is all
+/// of it where CPUID tells of no such register (PDCM) or of no Debug Store.
+pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
+    let [signature, _, features, _] = leaves.cpuid(1, 0);
+    let has_register = features >> 15 & 1 == 1;
+    if !has(leaves) || !has_register || signature >> 8 & 0xF != 6 {
+        return 0;
+    }
+    let format = format_of_model(signature >> 12 & 0xF0 | signature >> 4 & 0xF);
+    format << 8 | if format >= 4 { PEBS_BASELINE } else { 0 }
+}
+
+/// PEBS_FMT of family 6, by the model (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"; the format of
+/// each in Vol. 3B, in the sections of Performance Monitoring about it; the last one as reported of Lunar Lake). Models of
+/// which there is no identity, nor of their kin, are not here.
+fn format_of_model(model: u32) -> u64 {
+    match model {
+        // Nehalem, Westmere, Sandy Bridge, Ivy Bridge
+        0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F | 0x2A | 0x2D | 0x3A | 0x3E => 1,
+        // Haswell, Broadwell
+        0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 => 2,
+        // Skylake to Comet Lake, their servers to Cooper Lake; Goldmont, Goldmont Plus
+        0x4E | 0x5E | 0x55 | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x66 | 0x5C | 0x5F | 0x7A => 3,
+        // Ice Lake, Tiger Lake, Rocket Lake, Alder Lake, Raptor Lake, Sapphire Rapids, Emerald Rapids, Gracemont
+        0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7 | 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0x8F | 0xCF | 0xBE => 4,
+        // Lunar Lake, Arrow Lake
+        0xBD | 0xB5 | 0xC5 | 0xC6 => 6,
+        // Core 2, Bonnell
+        _ => 0,
+    }
+}
