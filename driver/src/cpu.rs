@@ -4,11 +4,13 @@
 
 use core::arch::asm;
 use core::marker::PhantomData;
+use core::sync::atomic::Ordering;
 
 use profile::local_vector::X2APIC_LVT_PERFORMANCE;
 use profile::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
 
+use crate::nt::control_area;
 use crate::nt::local_apic::{self, Entry};
 
 /// The processor on which the code runs. Not `Send`: who has one stays where it is.
@@ -39,8 +41,9 @@ impl Cpu for Processor {
 
     fn wrmsr(&self, msr: Msr, value: u64) {
         let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
-        // SAFETY: an `Msr` names a performance monitoring register that CPUID declared; the profile interface
-        // that made it leaves reserved bits clear, and no such register refers to memory
+        // SAFETY: an `Msr` names a performance monitoring register that CPUID declared, and `profile`, which made it, leaves
+        // reserved bits clear. One refers to memory, IA32_DS_AREA: it is given a control area that lives, with buffers
+        // that live, until it is given what was there before
         unsafe {
             asm!("wrmsr", in("ecx") msr.address(), in("eax") low, in("edx") high,
                  options(nostack, preserves_flags));
@@ -70,6 +73,16 @@ impl Cpu for Processor {
                 }
                 entry
             }
+        }
+    }
+
+    fn save_area(&self, word: u8) -> u64 {
+        control_area::word(word).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn set_save_area(&self, word: u8, value: u64) {
+        if let Some(word) = control_area::word(word) {
+            word.store(value, Ordering::Relaxed);
         }
     }
 

@@ -3,13 +3,13 @@
 use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 
-use engine::Machine;
+use engine::{AreaRefused, ControlArea, Machine, Maker};
 
 use crate::cpu::Processor;
 use crate::interrupt::Sampling;
 use crate::nt::hal::Reservation;
 use crate::nt::timers::{FineClock, Timers};
-use crate::nt::{clock, local_apic, processors, timers};
+use crate::nt::{clock, control_area, local_apic, processors, timers};
 
 /// See the module.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Machine for Kernel {
     }
 
     fn on_boot_processor<T>(&self, work: impl FnOnce(&Processor) -> T) -> T {
-        let _stay = processors::BootProcessor::enter();
+        let _stay = processors::Pinned::to_boot_processor();
         work(&Processor::current())
     }
 
@@ -114,6 +114,22 @@ impl Machine for Kernel {
 
     fn clock(&self) -> u64 {
         clock::ticks()
+    }
+
+    fn is_shadowed(&self) -> Result<bool, u32> {
+        control_area::is_shadowed().map_err(i32::cast_unsigned)
+    }
+
+    fn current_processor(&self) -> u32 {
+        processors::current()
+    }
+
+    fn allocate_area(&self, processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
+        control_area::allocate(processor, by)
+    }
+
+    fn free_area(&self, processor: u32) -> Result<(), u32> {
+        control_area::free(processor).map_err(i32::cast_unsigned)
     }
 
     fn begin_sampling(&self) -> Result<NonZeroU64, u32> {

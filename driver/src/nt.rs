@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "kernel functions are foreign functions")]
 
 pub mod clock;
+pub mod control_area;
 pub mod device_object;
 pub mod dpc;
 pub mod fast_mutex;

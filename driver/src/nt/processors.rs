@@ -3,10 +3,13 @@
 use core::marker::PhantomData;
 
 use wdk_sys::ntddk::{
-    KeGetCurrentProcessorNumberEx, KeIpiGenericCall, KeLowerIrql, KeQueryActiveProcessorCountEx,
-    KeQueryMaximumProcessorCountEx, KeRevertToUserGroupAffinityThread, KeSetSystemGroupAffinityThread, KfRaiseIrql,
+    KeGetCurrentProcessorNumberEx, KeGetProcessorNumberFromIndex, KeIpiGenericCall, KeLowerIrql,
+    KeQueryActiveProcessorCountEx, KeQueryMaximumProcessorCountEx, KeRevertToUserGroupAffinityThread,
+    KeSetSystemGroupAffinityThread, KfRaiseIrql,
 };
-use wdk_sys::{GROUP_AFFINITY, KIRQL, ULONG_PTR, USHORT};
+use wdk_sys::{GROUP_AFFINITY, KIRQL, NTSTATUS, PROCESSOR_NUMBER, ULONG_PTR, USHORT};
+
+use super::irp::check;
 
 /// ALL_PROCESSOR_GROUPS (wdm.h).
 const ALL_GROUPS: USHORT = 0xFFFF;
@@ -65,27 +68,43 @@ pub fn wait_for_interrupts() {
     broadcast(&|| ());
 }
 
-/// While it lives, the thread runs on the boot processor.
-pub struct BootProcessor {
+/// While it lives, the thread runs on one processor.
+pub struct Pinned {
     before: GROUP_AFFINITY,
     /// It belongs to the thread that made it.
     thread: PhantomData<*const ()>,
 }
 
-impl BootProcessor {
-    /// Moves the thread. Below DISPATCH_LEVEL.
-    pub fn enter() -> Self {
-        let mut boot = GROUP_AFFINITY { Mask: 1, Group: 0, Reserved: [0; 3] };
+impl Pinned {
+    /// Moves the thread to the boot processor. Below DISPATCH_LEVEL.
+    pub fn to_boot_processor() -> Self {
+        // Processor 0 of group 0 exists on every system.
+        Self::to_place(PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 })
+    }
+
+    /// Moves it to the processor of this index. Below DISPATCH_LEVEL.
+    ///
+    /// # Errors
+    /// The kernel's NTSTATUS, where there is no such processor.
+    pub fn to(processor: u32) -> Result<Self, NTSTATUS> {
+        let mut place = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
+        // SAFETY: `place` may be written
+        check(unsafe { KeGetProcessorNumberFromIndex(processor, &raw mut place) })?;
+        Ok(Self::to_place(place))
+    }
+
+    fn to_place(place: PROCESSOR_NUMBER) -> Self {
+        let mut wanted = GROUP_AFFINITY { Mask: 1 << (place.Number & 63), Group: place.Group, Reserved: [0; 3] };
         let mut before = GROUP_AFFINITY { Mask: 0, Group: 0, Reserved: [0; 3] };
-        // SAFETY: the first is read, the second written; processor 0 of group 0 exists on every system
-        unsafe { KeSetSystemGroupAffinityThread(&raw mut boot, &raw mut before) };
+        // SAFETY: the first is read, the second written; the processor exists
+        unsafe { KeSetSystemGroupAffinityThread(&raw mut wanted, &raw mut before) };
         Self { before, thread: PhantomData }
     }
 }
 
-impl Drop for BootProcessor {
+impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the affinity that `enter` got, on the same thread
+        // SAFETY: the affinity that `to_place` got, on the same thread
         unsafe { KeRevertToUserGroupAffinityThread(&raw mut self.before) };
     }
 }

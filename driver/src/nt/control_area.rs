@@ -1,0 +1,201 @@
+//! Control areas of processors, PROCESSOR_PROFILE_CONTROL_AREA (seed 004), and whether a processor may write to the kernel's
+//! memory at any time.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use debug_store::Layout;
+use engine::{AreaRefused, ControlArea, Maker};
+use protocol::PROCESSOR_WORDS;
+use wdk_sys::ntddk::{MmGetSystemRoutineAddress, RtlGetVersion};
+use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
+
+use super::irp::check;
+use super::processors::{self, Pinned};
+use super::system_process::Worker;
+use super::text::Text;
+
+/// SystemProcessorProfileControlArea of SYSTEM_INFORMATION_CLASS (seed 004).
+const PROCESSOR_PROFILE_CONTROL_AREA: ULONG = 0x81;
+
+/// SystemKernelVaShadowInformation of SYSTEM_INFORMATION_CLASS (winternl.h).
+const KERNEL_VA_SHADOW: ULONG = 196;
+
+/// KvaShadowEnabled of SYSTEM_KERNEL_VA_SHADOW_INFORMATION (winternl.h).
+const SHADOW_ENABLED: ULONG = 1;
+
+/// STATUS_NOT_IMPLEMENTED (ntstatus.h).
+const STATUS_NOT_IMPLEMENTED: NTSTATUS = 0xC000_0002_u32.cast_signed();
+
+/// STATUS_NOT_SUPPORTED (ntstatus.h).
+const STATUS_NOT_SUPPORTED: NTSTATUS = 0xC000_00BB_u32.cast_signed();
+
+/// STATUS_INVALID_PARAMETER (ntstatus.h).
+const STATUS_INVALID_PARAMETER: NTSTATUS = 0xC000_000D_u32.cast_signed();
+
+static SET_NAME: Text<22> = Text::new("ZwSetSystemInformation");
+static QUERY_NAME: Text<24> = Text::new("ZwQuerySystemInformation");
+
+type Set = unsafe extern "system" fn(class: ULONG, buffer: *mut c_void, length: ULONG) -> NTSTATUS;
+type Query = unsafe extern "system" fn(class: ULONG, buffer: *mut c_void, length: ULONG, used: *mut ULONG) -> NTSTATUS;
+
+/// SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA.
+#[repr(C)]
+struct Request {
+    /// Out.
+    area: *mut AtomicU64,
+    /// In, a BOOLEAN.
+    allocate: u8,
+}
+
+const _: () = assert!(size_of::<Request>() == 0x10 && core::mem::offset_of!(Request, allocate) == 8);
+
+/// The control area of a processor.
+struct Place {
+    /// Null where there is none.
+    words: AtomicPtr<AtomicU64>,
+    of_kernel: AtomicBool,
+}
+
+/// Of every processor that there can be.
+static PLACES: [Place; PROCESSOR_WORDS * 64] =
+    [const { Place { words: AtomicPtr::new(core::ptr::null_mut()), of_kernel: AtomicBool::new(false) } }; _];
+
+/// Words that an area has in every layout.
+const LEAST_WORDS: usize = Layout::V62.size() / 8;
+
+/// Words of the longest.
+const MOST_WORDS: usize = Layout::V1903.size() / 8;
+
+/// A word of the area of the current processor, where it has one. Any IRQL at which the processor stays the same; who frees
+/// an area has seen to it that nobody is at it.
+pub fn word(word: u8) -> Option<&'static AtomicU64> {
+    let words = PLACES.get(processors::current() as usize)?.words.load(Ordering::Acquire);
+    let index = usize::from(word);
+    if words.is_null() || index >= LEAST_WORDS {
+        return None;
+    }
+    // SAFETY: an area has at least so many words
+    let word = unsafe { words.add(index) };
+    // SAFETY: the area lives until it is freed, and nobody is at it then; the processor writes to it as an atomic does
+    Some(unsafe { &*word })
+}
+
+/// Makes the area of a processor, all zero. APC_LEVEL at most.
+///
+/// # Errors
+/// What refused.
+pub fn allocate(processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
+    let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
+    let place = PLACES.get(processor as usize).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
+    let worker = Worker::new().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES))?;
+    let mut made = Err(refused(STATUS_INSUFFICIENT_RESOURCES));
+    worker.run(&mut || {
+        let Some(layout) = Layout::of_build(build()) else {
+            made = Err(refused(STATUS_NOT_SUPPORTED));
+            return;
+        };
+        let words = match by {
+            Maker::Kernel => ask_kernel(processor, true),
+            Maker::Machine => zeros().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES)),
+        };
+        made = words.map(|words| {
+            place.of_kernel.store(by == Maker::Kernel, Ordering::Relaxed);
+            place.words.store(words, Ordering::Release);
+            #[expect(clippy::cast_possible_truncation, reason = "160 bytes at most")]
+            ControlArea { address: words.expose_provenance() as u64, size: layout.size() as u32 }
+        });
+    });
+    made
+}
+
+/// Frees it. APC_LEVEL at most; no processor writes to it any more.
+///
+/// # Errors
+/// The kernel's NTSTATUS.
+pub fn free(processor: u32) -> Result<(), NTSTATUS> {
+    let place = PLACES.get(processor as usize).ok_or(STATUS_INVALID_PARAMETER)?;
+    let words = place.words.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    if words.is_null() {
+        return Err(STATUS_INVALID_PARAMETER);
+    }
+    if !place.of_kernel.load(Ordering::Relaxed) {
+        let words = core::ptr::slice_from_raw_parts_mut(words, MOST_WORDS);
+        // SAFETY: made by `zeros`, with this length, and freed once
+        drop(unsafe { Box::from_raw(words) });
+        return Ok(());
+    }
+    let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
+    let mut freed = Err(STATUS_INSUFFICIENT_RESOURCES);
+    worker.run(&mut || {
+        freed = ask_kernel(processor, false).map(|_| ()).map_err(|refused| refused.status.cast_signed());
+    });
+    freed
+}
+
+/// Whether user code runs with page tables of its own. APC_LEVEL at most.
+///
+/// # Errors
+/// The NTSTATUS with which Windows does not tell.
+pub fn is_shadowed() -> Result<bool, NTSTATUS> {
+    let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
+    let mut told = Err(STATUS_NOT_IMPLEMENTED);
+    worker.run(&mut || {
+        let Some(query) = routine(&QUERY_NAME) else { return };
+        // SAFETY: a routine of this name has this form in every version of Windows
+        let query = unsafe { core::mem::transmute::<*mut c_void, Query>(query) };
+        let mut flags: ULONG = 0;
+        // SAFETY: the class writes its four bytes; a worker is at PASSIVE_LEVEL
+        let status = unsafe { query(KERNEL_VA_SHADOW, (&raw mut flags).cast(), 4, core::ptr::null_mut()) };
+        told = check(status).map(|()| flags & SHADOW_ENABLED != 0);
+    });
+    told
+}
+
+/// The kernel's call, on a processor; answers the area. PASSIVE_LEVEL.
+fn ask_kernel(processor: u32, allocate: bool) -> Result<*mut AtomicU64, AreaRefused> {
+    let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
+    let set = routine(&SET_NAME).ok_or_else(|| refused(STATUS_NOT_IMPLEMENTED))?;
+    // SAFETY: a routine of this name has this form in every version of Windows
+    let set = unsafe { core::mem::transmute::<*mut c_void, Set>(set) };
+    let _stay = Pinned::to(processor).map_err(refused)?;
+    let mut request = Request { area: core::ptr::null_mut(), allocate: allocate.into() };
+    // SAFETY: the class takes and fills the structure of this length
+    let status = unsafe { set(PROCESSOR_PROFILE_CONTROL_AREA, (&raw mut request).cast(), 0x10) };
+    match status {
+        STATUS_SUCCESS if !allocate || !request.area.is_null() => Ok(request.area),
+        STATUS_SUCCESS => Err(refused(STATUS_NOT_SUPPORTED)),
+        status => {
+            let address = request.area.expose_provenance() as u64;
+            Err(AreaRefused { status: status.cast_unsigned(), address })
+        }
+    }
+}
+
+/// An export of the kernel, where it has it. PASSIVE_LEVEL.
+fn routine<const LENGTH: usize>(name: &'static Text<LENGTH>) -> Option<*mut c_void> {
+    // SAFETY: the name is only read; PASSIVE_LEVEL by this function's contract
+    let address = unsafe { MmGetSystemRoutineAddress(&mut name.counted()) };
+    (!address.is_null()).then_some(address)
+}
+
+/// Of the machine's own memory; `None` when that is short.
+fn zeros() -> Option<*mut AtomicU64> {
+    let mut words: Vec<AtomicU64> = Vec::new();
+    words.try_reserve_exact(MOST_WORDS).ok()?;
+    words.extend((0..MOST_WORDS).map(|_| AtomicU64::new(0)));
+    Some(Box::into_raw(words.into_boxed_slice()).cast())
+}
+
+/// The build number of Windows. PASSIVE_LEVEL.
+fn build() -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "284 bytes")]
+    let mut version =
+        RTL_OSVERSIONINFOW { dwOSVersionInfoSize: size_of::<RTL_OSVERSIONINFOW>() as u32, ..Default::default() };
+    // SAFETY: the structure says its size
+    let status = unsafe { RtlGetVersion(&raw mut version) };
+    if status == STATUS_SUCCESS { version.dwBuildNumber } else { 0 }
+}
