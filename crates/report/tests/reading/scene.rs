@@ -23,6 +23,7 @@ pub fn session() -> Session {
         command: vec!["C:\\app\\app.exe".to_owned(), "--fast".to_owned()],
         clock: 10_000_000,
         processors: vec![0, 1],
+        batch: 0,
         events: vec![event(CYCLES, "TotalCycles", 100_003), event(MISSES, "BranchMispredictions", 1009)],
     }
 }
