@@ -17,6 +17,7 @@
 //! | `symbols` | which files have the symbols of a module |
 //! | `atlas` | what every address is called |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
+//! | `merge` | ordinary samples and precise records in one order |
 //! | `folded`, `firefox`, `lines` | what other programs read |
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ mod filter;
 mod firefox;
 mod folded;
 mod lines;
+mod merge;
 mod modules;
 mod processes;
 mod proportion;
@@ -39,6 +41,7 @@ pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};
 pub use lines::lines;
+pub use merge::{Merged, merged};
 pub use modules::{ModuleId, Modules};
 pub use processes::Processes;
 pub use proportion::Interval;

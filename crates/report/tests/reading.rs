@@ -6,6 +6,10 @@
 mod damage;
 #[path = "reading/exports.rs"]
 mod exports;
+#[path = "reading/kinds.rs"]
+mod kinds;
+#[path = "reading/merge.rs"]
+mod merge;
 #[path = "reading/scene.rs"]
 mod scene;
 #[path = "reading/symbols.rs"]
