@@ -17,12 +17,14 @@
 //! | `symbols` | which files have the symbols of a module |
 //! | `atlas` | what every address is called |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
+//! | `branches` | branches by where they are and where they went |
 //! | `merge` | ordinary samples and precise records in one order |
 //! | `folded`, `firefox`, `lines` | what other programs read |
 
 #![forbid(unsafe_code)]
 
 mod atlas;
+mod branches;
 mod filter;
 mod firefox;
 mod folded;
@@ -37,6 +39,7 @@ mod table;
 mod tally;
 
 pub use atlas::{Atlas, Symbol, SymbolId};
+pub use branches::{Branch, Branches, Taken};
 pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "reading/branches.rs"]
+mod branches;
 #[path = "reading/damage.rs"]
 mod damage;
 #[path = "reading/exports.rs"]
