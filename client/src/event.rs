@@ -9,6 +9,10 @@ use protocol::modes;
 use crate::number;
 use crate::raw_event::{self, Notation};
 
+const PRECISE_BOTH: u32 = modes::BOTH | modes::PRECISE;
+const PRECISE_USER: u32 = modes::USER | modes::PRECISE;
+const PRECISE_KERNEL: u32 = modes::KERNEL | modes::PRECISE;
+
 /// A source by number or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceName {
@@ -118,6 +122,9 @@ pub fn suffix(bits: u32) -> &'static str {
         modes::BOTH => "",
         modes::USER => ":u",
         modes::KERNEL => ":k",
+        PRECISE_BOTH => ":p",
+        PRECISE_USER => ":up",
+        PRECISE_KERNEL => ":kp",
         _ => ":?",
     }
 }
@@ -128,6 +135,9 @@ pub fn letters(bits: u32) -> &'static str {
         modes::BOTH => "uk",
         modes::USER => "u",
         modes::KERNEL => "k",
+        PRECISE_BOTH => "ukp",
+        PRECISE_USER => "up",
+        PRECISE_KERNEL => "kp",
         _ => "?",
     }
 }

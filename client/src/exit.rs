@@ -72,6 +72,8 @@ exits! {
     NotRecorded = 23, "report, export: the recording has no such source or process";
     /// The HAL, or the registers themselves, say so.
     CountersTaken = 24, "the counters belong to another; start, stat, record: --force";
+    /// Its registers, another session, or Windows say so.
+    DebugStoreTaken = 25, "another has the Debug Store, or Windows refuses its control area";
 }
 
 impl Exit {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::{
-    Cause, Code, CountRecord, EventRequest, HelloReply, Holder, InfoReply, NAME_LENGTH, PROTOCOL_VERSION, ReplyHeader,
-    Sample, SourceRecord, StartHeader, StopRequest, modes, status,
+    AreaRecord, AreaRequest, Cause, Code, CountRecord, EventRequest, HelloReply, Holder, InfoReply, NAME_LENGTH,
+    PROTOCOL_VERSION, ReplyHeader, Sample, SourceRecord, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -88,6 +88,8 @@ pub struct FakeDriver {
     pub fail_samples_after: Cell<Option<u32>>,
     /// What Holders answers.
     pub holders: Vec<Holder>,
+    /// What ControlArea answers, as far as it is asked for.
+    pub areas: Vec<AreaRecord>,
     /// The version it speaks.
     pub protocol: u32,
     /// Cause and detail with which it refuses a request.
@@ -108,6 +110,7 @@ impl Default for FakeDriver {
             samples: RefCell::default(),
             fail_samples_after: Cell::default(),
             holders: Vec::new(),
+            areas: Vec::new(),
             protocol: PROTOCOL_VERSION,
             refuse: None,
             lacks: Vec::new(),
@@ -194,6 +197,13 @@ impl Device for Rc<FakeDriver> {
             Code::Stop => self.stop(output, header, input),
             Code::Read => list(output, header, &self.counts.borrow()),
             Code::Holders => list(output, header, &self.holders),
+            Code::ControlArea => {
+                let AreaRequest { current, processors, .. } = AreaRequest::read_from_bytes(input).unwrap();
+                let is_asked =
+                    |area: &&AreaRecord| processors.is_empty() || processors.iter().any(|one| one == area.processor);
+                let most = if current == 1 { 1 } else { usize::MAX };
+                list(output, header, &self.areas.iter().filter(is_asked).take(most).copied().collect::<Vec<_>>())
+            }
             Code::Samples => {
                 let left = self.fail_samples_after.get();
                 self.fail_samples_after.set(left.map(|left| left.saturating_sub(1)));

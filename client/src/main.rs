@@ -19,9 +19,11 @@ mod format;
 mod holders;
 mod identity;
 mod image;
+mod lack;
 mod metric;
 #[cfg(any(windows, test))]
 mod nt_modules;
+mod ntstatus;
 mod number;
 mod processes;
 mod processors;

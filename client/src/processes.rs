@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use protocol::{Sample, SampleKind};
+use protocol::{Sample, SampleKind, UNKNOWN};
 use recording::{KERNEL, Module, Process};
 
 use crate::image::Image;
@@ -63,7 +63,8 @@ impl Processes {
     /// Samples have come.
     pub fn seen(&mut self, samples: &[Sample], now: Instant) {
         let mut last = None;
-        for sample in samples.iter().filter(|sample| sample.kind == SampleKind::Sample as u16) {
+        let is_sample = |sample: &&Sample| SampleKind::from_number(sample.kind).is_some_and(SampleKind::is_sample);
+        for sample in samples.iter().filter(is_sample).filter(|sample| sample.process != UNKNOWN) {
             if last.replace(sample.process) != Some(sample.process) {
                 self.see(sample.process, now);
             }
@@ -224,8 +225,11 @@ mod tests {
         let later = begin + Duration::from_mins(1);
         processes.seen(&[], later);
         let lost = Sample { kind: SampleKind::Lost as u16, ..sample(77, 1) };
-        processes.seen(&[lost], later);
-        assert!(!processes.are_waiting(), "what is no sample is of no process");
+        let nobodys = Sample { kind: SampleKind::Precise as u16, ..sample(UNKNOWN, 1) };
+        processes.seen(&[lost, nobodys], later);
+        assert!(!processes.are_waiting(), "what is no sample, or nobody's, is of no process");
+        processes.seen(&[Sample { process: 78, ..nobodys }], later);
+        assert!(processes.are_waiting(), "a precise record is a sample");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What the driver's refusals mean in words: every [`Cause`], with why and what to do.
 
+mod debug_store;
+
 use std::fmt;
 
 use protocol::{Cause, PROTOCOL_VERSION, ReplyHeader};
@@ -41,17 +43,26 @@ impl Refusal {
                 | Cause::CountersNotPromised
                 | Cause::NotSampled
                 | Cause::InterruptNotEnabled
-                | Cause::ApicNotReached,
+                | Cause::ApicNotReached
+                | Cause::NoDebugStore
+                | Cause::Shadowed
+                | Cause::NotPrecise,
             ) => Exit::UnsupportedSource,
             Some(Cause::CountersTaken | Cause::ForeignUse) => Exit::CountersTaken,
+            Some(Cause::DebugStoreInUse | Cause::DebugStoreTaken | Cause::ControlArea) => Exit::DebugStoreTaken,
             Some(Cause::NoFreeCounter) => Exit::NoFreeCounter,
             Some(Cause::NoMemory | Cause::TooManySessions | Cause::TooManyRawEvents) => Exit::NoResources,
             Some(Cause::NoSuchSession | Cause::NotStarted | Cause::NothingSampled) => Exit::NotRunning,
             Some(Cause::NoProcessor | Cause::NoSuchProcessor) => Exit::NoProcessor,
             Some(Cause::AlreadyStarted) => Exit::AlreadyRunning,
-            Some(Cause::BadModes | Cause::BadInterval | Cause::BadRing | Cause::BadFrequency | Cause::NoInterval) => {
-                Exit::Usage
-            }
+            Some(
+                Cause::BadModes
+                | Cause::BadInterval
+                | Cause::BadRing
+                | Cause::BadFrequency
+                | Cause::NoInterval
+                | Cause::BadBuffer,
+            ) => Exit::Usage,
             Some(Cause::HandlerRefused) => Exit::InterruptTaken,
             Some(Cause::None | Cause::BadFlags) | None => Exit::Failure,
         }
@@ -97,6 +108,15 @@ impl Refusal {
                 "client stat, which needs no interrupt".to_owned()
             }
             Some(Cause::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
+            Some(
+                cause @ (Cause::NoDebugStore
+                | Cause::DebugStoreInUse
+                | Cause::DebugStoreTaken
+                | Cause::Shadowed
+                | Cause::NotPrecise
+                | Cause::ControlArea
+                | Cause::BadBuffer),
+            ) => return debug_store::remedy(cause, source, &self.header),
             Some(Cause::None | Cause::BadFlags) | None => return None,
         };
         Some(text)
@@ -226,6 +246,7 @@ impl fmt::Display for Refusal {
                 write!(f, "{first} different events by their numbers are in use, and there can be no more")
             }
             Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
+            Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
                 f,
                 "the driver failed the request {request} for the reason {cause}, which this client\n  \
@@ -241,13 +262,14 @@ fn are(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use protocol::{Holder, Support, modes, status};
+    use protocol::{Holder, Lack, Support, modes, status};
     use zerocopy::FromZeros;
 
     use super::*;
     use crate::error::Error;
     use crate::fake::sources;
     use crate::holders;
+    use crate::lack;
     use crate::source::Sources;
 
     fn refusal(cause: u32, detail: [u64; 2], holders: &[Holder]) -> Error {
@@ -273,7 +295,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 37] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 50] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -477,10 +499,88 @@ mod tests {
                 "error: 256 different events by their numbers are in use, and there can be no more\n  try: client status, then: client stop SOURCE",
             ),
             (
+                28,
+                [5, 0],
+                Exit::UnsupportedSource,
+                "error: processor 1 can not record this by itself\n  because: the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  firmware or a hypervisor has shut it off\n  try: -C with processors that have it   (client control-area says which)",
+            ),
+            (
+                28,
+                [7, 6],
+                Exit::UnsupportedSource,
+                "error: processor 1 can not record this by itself\n  because: its precise records have format 6, which this driver does not know\n  try: -C with processors that have it   (client control-area says which)",
+            ),
+            (
+                28,
+                [6, 0],
+                Exit::UnsupportedSource,
+                "error: processor 1 can not record this by itself\n  because: the processor can not leave out the branches of one mode\n  (CPUID.1:ECX[4], DS-CPL)\n  try: the same without --user and --kernel",
+            ),
+            (
+                28,
+                [9, 0],
+                Exit::UnsupportedSource,
+                "error: processor 1 can not record this by itself\n  because: the profile interface of this machine has no precise events\n  try: client record with events that do not end in :p",
+            ),
+            (
+                29,
+                [0xFFFF_F800_1234_0000, 0xC0],
+                Exit::DebugStoreTaken,
+                "error: the Debug Store of processor 1 is in use by another already\n  IA32_DS_AREA holds 0xfffff80012340000, IA32_DEBUGCTL 0xc0\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+            ),
+            (
+                30,
+                [3, 0],
+                Exit::DebugStoreTaken,
+                "error: session 3 has the Debug Store, and one session at a time can\n  try: client status   (says whose it is)",
+            ),
+            (
+                31,
+                [0, 0],
+                Exit::UnsupportedSource,
+                "error: Windows keeps two page tables per process (kernel VA shadowing, against\n  Meltdown); the processor would write its records where user code has nothing\n  mapped, and the machine would stop\n  try: client record with events that do not end in :p; or a machine whose\n  processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+            ),
+            (
+                31,
+                [0xC000_0003, 0],
+                Exit::UnsupportedSource,
+                "error: Windows does not tell whether it keeps two page tables per process (kernel\n  VA shadowing, against Meltdown): NTSTATUS 0xC0000003; with two, the\n  processor would write its records where user code has nothing mapped, and the\n  machine would stop\n  try: client record with events that do not end in :p; or a machine whose\n  processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+            ),
+            (
+                32,
+                [8, 0],
+                Exit::UnsupportedSource,
+                "error: BranchInstructions can not be sampled precisely\n  because: the processor makes no precise records of this event\n  try: BranchInstructions without :p",
+            ),
+            (
+                33,
+                [0xC000_0018, 0xFFFF_F800_1234_0000],
+                Exit::DebugStoreTaken,
+                "error: Windows refused the control area of processor 1: STATUS_ADDRESS_ALREADY_EXISTS\n  because: there is one at 0xfffff80012340000 already, which another asked for\n  try: client control-area   (shows what there is)",
+            ),
+            (
+                33,
+                [0xC000_009A, 0],
+                Exit::DebugStoreTaken,
+                "error: Windows refused the control area of processor 1: 0xC000009A\n  try: client control-area   (shows what there is)",
+            ),
+            (
+                34,
+                [1, 1_024],
+                Exit::Usage,
+                "error: the number of records before an interrupt has to be from 1 to 1024\n  try: --buffer or --batch in that range",
+            ),
+            (
+                34,
+                [0, 0],
+                Exit::Usage,
+                "error: records before an interrupt were asked for, and no event is precise\n  try: --batch with an event that ends in :p",
+            ),
+            (
                 99,
                 [0, 0],
                 Exit::Failure,
-                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 4) does not know: NTSTATUS 0xC0000225",
+                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 5) does not know: NTSTATUS 0xC0000225",
             ),
         ]
     }
@@ -505,6 +605,16 @@ mod tests {
             assert!(report.contains(&why), "{report}");
         }
         assert_eq!(Support::ALL.len(), 8);
+    }
+
+    #[test]
+    fn what_a_processor_or_an_event_lacks_is_told_whatever_it_is() {
+        for (cause, number) in [28, 32].into_iter().flat_map(|cause| (0..12).map(move |number| (cause, number))) {
+            let report = refusal(cause, [number, 3], &[]).report();
+            let why = lack::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
+            assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
+        }
+        assert_eq!(Lack::ALL.len(), 10);
     }
 
     #[test]

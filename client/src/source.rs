@@ -3,7 +3,7 @@
 use profile::Kind;
 use profile::interval::IntervalRange;
 use profile::source::RawEvent;
-use protocol::SourceRecord;
+use protocol::{BRANCHES, SourceRecord};
 use serde::Serialize;
 
 use crate::error::{Error, OtherInterface};
@@ -12,6 +12,9 @@ use crate::format;
 use crate::metric::{self, Role};
 use crate::raw_event::Notation;
 use crate::support;
+
+/// What [`BRANCHES`] is called, which is no event of a counter.
+pub const BRANCHES_NAME: &str = "Branches";
 
 /// How many names are suggested for one that nobody has.
 const SUGGESTIONS: usize = 3;
@@ -131,8 +134,11 @@ impl Sources {
         self.0.iter().find(|source| source.supported && metric::role(&source.name) == Some(role))
     }
 
-    /// The name of a source, or its number when the driver lists none.
+    /// The name of a source, or its number when the driver lists none; [`BRANCHES`] is in no list.
     pub fn name(&self, source: u32) -> String {
+        if source == BRANCHES {
+            return BRANCHES_NAME.to_owned();
+        }
         let found = self.find(&SourceName::Number(source));
         found.map_or_else(|_| number_as_name(source), |source| source.name)
     }
@@ -211,6 +217,12 @@ mod tests {
         for name in ["", "Profile", "Total", "TotalIssues ", "0x99", "ProfileProfileTotalIssues"] {
             assert_eq!(find(name), None, "{name:?}");
         }
+    }
+
+    #[test]
+    fn every_branch_is_called_branches_and_no_event_is() {
+        assert_eq!(Sources::new(&sources()).name(BRANCHES), BRANCHES_NAME);
+        assert_eq!(find(BRANCHES_NAME), None);
     }
 
     #[test]

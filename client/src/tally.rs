@@ -18,10 +18,10 @@ impl Tally {
     pub fn add(&mut self, records: &[Sample]) {
         for record in records {
             match SampleKind::from_number(record.kind) {
-                Some(SampleKind::Sample) => self.samples += 1,
+                Some(kind) if kind.is_sample() => self.samples += 1,
                 Some(SampleKind::Lost) => self.lost = self.lost.saturating_add(record.ip),
                 Some(SampleKind::Throttled) => self.pauses += 1,
-                Some(SampleKind::Resumed | SampleKind::Slept) | None => {}
+                _ => {}
             }
         }
     }
@@ -38,6 +38,8 @@ mod tests {
         let mut tally = Tally::default();
         tally.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
         assert_eq!(tally, Tally { samples: 2, lost: 42, pauses: 1 });
+        tally.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4)]);
+        assert_eq!(tally, Tally { samples: 5, lost: 42, pauses: 1 });
         tally.add(&[of(1, u64::MAX)]);
         assert_eq!(tally.lost, u64::MAX);
     }

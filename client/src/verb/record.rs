@@ -206,7 +206,7 @@ fn header(args: &RecordArgs) -> StartHeader {
         flags: args.force.flags(),
         ring: args.ring,
         budget: args.budget.map_or(0, |percent| percent * 10),
-        reserved: 0,
+        batch: 0,
         processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
     }
 }
@@ -240,6 +240,7 @@ fn describe(
             Some(list) => list.0.iter().collect(),
             None => (0..info.processors).take(PROCESSOR_WORDS * 64).collect(),
         },
+        batch: 0,
         events: events.iter().map(event).collect(),
     })
 }

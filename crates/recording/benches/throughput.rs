@@ -24,6 +24,7 @@ fn session() -> Session {
         command: Vec::new(),
         clock: 10_000_000,
         processors: Vec::new(),
+        batch: 0,
         events: Vec::new(),
     }
 }

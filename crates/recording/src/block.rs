@@ -3,7 +3,8 @@
 use protocol::Sample;
 use serde::{Deserialize, Serialize};
 
-/// As [`Process::id`]: the kernel, whose modules are those of no process.
+/// As [`Process::id`]: the kernel, whose modules are those of no process. As the process of a sample the same number is
+/// [`UNKNOWN`](protocol::UNKNOWN).
 pub const KERNEL: u32 = u32::MAX;
 
 /// A block.
@@ -39,6 +40,9 @@ pub struct Session {
     pub clock: u64,
     /// The processors that were sampled, ascending.
     pub processors: Vec<u32>,
+    /// Records that a processor wrote before it interrupted, of events that are [precise](protocol::modes::PRECISE); 0
+    /// where none is.
+    pub batch: u32,
     /// What was sampled.
     pub events: Vec<Event>,
 }
@@ -51,9 +55,10 @@ pub struct Event {
     pub source: u32,
     /// Its name in the HAL, without `Profile`.
     pub name: String,
-    /// [`protocol::modes`].
+    /// [`protocol::modes`], with [`PRECISE`](protocol::modes::PRECISE) of an event that the processor itself recorded.
     pub modes: u32,
-    /// Events between two samples; where there is a frequency, at the beginning.
+    /// Events between two samples; where there is a frequency, at the beginning. Of [`BRANCHES`](protocol::BRANCHES):
+    /// records before an interrupt.
     pub interval: u32,
     /// Samples a second and processor towards which the interval was moved; zero: it stayed.
     pub frequency: u32,

@@ -17,8 +17,8 @@
 //! | 4 | CRC-32 of the payload |
 //! | 4 | CRC-32 of the 20 bytes before |
 //!
-//! The payload of samples is an array of [`Sample`](protocol::Sample), that of the other kinds a JSON object. A block
-//! reaches the system in one write: whatever ends the writer, every block before it can be read.
+//! The payload of samples is an array of [`Sample`](protocol::Sample), 48 bytes each, that of the other kinds a JSON
+//! object. A block reaches the system in one write: whatever ends the writer, every block before it can be read.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -43,19 +43,23 @@ fn any_event() -> impl Strategy<Value = Event> {
 
 fn any_session() -> impl Strategy<Value = Session> {
     let texts = any::<(String, String, String, Option<String>)>();
-    (any::<(u64, u64)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), vec(any_event(), 0..3)).prop_map(
-        |((created_unix_ms, clock), (client, driver, processor, computer), command, processors, events)| Session {
-            created_unix_ms,
-            client,
-            driver,
-            processor,
-            computer,
-            command,
-            clock,
-            processors,
-            events,
-        },
-    )
+    (any::<(u64, u64, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), vec(any_event(), 0..3))
+        .prop_map(
+            |((created_unix_ms, clock, batch), (client, driver, processor, computer), command, processors, events)| {
+                Session {
+                    created_unix_ms,
+                    client,
+                    driver,
+                    processor,
+                    computer,
+                    command,
+                    clock,
+                    processors,
+                    batch,
+                    events,
+                }
+            },
+        )
 }
 
 fn any_module() -> impl Strategy<Value = Module> {
@@ -115,7 +119,7 @@ fn the_layout_is_the_one_that_the_documentation_tells() {
     let last = serde_json::to_vec(&summary()).unwrap();
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap();
     let wanted = [
-        &[0x89, b'H', b'A', b'L', b'P', b'R', b'F', 0x0A, 1, 0, 0, 0, 0, 0, 0, 0][..],
+        &[0x89, b'H', b'A', b'L', b'P', b'R', b'F', 0x0A, 2, 0, 0, 0, 0, 0, 0, 0][..],
         &forged(1, 0, length(&text), &text),
         &forged(4, 1, length(&last), &last),
     ];

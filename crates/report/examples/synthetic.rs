@@ -97,6 +97,7 @@ fn session() -> Session {
         command: Vec::new(),
         clock: CLOCK,
         processors: (0..PROCESSORS).collect(),
+        batch: 0,
         events: vec![Event { source: 25, name, modes: modes::BOTH, interval: INTERVAL, frequency: 0 }],
     }
 }

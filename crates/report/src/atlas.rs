@@ -71,15 +71,21 @@ pub struct Atlas {
 }
 
 impl Atlas {
-    /// Looks up every place that `filter` takes: the modules first, then, module by module, the symbols.
+    /// Looks up every place of the tally that `filter` takes.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
+        let places = contents.tally.places().map(|(place, _)| *place);
+        Self::of(contents, places.filter(|place| filter.takes(place.source, place.process)), finder)
+    }
+
+    /// Looks up these places: the modules first, then, module by module, the symbols.
+    #[must_use]
+    pub fn of(contents: &Contents, places: impl IntoIterator<Item = Place>, finder: &SymbolFinder) -> Self {
         let processes = &contents.processes;
         let mut atlas = Self { modules: processes.modules().clone(), ..Self::default() };
         let mut covered: BTreeMap<ModuleId, Vec<(Key, u64)>> = BTreeMap::new();
-        let places = contents.tally.places().map(|(place, _)| place);
-        for place in places.filter(|place| filter.takes(place.source, place.process)) {
-            let key = Key::of(place);
+        for place in places {
+            let key = Key::of(&place);
             if let Some((module, offset)) = processes.module_at(place.process, place.kernel, place.ip) {
                 covered.entry(module).or_default().push((key, offset));
                 continue;

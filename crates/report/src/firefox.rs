@@ -6,6 +6,7 @@
 
 mod marker;
 
+use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, MarkerTiming,
     ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, SymbolTable, ThreadHandle, Timestamp,
 };
-use protocol::{ALL_SOURCES, Sample, SampleKind};
-use recording::{KERNEL, Module};
+use protocol::{ALL_SOURCES, Sample, SampleKind, UNKNOWN};
+use recording::Module;
 use rustc_hash::FxHashMap;
 
 use self::marker::{Lost, Slept, Throttled};
@@ -25,6 +26,9 @@ use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
 use crate::read::{Contents, ExportError, for_each_record};
 use crate::tally::{Detail, Place};
+
+/// A number that no process of Windows has: theirs are multiples of four.
+const NO_PROCESS: u32 = u32::MAX;
 
 /// Nanoseconds between two samples where the recording does not tell.
 const USUAL_INTERVAL: u64 = 1_000_000;
@@ -68,6 +72,8 @@ struct Builder<'a> {
     libraries: FxHashMap<ModuleId, LibraryHandle>,
     symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>>,
     processes: FxHashMap<u32, ProcessHandle>,
+    /// What stands for a process around the processors' tracks.
+    sampling: Option<ProcessHandle>,
     tracks: FxHashMap<(u32, u32, u32), Track>,
     processors: FxHashMap<u32, ThreadHandle>,
 }
@@ -101,6 +107,7 @@ impl<'a> Builder<'a> {
             libraries: FxHashMap::default(),
             symbols,
             processes: FxHashMap::default(),
+            sampling: None,
             tracks: FxHashMap::default(),
             processors: FxHashMap::default(),
         }
@@ -109,10 +116,13 @@ impl<'a> Builder<'a> {
     fn add(&mut self, record: &Sample) {
         let time = self.contents.nanoseconds(record.time);
         match SampleKind::from_number(record.kind) {
-            Some(SampleKind::Sample) if self.filter.takes(record.source, record.process) => self.sample(record, time),
-            Some(SampleKind::Sample) | None => {}
+            Some(kind) if kind.is_sample() => {
+                if self.filter.takes(record.source, record.process) {
+                    self.sample(record, time);
+                }
+            }
             Some(kind) if self.filter.takes_source(record.source) => self.disturbance(kind, record, time),
-            Some(_) => {}
+            Some(_) | None => {}
         }
     }
 
@@ -152,8 +162,9 @@ impl<'a> Builder<'a> {
         Some(library)
     }
 
-    fn process(&mut self, id: u32, name: &str) -> ProcessHandle {
+    fn process(&mut self, id: u32) -> ProcessHandle {
         let start = Timestamp::from_nanos_since_reference(0);
+        let name = self.contents.processes.text(id);
         *self.processes.entry(id).or_insert_with(|| self.profile.add_process(name, id, start))
     }
 
@@ -161,14 +172,17 @@ impl<'a> Builder<'a> {
         let Sample { process, thread, source, .. } = *sample;
         let start = Timestamp::from_nanos_since_reference(0);
         let contents = self.contents;
-        let owner = self.process(process, contents.processes.text(process));
+        let owner = self.process(process);
         self.tracks.entry((process, thread, source)).or_insert_with(|| {
             let handle = self.profile.add_thread(owner, thread, start, false);
-            let name = if contents.tally.totals().count() > 1 {
-                format!("Thread {thread}: {}", contents.source_name(source))
-            } else {
-                format!("Thread {thread}")
+            let mut name = match thread {
+                UNKNOWN => "Thread [unknown]".to_owned(),
+                thread => format!("Thread {thread}"),
             };
+            if contents.tally.totals().count() > 1 {
+                // Writing to a String does not fail.
+                let _ = write!(name, ": {}", contents.source_name(source));
+            }
             self.profile.set_thread_name(handle, &name);
             Track { handle, last: 0 }
         })
@@ -177,7 +191,7 @@ impl<'a> Builder<'a> {
     /// Processors have their tracks in a process of their own.
     fn processor(&mut self, processor: u32) -> ThreadHandle {
         let start = Timestamp::from_nanos_since_reference(0);
-        let owner = self.process(KERNEL, "Sampling");
+        let owner = *self.sampling.get_or_insert_with(|| self.profile.add_process("Sampling", NO_PROCESS, start));
         *self.processors.entry(processor).or_insert_with(|| {
             let handle = self.profile.add_thread(owner, processor, start, false);
             self.profile.set_thread_name(handle, &format!("Processor {processor}"));
@@ -193,7 +207,7 @@ impl<'a> Builder<'a> {
         };
         let time = Timestamp::from_nanos_since_reference(nanoseconds);
         match kind {
-            SampleKind::Sample => {}
+            SampleKind::Sample | SampleKind::Precise | SampleKind::PreciseNext | SampleKind::Branch => {}
             SampleKind::Lost => {
                 let lost = Lost { source, samples: real(record.ip) };
                 self.profile.add_marker(track, MarkerTiming::Instant(time), lost);

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use inferno::flamegraph::{self, Options};
+use protocol::UNKNOWN;
 
 use crate::table::Table;
 
@@ -17,9 +18,9 @@ pub fn folded(table: &Table) -> Vec<String> {
             let process = row.process_name.as_deref().unwrap_or_default();
             let frames =
                 [process, row.module.as_deref().unwrap_or_default(), row.symbol.as_deref().unwrap_or_default()];
-            let id = row.process.unwrap_or_default();
             let [process, module, symbol] = frames.map(frame);
-            format!("{process} ({id});{module};{symbol} {}", row.weight.events)
+            let id = row.process.filter(|id| *id != UNKNOWN).map_or_else(String::new, |id| format!(" ({id})"));
+            format!("{process}{id};{module};{symbol} {}", row.weight.events)
         })
         .collect();
     lines.sort_unstable();

@@ -17,15 +17,19 @@
 //! | `symbols` | which files have the symbols of a module |
 //! | `atlas` | what every address is called |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
+//! | `branches` | branches by where they are and where they went |
+//! | `merge` | ordinary samples and precise records in one order |
 //! | `folded`, `firefox`, `lines` | what other programs read |
 
 #![forbid(unsafe_code)]
 
 mod atlas;
+mod branches;
 mod filter;
 mod firefox;
 mod folded;
 mod lines;
+mod merge;
 mod modules;
 mod processes;
 mod proportion;
@@ -35,10 +39,12 @@ mod table;
 mod tally;
 
 pub use atlas::{Atlas, Symbol, SymbolId};
+pub use branches::{Branch, Branches, Taken};
 pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};
 pub use lines::lines;
+pub use merge::{Merged, merged};
 pub use modules::{ModuleId, Modules};
 pub use processes::Processes;
 pub use proportion::Interval;

@@ -2,12 +2,12 @@
 
 use std::io::{self, Read, Write};
 
-use protocol::{Sample, SampleKind, modes};
+use protocol::{Sample, SampleKind, UNKNOWN, modes};
 
 use crate::atlas::Atlas;
 use crate::filter::Filter;
 use crate::read::{Contents, ExportError, for_each_record};
-use crate::tally::{Detail, Place};
+use crate::tally::{Detail, Place, events};
 
 /// The names of the fields, which are the first line.
 const FIELDS: [&str; 13] = [
@@ -27,7 +27,7 @@ const FIELDS: [&str; 13] = [
 ];
 
 /// Writes every sample that `filter` takes, and what befell the sampling, a line each. `input` is the recording again,
-/// of which the `contents` are.
+/// of which the `contents` are. The detail of a precise sample is its number, that of a branch where it went.
 ///
 /// # Errors
 /// When the recording can not be read again, or the output written.
@@ -61,10 +61,12 @@ impl<W: Write> Lines<'_, W> {
             source => self.contents.source_name(source),
         };
         let (word, detail) = match kind {
-            SampleKind::Sample if self.filter.takes(record.source, record.process) => {
-                return self.write_sample(record, [&time, &processor, &source]);
+            SampleKind::Sample | SampleKind::Precise | SampleKind::PreciseNext | SampleKind::Branch => {
+                if self.filter.takes(record.source, record.process) {
+                    self.write_sample(record, kind, [&time, &processor, &source])?;
+                }
+                return Ok(());
             }
-            SampleKind::Sample => return Ok(()),
             SampleKind::Lost => ("lost", record.ip.to_string()),
             SampleKind::Throttled => ("throttled", String::new()),
             SampleKind::Resumed => ("resumed", self.contents.duration(record.ip).to_string()),
@@ -77,24 +79,40 @@ impl<W: Write> Lines<'_, W> {
         Ok(())
     }
 
-    fn write_sample(&mut self, sample: &Sample, [time, processor, source]: [&str; 3]) -> io::Result<()> {
+    fn write_sample(
+        &mut self,
+        sample: &Sample,
+        kind: SampleKind,
+        [time, processor, source]: [&str; 3],
+    ) -> io::Result<()> {
         let place = Place::of(sample, Detail::default());
+        let (word, detail) = match kind {
+            SampleKind::Precise => ("precise", sample.mark.to_string()),
+            SampleKind::PreciseNext => ("precise_next", sample.mark.to_string()),
+            SampleKind::Branch => ("branch", format!("{:#018x}", sample.mark)),
+            _ => ("sample", String::new()),
+        };
         let mode = if u32::from(sample.modes) == modes::KERNEL { "k" } else { "u" };
         let fields = [
             time,
-            "sample",
+            word,
             processor,
             source,
-            &sample.process.to_string(),
+            &known(sample.process),
             self.contents.processes.text(sample.process),
-            &sample.thread.to_string(),
+            &known(sample.thread),
             mode,
-            &sample.interval.to_string(),
+            &events(sample, kind).to_string(),
             &format!("{:#018x}", sample.ip),
             self.atlas.module(&place),
             &self.atlas.symbol(&place),
-            "",
+            &detail,
         ];
         Ok(self.out.write_record(fields)?)
     }
+}
+
+/// The number of a process or of a thread; nothing where it is not known.
+fn known(id: u32) -> String {
+    if id == UNKNOWN { String::new() } else { id.to_string() }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use protocol::UNKNOWN;
 use recording::{KERNEL, Module, Process};
 
 use crate::modules::{ModuleId, Modules};
@@ -63,7 +64,8 @@ impl Processes {
     /// The name of process `id`, where it is known.
     #[must_use]
     pub fn name(&self, id: u32) -> Option<&str> {
-        self.spaces.get(&id).map(|space| space.name.as_str()).filter(|name| !name.is_empty())
+        let space = self.spaces.get(&id).filter(|_| id != KERNEL);
+        space.map(|space| space.name.as_str()).filter(|name| !name.is_empty())
     }
 
     /// The name of process `id`, or what stands for it.
@@ -75,12 +77,17 @@ impl Processes {
     /// The processes with the name `name`, with or without its `.exe`, in any case.
     pub fn called(&self, name: &str) -> impl Iterator<Item = u32> {
         let wanted = plain(name);
-        self.spaces.iter().filter(move |(_, space)| plain(&space.name) == wanted).map(|(id, _)| *id)
+        let spaces = self.spaces.iter().filter(|(id, _)| **id != KERNEL);
+        spaces.filter(move |(_, space)| plain(&space.name) == wanted).map(|(id, _)| *id)
     }
 
-    /// The module at `address` and the offset in it: of the kernel's, or of those of process `id`.
+    /// The module at `address` and the offset in it: of the kernel's, or of those of process `id`. A process that is
+    /// [not known](protocol::UNKNOWN) has none.
     #[must_use]
     pub fn module_at(&self, id: u32, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
+        if !kernel && id == UNKNOWN {
+            return None;
+        }
         self.spaces.get(if kernel { &KERNEL } else { &id })?.at(address)
     }
 
@@ -137,6 +144,16 @@ mod tests {
         }
         assert_eq!(name_at(&processes, 7, true, 0x2001), Some(("nt", 1)));
         assert_eq!(name_at(&processes, 8, false, 0x1000), None);
+    }
+
+    #[test]
+    fn what_the_kernel_has_loaded_is_of_no_process_and_so_not_of_one_that_is_unknown() {
+        let mut processes = Processes::default();
+        let kernel = Process { id: KERNEL, name: "kernel".to_owned(), modules: vec![module(0x2000, 0x100, "nt")] };
+        processes.add(&kernel);
+        assert_eq!(name_at(&processes, UNKNOWN, true, 0x2001), Some(("nt", 1)));
+        assert_eq!(name_at(&processes, UNKNOWN, false, 0x2001), None);
+        assert_eq!((processes.text(UNKNOWN), processes.called("kernel").next()), ("[unknown]", None));
     }
 
     #[test]

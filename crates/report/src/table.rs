@@ -64,11 +64,11 @@ pub struct Row {
     pub share: f64,
     /// Where the true share lies, with 95 % confidence.
     pub interval: Interval,
-    /// Number of the process.
+    /// Number of the process, or [`UNKNOWN`](protocol::UNKNOWN).
     pub process: Option<u32>,
     /// Name of the process, `[unknown]` where the recording tells none.
     pub process_name: Option<String>,
-    /// Thread.
+    /// Thread, or [`UNKNOWN`](protocol::UNKNOWN).
     pub thread: Option<u32>,
     /// Processor.
     pub processor: Option<u32>,

@@ -20,15 +20,15 @@ pub struct Detail {
 pub struct Place {
     /// KPROFILE_SOURCE.
     pub source: u32,
-    /// The process that was interrupted.
+    /// The process that was interrupted, or [`UNKNOWN`](protocol::UNKNOWN).
     pub process: u32,
-    /// The thread; 0 unless [`Detail`] asks for it.
+    /// The thread, or [`UNKNOWN`](protocol::UNKNOWN); 0 unless [`Detail`] asks for it.
     pub thread: u32,
     /// The processor; 0 unless [`Detail`] asks for it.
     pub processor: u32,
     /// Whether kernel mode was interrupted.
     pub kernel: bool,
-    /// The instruction pointer.
+    /// The instruction pointer; where a branch is, not where it went.
     pub ip: u64,
 }
 
@@ -43,6 +43,11 @@ impl Place {
             ip: sample.ip,
         }
     }
+}
+
+/// The events that a sample stands for; a branch is one, and says something else in the place of its interval.
+pub(crate) fn events(sample: &Sample, kind: SampleKind) -> u64 {
+    if kind == SampleKind::Branch { 1 } else { sample.interval.into() }
 }
 
 /// How much fell somewhere.
@@ -66,6 +71,10 @@ impl AddAssign for Weight {
 pub struct Total {
     /// How much.
     pub weight: Weight,
+    /// Of the samples: the processor's own records of the instruction that made the event happen.
+    pub precise: u64,
+    /// Of the samples: its records of the instruction behind that.
+    pub precise_next: u64,
     /// The sum of the squares of the intervals: how evenly the samples weigh.
     pub squares: u128,
 }
@@ -117,18 +126,20 @@ impl Tally {
             self.unknown += 1;
             return;
         };
-        if kind == SampleKind::Sample {
-            let interval = u64::from(sample.interval);
-            let weight = Weight { samples: 1, events: interval };
+        if kind.is_sample() {
+            let events = events(sample, kind);
+            let weight = Weight { samples: 1, events };
             *self.places.entry(Place::of(sample, self.detail)).or_default() += weight;
             let total = self.totals.entry(sample.source).or_default();
             total.weight += weight;
-            total.squares += u128::from(interval * interval);
+            total.precise += u64::from(kind == SampleKind::Precise);
+            total.precise_next += u64::from(kind == SampleKind::PreciseNext);
+            total.squares += u128::from(events * events);
             return;
         }
         let disturbance = self.disturbances.entry((sample.source, sample.processor)).or_default();
         match kind {
-            SampleKind::Sample => {}
+            SampleKind::Sample | SampleKind::Precise | SampleKind::PreciseNext | SampleKind::Branch => {}
             SampleKind::Lost => disturbance.lost = disturbance.lost.saturating_add(sample.ip),
             SampleKind::Throttled => disturbance.pauses += 1,
             SampleKind::Resumed => disturbance.paused = disturbance.paused.saturating_add(sample.ip),

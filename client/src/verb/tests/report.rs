@@ -29,6 +29,7 @@ fn session() -> Session {
         command: vec!["C:\\app\\app.exe".to_owned(), "--fast".to_owned()],
         clock: 10_000_000,
         processors: vec![0, 1],
+        batch: 0,
         events: vec![
             event(25, "TotalCycles", modes::BOTH, 100_003, 0),
             event(11, "BranchMispredictions", modes::USER, 1009, 1000),

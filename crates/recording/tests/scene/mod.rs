@@ -25,6 +25,7 @@ pub fn session() -> Session {
         command: vec!["app.exe".into(), "--fast".into()],
         clock: 10_000_000,
         processors: vec![0, 1],
+        batch: 0,
         events: vec![Event { source: 0x13, name: "TotalCycles".into(), modes: 3, interval: 65_536, frequency: 0 }],
     }
 }

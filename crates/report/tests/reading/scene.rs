@@ -1,6 +1,6 @@
 //! A small recording.
 
-use protocol::{ALL_SOURCES, Sample, SampleKind, modes};
+use protocol::{ALL_SOURCES, Sample, SampleKind, UNKNOWN, modes};
 use recording::{Block, Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary, Writer};
 use report::{Atlas, Contents, Detail, Filter, SymbolFinder};
 
@@ -23,6 +23,7 @@ pub fn session() -> Session {
         command: vec!["C:\\app\\app.exe".to_owned(), "--fast".to_owned()],
         clock: 10_000_000,
         processors: vec![0, 1],
+        batch: 0,
         events: vec![event(CYCLES, "TotalCycles", 100_003), event(MISSES, "BranchMispredictions", 1009)],
     }
 }
@@ -53,7 +54,7 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> Sample {
         time: 1000,
         ip,
         process,
-        thread: process + 1,
+        thread: if process == UNKNOWN { UNKNOWN } else { process + 1 },
         processor: 0,
         source,
         interval,

@@ -1,0 +1,51 @@
+//! Words for [`Lack`]: what of the Debug Store is not there.
+
+use protocol::Lack;
+
+/// Why branches or precise records can not be had; `detail` is what goes with it. Lines behind the first are indented.
+pub fn sentence(number: u32, detail: u64) -> String {
+    match Lack::from_number(number) {
+        Some(Lack::NotIntel) => "the processor is not Intel's, and the Debug Store is",
+        Some(Lack::NoDebugStore) => "the processor has no Debug Store (CPUID.1:EDX[21])",
+        Some(Lack::NotWide) => "its Debug Store has no 64-bit form (CPUID.1:ECX[2], DTES64)",
+        Some(Lack::NoMonitoring) => {
+            "the processor's performance monitoring is unavailable\n  \
+             (IA32_MISC_ENABLE bit 7): firmware or a hypervisor has shut it off"
+        }
+        Some(Lack::BranchesUnavailable) => {
+            "the processor's Branch Trace Store is unavailable\n  \
+             (IA32_MISC_ENABLE bit 11): firmware or a hypervisor has shut it off"
+        }
+        Some(Lack::PebsUnavailable) => {
+            "the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  \
+             firmware or a hypervisor has shut it off"
+        }
+        Some(Lack::NoModes) => {
+            "the processor can not leave out the branches of one mode\n  \
+             (CPUID.1:ECX[4], DS-CPL)"
+        }
+        Some(Lack::UnknownFormat) => {
+            return format!("its precise records have format {detail}, which this driver does not know");
+        }
+        Some(Lack::NotPrecise) => "the processor makes no precise records of this event",
+        Some(Lack::NotInInterface) => "the profile interface of this machine has no precise events",
+        None => return format!("for the reason {number}, which this client does not know"),
+    }
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lack_has_a_sentence_of_its_own_that_fits_a_console() {
+        let numbers = (0..).take(Lack::ALL.len() + 1);
+        for number in numbers.clone() {
+            let twins = |other: &u32| sentence(*other, 9) == sentence(number, 9);
+            assert_eq!(numbers.clone().filter(twins).count(), 1, "{number}");
+            let told = format!("  because: {}", sentence(number, 15));
+            assert!(told.lines().all(|line| line.len() <= 80), "{told}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Branches by where they are and where they went.
+
+use proptest::prelude::*;
+use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
+use report::{Branch, Branches, Taken};
+
+use super::scene::{APP, CYCLES, NT, NTDLL, sample};
+
+fn branch(process: u32, from: u64, to: u64, predicted: u32) -> Sample {
+    Sample { kind: SampleKind::Branch as u16, mark: to, ..sample(BRANCHES, process, from, predicted) }
+}
+
+fn counted(samples: &[Sample]) -> Branches {
+    let mut branches = Branches::default();
+    branches.add(samples);
+    branches
+}
+
+#[test]
+fn branches_within_the_kernel_are_the_same_in_every_process_and_others_are_not() {
+    for (from, to, different) in [(NT, NT + 8, 1), (NT, APP, 2), (APP, NT, 2), (APP, APP + 8, 2)] {
+        let branches = counted(&[branch(8, from, to, 1), branch(12, from, to, 0)]);
+        assert_eq!(branches.different(), different, "{from:#x} to {to:#x}");
+        assert_eq!(branches.total(), Taken { count: 2, predicted: 1 });
+    }
+    let of_both = counted(&[branch(8, NT, NT + 8, 0)]).most(1);
+    assert_eq!(of_both[0].0, Branch { process: UNKNOWN, kernel: true, from: NT, to: NT + 8 });
+}
+
+#[test]
+fn the_end_of_a_branch_is_in_the_kernel_exactly_where_its_address_is() {
+    for (from, to, kernel) in [(APP, NT, [false, true]), (NT, NTDLL, [true, false]), (APP, NTDLL, [false, false])] {
+        let (branch, _) = counted(&[branch(8, from, to, 0)]).most(1)[0];
+        let places = [branch.source(), branch.target()];
+        assert_eq!(places.map(|place| place.kernel), kernel);
+        assert_eq!(places.map(|place| (place.process, place.ip)), [(8, from), (8, to)]);
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_ones_taken_most_come_first_and_all_add_up(
+        taken in prop::collection::vec((0_u64..4, 0_u64..4, 0_u32..2), 0..80), number in 0_usize..20
+    ) {
+        let mut samples: Vec<Sample> =
+            taken.iter().map(|(from, to, predicted)| branch(8, APP + from, APP + to, *predicted)).collect();
+        samples.push(sample(CYCLES, 8, APP, 5));
+        let branches = counted(&samples);
+        let all = branches.most(usize::MAX);
+        prop_assert_eq!(all.len(), branches.different());
+        prop_assert!(all.is_sorted_by(|(_, one), (_, other)| one.count >= other.count));
+        for (branch, found) in &all {
+            let same = || taken.iter().filter(|(from, to, _)| (APP + from, APP + to) == (branch.from, branch.to));
+            let predicted = same().map(|(_, _, predicted)| u64::from(*predicted)).sum();
+            prop_assert_eq!(*found, Taken { count: same().count() as u64, predicted });
+        }
+        prop_assert_eq!(branches.total().count, taken.len() as u64);
+        prop_assert_eq!(&branches.most(number)[..], &all[..number.min(all.len())]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Precise records and branches among samples, and processes that are not known.
+
+use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
+use recording::Block;
+use report::{Column, Contents, Filter, Row, Table, Total, Weight, firefox, folded, lines};
+
+use super::scene::{APP, CYCLES, NT, atlas, file, processes, read, sample};
+
+const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
+
+/// One sample of each kind.
+fn kinds() -> Vec<Sample> {
+    let of = |kind: SampleKind, ip| Sample { kind: kind as u16, mark: 6, ..sample(CYCLES, 8, ip, 1000) };
+    let branch = |ip, interval| Sample { source: BRANCHES, interval, mark: NT, ..of(SampleKind::Branch, ip) };
+    let nobodys = |ip| Sample { process: UNKNOWN, thread: UNKNOWN, ..of(SampleKind::Precise, ip) };
+    vec![
+        of(SampleKind::Sample, APP + 0x10),
+        of(SampleKind::Precise, APP + 0x20),
+        of(SampleKind::PreciseNext, APP + 0x20),
+        nobodys(APP + 0x30),
+        nobodys(NT + 0x40),
+        branch(APP + 0x50, 0),
+        branch(APP + 0x50, 1),
+    ]
+}
+
+fn recording() -> Vec<u8> {
+    let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+    blocks.push(Block::Samples(kinds()));
+    file(&blocks)
+}
+
+fn rows(contents: &Contents, source: u32) -> Vec<Row> {
+    Table::new(contents, &atlas(contents), source, &COLUMNS, &Filter::default()).rows
+}
+
+#[test]
+fn records_of_the_processor_are_samples_of_their_event_and_told_apart_in_the_total() {
+    let contents = read(&recording());
+    let wanted = Total { weight: Weight { samples: 5, events: 5000 }, precise: 3, precise_next: 1, squares: 5_000_000 };
+    assert_eq!(contents.tally.total(CYCLES), wanted);
+}
+
+#[test]
+fn a_branch_is_one_event_where_it_is_whether_it_was_predicted_or_not() {
+    let contents = read(&recording());
+    let [row] = &rows(&contents, BRANCHES)[..] else { panic!() };
+    assert_eq!((row.weight, row.symbol.as_deref()), (Weight { samples: 2, events: 2 }, Some("app.exe+0x50")));
+}
+
+#[test]
+fn user_code_of_an_unknown_process_has_no_module_and_the_kernel_is_the_same_for_all() {
+    let rows = rows(&read(&recording()), CYCLES);
+    let unknown: Vec<_> = rows.iter().filter(|row| row.process == Some(UNKNOWN)).collect();
+    let names: Vec<_> = unknown.iter().map(|row| (row.process_name.as_deref(), row.symbol.as_deref())).collect();
+    let name = Some("[unknown]");
+    assert_eq!(names, [(name, Some("0x0000000140000030")), (name, Some("ntoskrnl.exe+0x40"))]);
+}
+
+#[test]
+fn exports_have_each_kind_and_no_number_for_what_is_not_known() {
+    let bytes = recording();
+    let contents = read(&bytes);
+    let table = Table::new(&contents, &atlas(&contents), CYCLES, &COLUMNS, &Filter::default());
+    assert_eq!(
+        folded(&table),
+        [
+            "[unknown];[unknown];0x0000000140000030 1000",
+            "[unknown];ntoskrnl.exe;ntoskrnl.exe+0x40 1000",
+            "app.exe (8);app.exe;app.exe+0x10 1000",
+            "app.exe (8);app.exe;app.exe+0x20 2000",
+        ]
+    );
+
+    let mut out = Vec::new();
+    lines(&contents, &atlas(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn in_the_profile_for_firefox_each_kind_is_a_sample_and_unknown_threads_have_a_track() {
+    let bytes = recording();
+    let contents = read(&bytes);
+    let mut out = Vec::new();
+    firefox(&contents, &atlas(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let tracks = profile["threads"].as_array().unwrap().iter().map(|thread| {
+        let samples = thread["samples"]["length"].as_u64().unwrap();
+        (thread["processName"].as_str().unwrap(), thread["name"].as_str().unwrap(), samples)
+    });
+    let mut tracks: Vec<_> = tracks.collect();
+    tracks.sort_unstable();
+    assert_eq!(
+        tracks,
+        [
+            ("[unknown]", "Thread [unknown]: TotalCycles", 2),
+            ("app.exe", "Thread 9: 0x7fffffff", 2),
+            ("app.exe", "Thread 9: TotalCycles", 3),
+        ]
+    );
+}

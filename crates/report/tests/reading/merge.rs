@@ -1,0 +1,156 @@
+//! Ordinary samples and precise records in one order.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use protocol::{Sample, SampleKind, UNKNOWN};
+use recording::Block;
+use report::{Atlas, Filter, Merged, SymbolFinder, merged};
+
+use super::scene::{APP, CYCLES, MISSES, file, processes, read, sample};
+
+/// An ordinary sample behind `mark` records, of thread `process + 1`.
+fn ordinary(process: u32, mark: u64) -> Sample {
+    Sample { mark, ..sample(MISSES, process, APP + 0x10, 5) }
+}
+
+/// The record with this number.
+fn record(process: u32, mark: u64) -> Sample {
+    Sample { mark, kind: SampleKind::Precise as u16, ..sample(CYCLES, process, APP + 0x20, 7) }
+}
+
+fn merge(samples: &[Sample], filter: &Filter) -> Vec<Merged> {
+    merged(filter, file(&[Block::Samples(samples.to_vec())]).as_slice()).unwrap()
+}
+
+/// What a line of the table tells apart: precise or not, number, process.
+fn told(samples: &[Merged]) -> Vec<(bool, u64, u32)> {
+    samples.iter().map(|one| (one.is_precise(), one.sample.mark, one.sample.process)).collect()
+}
+
+#[test]
+fn an_ordinary_sample_lies_behind_as_many_records_as_it_says() {
+    let samples = [record(8, 0), record(8, 1), record(8, 2), ordinary(8, 0), ordinary(8, 2), ordinary(12, 2)];
+    assert_eq!(
+        told(&merge(&samples, &Filter::default())),
+        [(false, 0, 8), (true, 0, 8), (true, 1, 8), (false, 2, 8), (false, 2, 12), (true, 2, 8)]
+    );
+}
+
+#[test]
+fn a_record_is_put_to_a_process_only_where_the_samples_on_both_sides_are_of_one_thread() {
+    let thread = |sample: Sample, thread| Sample { thread, ..sample };
+    let far = |sample: Sample| Sample { processor: 1, ..sample };
+    for (name, samples, wanted) in [
+        ("both of one thread", vec![ordinary(8, 0), ordinary(8, 2)], 8),
+        ("another process behind it", vec![ordinary(8, 0), ordinary(12, 2)], UNKNOWN),
+        ("another thread behind it", vec![ordinary(8, 0), thread(ordinary(8, 2), 99)], UNKNOWN),
+        ("nothing behind it", vec![ordinary(8, 0), ordinary(8, 0)], UNKNOWN),
+        ("nothing before it", vec![ordinary(8, 2), ordinary(8, 2)], UNKNOWN),
+        ("another processor before it", vec![far(ordinary(8, 0)), ordinary(8, 2)], UNKNOWN),
+        ("a sample of nobody behind it", vec![ordinary(8, 0), ordinary(UNKNOWN, 1), ordinary(8, 2)], UNKNOWN),
+        ("another process between the two", vec![ordinary(8, 0), record(12, 1), ordinary(8, 2)], UNKNOWN),
+        ("another thread between the two", vec![ordinary(8, 0), thread(record(8, 1), 99), ordinary(8, 2)], UNKNOWN),
+        ("the same thread between the two", vec![ordinary(8, 0), record(8, 1), ordinary(8, 2)], 8),
+    ] {
+        let merged = merge(&[&samples[..], &[record(UNKNOWN, 0)]].concat(), &Filter::default());
+        let found = merged.iter().find(|one| one.is_precise() && one.sample.mark == 0).unwrap();
+        assert_eq!((found.sample.process, found.inferred), (wanted, wanted != UNKNOWN), "{name}");
+        assert_eq!(found.sample.thread, if wanted == UNKNOWN { UNKNOWN } else { wanted + 1 }, "{name}");
+        assert_eq!(merged.iter().filter(|one| one.inferred).count(), usize::from(found.inferred), "{name}");
+    }
+}
+
+#[test]
+fn what_is_filtered_away_is_a_neighbour_all_the_same_and_branches_have_no_place() {
+    let branch = Sample { kind: SampleKind::Branch as u16, ..ordinary(8, 1) };
+    let samples = [ordinary(8, 0), record(UNKNOWN, 0), branch, ordinary(8, 1), record(UNKNOWN, 1), ordinary(12, 2)];
+    let of_cycles = Filter { source: Some(CYCLES), processes: None };
+    assert_eq!(told(&merge(&samples, &of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
+    let of_app = Filter { source: None, processes: Some([8].into()) };
+    assert_eq!(told(&merge(&samples, &of_app)), [(false, 0, 8), (true, 0, 8), (false, 1, 8)]);
+}
+
+#[test]
+fn an_address_of_a_record_is_named_by_the_modules_of_the_process_that_it_was_put_to() {
+    let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+    blocks.push(Block::Samples(vec![ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1)]));
+    let bytes = file(&blocks);
+    let merged = merged(&Filter::default(), bytes.as_slice()).unwrap();
+    let places: Vec<_> = merged.iter().map(Merged::place).collect();
+    let atlas = Atlas::of(&read(&bytes), places.iter().copied(), &SymbolFinder::new(Vec::new(), None, None).unwrap());
+    let names: Vec<_> = places.iter().map(|place| atlas.symbol(place).into_owned()).collect();
+    assert_eq!(names, ["app.exe+0x10", "app.exe+0x20", "app.exe+0x10", "0x0000000140000020"]);
+}
+
+/// Histories as processors have them: numbers of records ascend, and ordinary samples tell how many there were. Records
+/// come late, in the order in which they are drained.
+fn history() -> impl Strategy<Value = Vec<Sample>> {
+    let step = (0_u32..3, prop_oneof![Just(8_u32), Just(12), Just(UNKNOWN)], any::<bool>(), any::<bool>());
+    prop::collection::vec(step, 0..60).prop_map(|steps| {
+        let mut numbers = BTreeMap::new();
+        let (mut now, mut late) = (Vec::new(), Vec::new());
+        for (time, (processor, process, is_record, is_drained)) in (1..).zip(steps) {
+            let number: &mut u64 = numbers.entry(processor).or_default();
+            if is_record {
+                late.push(Sample { time, processor, ..record(process, *number) });
+                *number += 1;
+            } else {
+                now.push(Sample { time, processor, ..ordinary(if process == UNKNOWN { 4 } else { process }, *number) });
+            }
+            if is_drained {
+                now.append(&mut late);
+            }
+        }
+        now.append(&mut late);
+        now
+    })
+}
+
+proptest! {
+    #[test]
+    fn each_sample_appears_once_processor_by_processor_and_numbers_never_go_down(samples in history()) {
+        let merged = merge(&samples, &Filter::default());
+        let key = |sample: &Sample| (sample.processor, sample.mark, sample.kind, sample.time, sample.ip);
+        let mut wanted: Vec<_> = samples.iter().map(key).collect();
+        let mut found: Vec<_> = merged.iter().map(|one| key(&one.sample)).collect();
+        prop_assert!(found.is_sorted_by_key(|(processor, mark, ..)| (*processor, *mark)));
+        wanted.sort_unstable();
+        found.sort_unstable();
+        prop_assert_eq!(found, wanted);
+        for pair in merged.windows(2).filter(|pair| pair[0].sample.processor == pair[1].sample.processor) {
+            let same = pair[0].sample.mark == pair[1].sample.mark;
+            prop_assert!(!(same && pair[0].is_precise()), "an ordinary sample comes before the record of its mark");
+            prop_assert!(!same || pair[1].is_precise() || pair[0].sample.time < pair[1].sample.time);
+        }
+    }
+
+    /// Against the nearest ordinary samples, searched for afresh from each record.
+    #[test]
+    fn a_process_is_inferred_exactly_as_it_is_said(samples in history()) {
+        let merged = merge(&samples, &Filter::default());
+        for (index, one) in merged.iter().enumerate() {
+            let own = samples.iter().find(|sample| {
+                (sample.processor, sample.mark, sample.kind) == (one.sample.processor, one.sample.mark, one.sample.kind)
+                    && sample.time == one.sample.time
+            });
+            let own = own.unwrap();
+            let here = |other: &&Merged| other.sample.processor == one.sample.processor;
+            let before = merged[..index].iter().rev().take_while(here).find(|other| !other.is_precise());
+            let after = merged[index..].iter().take_while(here).find(|other| !other.is_precise());
+            let side = |side: Option<&Merged>| side.map(|other| (other.sample.process, other.sample.thread));
+            let between: Vec<&Sample> = samples.iter().filter(|sample| {
+                let (low, high) = (before.map(|one| one.sample.mark), after.map(|one| one.sample.mark));
+                sample.processor == one.sample.processor
+                    && sample.kind != 0
+                    && low.is_none_or(|low| sample.mark >= low)
+                    && high.is_none_or(|high| sample.mark < high)
+            }).collect();
+            let agree = between.iter().all(|sample| [UNKNOWN, after.map_or(0, |one| one.sample.process)].contains(&sample.process));
+            let inferred = own.process == UNKNOWN && before.is_some() && side(before) == side(after) && agree;
+            prop_assert_eq!(one.inferred, inferred);
+            let wanted = if inferred { side(after) } else { Some((own.process, own.thread)) };
+            prop_assert_eq!(Some((one.sample.process, one.sample.thread)), wanted);
+        }
+    }
+}
