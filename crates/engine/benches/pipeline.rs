@@ -76,6 +76,7 @@ fn description() -> Session {
         processor: String::new(),
         computer: None,
         command: Vec::new(),
+        batch: 0,
         clock: 10_000_000,
         processors: vec![0],
         events: Vec::new(),

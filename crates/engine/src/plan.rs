@@ -76,7 +76,7 @@ impl<M: Machine> Planner<'_, M> {
         reply: &mut Reply<'_>,
     ) -> Result<Session, Refusal> {
         let Ground { machine, hal, .. } = self.ground;
-        let sampled = events.iter().any(|event| event.interval != 0);
+        let sampled = events.iter().any(|event| event.interval != 0 || event.source == BRANCHES);
         check(header, sampled, events)?;
         let detached = header.flags & flags::DETACHED != 0;
         let mut planned = with_room(events.len())?;

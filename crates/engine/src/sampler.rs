@@ -203,7 +203,7 @@ impl Sampler {
     /// The machine is about to sleep: the current processor, which is `processor`, stops counting, and its registers
     /// are as they were found. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
     pub fn fall_asleep(&self, cpu: &impl Cpu, processor: u32) {
-        let late = self.hal.save(cpu, processor).0;
+        let late = self.without_records(cpu, processor, || self.hal.save(cpu, processor).0);
         if let Some(desk) = self.desks.get(processor as usize) {
             self.suspend(cpu, processor, desk);
             for (counter, post) in late.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
@@ -275,7 +275,7 @@ impl Sampler {
         let (mut alone, mut shared) = (CounterSet::NONE, CounterSet::NONE);
         for counter in counters.iter() {
             match self.post(processor, counter) {
-                Some(post) if post.remove(subscriber) => shared = shared.with(counter),
+                Some(post) if post.has_others(subscriber) => shared = shared.with(counter),
                 _ => alone = alone.with(counter),
             }
         }
@@ -285,6 +285,10 @@ impl Sampler {
         }
         for counter in late.iter() {
             desk.tally_of(subscriber, counter, Tally::lose);
+        }
+        // Now only: what was recorded before the stop was still this one's.
+        for post in counters.iter().filter_map(|counter| desk.post(counter)) {
+            post.remove(subscriber);
         }
         desk.throttle.forget(alone);
     }

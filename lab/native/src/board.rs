@@ -29,8 +29,8 @@ pub struct Board {
     pace: AtomicU64,
     /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
     shadow: AtomicU32,
-    /// The NTSTATUS with which the kernel makes no control area, and the address that it tells.
-    area_refusal: (AtomicU32, AtomicU64),
+    /// The NTSTATUS with which the kernel makes no control area, from which processor on, and the address that it tells.
+    area_refusal: (AtomicU32, AtomicU32, AtomicU64),
     /// On which processor requests come.
     current: AtomicU32,
 }
@@ -95,7 +95,7 @@ impl Board {
             sampling: AtomicBool::new(false),
             pace: AtomicU64::new(0),
             shadow: AtomicU32::new(0),
-            area_refusal: (AtomicU32::new(SUCCESS), AtomicU64::new(0)),
+            area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
             current: AtomicU32::new(0),
         }
     }
@@ -154,10 +154,13 @@ impl Board {
         self.shadow.store(shadow, Ordering::Relaxed);
     }
 
-    /// From now on the kernel refuses control areas with an NTSTATUS and this address; 0 lets it make them again.
-    pub fn refuse_areas(&self, status: u32, address: u64) {
-        self.area_refusal.0.store(status, Ordering::Relaxed);
-        self.area_refusal.1.store(address, Ordering::Relaxed);
+    /// From now on the kernel refuses control areas from a processor on, with an NTSTATUS and this address; status 0 lets it
+    /// make them again.
+    pub fn refuse_areas(&self, first: u32, status: u32, address: u64) {
+        let (refusal, from, told) = &self.area_refusal;
+        refusal.store(status, Ordering::Relaxed);
+        from.store(first, Ordering::Relaxed);
+        told.store(address, Ordering::Relaxed);
     }
 
     /// Requests come on this processor.
@@ -368,9 +371,10 @@ impl Machine for &Board {
     }
 
     fn allocate_area(&self, processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
-        let status = self.area_refusal.0.load(Ordering::Relaxed);
-        if by == Maker::Kernel && status != SUCCESS {
-            return Err(AreaRefused { status, address: self.area_refusal.1.load(Ordering::Relaxed) });
+        let (status, first, address) = &self.area_refusal;
+        let status = status.load(Ordering::Relaxed);
+        if by == Maker::Kernel && status != SUCCESS && processor >= first.load(Ordering::Relaxed) {
+            return Err(AreaRefused { status, address: address.load(Ordering::Relaxed) });
         }
         Ok(ControlArea { address: self.processor(processor).allocate_area(), size: 0xA0 })
     }

@@ -65,11 +65,18 @@ impl Post {
         self.subscribers.store(self.subscribers().0 | 1 << (subscriber.0 & 7), Ordering::Relaxed);
     }
 
-    /// One less; answers whether any are left.
-    pub fn remove(&self, subscriber: Subscriber) -> bool {
-        let left = self.subscribers().0 & !(1 << (subscriber.0 & 7));
-        self.subscribers.store(left, Ordering::Relaxed);
-        left != 0
+    /// One less.
+    pub fn remove(&self, subscriber: Subscriber) {
+        self.subscribers.store(self.others(subscriber), Ordering::Relaxed);
+    }
+
+    /// Whether anyone but this one subscribed.
+    pub fn has_others(&self, subscriber: Subscriber) -> bool {
+        self.others(subscriber) != 0
+    }
+
+    fn others(&self, subscriber: Subscriber) -> u8 {
+        self.subscribers().0 & !(1 << (subscriber.0 & 7))
     }
 
     /// What the counter counts, and the interval with which it was loaded.

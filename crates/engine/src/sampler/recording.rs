@@ -103,35 +103,39 @@ impl Sampler {
     /// Answers those that had overflowed with nobody having served it.
     pub(super) fn stop(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, counters: CounterSet) -> CounterSet {
         let precise = counters.and(self.hal.row(processor).counters(|state| state.precise()));
-        let overflowed = self.hal.stop(cpu, processor, counters).0;
-        if !precise.is_empty() {
-            desk.with_store(|store| {
-                let mut way = self.way(processor, desk, 0, None);
-                self.hal.standing(cpu, processor, || way.precise(cpu, store));
-                store.forget(cpu, precise);
-            });
+        let stop = || self.hal.stop(cpu, processor, counters).0;
+        if precise.is_empty() {
+            return stop();
         }
+        let overflowed = self.without_records(cpu, processor, stop);
+        desk.with_store(|store| store.forget(cpu, precise));
         overflowed
+    }
+
+    /// Does something while no precise record of the current processor, which is `processor`, waits and none is written: so
+    /// that what a counter holds is what it counted since the last.
+    pub(super) fn without_records<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
+        match self.desks.get(processor as usize).filter(|desk| desk.has_store()) {
+            None => work(),
+            Some(desk) => self.hal.standing(cpu, processor, || {
+                desk.with_store(|store| self.way(processor, desk, 0, None).precise(cpu, store));
+                work()
+            }),
+        }
     }
 
     /// What a counter of the current processor, which is `processor`, has counted: [`Hal::count`], with the records that
     /// wait accounted before. PROFILE_LEVEL.
     pub(crate) fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
         let count = || self.hal.count(cpu, processor, counter);
-        let desk = self.desks.get(processor as usize).filter(|desk| desk.has_store());
-        match desk.filter(|_| self.hal.row(processor).get(counter).precise()) {
-            None => count(),
-            Some(desk) => self.hal.standing(cpu, processor, || {
-                desk.with_store(|store| self.way(processor, desk, 0, None).precise(cpu, store));
-                count()
-            }),
-        }
+        let is_precise = self.hal.row(processor).get(counter).precise();
+        if is_precise { self.without_records(cpu, processor, count) } else { count() }
     }
 
-    /// The machine is about to sleep, and the counters of the processor stand.
+    /// The machine is about to sleep, and no precise record waits.
     pub(super) fn suspend(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
         desk.with_store(|store| {
-            self.way(processor, desk, 0, None).all(cpu, store);
+            self.way(processor, desk, 0, None).branches(cpu, store);
             store.uninstall(cpu);
         });
     }

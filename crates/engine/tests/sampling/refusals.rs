@@ -27,7 +27,7 @@ fn what_can_not_be_is_refused_with_its_cause_and_touches_no_register() {
             Cause::BadFrequency,
         ),
         ("detached", StartHeader { flags: flags::DETACHED, ..plain }, good, Cause::BadFlags),
-        ("reserved", StartHeader { batch: 1, ..plain }, good, Cause::BadFlags),
+        ("a batch of no records", StartHeader { batch: 1, ..plain }, good, Cause::BadBuffer),
         ("the timer", plain, event(0, 10_000), Cause::NotSampled),
     ];
     for (what, header, event, cause) in cases {

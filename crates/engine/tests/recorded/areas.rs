@@ -1,0 +1,176 @@
+//! Control areas: allocated and destroyed as SystemProcessorProfileControlArea does it.
+
+use engine::Engine;
+use native_lab::{Answer, Board, Client};
+use protocol::{AreaRecord, AreaRequest, Cause, Code, Lack, ProcessorSet, area, modes};
+use zerocopy::IntoBytes;
+
+use super::scene::{board, branches, engine, header, is_left_clean, started, stopped};
+
+const EXISTS: u32 = 0xC000_0018;
+const NOT_ALLOCATED: u32 = 0xC000_00A0;
+const NOT_SUPPORTED: u32 = 0xC000_00BB;
+const INVALID_CLASS: u32 = 0xC000_0003;
+const BUSY: u32 = 0x8000_0011;
+
+fn ask(client: Client, engine: &mut Engine<&Board>, operation: u32, processors: Option<&[u32]>) -> Answer {
+    let mut set = ProcessorSet::EMPTY;
+    assert!(processors.unwrap_or_default().iter().all(|processor| set.insert(*processor)));
+    let request = AreaRequest { operation, current: 0, reserved: 0, processors: set };
+    client.ask(engine, Code::ControlArea, request.as_bytes(), 4096)
+}
+
+fn of_current(client: Client, engine: &mut Engine<&Board>, operation: u32) -> Answer {
+    let request = AreaRequest { operation, current: 1, reserved: 0, processors: ProcessorSet::EMPTY };
+    client.ask(engine, Code::ControlArea, request.as_bytes(), 4096)
+}
+
+fn done(answer: &Answer) -> Vec<AreaRecord> {
+    assert_eq!((answer.header().status, answer.header().cause), (0, 0));
+    answer.records()
+}
+
+fn refused(answer: &Answer) -> (u32, u32, u32, [u64; 2]) {
+    let header = answer.header();
+    assert_eq!(header.count, 0);
+    (header.status, header.cause, header.processor, header.detail)
+}
+
+fn has_area(board: &Board) -> Vec<bool> {
+    board.all().map(native_lab::ModelCpu::has_area).collect()
+}
+
+#[test]
+fn allocate_answers_the_address_and_each_call_out_of_turn_says_so() {
+    let board = board("haswell-4710mq", 2, 3);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let none = done(&ask(client, &mut engine, area::QUERY, None));
+    assert!(none.iter().all(|record| (record.address, record.status, record.size) == (0, NOT_ALLOCATED, 0)));
+    let flags = area::BRANCHES | area::PRECISE | area::MODES;
+    assert!(none.iter().all(|record| (record.flags, record.format, record.lack) == (flags, 2, 0)));
+    let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
+    assert_eq!(made.iter().map(|record| record.processor).collect::<Vec<_>>(), [0, 1, 2]);
+    for record in &made {
+        assert_eq!((record.status, record.size, record.flags), (0, 0xA0, flags | area::OF_KERNEL));
+        assert_ne!(record.address, 0);
+    }
+    assert_eq!(done(&ask(client, &mut engine, area::QUERY, None)), made);
+    let again = refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])));
+    assert_eq!(again, (EXISTS, Cause::ControlArea as u32, 1, [EXISTS.into(), made[1].address]));
+    let freed = done(&ask(client, &mut engine, area::FREE, Some(&[1])));
+    assert_eq!((freed.len(), freed[0].address, freed[0].status), (1, 0, 0));
+    assert_eq!(has_area(&board), [true, false, true]);
+    let twice = refused(&ask(client, &mut engine, area::FREE, None));
+    assert_eq!(twice, (NOT_ALLOCATED, Cause::ControlArea as u32, 1, [NOT_ALLOCATED.into(), 0]));
+    assert_eq!(has_area(&board), [true, false, true], "all or none");
+    done(&ask(client, &mut engine, area::FREE, Some(&[0, 2])));
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn the_current_processor_is_the_one_on_which_the_request_comes() {
+    let board = board("skylake-6600k", 3, 3);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    board.set_current(2);
+    assert_eq!(done(&of_current(client, &mut engine, area::ALLOCATE))[0].processor, 2);
+    assert_eq!(has_area(&board), [false, false, true]);
+    board.set_current(1);
+    assert_eq!(refused(&of_current(client, &mut engine, area::FREE)).0, NOT_ALLOCATED);
+    board.set_current(2);
+    done(&of_current(client, &mut engine, area::FREE));
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn where_one_processor_refuses_none_has_an_area() {
+    let board = board("haswell-4710mq", 2, 3);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    board.refuse_areas(2, EXISTS, 0x1234);
+    let answer = refused(&ask(client, &mut engine, area::ALLOCATE, None));
+    assert_eq!(answer, (EXISTS, Cause::ControlArea as u32, 2, [EXISTS.into(), 0x1234]), "another has it");
+    assert_eq!(has_area(&board), [false; 3]);
+    board.processor(1).model().set_misc_enable(1 << 7 | 1 << 12);
+    board.refuse_areas(0, 0, 0);
+    let answer = refused(&ask(client, &mut engine, area::ALLOCATE, None));
+    let lack = Lack::PebsUnavailable as u64;
+    assert_eq!(answer, (NOT_SUPPORTED, Cause::NoDebugStore as u32, 1, [lack, 0]));
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn without_debug_store_pebs_or_intel_it_is_not_supported() {
+    for (name, misc_enable, lack) in [
+        ("amd-legacy", None, Lack::NotIntel),
+        ("haswell-4710mq", Some(0), Lack::NoMonitoring),
+        ("haswell-4710mq", Some(1 << 7 | 1 << 12), Lack::PebsUnavailable),
+        ("firecracker-cascade-lake", None, Lack::NoDebugStore),
+        ("arrow-lake-245k", None, Lack::UnknownFormat),
+    ] {
+        let board = Board::named(name, 1);
+        if let Some(value) = misc_enable {
+            board.processor(0).model().set_misc_enable(value);
+        }
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let (status, cause, _, detail) = refused(&ask(client, &mut engine, area::ALLOCATE, None));
+        assert_eq!((status, cause, detail[0]), (NOT_SUPPORTED, Cause::NoDebugStore as u32, lack as u64), "{name}");
+        assert_eq!(done(&ask(client, &mut engine, area::QUERY, None))[0].lack, lack as u32 + 1, "{name}");
+        assert!(is_left_clean(&board));
+    }
+}
+
+#[test]
+fn where_the_kernel_has_no_such_call_the_driver_makes_it_and_tells() {
+    let board = board("haswell-4710mq", 2, 1);
+    board.refuse_areas(0, INVALID_CLASS, 0);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
+    assert_eq!((made[0].status, made[0].flags & area::OF_KERNEL), (INVALID_CLASS, 0));
+    assert_ne!(made[0].address, 0);
+    engine.shut_down();
+    assert!(is_left_clean(&board), "an area that nobody freed goes with the driver");
+}
+
+#[test]
+fn a_session_uses_the_area_that_is_there_and_leaves_it_there() {
+    let board = board("haswell-4710mq", 2, 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let made = done(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])));
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+    let used = done(&ask(client, &mut engine, area::QUERY, None));
+    assert!(used.iter().all(|record| record.flags & area::USED != 0));
+    assert_eq!(used[1].address, made[0].address);
+    let busy = refused(&ask(client, &mut engine, area::FREE, Some(&[1])));
+    assert_eq!(busy, (BUSY, Cause::ControlArea as u32, 1, [BUSY.into(), made[0].address]));
+    stopped(client, &mut engine, session, None);
+    assert_eq!(has_area(&board), [false, true], "its own are gone");
+    assert_eq!(done(&ask(client, &mut engine, area::QUERY, Some(&[1]))), made);
+    done(&ask(client, &mut engine, area::FREE, Some(&[1])));
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let board = board("haswell-4710mq", 2, 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let mut one = ProcessorSet::EMPTY;
+    assert!(one.insert(1));
+    let good = AreaRequest { operation: area::QUERY, current: 0, reserved: 0, processors: one };
+    for (what, request, cause) in [
+        ("an operation", AreaRequest { operation: 3, ..good }, Cause::BadFlags),
+        ("current and a set", AreaRequest { current: 1, ..good }, Cause::BadFlags),
+        ("current 2", AreaRequest { current: 2, ..good }, Cause::BadFlags),
+        ("reserved", AreaRequest { reserved: 1, ..good }, Cause::BadFlags),
+    ] {
+        let answer = client.ask(&mut engine, Code::ControlArea, request.as_bytes(), 4096);
+        assert_eq!(answer.header().cause, cause as u32, "{what}");
+    }
+    assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[0, 2]))).1, Cause::NoSuchProcessor as u32);
+    assert!(is_left_clean(&board));
+}

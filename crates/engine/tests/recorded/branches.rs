@@ -1,0 +1,120 @@
+//! Branches: all of them, in order, of the modes asked for.
+
+use model::Mode;
+use native_lab::Client;
+use protocol::{BRANCHES, EventRequest, SampleKind, UNKNOWN, modes};
+
+use super::scene::{
+    BUFFER, board, branch, branches, engine, fetched, header, interrupted, is_left_clean, started, stopped, stored,
+};
+
+const KERNEL: u64 = 0xFFFF_F800_0000_0000;
+
+#[test]
+fn every_branch_of_the_modes_comes_once_and_in_order() {
+    for (modes, expected) in [(modes::BOTH, 500), (modes::USER, 250), (modes::KERNEL, 250)] {
+        let board = board("haswell-4710mq", 2, 2);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, &header(0), &[branches(modes)]);
+        for number in 0..500 {
+            let (mode, base) = if number % 2 == 0 { (Mode::User, 0) } else { (Mode::Kernel, KERNEL) };
+            branch(&board, &engine, 1, mode, base + number * 8);
+        }
+        let counts = stopped(client, &mut engine, session, None);
+        let samples = fetched(client, &mut engine, session);
+        assert_eq!((samples.len() as u64, stored(&board, 1).branches), (expected, expected), "{modes}");
+        let wanted = (0..500_u64).filter(|number| if number % 2 == 0 { modes & 1 != 0 } else { modes & 2 != 0 });
+        for (number, sample) in wanted.zip(samples) {
+            let (mode, base) = if number % 2 == 0 { (modes::USER, 0) } else { (modes::KERNEL, KERNEL) };
+            let from = base + number * 8;
+            assert_eq!((sample.ip, sample.mark, u32::from(sample.modes)), (from, from + 0x100, mode));
+            assert_eq!((sample.kind, sample.source, sample.processor), (SampleKind::Branch as u16, BRANCHES, 1));
+            assert_eq!(sample.interval, u32::from(from & 0x10 != 0), "predicted");
+            assert_eq!((sample.process, sample.thread), (UNKNOWN, UNKNOWN));
+        }
+        assert_eq!((counts[1].count, counts[1].samples, counts[1].counter), (expected, expected, BRANCHES));
+        assert_eq!((counts[0].count, counts.len()), (0, 2));
+        assert!(is_left_clean(&board));
+    }
+}
+
+#[test]
+fn an_interrupt_comes_when_the_buffer_is_full_and_not_before() {
+    let board = board("nehalem-920", 1, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+    for number in 1..=200_u64 {
+        branch(&board, &engine, 0, Mode::User, number);
+        let told = fetched(client, &mut engine, session).len() as u64;
+        assert_eq!(told, if number.is_multiple_of(BUFFER.into()) { u64::from(BUFFER) } else { 0 }, "{number}");
+    }
+}
+
+#[test]
+fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
+    let board = board("nehalem-920", 1, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let header = protocol::StartHeader { ring: 64, ..header(0) };
+    let session = started(client, &mut engine, &header, &[branches(modes::BOTH)]);
+    for number in 0..256 {
+        branch(&board, &engine, 0, Mode::User, number);
+    }
+    let counts = stopped(client, &mut engine, session, None);
+    assert_eq!((counts[0].samples, counts[0].lost, counts[0].count), (64, 192, 256));
+    let told = fetched(client, &mut engine, session);
+    assert_eq!((told.len(), told[64].kind, told[64].ip), (65, SampleKind::Lost as u16, 192));
+    assert_eq!(told[64].source, BRANCHES);
+}
+
+#[test]
+fn a_processor_over_its_budget_records_no_branches_until_the_next_tick() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let header = protocol::StartHeader { budget: 100, ..header(0) };
+    let session = started(client, &mut engine, &header, &[branches(modes::BOTH)]);
+    board.set_pace(20_000); // each reading of the clock is two milliseconds behind the one before: over a tenth of a tick
+    for number in 0..u64::from(BUFFER) * 3 {
+        branch(&board, &engine, 0, Mode::User, number);
+    }
+    assert_eq!(stored(&board, 0).branches, u64::from(BUFFER), "none after the first interrupt");
+    board.set_pace(0);
+    board.tick_sampling(&engine, 0);
+    branch(&board, &engine, 0, Mode::User, 7);
+    stopped(client, &mut engine, session, None);
+    let told = fetched(client, &mut engine, session);
+    let kinds: Vec<u16> = told.iter().map(|sample| sample.kind).skip(BUFFER as usize).collect();
+    let expected = [SampleKind::Throttled, SampleKind::Resumed, SampleKind::Branch].map(|kind| kind as u16);
+    assert_eq!(kinds, expected);
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn branches_and_counters_go_together_and_stop_one_by_one() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let cycles = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
+    let precise = super::scene::precise(super::scene::INSTRUCTIONS, 5_000);
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), cycles, precise]);
+    let step = |engine: &engine::Engine<_>, board: &native_lab::Board| {
+        branch(board, engine, 0, Mode::User, 1);
+        super::scene::run(board, engine, 0, 2, 5_000);
+    };
+    step(&engine, &board);
+    assert_eq!(stopped(client, &mut engine, session, Some(BRANCHES))[0].samples, 1);
+    step(&engine, &board);
+    assert_eq!(stored(&board, 0).branches, 1, "none after its stop");
+    assert_eq!(stopped(client, &mut engine, session, Some(super::scene::INSTRUCTIONS))[0].samples, 2);
+    step(&engine, &board);
+    assert_eq!(super::scene::records(&board, 0), 2);
+    let left = super::scene::registers(&board, 0);
+    assert_eq!(left, [Some(0); 3], "nothing is recorded any more, so that others can have the registers");
+    assert_eq!(stopped(client, &mut engine, session, None)[0].samples, 3);
+    assert_eq!(fetched(client, &mut engine, session).len(), 6);
+    board.deliver(&engine, 0, &interrupted(0));
+    assert!(is_left_clean(&board));
+}

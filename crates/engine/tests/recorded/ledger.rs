@@ -1,0 +1,240 @@
+//! Records that the model wrote = delivered + lost, for every processor and kind, exactly.
+
+use std::collections::BTreeMap;
+
+use model::Mode;
+use native_lab::Client;
+use proptest::prelude::*;
+use protocol::{BRANCHES, CountRecord, Sample, SampleKind, modes};
+
+use super::scene::{
+    FORMATS, INSTRUCTIONS, board, branch, branches, engine, interrupted, is_left_clean, precise, records, registers,
+    run, stored,
+};
+
+const PROCESSORS: u32 = 2;
+
+/// What happens next.
+#[derive(Debug, Clone)]
+enum Step {
+    /// The processor executes, and the interrupt is served at once.
+    Run {
+        processor: u32,
+        events: u64,
+    },
+    /// The interrupt comes late: nothing serves it until the next run there.
+    RunUnserved {
+        processor: u32,
+        events: u64,
+    },
+    /// Branches.
+    Branch {
+        processor: u32,
+        count: u64,
+    },
+    Fetch {
+        room: usize,
+    },
+    Read,
+    Start {
+        interval: u32,
+        ring: u32,
+        batch: u32,
+        what: u32,
+    },
+    StopOne {
+        branches: bool,
+    },
+    Stop,
+    Kill,
+    /// The next readings of the clock are far apart, so that the budget is soon spent.
+    Slow {
+        units: u64,
+    },
+    Tick,
+    Sleep,
+    Wake,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        10 => (0..PROCESSORS, 0..60_000_u64).prop_map(|(processor, events)| Step::Run { processor, events }),
+        1 => (0..PROCESSORS, 0..20_000_u64).prop_map(|(processor, events)| Step::RunUnserved { processor, events }),
+        10 => (0..PROCESSORS, 0..200_u64).prop_map(|(processor, count)| Step::Branch { processor, count }),
+        3 => (1..200_usize).prop_map(|room| Step::Fetch { room }),
+        2 => Just(Step::Read),
+        3 => (4_096..9_000_u32, 6..10_u32, 0..20_u32, 1..4_u32).prop_map(
+            |(interval, ring, batch, what)| Step::Start { interval, ring: 1 << ring, batch, what }
+        ),
+        1 => any::<bool>().prop_map(|branches| Step::StopOne { branches }),
+        1 => Just(Step::Stop),
+        1 => Just(Step::Kill),
+        1 => (0..40_000_u64).prop_map(|units| Step::Slow { units }),
+        2 => Just(Step::Tick),
+        1 => Just(Step::Sleep),
+        2 => Just(Step::Wake),
+    ]
+}
+
+/// For each processor, of branches or of precise records.
+type Sums = BTreeMap<(u32, bool), u64>;
+
+#[derive(Default)]
+struct Told {
+    finally: Sums,
+    lost: Sums,
+    fetched: Sums,
+    /// The number that the next precise record of a processor has at least.
+    next: BTreeMap<u32, u64>,
+}
+
+impl Told {
+    fn counts(&mut self, counts: &[CountRecord]) {
+        for count in counts {
+            let key = (count.processor, count.source == BRANCHES);
+            *self.finally.entry(key).or_default() += count.samples;
+            *self.lost.entry(key).or_default() += count.lost;
+            assert_eq!(count.throttled, 0, "the records of what is throttled are fetched before");
+        }
+    }
+
+    fn records(&mut self, records: &[Sample]) {
+        for record in records {
+            match SampleKind::from_number(record.kind).unwrap() {
+                SampleKind::Branch => *self.fetched.entry((record.processor, true)).or_default() += 1,
+                SampleKind::Precise | SampleKind::PreciseNext => {
+                    *self.fetched.entry((record.processor, false)).or_default() += 1;
+                    let next = self.next.entry(record.processor).or_default();
+                    assert!(record.mark >= *next, "in the order in which they were written");
+                    *next = record.mark + 1;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn check((name, format, _): (&str, u8, bool), steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let board = board(name, format, PROCESSORS);
+    let mut engine = engine(&board);
+    let observer = Client::open(&mut engine, 1, 1);
+    let mut told = Told::default();
+    let mut session: Option<(Client, u64)> = None;
+    let mut handles = 1;
+    for step in steps {
+        match (step, session) {
+            (Step::Run { processor, events }, _) => run(&board, &engine, processor, 0x1000, events),
+            (Step::RunUnserved { processor, events }, _) => board.run(processor, Mode::User, &|_| events),
+            (Step::Branch { processor, count }, _) => {
+                (0..count).for_each(|number| branch(&board, &engine, processor, Mode::Kernel, number));
+            }
+            (Step::Fetch { room }, Some((client, number))) => {
+                told.records(&client.samples(&mut engine, number, None, room).unwrap().records::<Sample>());
+            }
+            (Step::Read, Some((client, number))) => {
+                for count in client.read(&mut engine, number) {
+                    // The shortest interval.
+                    let least = if count.source == BRANCHES { 1 } else { 4_096 };
+                    prop_assert!((count.samples + count.lost) * least <= count.count, "{:?}", count);
+                }
+            }
+            (Step::Start { interval, ring, batch, what }, None) => {
+                handles += 1;
+                let client = Client::open(&mut engine, handles, 1);
+                let (traced, recorded) = (what & 1 != 0, what & 2 != 0);
+                let events: Vec<_> = traced
+                    .then_some(branches(modes::BOTH))
+                    .into_iter()
+                    .chain(recorded.then_some(precise(INSTRUCTIONS, interval)))
+                    .collect();
+                let header = super::scene::header(if recorded { batch } else { 0 });
+                let answer = client.start_with(&mut engine, protocol::StartHeader { ring, ..header }, &events).header();
+                prop_assert_eq!(answer.status, 0, "cause {}", answer.cause);
+                session = Some((client, answer.detail[0]));
+                told.next.clear();
+            }
+            (Step::StopOne { branches }, Some((client, number))) => {
+                let source = if branches { BRANCHES } else { INSTRUCTIONS };
+                told.counts(&client.stop(&mut engine, number, Some(source)).records::<CountRecord>());
+            }
+            (Step::Stop, Some((client, number))) => {
+                told.counts(&client.stop(&mut engine, number, None).records::<CountRecord>());
+                told.records(&client.samples(&mut engine, number, None, 100_000).unwrap().records::<Sample>());
+                session = None;
+            }
+            (Step::Kill, Some((client, _))) => {
+                engine.close(client.0);
+                session = None;
+            }
+            (Step::Slow { units }, _) => board.set_pace(units),
+            (Step::Tick, _) => (0..PROCESSORS).for_each(|processor| board.tick_sampling(&engine, processor)),
+            (Step::Sleep, _) => board.fall_asleep(&engine),
+            (Step::Wake, _) => board.wake(&engine),
+            _ => {}
+        }
+    }
+    if let Some((client, number)) = session {
+        told.counts(&client.stop(&mut engine, number, None).records::<CountRecord>());
+        told.records(&client.samples(&mut engine, number, None, 100_000).unwrap().records::<Sample>());
+    }
+    for processor in 0..PROCESSORS {
+        board.deliver(&engine, processor, &interrupted(processor)); // late ones
+    }
+    let written = |processor| (stored(&board, processor).branches, records(&board, processor));
+    let all = super::scene::info(observer, &mut engine);
+    let total: u64 = (0..PROCESSORS).map(written).map(|(branches, records)| branches + records).sum();
+    prop_assert_eq!(all.delivered + all.lost + all.discarded + all.throttled, total, "{:?}", all);
+    prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
+    prop_assert_eq!(stored(&board, 0).faults, 0);
+    prop_assert!(is_left_clean(&board));
+    for processor in 0..PROCESSORS {
+        prop_assert_eq!(registers(&board, processor), [Some(0); 3]);
+        prop_assert_eq!(board.processor(processor).model().accesses().faulted, 0);
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn it_adds_up_through_interrupts_stops_kills_throttling_and_sleep(
+        format in prop::sample::select(FORMATS.to_vec()),
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        check(format, steps)?;
+    }
+}
+
+#[test]
+fn for_each_processor_and_kind_what_was_written_is_delivered_or_lost() {
+    for format in FORMATS {
+        let (name, number, _) = format;
+        let board = board(name, number, PROCESSORS);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 1);
+        let events = [branches(modes::BOTH), precise(INSTRUCTIONS, 5_000)];
+        let header = protocol::StartHeader { ring: 64, ..super::scene::header(3) };
+        let session = super::scene::started(client, &mut engine, &header, &events);
+        let mut told = Told::default();
+        for round in 0..200 {
+            for processor in 0..PROCESSORS {
+                run(&board, &engine, processor, 0x1000, 3_333 + u64::from(processor) * 1_000);
+                (0..5).for_each(|number| branch(&board, &engine, processor, Mode::Kernel, number));
+            }
+            if round % 30 == 0 {
+                told.records(&client.samples(&mut engine, session, None, 50).unwrap().records::<Sample>());
+            }
+        }
+        told.counts(&client.stop(&mut engine, session, None).records::<CountRecord>());
+        told.records(&client.samples(&mut engine, session, None, 100_000).unwrap().records::<Sample>());
+        for processor in 0..PROCESSORS {
+            for (is_branch, written) in
+                [(true, stored(&board, processor).branches), (false, records(&board, processor))]
+            {
+                let of = |sums: &Sums| sums.get(&(processor, is_branch)).copied().unwrap_or_default();
+                assert_eq!(of(&told.finally) + of(&told.lost), written, "{name} {number} {processor} {is_branch}");
+                assert_eq!(of(&told.fetched), of(&told.finally), "{name} {number} {processor} {is_branch}");
+                assert!(of(&told.lost) > 0 || !is_branch);
+            }
+        }
+    }
+}

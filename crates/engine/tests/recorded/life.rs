@@ -1,0 +1,112 @@
+//! However it ends, the registers are as they were found.
+
+use engine::Engine;
+use model::Mode;
+use native_lab::{Board, Client};
+use protocol::modes;
+
+use super::scene::{
+    INSTRUCTIONS, INTERVAL, board, branch, branches, engine, fetched, header, interrupted, is_left_clean, precise,
+    records, registers, run, set_register, started, stopped, stored,
+};
+
+/// LBR and FREEZE_LBRS_ON_PMI of IA32_DEBUGCTL: somebody else's.
+const OTHERS: u64 = 1 << 0 | 1 << 11;
+
+fn busy(board: &Board, engine: &mut Engine<&Board>) -> (Client, u64) {
+    let client = Client::open(engine, 1, 10);
+    let session = started(client, engine, &header(0), &[branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)]);
+    for processor in 0..2 {
+        (0..100).for_each(|number| branch(board, engine, processor, Mode::User, number));
+        run(board, engine, processor, 0x1000, 10_000);
+        let [control, enabled, area] = registers(board, processor).map(Option::unwrap);
+        assert_ne!((control & !OTHERS, enabled, area), (0, 0, 0));
+        assert_eq!(control & OTHERS, OTHERS);
+    }
+    (client, session)
+}
+
+#[test]
+fn after_a_stop_a_close_and_an_unload_in_the_middle_the_registers_are_as_they_were_found() {
+    for end in ["stop", "close", "unload", "sleep and stop", "sleep and unload"] {
+        let board = board("haswell-4710mq", 2, 2);
+        (0..2).for_each(|processor| set_register(&board, processor, 0x1D9, OTHERS));
+        let before = [0, 1].map(|processor| registers(&board, processor));
+        let mut engine = engine(&board);
+        let (client, session) = busy(&board, &mut engine);
+        if end.starts_with("sleep") {
+            board.fall_asleep(&engine);
+        }
+        match end {
+            "stop" | "sleep and stop" => drop(stopped(client, &mut engine, session, None)),
+            "close" => engine.close(client.0),
+            _ => engine.shut_down(),
+        }
+        let asleep = end.starts_with("sleep"); // the registers were lost then, and nobody touched them
+        let expected = if asleep { [[Some(0); 3]; 2] } else { before };
+        assert_eq!([0, 1].map(|processor| registers(&board, processor)), expected, "{end}");
+        assert!(is_left_clean(&board), "{end}");
+        assert!(board.all().all(|cpu| cpu.model().accesses().faulted == 0), "{end}");
+    }
+}
+
+#[test]
+fn over_a_sleep_everything_goes_on_and_nothing_is_lost() {
+    let board = board("skylake-6600k", 3, 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
+    let session = started(client, &mut engine, &header(50), &events);
+    for _ in 0..3 {
+        for processor in 0..2 {
+            (0..100).for_each(|number| branch(&board, &engine, processor, Mode::User, number));
+            run(&board, &engine, processor, 0x1000, 50_000);
+        }
+        board.fall_asleep(&engine);
+        assert_eq!(registers(&board, 0), [Some(0); 3]);
+        board.wake(&engine);
+    }
+    let counts = stopped(client, &mut engine, session, None);
+    for (processor, counts) in (0..).zip(counts.chunks(2)) {
+        assert_eq!((counts[0].samples, counts[0].lost), (300, 0));
+        assert_eq!((counts[1].samples, counts[1].lost, counts[1].count), (records(&board, processor), 0, 150_000));
+        assert_eq!((stored(&board, processor).branches, records(&board, processor)), (300, 36));
+    }
+    let samples = fetched(client, &mut engine, session);
+    assert_eq!(samples.len(), 2 * (300 + 36 + 3));
+    board.deliver(&engine, 0, &interrupted(0));
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn a_session_that_begins_asleep_records_once_it_is_awake() {
+    let board = board("alder-lake-12900k", 4, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    board.fall_asleep(&engine);
+    let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
+    let session = started(client, &mut engine, &header(0), &events);
+    assert_eq!(registers(&board, 0), [Some(0); 3]);
+    board.wake(&engine);
+    branch(&board, &engine, 0, Mode::Kernel, 5);
+    run(&board, &engine, 0, 0x1000, 10_000);
+    let counts = stopped(client, &mut engine, session, None);
+    assert_eq!((counts[0].samples, counts[1].samples, counts[1].count), (1, 2, 10_000));
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn sessions_follow_each_other() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    for round in 1..=20 {
+        let session = started(client, &mut engine, &header(round), &[precise(INSTRUCTIONS, INTERVAL)]);
+        run(&board, &engine, 0, 0x1000, 3 * u64::from(INTERVAL));
+        let counts = stopped(client, &mut engine, session, None);
+        assert_eq!((counts[0].samples, counts[0].count), (3, 3 * u64::from(INTERVAL)), "{round}");
+        let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.mark).collect();
+        assert_eq!(marks, [0, 1, 2], "each begins to count anew");
+        assert!(is_left_clean(&board));
+    }
+}

@@ -1,0 +1,182 @@
+//! Precise events: what the client gets, and what is counted.
+
+use model::Mode;
+use native_lab::{Board, Client};
+use protocol::{EventRequest, SampleKind, UNKNOWN, modes};
+
+use super::scene::{
+    FORMATS, INSTRUCTIONS, INTERVAL, board, counted, engine, fetched, header, interrupted, is_left_clean, precise,
+    records, run, started, stopped,
+};
+
+/// BranchInstructionRetired.
+const BRANCHES: u32 = 0x1E;
+
+/// TotalCycles.
+const CYCLES: u32 = 0x13;
+
+#[test]
+fn a_record_has_the_instruction_of_the_event_in_every_format() {
+    for (name, format, exact) in FORMATS {
+        let board = board(name, format, 2);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
+        for step in 0..40 {
+            let ip = if step % 2 == 0 { 0x40_0000 } else { 0xFFFF_F800_0000_0000 } + step * 0x10;
+            run(&board, &engine, 1, ip, INTERVAL.into());
+        }
+        let samples = fetched(client, &mut engine, session);
+        assert_eq!(samples.len(), 40, "{name} {format}");
+        let kind = if exact { SampleKind::Precise } else { SampleKind::PreciseNext };
+        for (step, sample) in (0..).zip(samples) {
+            let (base, mode) =
+                if step % 2 == 0 { (0x40_0000, modes::USER) } else { (0xFFFF_F800_0000_0000, modes::KERNEL) };
+            let ip = base + step * 0x10 + if exact { 0 } else { model::INSTRUCTION_LENGTH };
+            assert_eq!((sample.ip, sample.kind, u32::from(sample.modes)), (ip, kind as u16, mode), "{name} {format}");
+            assert_eq!((sample.process, sample.thread, sample.processor), (101, 200, 1), "who was interrupted made it");
+            assert_eq!((sample.mark, sample.source, sample.interval), (step, INSTRUCTIONS, INTERVAL));
+        }
+        let counts = stopped(client, &mut engine, session, None);
+        assert_eq!((counts[1].samples, counts[1].lost, counts[1].count), (40, 0, 40 * u64::from(INTERVAL)));
+        assert_eq!(fetched(client, &mut engine, session), []);
+        assert!(is_left_clean(&board), "{name} {format}");
+    }
+}
+
+#[test]
+fn counts_are_exact_whenever_one_asks() {
+    for (name, format, _) in FORMATS {
+        for batch in [1, 7] {
+            let board = board(name, format, 1);
+            let mut engine = engine(&board);
+            let client = Client::open(&mut engine, 1, 10);
+            let session = started(client, &mut engine, &header(batch), &[precise(INSTRUCTIONS, INTERVAL)]);
+            let mut records = 0;
+            for step in [1, 4_094, 1, 1, 5_000, 3, 4_096 * 3, 9_999, 4_095, 4_097, 20_000] {
+                run(&board, &engine, 0, 0x1000, step);
+                let read = client.read(&mut engine, session);
+                assert_eq!(read[0].count, counted(&board, 0, read[0].counter), "{name} {format} {batch} {step}");
+                records = records.max(read[0].samples);
+            }
+            let counter = client.read(&mut engine, session)[0].counter;
+            let counts = stopped(client, &mut engine, session, None);
+            assert_eq!(counts[0].count, counted(&board, 0, counter), "{name} {format} {batch}");
+            assert_eq!(counts[0].samples, super::scene::records(&board, 0));
+            assert_eq!(counts[0].samples, counts[0].count / u64::from(INTERVAL));
+            assert!(records > 0);
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_comes_after_a_batch_and_nobody_is_named_for_its_records() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(10), &[precise(INSTRUCTIONS, INTERVAL)]);
+    for step in 1..=25 {
+        run(&board, &engine, 0, 0x1000 + step, INTERVAL.into());
+        let told = fetched(client, &mut engine, session);
+        assert_eq!(told.len(), if step % 10 == 0 { 10 } else { 0 }, "{step}");
+        assert!(told.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
+    }
+    stopped(client, &mut engine, session, None);
+    let rest: Vec<_> = fetched(client, &mut engine, session).iter().map(|sample| (sample.ip, sample.mark)).collect();
+    assert_eq!(rest, [(0x1015, 20), (0x1016, 21), (0x1017, 22), (0x1018, 23), (0x1019, 24)], "fetched at the stop");
+}
+
+#[test]
+fn ordinary_samples_say_how_many_records_were_written_before_them() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let ordinary = EventRequest { source: CYCLES, modes: modes::BOTH, interval: 10_000, frequency: 0 };
+    let session = started(client, &mut engine, &header(100), &[precise(INSTRUCTIONS, INTERVAL), ordinary]);
+    for _ in 0..50 {
+        run(&board, &engine, 0, 0x1000, 1_000);
+        let written = records(&board, 0);
+        for sample in fetched(client, &mut engine, session) {
+            assert_eq!((sample.source, sample.kind, sample.mark), (CYCLES, SampleKind::Sample as u16, written));
+            assert_eq!((sample.ip, sample.process), (0xBAD, 100));
+        }
+    }
+    let counts = stopped(client, &mut engine, session, None);
+    assert_eq!((counts[0].samples, counts[1].samples), (12, 5));
+    let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.mark).collect();
+    assert_eq!(marks, (0..12).collect::<Vec<_>>());
+}
+
+#[test]
+fn two_precise_events_have_records_of_their_own() {
+    for (name, format, _) in FORMATS.into_iter().filter(|(_, format, _)| *format > 0) {
+        let board = board(name, format, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let events = [precise(INSTRUCTIONS, INTERVAL), precise(BRANCHES, 5_000)];
+        let session = started(client, &mut engine, &header(0), &events);
+        for _ in 0..100 {
+            run(&board, &engine, 0, 0x1000, 1_000);
+        }
+        let counts = stopped(client, &mut engine, session, None);
+        let told = fetched(client, &mut engine, session);
+        for (count, interval) in counts.iter().zip([4_096, 5_000]) {
+            let own = told.iter().filter(|sample| sample.source == count.source);
+            assert_eq!((count.count, count.samples), (100_000, 100_000 / interval), "{name} {format}");
+            assert_eq!(own.filter(|sample| u64::from(sample.interval) == interval).count() as u64, count.samples);
+        }
+    }
+}
+
+#[test]
+fn a_frequency_moves_the_interval_from_the_next_load_on() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let event = EventRequest { frequency: 1_000, ..precise(INSTRUCTIONS, INTERVAL) };
+    let session = started(client, &mut engine, &header(0), &[event]);
+    let mut expected = 0;
+    for _ in 0..40 {
+        (0..50).for_each(|_| run(&board, &engine, 0, 0x1000, 4_000));
+        board.pass(100_000);
+        board.tick_sampling(&engine, 0);
+        expected += 200_000;
+        assert_eq!(client.read(&mut engine, session)[0].count, expected);
+    }
+    let samples = fetched(client, &mut engine, session);
+    let recent: Vec<u32> = samples.iter().rev().take(20).map(|sample| sample.interval).collect();
+    // 20 million events a second at a thousand samples.
+    assert!(recent.iter().all(|interval| (15_000..25_000).contains(interval)), "{recent:?}");
+    let lost = stopped(client, &mut engine, session, None)[0].lost;
+    assert_eq!(samples.len() as u64 + lost, records(&board, 0));
+}
+
+#[test]
+fn a_record_that_was_fetched_at_a_stop_is_nobody_s_and_its_interrupt_is_late() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
+    board.processor(0).model().set_place(0x1234, 0);
+    board.run(0, Mode::User, &|_| INTERVAL.into());
+    let counts = stopped(client, &mut engine, session, None);
+    assert_eq!((counts[0].samples, counts[0].lost), (1, 0));
+    let told = fetched(client, &mut engine, session);
+    assert_eq!((told.len(), told[0].ip, told[0].process), (1, 0x1234, UNKNOWN));
+    board.deliver(&engine, 0, &interrupted(0));
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn precise_events_get_the_counters_that_record_before_others_get_them() {
+    let board = Board::named("skylake-6600k", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let plain = |source| EventRequest { source, modes: modes::BOTH, interval: 0, frequency: 0 };
+    // The fixed counters of instructions and cycles would do for the others, were they not precise.
+    let events = [plain(0x1C), plain(0x1D), precise(INSTRUCTIONS, INTERVAL), plain(INSTRUCTIONS), plain(CYCLES)];
+    let session = started(client, &mut engine, &header(0), &events);
+    let counters: Vec<u32> = client.read(&mut engine, session).iter().map(|count| count.counter).collect();
+    assert_eq!(counters[2], 0, "general, though there is a fixed one for it: {counters:?}");
+    assert!(counters[3] >= 4 && counters[4] >= 4, "{counters:?}");
+}

@@ -1,0 +1,192 @@
+//! Every reason for which nothing is recorded, and that nothing changes then.
+
+use native_lab::{Board, Client};
+use protocol::{BRANCH_BUFFER, Cause, EventRequest, Lack, MOST_BATCH, StartHeader, modes};
+
+use super::scene::{
+    INSTRUCTIONS, INTERVAL, board, branches, engine, header, is_left_clean, precise, registers, set_register, started,
+    stopped,
+};
+
+/// What stands in the way.
+type Obstacle = fn(&Board);
+
+/// Its name, how it comes, what is wanted, and the refusal with its details.
+type Case<'a, How> = (&'a str, How, &'a [EventRequest], Cause, [u64; 2]);
+
+/// Starts, and answers cause and details; nothing may have changed.
+fn refusal(board: &Board, header: &StartHeader, events: &[EventRequest]) -> (u32, u32, [u64; 2]) {
+    let before: Vec<_> = (0..2).map(|processor| registers(board, processor)).collect();
+    let mut engine = engine(board);
+    let client = Client::open(&mut engine, 1, 10);
+    let answer = client.start_with(&mut engine, *header, events).header();
+    assert_ne!(answer.status, 0, "cause {}", answer.cause);
+    let after: Vec<_> = (0..2).map(|processor| registers(board, processor)).collect();
+    assert_eq!(before, after);
+    assert!(is_left_clean(board));
+    (answer.cause, answer.processor, answer.detail)
+}
+
+#[test]
+fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
+    let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
+    let lack = |lack: Lack| [lack as u64, 0];
+    let cases: [Case<Obstacle>; 12] = [
+        ("shadowed", |board| board.set_shadow(1), &[trace], Cause::Shadowed, [0, 0]),
+        ("shadowed", |board| board.set_shadow(1), &[record], Cause::Shadowed, [0, 0]),
+        ("untold", |board| board.set_shadow(0xC000_0003), &[record], Cause::Shadowed, [0xC000_0003, 0]),
+        ("an area", |board| set_register(board, 1, 0x600, 0x5000), &[trace], Cause::DebugStoreInUse, [0x5000, 0]),
+        ("a trace", |board| set_register(board, 1, 0x1D9, 0x40), &[record], Cause::DebugStoreInUse, [0, 0x40]),
+        ("records", |board| set_register(board, 1, 0x3F1, 1), &[trace], Cause::DebugStoreInUse, [0, 0]),
+        (
+            "the kernel",
+            |board| board.refuse_areas(1, 0xC000_0018, 0x7000),
+            &[record],
+            Cause::ControlArea,
+            [0xC000_0018, 0x7000],
+        ),
+        (
+            "no branches",
+            |board| board.processor(1).model().set_misc_enable(1 << 7 | 1 << 11),
+            &[record, trace],
+            Cause::NoDebugStore,
+            lack(Lack::BranchesUnavailable),
+        ),
+        (
+            "no records",
+            |board| board.processor(1).model().set_misc_enable(1 << 7 | 1 << 12),
+            &[record],
+            Cause::NoDebugStore,
+            lack(Lack::PebsUnavailable),
+        ),
+        (
+            "nothing",
+            |board| board.processor(1).model().set_misc_enable(0),
+            &[trace],
+            Cause::NoDebugStore,
+            lack(Lack::NoMonitoring),
+        ),
+        ("an event", |_| {}, &[precise(0x13, INTERVAL)], Cause::NotPrecise, lack(Lack::NotPrecise)),
+        ("a timer", |_| {}, &[precise(0, 10_000)], Cause::NotSampled, [0, 0]),
+    ];
+    for (what, obstacle, events, cause, detail) in cases {
+        let board = board("haswell-4710mq", 2, 2);
+        obstacle(&board);
+        let told = refusal(&board, &header(0), events);
+        assert_eq!((told.0, told.2), (cause as u32, detail), "{what}");
+        assert!(told.1 == 1 || [Cause::Shadowed, Cause::NotPrecise, Cause::NotSampled].contains(&cause), "{what}");
+    }
+}
+
+#[test]
+fn processors_without_it_say_what_they_lack() {
+    let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
+    for (name, event, cause, detail) in [
+        ("amd-legacy", trace, Cause::NoDebugStore, [Lack::NotIntel as u64, 0]),
+        ("zen-1800x", precise(2, INTERVAL), Cause::NoDebugStore, [Lack::NotIntel as u64, 0]),
+        ("yonah-t2400", trace, Cause::NoDebugStore, [Lack::NotWide as u64, 0]),
+        ("netburst-cedarmill", trace, Cause::NoDebugStore, [Lack::NotInInterface as u64, 0]),
+        ("p6-dothan", trace, Cause::NoDebugStore, [Lack::NotWide as u64, 0]),
+        ("firecracker-cascade-lake", trace, Cause::NoDebugStore, [Lack::NoDebugStore as u64, 0]),
+        ("arrow-lake-245k", record, Cause::NoDebugStore, [Lack::UnknownFormat as u64, 6]),
+        ("core2-e5200", precise(0x1E, INTERVAL), Cause::NotPrecise, [Lack::NotPrecise as u64, 0]),
+    ] {
+        let board = Board::named(name, 2);
+        let told = refusal(&board, &header(0), &[event]);
+        assert_eq!((told.0, told.2), (cause as u32, detail), "{name}");
+    }
+    let board = Board::named("arrow-lake-245k", 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    started(client, &mut engine, &header(0), &[trace]);
+}
+
+#[test]
+fn one_mode_alone_takes_a_processor_that_can_tell_them_apart() {
+    let identity = processors::find("haswell-4710mq").unwrap();
+    let without = || {
+        let dump = identity.cpuid();
+        let leaves = move |leaf, subleaf| {
+            let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
+            [eax, ebx, if leaf == 1 { ecx & !(1 << 4) } else { ecx }, edx]
+        };
+        let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
+        processor.set_memory(Box::new(memory::Own));
+        processor
+    };
+    let board = Board::of([without(), without()]);
+    for modes in [modes::USER, modes::KERNEL] {
+        let told = refusal(&board, &header(0), &[branches(modes)]);
+        assert_eq!((told.0, told.2), (Cause::NoDebugStore as u32, [Lack::NoModes as u64, 0]));
+    }
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+}
+
+#[test]
+fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
+    let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
+    let (least, most) = (*BRANCH_BUFFER.start(), *BRANCH_BUFFER.end());
+    let range = [least.into(), most.into()];
+    let cases: [Case<StartHeader>; 10] = [
+        ("a small buffer", header(0), &[EventRequest { interval: least - 1, ..trace }], Cause::BadBuffer, range),
+        ("a large buffer", header(0), &[EventRequest { interval: most + 1, ..trace }], Cause::BadBuffer, range),
+        ("no buffer", header(0), &[EventRequest { interval: 0, ..trace }], Cause::BadBuffer, range),
+        ("a large batch", header(MOST_BATCH + 1), &[record], Cause::BadBuffer, [1, MOST_BATCH.into()]),
+        ("a batch of branches", header(1), &[trace], Cause::BadBuffer, [0, 0]),
+        ("a frequency", header(0), &[EventRequest { frequency: 1, ..trace }], Cause::BadFrequency, [0, 0]),
+        ("twice", header(0), &[trace, trace], Cause::BadModes, [3, 0]),
+        ("precise branches", header(0), &[EventRequest { modes: 7, ..trace }], Cause::BadModes, [7, 0]),
+        ("no mode", header(0), &[EventRequest { modes: 4, ..record }], Cause::BadModes, [4, 0]),
+        (
+            "counted precisely",
+            StartHeader { ring: 0, budget: 0, ..header(0) },
+            &[EventRequest { interval: 0, ..record }],
+            Cause::BadModes,
+            [7, 0],
+        ),
+    ];
+    for (what, header, events, cause, detail) in cases {
+        let board = board("haswell-4710mq", 2, 2);
+        let told = refusal(&board, &header, events);
+        assert_eq!((told.0, told.2), (cause as u32, detail), "{what}");
+        for cpu in board.all() {
+            let accesses = cpu.model().accesses();
+            assert_eq!((accesses.rdmsr, accesses.wrmsr), (0, 0), "{what}");
+        }
+    }
+}
+
+#[test]
+fn one_session_at_a_time_has_the_debug_store() {
+    let board = board("haswell-4710mq", 2, 2);
+    let mut engine = engine(&board);
+    let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
+    let session = started(first, &mut engine, &header(0), &[branches(modes::BOTH)]);
+    let answer = second.start_with(&mut engine, header(0), &[precise(INSTRUCTIONS, INTERVAL)]).header();
+    assert_eq!((answer.cause, answer.detail), (Cause::DebugStoreTaken as u32, [session, 0]));
+    stopped(first, &mut engine, session, None);
+    started(second, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
+}
+
+#[test]
+fn where_one_counter_records_a_second_precise_event_finds_none() {
+    let board = board("core2-e5200", 0, 2);
+    let events = [precise(INSTRUCTIONS, INTERVAL), precise(0x1F, INTERVAL)];
+    let (cause, _, detail) = refusal(&board, &header(0), &events);
+    assert_eq!((cause, detail), (Cause::NoFreeCounter as u32, [1, 2]), "one can count it, two events need it");
+}
+
+#[test]
+fn on_a_processor_without_pebs_branches_do_without_the_kernel_s_area() {
+    let board = board("haswell-4710mq", 2, 1);
+    board.processor(0).model().set_misc_enable(1 << 7 | 1 << 12);
+    board.refuse_areas(0, 0xC000_00BB, 0);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+    super::scene::branch(&board, &engine, 0, model::Mode::User, 5);
+    assert_eq!(stopped(client, &mut engine, session, None)[0].samples, 1);
+    assert!(is_left_clean(&board));
+}

@@ -1,0 +1,132 @@
+//! A machine whose processors record, its engine, and a client.
+
+use engine::{Engine, Interrupted};
+use model::{Branch, CounterId, Mode, Processor, Stored};
+use native_lab::{Board, Client};
+use protocol::{BRANCHES, CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, StartHeader, modes};
+use zerocopy::FromBytes;
+
+/// An identity for each format of records, and whether these have the instruction itself.
+pub const FORMATS: [(&str, u8, bool); 6] = [
+    ("core2-e5200", 0, false),
+    ("nehalem-920", 1, false),
+    ("haswell-4710mq", 2, true),
+    ("skylake-6600k", 3, true),
+    ("alder-lake-12900k", 4, true),
+    ("alder-lake-12900k", 5, true),
+];
+
+/// IA32_DEBUGCTL, IA32_PEBS_ENABLE, IA32_DS_AREA.
+pub const REGISTERS: [u32; 3] = [0x1D9, 0x3F1, 0x600];
+
+/// InstructionRetired.
+pub const INSTRUCTIONS: u32 = 0x1A;
+
+/// Of precise events.
+pub const INTERVAL: u32 = 4_096;
+
+/// Of branches.
+pub const BUFFER: u32 = 64;
+
+/// So many processors of an identity, whose records have another format than its own if that is 5.
+pub fn board(name: &str, format: u8, processors: u32) -> Board {
+    let identity = processors::find(name).unwrap();
+    let own = identity.perf_capabilities();
+    let capabilities = if format == 5 { own & !0xF00 | 0x500 } else { own };
+    assert_eq!(capabilities >> 8 & 0xF, u64::from(format));
+    Board::of((0..processors).map(|_| {
+        let dump = identity.cpuid();
+        let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
+        let mut processor = processor.with_perf_capabilities(capabilities);
+        processor.set_memory(Box::new(memory::Own));
+        processor
+    }))
+}
+
+pub fn engine(board: &Board) -> Engine<&Board> {
+    Engine::new(board, [0; 4]).unwrap()
+}
+
+pub const fn precise(source: u32, interval: u32) -> EventRequest {
+    EventRequest { source, modes: modes::BOTH | modes::PRECISE, interval, frequency: 0 }
+}
+
+pub const fn branches(modes: u32) -> EventRequest {
+    EventRequest { source: BRANCHES, modes, interval: BUFFER, frequency: 0 }
+}
+
+pub const fn header(batch: u32) -> StartHeader {
+    StartHeader { flags: 0, ring: 1024, budget: 900, batch, processors: ProcessorSet::EMPTY }
+}
+
+pub fn started(client: Client, engine: &mut Engine<&Board>, header: &StartHeader, events: &[EventRequest]) -> u64 {
+    let answer = client.start_with(engine, *header, events).header();
+    assert_eq!((answer.status, answer.cause, answer.detail[1]), (0, 0, 10_000_000));
+    answer.detail[0]
+}
+
+pub const fn interrupted(processor: u32) -> Interrupted {
+    Interrupted { ip: 0xBAD, process: 100 + processor, thread: 200, modes: modes::USER }
+}
+
+/// The processor executes so many of every event at an address, and serves what that raises.
+pub fn run(board: &Board, engine: &Engine<&Board>, processor: u32, ip: u64, count: u64) {
+    board.processor(processor).model().set_place(ip, 77);
+    board.run(processor, Mode::User, &|_| count);
+    board.deliver(engine, processor, &interrupted(processor));
+}
+
+/// The processor takes a branch, and serves what that raises.
+pub fn branch(board: &Board, engine: &Engine<&Board>, processor: u32, mode: Mode, from: u64) {
+    let branch = Branch { from, to: from + 0x100, predicted: from & 0x10 != 0 };
+    board.processor(processor).model().branch(mode, branch);
+    board.deliver(engine, processor, &interrupted(processor));
+}
+
+/// All records that there are.
+pub fn fetched(client: Client, engine: &mut Engine<&Board>, session: u64) -> Vec<Sample> {
+    let answer = client.samples(engine, session, None, 100_000).unwrap();
+    assert_eq!((answer.header().status, answer.header().cause), (0, 0));
+    answer.records()
+}
+
+pub fn stopped(client: Client, engine: &mut Engine<&Board>, session: u64, source: Option<u32>) -> Vec<CountRecord> {
+    let answer = client.stop(engine, session, source);
+    assert_eq!(answer.header().status, 0);
+    answer.records()
+}
+
+pub fn stored(board: &Board, processor: u32) -> Stored {
+    board.processor(processor).model().stored().clone()
+}
+
+/// Records of all counters of a processor.
+pub fn records(board: &Board, processor: u32) -> u64 {
+    stored(board, processor).records.values().sum()
+}
+
+/// What the model gave a counter in all.
+pub fn counted(board: &Board, processor: u32, counter: u32) -> u64 {
+    board.counted(processor, counter)
+}
+
+/// The three registers of a processor that there are.
+pub fn registers(board: &Board, processor: u32) -> [Option<u64>; 3] {
+    let cpu = board.processor(processor);
+    REGISTERS.map(|register| cpu.model().uncounted(|model| model.rdmsr(register).ok()))
+}
+
+pub fn set_register(board: &Board, processor: u32, register: u32, value: u64) {
+    board.processor(processor).model().uncounted(|model| model.wrmsr(register, value)).unwrap();
+}
+
+pub fn info(client: Client, engine: &mut Engine<&Board>) -> InfoReply {
+    let answer = client.ask(engine, protocol::Code::Info, &[], size_of::<InfoReply>());
+    InfoReply::read_from_bytes(&answer.bytes).unwrap()
+}
+
+/// Nothing counts or records, no control area is left, and the interrupt is the HAL's.
+pub fn is_left_clean(board: &Board) -> bool {
+    let idle = |cpu: &native_lab::ModelCpu| cpu.model().enabled_counters() == Vec::<(CounterId, _)>::new();
+    !board.is_in_use() && board.all().all(idle)
+}
