@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use wire::{Time, Violation};
+use wire::{Stored, Time, Violation};
 
 use crate::probe::Probe;
 use crate::program::Ran;
@@ -207,6 +207,22 @@ impl Lab {
         Ok(self.wire.enabled()?.iter().map(Vec::len).sum())
     }
 
+    /// How many processors have a control area, whoever allocated it.
+    ///
+    /// # Errors
+    /// The lab is gone.
+    pub fn control_areas(&mut self) -> Result<usize> {
+        Ok(self.wire.control_areas()?.iter().flatten().count())
+    }
+
+    /// What a processor wrote to memory by itself, by the model's own account.
+    ///
+    /// # Errors
+    /// The lab is gone, or there is no such processor.
+    pub fn stored(&mut self, processor: usize) -> Result<Stored> {
+        self.wire.stored()?.into_iter().nth(processor).context("no such processor")
+    }
+
     /// What the counters of a processor that count (event, unit mask) were given, by the model's own account.
     ///
     /// # Errors
@@ -240,6 +256,8 @@ impl Lab {
         ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
         let pool = self.wire.pool()?;
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
+        let stored = self.wire.stored()?;
+        ensure!(stored.iter().all(|stored| stored.faults == 0), "a processor wrote to what is not there: {stored:?}");
         ensure!(self.counting()? == 0, "counters go on counting: {:?}", self.wire.enabled()?);
         ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
         ensure!(!self.wire.reserved()?, "the counters are still reserved");

@@ -1,14 +1,24 @@
 //! The answer to each command of a test.
 
 use crate::{
-    callbacks, deferred, failing, hal, image, nt, pool, power,
+    callbacks, control_areas, deferred, failing, hal, image, nt, pool, power,
     processor::{self, Core, State},
     processor_change,
     scene::Scene,
-    security, violation,
+    security, system_information, violation,
 };
-use model::{CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
-use wire::{Accesses, Answer, Command, Counter, Enabled, Handler, Happened, Place, Registration};
+use model::{Branch, CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
+use wire::{
+    Accesses, Answer, Areas, Command, Counter, DebugStore, Enabled, Handler, Happened, Place, Registration, Stored,
+};
+
+/// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
+const DEBUGCTL: u32 = 0x1D9;
+const DS_AREA: u32 = 0x600;
+const PEBS_ENABLE: u32 = 0x3F1;
+
+/// Bytes of a branch in a script.
+const BRANCH_LENGTH: u64 = 8;
 
 const ASLEEP: &str = "the machine sleeps";
 
@@ -31,6 +41,26 @@ pub fn answer(command: Command) -> Answer {
         }
         Command::WriteMsr { processor, register, value } => done(aside(processor, |cpu| cpu.wrmsr(register, value))),
         Command::ReadMsr { processor, register } => told(aside(processor, |cpu| cpu.rdmsr(register)).map(Answer::Msr)),
+        Command::SetWindows { build } => {
+            system_information::set_build(build);
+            Answer::Done
+        }
+        Command::SetShadow(shadow) => {
+            system_information::set_shadow(shadow);
+            Answer::Done
+        }
+        Command::SetControlAreas(areas) => {
+            control_areas::serve(areas == Areas::Served);
+            Answer::Done
+        }
+        Command::OccupyControlArea { processor } => done(occupy(processor)),
+        Command::ControlAreas => Answer::ControlAreas(control_areas::addresses()),
+        Command::SetDebugStore { processor, area, debugctl, misc_enable } => {
+            done(set_debug_store(processor, area, debugctl, misc_enable))
+        }
+        Command::DebugStore => Answer::DebugStore(each(debug_store)),
+        Command::Branch { processor, user, from, step, count } => done(branch(processor, user, from, step, count)),
+        Command::Stored => Answer::Stored(each(stored)),
         Command::Sleep => done(if power::sleep() { Ok(()) } else { refused(ASLEEP) }),
         Command::Wake { milliseconds } => {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
@@ -133,6 +163,8 @@ fn set_identity(name: &str) -> Result<(), String> {
         return Err(format!("there is no identity {name}"));
     }
     hal::unmask(true);
+    system_information::reset();
+    control_areas::reset();
     power::awake();
     deferred::clear_account();
     Ok(())
@@ -157,6 +189,66 @@ fn aside<T>(processor: u32, access: impl FnOnce(&mut Processor) -> Result<T, Gen
     let result = core.with(|state| state.processor.uncounted(access));
     core.gate.leave(thread);
     result.map_err(|fault| fault.to_string())
+}
+
+fn occupy(processor: u32) -> Result<(), String> {
+    let number = core(processor)?.number;
+    if control_areas::occupy(number) { Ok(()) } else { refused("the processor has a control area") }
+}
+
+fn set_debug_store(processor: u32, area: u64, debugctl: u64, misc_enable: Option<u64>) -> Result<(), String> {
+    aside(processor, |cpu| {
+        if let Some(value) = misc_enable {
+            cpu.set_misc_enable(value);
+        }
+        for (register, value) in [(DS_AREA, area), (DEBUGCTL, debugctl)] {
+            if value != 0 || cpu.rdmsr(register).is_ok() {
+                cpu.wrmsr(register, value)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn debug_store(state: &mut State) -> DebugStore {
+    state.processor.uncounted(|cpu| {
+        let [area, debugctl, pebs_enable] =
+            [DS_AREA, DEBUGCTL, PEBS_ENABLE].map(|register| cpu.rdmsr(register).unwrap_or_default());
+        DebugStore { area, debugctl, pebs_enable }
+    })
+}
+
+fn stored(state: &mut State) -> Stored {
+    let model::Stored { branches, branches_refused, records, records_refused, faults } = state.processor.stored();
+    Stored {
+        branches: *branches,
+        branches_refused: *branches_refused,
+        records: records.iter().map(|(id, count)| (counter(*id), *count)).collect(),
+        records_refused: *records_refused,
+        faults: *faults,
+    }
+}
+
+fn branch(processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), String> {
+    let core = scripted(processor)?;
+    let mode = if user { Mode::User } else { Mode::Kernel };
+    let mut number = 0;
+    loop {
+        core.with(|state| {
+            while number < count && !state.processor.interrupt_due() {
+                let from = from.wrapping_add(step.wrapping_mul(number));
+                let to = from.wrapping_add(BRANCH_LENGTH);
+                state.processor.branch(mode, Branch { from, to, predicted: number.is_multiple_of(2) });
+                number += 1;
+            }
+        });
+        if !core.bell.settle() {
+            return refused("the processor stays at HIGH_LEVEL");
+        }
+        if number == count {
+            return Ok(());
+        }
+    }
 }
 
 fn run(processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), String> {

@@ -135,12 +135,12 @@ fn deliver(core: &Core) {
 
 /// Calls the handler, at the next place of the scene.
 fn call(core: &Core, routine: hal::Routine) {
-    let place = core.with(|state| {
+    let (place, skid) = core.with(|state| {
         state.delivered += 1;
-        state.scene.interrupt()
+        (state.scene.interrupt(), state.skid())
     });
     let Some(place) = place else { return };
-    let mut frame = TrapFrame::interrupted(place);
+    let mut frame = TrapFrame::interrupted(Place { ip: place.ip.wrapping_add(skid), ..place });
     // SAFETY: the driver registered this function for this frame, and stays loaded while it runs.
     who::interrupting(place, || level::at(HIGH_LEVEL, || unsafe { routine(&raw mut frame) }));
 }

@@ -9,9 +9,11 @@
 //! | which kernel functions are served | `served.rs` |
 //! | calls that fail because a test says so | `failing.rs`, `countdown.rs` |
 //! | cpuid, rdmsr, wrmsr, rdpmc | `trap.rs`; the APIC's registers in memory: `apic.rs`, `mmio.rs` |
-//! | the processors, and what makes their events happen | `processor.rs`, `clock.rs` |
+//! | the processors, and what makes their events and branches happen | `processor.rs`, `clock.rs`, `branches.rs` |
+//! | the memory to which processors write by themselves | `watched.rs`; the areas that Windows gives for it: `control_areas.rs` |
 //! | which processor a thread is on | `seat.rs`, `numbers.rs`, `affinity.rs` |
 //! | processors that are added | `processor_change.rs` |
+//! | what Windows tells of itself | `system_information.rs` |
 //! | sleep, and who is told of it | `power.rs`, `callbacks.rs`, `time.rs` |
 //! | IRQL | `level.rs`; who runs while interrupts are masked: `gate.rs` |
 //! | DPCs and timers | `dpc.rs`, `timer.rs`; their account: `dpcs.rs`, `timers.rs`; where they run: `deferred.rs` |
@@ -21,6 +23,7 @@
 //!
 //! What has no Windows in it is built, and tested, on every system.
 
+pub mod branches;
 pub mod clock;
 pub mod code;
 pub mod countdown;
@@ -41,6 +44,8 @@ mod answer;
 mod apic;
 #[cfg(windows)]
 mod callbacks;
+#[cfg(windows)]
+mod control_areas;
 #[cfg(windows)]
 mod deferred;
 #[cfg(windows)]
@@ -88,6 +93,8 @@ mod served;
 #[cfg(windows)]
 mod server;
 #[cfg(windows)]
+mod system_information;
+#[cfg(windows)]
 mod system_threads;
 #[cfg(windows)]
 mod time;
@@ -97,6 +104,8 @@ mod timer;
 mod trap;
 #[cfg(windows)]
 mod violation;
+#[cfg(windows)]
+mod watched;
 #[cfg(windows)]
 mod who;
 #[cfg(windows)]

@@ -26,10 +26,14 @@ pub const fn status(number: u32) -> NtStatus {
 
 pub const SUCCESS: NtStatus = 0;
 pub const UNSUCCESSFUL: NtStatus = status(0xC000_0001);
+pub const INVALID_INFO_CLASS: NtStatus = status(0xC000_0003);
 pub const INFO_LENGTH_MISMATCH: NtStatus = status(0xC000_0004);
 pub const INVALID_PARAMETER: NtStatus = status(0xC000_000D);
+pub const ADDRESS_ALREADY_EXISTS: NtStatus = status(0xC000_0018);
 pub const OBJECT_NAME_NOT_FOUND: NtStatus = status(0xC000_0034);
 pub const INSUFFICIENT_RESOURCES: NtStatus = status(0xC000_009A);
+pub const MEMORY_NOT_ALLOCATED: NtStatus = status(0xC000_00A0);
+pub const NOT_SUPPORTED: NtStatus = status(0xC000_00BB);
 pub const INVALID_LEVEL: NtStatus = status(0xC000_0148);
 pub const NOT_FOUND: NtStatus = status(0xC000_0225);
 

@@ -10,7 +10,7 @@ use crate::{
 };
 use std::{
     alloc::{Layout, alloc, dealloc},
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     ptr,
     sync::{LazyLock, Mutex},
 };
@@ -40,7 +40,8 @@ struct Block {
 
 #[derive(Default)]
 struct Pool {
-    blocks: HashMap<usize, Block>,
+    /// By their addresses.
+    blocks: BTreeMap<usize, Block>,
     made: u64,
     fail: Countdown,
 }
@@ -64,6 +65,15 @@ pub fn account() -> wire::Pool {
     let allocations = tags.iter().map(|tag| tag.allocations).sum();
     let bytes = tags.iter().map(|tag| tag.bytes).sum();
     wire::Pool { made: pool.made, allocations, bytes, tags }
+}
+
+/// Keeps the pool as it is, if the word at this address is in nonpaged memory of a driver.
+pub fn hold(address: u64) -> Option<impl Sized> {
+    let pool = lock(&POOL);
+    let address = usize::try_from(address).ok()?;
+    let (start, block) = pool.blocks.range(..=address).next_back()?;
+    let is_there = !block.paged && address - start + size_of::<u64>() <= block.layout.size();
+    is_there.then_some(pool)
 }
 
 fn size(block: &Block) -> u64 {

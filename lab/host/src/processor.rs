@@ -1,6 +1,9 @@
 //! The processors of the machine: each a model, and what makes its events happen.
 
-use crate::{clock::Clock, gate::Gate, hal::Registered, interrupt::Bell, lock, nt, power, scene::Scene, seat};
+use crate::{
+    branches::Branches, clock::Clock, gate::Gate, hal::Registered, interrupt::Bell, lock, nt, power, scene::Scene,
+    seat, watched::Watched,
+};
 use model::{Mode, Processor, Selected};
 use processors::Identity;
 use std::{
@@ -21,6 +24,17 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// What does not run looks so often whether it does.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// Between two branches of live time, while they are stored.
+const BRANCHES_APART: Duration = Duration::from_micros(50);
+
+/// `IA32_PERF_GLOBAL_STATUS` (SDM, "Architectural Performance Monitoring Version 2 Facilities"), and its bit of a buffer of
+/// records.
+const GLOBAL_STATUS: u32 = 0x38E;
+const OVF_BUFFER: u64 = 1 << 62;
+
+/// How far behind the instruction of the last record its interrupt comes.
+const SKID: u64 = 3;
 
 /// How far a processor that has to wait for its interrupts to be handled falls behind the time, at most.
 const MOST_BEHIND: Duration = Duration::from_millis(100);
@@ -50,6 +64,7 @@ pub struct State {
     /// An interrupt is being handled: nothing else happens. To the processor that is a moment; here it takes its time.
     pub interrupted: bool,
     clock: Clock,
+    branches: Branches,
 }
 
 /// What the processors are.
@@ -65,22 +80,25 @@ impl Kind {
         let identity = self.identity.of_processor(number);
         let leaves = identity.cpuid();
         let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
-        self.state_of(processor.with_perf_capabilities(identity.perf_capabilities()))
+        self.state_of(number, processor.with_perf_capabilities(identity.perf_capabilities()))
     }
 
-    /// The second thread of the core whose first is `first`, after reset; none where threads have registers of their own.
-    fn make_second(self, first: &Processor) -> Option<State> {
+    /// The processor of this number as the second thread of the core whose first is `first`, after reset; none where threads
+    /// have registers of their own.
+    fn make_second(self, number: u32, first: &Processor) -> Option<State> {
         let second = first.other_thread(Box::new(self.identity.cpuid_of_second_thread()));
-        second.map(|processor| self.state_of(processor))
+        second.map(|processor| self.state_of(number, processor))
     }
 
-    fn state_of(self, processor: Processor) -> State {
+    fn state_of(self, number: u32, mut processor: Processor) -> State {
+        processor.set_memory(Box::new(Watched { processor: number }));
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,
             scene: Scene::default(),
             interrupted: false,
             clock: Clock::default(),
+            branches: Branches::default(),
         }
     }
 }
@@ -133,7 +151,7 @@ fn make_anew(kind: Kind) {
     // Threads of one core are neighbours.
     for pair in possible().chunks_exact(2) {
         if let [first, second] = pair
-            && let Some(state) = kind.make_second(&lock(&first.state).processor)
+            && let Some(state) = kind.make_second(second.number, &lock(&first.state).processor)
         {
             *lock(&second.state) = state;
         }
@@ -247,12 +265,13 @@ impl Core {
 }
 
 impl State {
-    /// Does the work of the time since the last time, but goes no further than to an overflow that interrupts, before
-    /// that has been handled.
+    /// Does the work of the time since the last time, but goes no further than to an overflow, a record or a branch that
+    /// interrupts, before that has been handled.
     fn catch_up(&mut self) {
         let mut behind = self.clock.behind(nt::time_stamp());
         while behind > 0 && !self.interrupted && !self.processor.interrupt_due() {
-            let step = self.until_overflow().map_or(behind, |overflow| overflow.clamp(1, behind));
+            let next = [self.until_overflow(), self.until_branch()].into_iter().flatten().min();
+            let step = next.map_or(behind, |next| next.clamp(1, behind));
             self.live(step);
             behind -= step;
         }
@@ -270,6 +289,24 @@ impl State {
         self.processor.interrupting_counters().iter().map(|counter| self.clock.until(counter)).min()
     }
 
+    /// Ticks from now to the next branch, while they are stored.
+    fn until_branch(&self) -> Option<u64> {
+        self.processor.stores_branches().then(|| self.branches.until(nt::ticks(BRANCHES_APART)))
+    }
+
+    /// Records of what happens now are of the place at which the next interrupt comes.
+    fn take_place(&mut self) {
+        if let Some(place) = self.scene.peek() {
+            self.processor.set_place(place.ip, nt::time_stamp());
+        }
+    }
+
+    /// How far behind its place an interrupt comes that is delivered now: one for a buffer of records is late.
+    pub fn skid(&mut self) -> u64 {
+        let status = self.processor.uncounted(|processor| processor.rdmsr(GLOBAL_STATUS));
+        if status.is_ok_and(|status| status & OVF_BUFFER != 0) { SKID } else { 0 }
+    }
+
     /// Ticks that were left out.
     pub const fn skipped(&self) -> u64 {
         self.clock.skipped()
@@ -277,6 +314,7 @@ impl State {
 
     fn live(&mut self, ticks: u64) {
         self.clock.pass(ticks);
+        self.take_place();
         let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
         selected.sort_unstable();
         selected.dedup();
@@ -285,10 +323,15 @@ impl State {
                 selected.iter().map(|what| (*what, self.clock.happen(*what, mode, ticks))).collect();
             self.processor.run(mode, &|what| events.get(&what).copied().unwrap_or_default());
         }
+        let is_due = self.processor.stores_branches() && self.branches.pass(ticks, nt::ticks(BRANCHES_APART));
+        if is_due && let Some((mode, branch)) = self.branches.take(&self.scene.places()) {
+            self.processor.branch(mode, branch);
+        }
     }
 
     /// Does the work of a script.
     pub fn run(&mut self, mode: Mode, happened: &[Happened]) {
+        self.take_place();
         self.processor.run(mode, &|what| {
             let same = happened.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
             same.map(|(_, _, count)| *count).sum()

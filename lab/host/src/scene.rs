@@ -43,14 +43,33 @@ impl Scene {
         Self { visits, total }
     }
 
-    /// The place of the next interrupt: the one to which most is owed, the first of several. So the shares are those of
-    /// the weights as exactly as whole interrupts can show them, at any time.
+    /// The number of the next place: the one to which most is owed, the first of several. So the shares are those of the
+    /// weights as exactly as whole interrupts can show them, at any time.
+    fn next(&self) -> Option<usize> {
+        let possible = self.visits.iter().enumerate().filter(|(_, visit)| visit.visited.place.weight > 0);
+        let owed = |visit: &Visit| visit.credit + i64::from(visit.visited.place.weight);
+        possible.rev().max_by_key(|(_, visit)| owed(visit)).map(|(number, _)| number)
+    }
+
+    /// The place of the next interrupt, before it comes.
+    #[must_use]
+    pub fn peek(&self) -> Option<Place> {
+        Some(self.visits.get(self.next()?)?.visited.place)
+    }
+
+    /// The places in which the processor can be.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        self.visited().map(|visited| visited.place).filter(|place| place.weight > 0).collect()
+    }
+
+    /// The place of an interrupt, which comes now.
     pub fn interrupt(&mut self) -> Option<Place> {
+        let next = self.next()?;
         for visit in &mut self.visits {
             visit.credit += i64::from(visit.visited.place.weight);
         }
-        let possible = self.visits.iter_mut().filter(|visit| visit.visited.place.weight > 0);
-        let chosen = possible.rev().max_by_key(|visit| visit.credit)?;
+        let chosen = self.visits.get_mut(next)?;
         chosen.credit -= self.total;
         chosen.visited.times += 1;
         Some(chosen.visited.place)
@@ -105,7 +124,9 @@ mod tests {
             let narrow: Vec<u32> = weights.iter().map(|weight| u32::try_from(*weight).unwrap()).collect();
             let mut scene = Scene::new(places(&narrow)).unwrap();
             for _ in 0..interrupts {
-                scene.interrupt().unwrap();
+                let foretold = scene.peek();
+                prop_assert!(foretold.is_some());
+                prop_assert_eq!(scene.interrupt(), foretold);
             }
             for (times, weight) in times(&scene).into_iter().zip(weights) {
                 prop_assert!(times * total < interrupts * weight + total, "{times} of {interrupts}, {weight}/{total}");
@@ -120,6 +141,12 @@ mod tests {
         let expected: Vec<u64> = (0..20).map(|number| CODE + number % PLACES * BYTES).collect();
         assert_eq!(first, expected);
         assert_eq!(scene.visited().map(|visited| visited.times).sum::<u64>(), 20);
+    }
+
+    #[test]
+    fn a_processor_is_not_where_there_is_no_weight() {
+        let scene = Scene::new(places(&[0, 3, 0, 1])).unwrap();
+        assert_eq!(scene.places().iter().map(|place| place.ip).collect::<Vec<_>>(), [1, 3]);
     }
 
     #[test]

@@ -16,6 +16,12 @@ pub fn current() -> u32 {
     if mask.checked_shr(told).is_some_and(|rest| rest & 1 == 1) { told } else { mask.trailing_zeros() }
 }
 
+/// The processor on which this thread has to be, if it can be on one only.
+pub fn bound() -> Option<u32> {
+    let mask = MASK.get();
+    mask.is_power_of_two().then(|| mask.trailing_zeros())
+}
+
 /// Restricts this thread to the processors of the mask, and gives back the mask before, 0 if there are none. What is on
 /// different processors of the lab is so in Wine too, as far as there are enough.
 pub fn restrict(mask: usize) -> usize {

@@ -5,7 +5,7 @@
 use crate::{
     affinity, apic, callbacks, dpc, failing, guarded, hal, ipi, level, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer, UnicodeString},
-    numbers, pool, processor_change, requests, security, system_threads, time, timer,
+    numbers, pool, processor_change, requests, security, system_information, system_threads, time, timer,
     violation::{self, caught},
     who, work_items,
 };
@@ -86,8 +86,11 @@ pub fn find(name: &str) -> Option<usize> {
         "PsGetCurrentProcessId" => who::process as *const (),
         "PsGetCurrentThreadId" => who::thread as *const (),
         "PsTerminateSystemThread" => system_threads::terminate as *const (),
+        "RtlGetVersion" => system_information::version as *const (),
         "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
+        "ZwQuerySystemInformation" => system_information::query as *const (),
         "ZwSetSecurityObject" => security::set_security_object as *const (),
+        "ZwSetSystemInformation" => system_information::set as *const (),
         _ => return guarded::find(name),
     };
     Some(served.expose_provenance())

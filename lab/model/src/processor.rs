@@ -248,6 +248,12 @@ impl Processor {
         self.pending |= self.debug_store.branch(mode, branch);
     }
 
+    /// Whether branches of any mode go to memory.
+    #[must_use]
+    pub fn stores_branches(&self) -> bool {
+        self.debug_store.stores_branches()
+    }
+
     /// Where the code is, and the time-stamp counter, for the records of events from now on.
     pub fn set_place(&mut self, ip: u64, time: u64) {
         self.debug_store.set_place(ip, time);

@@ -276,6 +276,7 @@ fn a_branch_is_written_in_the_modes_that_are_not_off_while_the_store_is_on() {
         for (mode, written) in [(Mode::User, user), (Mode::Kernel, kernel)] {
             let (mut processor, words) = pointed(able(0), [240, 240], [0, 0]);
             processor.wrmsr(DEBUGCTL, control).unwrap();
+            assert_eq!(processor.stores_branches(), user + kernel > 0, "{control:#x}");
             processor.branch(mode, branch(7));
             assert_eq!(words.index(0), BTS + 24 * written, "{control:#x} {mode:?}");
             assert_eq!(processor.stored(), &Stored { branches: written, ..Stored::default() });

@@ -64,6 +64,32 @@ pub struct Accesses {
     pub faulted: u64,
 }
 
+/// The registers of a processor's Debug Store; 0 where it has none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DebugStore {
+    /// `IA32_DS_AREA`.
+    pub area: u64,
+    /// `IA32_DEBUGCTL`.
+    pub debugctl: u64,
+    /// `IA32_PEBS_ENABLE`.
+    pub pebs_enable: u64,
+}
+
+/// What a processor wrote to memory by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// Branches that were written.
+    pub branches: u64,
+    /// Branches for which there was no room.
+    pub branches_refused: u64,
+    /// Precise records that were written, of counters that had any.
+    pub records: Vec<(Counter, u64)>,
+    /// Precise records for which there was no room.
+    pub records_refused: u64,
+    /// Records that met memory which is not there: the end of a real machine.
+    pub faults: u64,
+}
+
 /// An instruction that can fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Instruction {
@@ -231,4 +257,10 @@ pub enum Answer {
     FailedCall(Option<String>),
     /// To `Reserved`.
     Reserved(bool),
+    /// To `ControlAreas`: their addresses.
+    ControlAreas(Vec<Option<u64>>),
+    /// To `DebugStore`.
+    DebugStore(Vec<DebugStore>),
+    /// To `Stored`.
+    Stored(Vec<Stored>),
 }

@@ -1,8 +1,8 @@
 //! The test's end.
 
 use crate::{
-    Accesses, Answer, Command, Descriptor, Enabled, Handler, Happened, LedgerEntry, Place, Pool, Ticks, Time,
-    Violation, Visited,
+    Accesses, Answer, Areas, Command, DebugStore, Descriptor, Enabled, Handler, Happened, LedgerEntry, Place, Pool,
+    Shadow, Stored, Ticks, Time, Violation, Visited,
 };
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -177,6 +177,84 @@ impl Client {
     /// Also when there is no such processor, or it faults.
     pub fn read_msr(&mut self, processor: u32, register: u32) -> Result<u64, Error> {
         ask!(self, Command::ReadMsr { processor, register }, Answer::Msr(value) => value)
+    }
+
+    /// [`Command::SetWindows`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn set_windows(&mut self, build: u32) -> Result<(), Error> {
+        ask!(self, Command::SetWindows { build }, Answer::Done => ())
+    }
+
+    /// [`Command::SetShadow`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn set_shadow(&mut self, shadow: Shadow) -> Result<(), Error> {
+        ask!(self, Command::SetShadow(shadow), Answer::Done => ())
+    }
+
+    /// [`Command::SetControlAreas`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn set_control_areas(&mut self, areas: Areas) -> Result<(), Error> {
+        ask!(self, Command::SetControlAreas(areas), Answer::Done => ())
+    }
+
+    /// [`Command::OccupyControlArea`].
+    ///
+    /// # Errors
+    /// Also when there is no such processor, or it has an area.
+    pub fn occupy_control_area(&mut self, processor: u32) -> Result<(), Error> {
+        ask!(self, Command::OccupyControlArea { processor }, Answer::Done => ())
+    }
+
+    /// [`Command::ControlAreas`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn control_areas(&mut self) -> Result<Vec<Option<u64>>, Error> {
+        ask!(self, Command::ControlAreas, Answer::ControlAreas(areas) => areas)
+    }
+
+    /// [`Command::SetDebugStore`].
+    ///
+    /// # Errors
+    /// Also when there is no such processor, or it faults.
+    pub fn set_debug_store(
+        &mut self,
+        processor: u32,
+        area: u64,
+        debugctl: u64,
+        misc_enable: Option<u64>,
+    ) -> Result<(), Error> {
+        ask!(self, Command::SetDebugStore { processor, area, debugctl, misc_enable }, Answer::Done => ())
+    }
+
+    /// [`Command::DebugStore`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn debug_store(&mut self) -> Result<Vec<DebugStore>, Error> {
+        ask!(self, Command::DebugStore, Answer::DebugStore(registers) => registers)
+    }
+
+    /// [`Command::Branch`].
+    ///
+    /// # Errors
+    /// Also when the time is live, there is no such processor, or it stays at HIGH_LEVEL.
+    pub fn branch(&mut self, processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), Error> {
+        ask!(self, Command::Branch { processor, user, from, step, count }, Answer::Done => ())
+    }
+
+    /// [`Command::Stored`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn stored(&mut self) -> Result<Vec<Stored>, Error> {
+        ask!(self, Command::Stored, Answer::Stored(stored) => stored)
     }
 
     /// [`Command::Sleep`].
@@ -429,12 +507,18 @@ mod tests {
             register: 0xC001_0200,
             value: Some(u64::MAX),
         };
+        let records = vec![(Counter::General(0), 7), (Counter::Fixed(3), u64::MAX)];
+        let stored = Stored { branches: 1, branches_refused: 2, records, records_refused: 3, faults: 4 };
         let (port, served) = lab(vec![
             Answer::Done,
             Answer::Ledger(vec![vec![], vec![entry]]),
             Answer::Violations(vec![violation.clone()]),
             Answer::Refused("busy".to_owned()),
             Answer::Ticks(Ticks { ran: vec![0, u64::MAX], set: 1 }),
+            Answer::Stored(vec![stored.clone()]),
+            Answer::ControlAreas(vec![None, Some(u64::MAX)]),
+            Answer::DebugStore(vec![DebugStore { area: u64::MAX, debugctl: 0x1C0, pebs_enable: 1 << 32 }]),
+            Answer::Done,
             Answer::Done,
         ]);
         let mut client = Client::connect(port).unwrap();
@@ -443,12 +527,19 @@ mod tests {
         assert_eq!(client.violations().unwrap(), [violation]);
         assert!(matches!(client.set_identity("x"), Err(Error::Refused(why)) if why == "busy"));
         assert_eq!(client.ticks().unwrap(), Ticks { ran: vec![0, u64::MAX], set: 1 });
+        assert_eq!(client.stored().unwrap(), [stored]);
+        assert_eq!(client.control_areas().unwrap(), [None, Some(u64::MAX)]);
+        let registers = DebugStore { area: u64::MAX, debugctl: 0x1C0, pebs_enable: 1 << 32 };
+        assert_eq!(client.debug_store().unwrap(), [registers]);
+        client.set_shadow(Shadow::Untold(0xC000_0003)).unwrap();
         assert!(matches!(client.pool(), Err(Error::Unexpected(answer)) if *answer == Answer::Done));
         assert!(matches!(client.pool(), Err(Error::Io(_))));
         let run = Command::Run { processor: 1, user: vec![(0xC0, 0, 7)], kernel: vec![] };
         let refused = Command::SetIdentity("x".to_owned());
-        let asked = [run, Command::Ledger, Command::Violations, refused, Command::Ticks, Command::Pool];
-        assert_eq!(served.join().unwrap(), asked);
+        let shadow = Command::SetShadow(Shadow::Untold(0xC000_0003));
+        let asked = [run, Command::Ledger, Command::Violations, refused, Command::Ticks];
+        let more = [Command::Stored, Command::ControlAreas, Command::DebugStore, shadow, Command::Pool];
+        assert_eq!(served.join().unwrap(), [&asked[..], &more].concat());
     }
 
     #[test]

@@ -27,10 +27,31 @@ pub enum Time {
     /// The time-stamp counter: a processor does the work of the time that goes by, at a fixed rate for each event, at
     /// every access, at every overflow that interrupts, and at least every 10 ms. It goes no further than to such an
     /// overflow before the handler has returned, in which no time passes: so each has an interrupt of its own, and
-    /// counters that are loaded there count from then on. But see [`Command::Skipped`]. Timers expire when they are due.
+    /// counters that are loaded there count from then on. But see [`Command::Skipped`]. While branches are stored, a
+    /// processor takes about 20,000 a second, from one place of its scene to the next. Timers expire when they are due.
     Live,
-    /// Only [`Command::Run`] and, for timers, [`Command::Tick`].
+    /// Only [`Command::Run`], [`Command::Branch`] and, for timers, [`Command::Tick`].
     Script,
+}
+
+/// Whether Windows unmaps the kernel while user code runs: `SystemKernelVaShadowInformation`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shadow {
+    /// It does not.
+    Off,
+    /// It does.
+    On,
+    /// It does not tell: the query is answered with this NTSTATUS.
+    Untold(u32),
+}
+
+/// Whether there is a `PROCESSOR_PROFILE_CONTROL_AREA` to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Areas {
+    /// By `SystemProcessorProfileControlArea`, on processors that have PEBS.
+    Served,
+    /// There is no such class: `STATUS_INVALID_INFO_CLASS`.
+    Missing,
 }
 
 /// A line from the test to the lab.
@@ -39,7 +60,8 @@ pub enum Command {
     /// Names of the identities there are.
     Identities,
     /// Another machine: every processor anew, as the identity of this name; as many of them as Wine has; in xAPIC mode;
-    /// with a HAL of today (see [`Command::HalUnmasks`]); and awake. Refused while a driver is loaded.
+    /// with a HAL of today (see [`Command::HalUnmasks`]); awake; and with Windows 10 22H2, which does not shadow the kernel,
+    /// serves control areas, and has given none. Refused while a driver is loaded.
     SetIdentity(String),
     /// How many processors there are, and how many there can be. The lists in the answers are as long as the former.
     /// Refused while a driver is loaded, and for numbers that no machine of the lab has.
@@ -89,6 +111,54 @@ pub enum Command {
         /// ECX.
         register: u32,
     },
+    /// The build number that `RtlGetVersion` tells, of version 10.0. Before 18362 control areas have 0x60 bytes, from there
+    /// on 0xA0.
+    SetWindows {
+        /// The number.
+        build: u32,
+    },
+    /// What `ZwQuerySystemInformation` tells of KVA shadowing.
+    SetShadow(Shadow),
+    /// Whether `ZwSetSystemInformation` gives control areas.
+    SetControlAreas(Areas),
+    /// Somebody else than the driver allocates the control area of a processor. Refused when it has one.
+    OccupyControlArea {
+        /// Which processor.
+        processor: u32,
+    },
+    /// The control area of each processor, whoever allocated it.
+    ControlAreas,
+    /// Registers of the Debug Store as somebody else than the driver left them. Refused when that faults; a register that
+    /// the processor has not takes only 0.
+    SetDebugStore {
+        /// Which processor.
+        processor: u32,
+        /// `IA32_DS_AREA`.
+        area: u64,
+        /// `IA32_DEBUGCTL`.
+        debugctl: u64,
+        /// Bits 7, 11 and 12 of `IA32_MISC_ENABLE`, if they are to be others.
+        misc_enable: Option<u64>,
+    },
+    /// The registers of the Debug Store of each processor.
+    DebugStore,
+    /// Branches are taken on a processor: number i, the first being 0, from `from + i * step` to 8 bytes behind that, those
+    /// with an even number predicted. Interrupts that they raise are delivered at once, between two branches; answered when
+    /// the handler has run for the last. Refused unless the time is [`Time::Script`].
+    Branch {
+        /// Which processor.
+        processor: u32,
+        /// Whether in user mode.
+        user: bool,
+        /// The first address.
+        from: u64,
+        /// From one address to the next.
+        step: u64,
+        /// How many branches.
+        count: u64,
+    },
+    /// What each processor wrote to memory by itself since the identity was set or [`Command::ClearLedger`].
+    Stored,
     /// The machine leaves S0: the callbacks of `\Callback\PowerState` are called for that, then the processors lose what
     /// is in their registers of performance monitoring. Until [`Command::Wake`] no time goes by for events and timers,
     /// and the driver must not touch such a register. Refused when the machine sleeps already.
@@ -109,7 +179,8 @@ pub enum Command {
     /// run that was queued before.
     SetTime(Time),
     /// Events happen on a processor, those in user mode first; answered when the handler has run for the interrupt that
-    /// this raised. Refused unless the time is [`Time::Script`].
+    /// this raised. Records that the processor writes for them are of the place at which the next interrupt comes. Refused
+    /// unless the time is [`Time::Script`].
     Run {
         /// Which processor.
         processor: u32,
@@ -141,7 +212,8 @@ pub enum Command {
     Skipped,
     /// Where a processor is interrupted from now on; identities begin with kernel code of the idle process. After as many
     /// interrupts as the weights have together, each place came just as often as its weight, and at no time more than
-    /// one interrupt too often. Refused when no place has a weight, and where there is no such processor.
+    /// one interrupt too often. An interrupt for a buffer of precise records comes three bytes behind its place, at which
+    /// the records are. Refused when no place has a weight, and where there is no such processor.
     SetScene {
         /// Which processor.
         processor: u32,
@@ -152,7 +224,7 @@ pub enum Command {
     Scene,
     /// What each counter of each processor was given.
     Ledger,
-    /// Begins the ledgers anew.
+    /// Begins the ledgers anew, and the accounts of [`Command::Stored`].
     ClearLedger,
     /// The counters that count now.
     Enabled,

@@ -10,8 +10,8 @@ mod client;
 mod command;
 
 pub use answer::{
-    Accesses, Answer, Counter, Descriptor, Enabled, Handler, Instruction, LedgerEntry, Pool, PoolTag, Registration,
-    Ticks, Violation, Visited,
+    Accesses, Answer, Counter, DebugStore, Descriptor, Enabled, Handler, Instruction, LedgerEntry, Pool, PoolTag,
+    Registration, Stored, Ticks, Violation, Visited,
 };
 pub use client::{Client, Error};
-pub use command::{Command, Happened, Place, Time};
+pub use command::{Areas, Command, Happened, Place, Shadow, Time};

@@ -136,6 +136,11 @@ impl DebugStore {
         }
     }
 
+    /// Whether branches of any mode go to memory.
+    pub(crate) fn stores_branches(&self) -> bool {
+        [false, true].iter().any(|kernel| self.registers.branches(*kernel).is_some())
+    }
+
     /// How the records of a counter are; None: its overflows write none. `adaptive`: by its control register they have the
     /// groups of `PEBS_DATA_CFG`.
     pub(crate) fn precise(&self, id: CounterId, adaptive: bool) -> Option<Precise> {
