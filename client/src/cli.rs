@@ -5,6 +5,7 @@ mod documents;
 pub mod names;
 mod record;
 mod report;
+mod session;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use names::Names;
 
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
+pub use session::SessionArgs;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -391,6 +393,8 @@ mod tests {
             "stat -e 2",
             "stat --json --csv -e 2 -- app",
             "stat -e 2:x -- app",
+            "stat -e 2:p -- app",
+            "start 2:up",
             "start 2 -C 3-1",
             "interval 2",
             "interval 2 -5",

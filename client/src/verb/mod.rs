@@ -13,6 +13,7 @@ mod read;
 mod record;
 mod recorded;
 mod report;
+mod sampling;
 mod service;
 mod start;
 mod stat;
