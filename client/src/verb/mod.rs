@@ -8,6 +8,7 @@ mod info;
 mod install;
 mod interval;
 mod list;
+mod merged;
 mod query;
 mod read;
 mod record;
