@@ -1,10 +1,12 @@
 //! The command line.
 
+mod branches;
 #[cfg(test)]
 mod documents;
 pub mod names;
 mod record;
 mod report;
+mod session;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,8 +20,10 @@ use crate::exit;
 use crate::processors::ProcessorList;
 use names::Names;
 
+pub use branches::BranchesArgs;
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
+pub use session::SessionArgs;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -29,6 +33,7 @@ EXAMPLES
   client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
   client record -- app.exe                  sample while a command runs
   client report                             where those samples fell
+  client branches -C 0 --duration 0.1       every branch of processor 0
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far
   client stop --all                         stop, with the final counts
@@ -97,6 +102,9 @@ pub enum Verb {
     /// Sample where processors spend their events, as `perf record -a` does
     #[command(after_help = record::HELP)]
     Record(RecordArgs),
+    /// Show which branches processors take most, from every single one
+    #[command(after_help = branches::HELP)]
+    Branches(BranchesArgs),
     /// Show where the samples of a recording fell, as `perf report` does
     #[command(after_help = report::REPORT_HELP)]
     Report(ReportArgs),
@@ -391,6 +399,8 @@ mod tests {
             "stat -e 2",
             "stat --json --csv -e 2 -- app",
             "stat -e 2:x -- app",
+            "stat -e 2:p -- app",
+            "start 2:up",
             "start 2 -C 3-1",
             "interval 2",
             "interval 2 -5",

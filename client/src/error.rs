@@ -104,6 +104,9 @@ pub enum Error {
         /// How many were named.
         given: usize,
     },
+    /// `record --batch` with events of which none is precise.
+    #[error("--batch is for precise events, and none of the events is one")]
+    NothingPrecise,
     /// `stat` or `record` without events on a machine that has none of the usual ones.
     #[error("none of the sources that are taken without -e is supported here")]
     NoDefaultEvents,
@@ -287,7 +290,7 @@ impl Error {
             Self::Refused(refusal) => refusal.exit(),
             Self::UnknownSource { .. } => Exit::UnknownSource,
             Self::NotRunning { .. } | Self::NothingRuns => Exit::NotRunning,
-            Self::TooManyEvents { .. } | Self::OverRecording { .. } => Exit::Usage,
+            Self::TooManyEvents { .. } | Self::NothingPrecise | Self::OverRecording { .. } => Exit::Usage,
             Self::OtherInterface { .. } | Self::NoDefaultEvents => Exit::UnsupportedSource,
             Self::Command { .. } => Exit::Command,
             Self::Recording { .. } => Exit::Unwritten,
@@ -326,6 +329,7 @@ impl Error {
             Self::OtherInterface { .. } => "client list   (says what is supported)",
             Self::NotRunning { .. } => "client status   (says what runs)",
             Self::NothingRuns => "client start SOURCE",
+            Self::NothingPrecise => "-e SOURCE:p",
             Self::NoDefaultEvents => "client info   (says why), or name others with -e",
             Self::Command { .. } => "a command of the shell itself runs as: ... -- cmd /c COMMAND",
             Self::DriverFile { cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
@@ -471,6 +475,7 @@ mod tests {
                 Exit::Usage,
                 "error: 65 events are too many: a session takes at most 64",
             ),
+            (Error::NothingPrecise, Exit::Usage, "  try: -e SOURCE:p"),
             (
                 Error::NoDefaultEvents,
                 Exit::UnsupportedSource,

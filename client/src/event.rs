@@ -66,19 +66,47 @@ impl FromStr for EventName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let event = Self::sampled(text)?;
+        if event.modes & modes::PRECISE != 0 {
+            return Err(format!("precise events are sampled and not counted; write: client record -e {text}"));
+        }
+        Ok(event)
+    }
+}
+
+impl EventName {
+    /// One that can be precise.
+    fn sampled(text: &str) -> Result<Self, String> {
         let (source, letters) = divided(text);
         if source.is_empty() {
             return Err("the name of a source is empty".to_owned());
         }
-        let modes = match letters {
-            None | Some("uk" | "ku") => modes::BOTH,
-            Some("u") => modes::USER,
-            Some("k") => modes::KERNEL,
-            Some(letters) => {
-                return Err(format!("\":{letters}\" is no mode; :u is user mode, :k kernel mode, nothing is both"));
-            }
-        };
+        let modes = letters.map_or(Ok(modes::BOTH), |letters| {
+            modes_of(letters).ok_or_else(|| {
+                format!("\":{letters}\" is no mode; :u is user mode, :k kernel mode, nothing is both; :p is precise")
+            })
+        })?;
         Ok(Self { source: source.parse()?, modes })
+    }
+}
+
+/// The modes that letters stand for, in any order; `p` may come twice, as with perf, and means no more then.
+fn modes_of(letters: &str) -> Option<u32> {
+    let mut bits = 0;
+    let mut precise = 0;
+    for letter in letters.chars() {
+        match letter {
+            'u' if bits & modes::USER == 0 => bits |= modes::USER,
+            'k' if bits & modes::KERNEL == 0 => bits |= modes::KERNEL,
+            'p' if precise < 2 => precise += 1,
+            _ => return None,
+        }
+    }
+    match (bits, precise) {
+        (0, 0) => None,
+        (bits, 0) => Some(bits),
+        (0, _) => Some(PRECISE_BOTH),
+        (bits, _) => Some(bits | modes::PRECISE),
     }
 }
 
@@ -93,7 +121,8 @@ fn divided(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// An event, and how many of it lie between two samples: `BranchInstructions:u@100k`.
+/// An event that is sampled, and how many of it lie between two samples: `BranchInstructions:up@100k`. It can be
+/// [precise](modes::PRECISE).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampledEvent {
     /// Which.
@@ -107,11 +136,11 @@ impl FromStr for SampledEvent {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((event, interval)) = text.split_once('@') else {
-            return Ok(Self { event: text.parse()?, interval: None });
+            return Ok(Self { event: EventName::sampled(text)?, interval: None });
         };
         match number::parse(interval)? {
             0 => Err("an interval of 0 gives no samples".to_owned()),
-            interval => Ok(Self { event: event.parse()?, interval: Some(interval) }),
+            interval => Ok(Self { event: EventName::sampled(event)?, interval: Some(interval) }),
         }
     }
 }
@@ -183,6 +212,37 @@ mod tests {
         for text in ["", ":u", "A:", "A:x", "A:uu", "A:u:k"] {
             assert!(text.parse::<EventName>().is_err(), "{text:?}");
             assert!(text.parse::<SampledEvent>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_sampled_can_be_precise_and_one_that_is_counted_can_not() {
+        for (letters, bits) in
+            [("p", 7), ("pp", 7), ("up", 5), ("pu", 5), ("pk", 6), ("kpp", 6), ("pkp", 6), ("ukp", 7), ("pku", 7)]
+        {
+            for text in [format!("A:{letters}"), format!("cpu/event=0xc0/{letters}")] {
+                let event: SampledEvent = format!("{text}@10k").parse().unwrap();
+                assert_eq!((event.event.modes, event.interval), (bits, Some(10_000)), "{text}");
+                assert_eq!(text.parse::<SampledEvent>().unwrap().event.modes, bits, "{text}");
+                let refused = text.parse::<EventName>().unwrap_err();
+                assert_eq!(
+                    refused,
+                    format!("precise events are sampled and not counted; write: client record -e {text}")
+                );
+            }
+        }
+        for text in ["A:ppp", "A:upu", "A:pp:u", "A:", "A:P", "A:x"] {
+            assert!(text.parse::<SampledEvent>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_behind_a_source_means_the_same_when_it_is_typed() {
+        for bits in 1..=7 {
+            let typed = format!("A{}", suffix(bits)).parse::<SampledEvent>();
+            let wanted = (bits != modes::PRECISE).then_some(bits);
+            assert_eq!(typed.ok().map(|typed| typed.event.modes), wanted);
+            assert_eq!(modes_of(letters(bits)), wanted);
         }
     }
 

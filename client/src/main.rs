@@ -17,6 +17,7 @@ mod exit;
 mod fake;
 mod format;
 mod holders;
+mod id;
 mod identity;
 mod image;
 mod lack;

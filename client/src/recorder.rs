@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use protocol::CountRecord;
+use protocol::{CountRecord, Sample};
 use recording::{Count, Process, Session, Summary, WriteError, Writer};
 
 use crate::connection::{self, Connection};
@@ -36,10 +36,19 @@ pub struct Samples<'a> {
     pub session: u64,
 }
 
+/// Who looks on while a recording is made.
+pub trait Onlooker {
+    /// A process, or modules of it that were not known before.
+    fn process(&mut self, process: &Process);
+    /// Samples.
+    fn samples(&mut self, samples: &[Sample]);
+}
+
 /// A recording while it is made.
-pub struct Recorder<'a> {
-    path: &'a Path,
-    writer: Writer<File>,
+pub struct Recorder<'a, 'b> {
+    /// Nothing where nobody wants a file.
+    file: Option<(&'a Path, Writer<File>)>,
+    onlooker: Option<&'b mut dyn Onlooker>,
     system: &'a dyn System,
     processes: Processes,
     progress: Progress,
@@ -60,19 +69,22 @@ pub fn abandon(file: &File, path: &Path) {
     }
 }
 
-impl<'a> Recorder<'a> {
-    /// Begins the file, in place of what is in it.
+impl<'a, 'b> Recorder<'a, 'b> {
+    /// Begins the file, where there is one, in place of what is in it.
     pub fn begin(
-        file: File,
-        path: &'a Path,
+        file: Option<(&'a Path, File)>,
+        onlooker: Option<&'b mut dyn Onlooker>,
         session: &Session,
         system: &'a dyn System,
         processes: Processes,
     ) -> Result<Self, Error> {
-        empty(&file).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?;
+        let begin = |(path, file): (&'a Path, File)| -> Result<_, Error> {
+            empty(&file).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?;
+            Ok((path, Writer::new(file, session).map_err(|cause| unwritten(path, cause))?))
+        };
         Ok(Self {
-            path,
-            writer: Writer::new(file, session).map_err(|cause| unwritten(path, cause))?,
+            file: file.map(begin).transpose()?,
+            onlooker,
             system,
             processes,
             progress: Progress::new(system.is_watched(!session.command.is_empty())),
@@ -88,8 +100,15 @@ impl<'a> Recorder<'a> {
 
     /// Writes down processes.
     pub fn tell(&mut self, news: impl IntoIterator<Item = Process>) -> Result<(), Error> {
-        let written = news.into_iter().try_for_each(|process| self.writer.process(&process));
-        written.map_err(|cause| unwritten(self.path, cause))
+        for process in news {
+            if let Some((path, writer)) = &mut self.file {
+                writer.process(&process).map_err(|cause| unwritten(path, cause))?;
+            }
+            if let Some(onlooker) = &mut self.onlooker {
+                onlooker.process(&process);
+            }
+        }
+        Ok(())
     }
 
     /// Fetches samples once, waiting for a tenth of a second at most and not beyond `until`, and looks at some of the
@@ -122,15 +141,21 @@ impl<'a> Recorder<'a> {
 
     /// Ends the file; answers what came among the samples, and the length of the file in bytes.
     pub fn finish(self, summary: &Summary) -> Result<(Tally, u64), Error> {
-        let file = self.writer.finish(summary).map_err(|cause| unwritten(self.path, cause))?;
-        let length = file.metadata().map_err(|cause| Error::OutputFile { path: self.path.to_owned(), cause })?.len();
+        let Some((path, writer)) = self.file else { return Ok((self.tally, 0)) };
+        let file = writer.finish(summary).map_err(|cause| unwritten(path, cause))?;
+        let length = file.metadata().map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?.len();
         Ok((self.tally, length))
     }
 
     /// Writes down one answer; how many records it had, and whether it was the last.
     fn fetch(&mut self, samples: Samples, wait: Duration) -> Result<(u64, bool), Error> {
         let batch = samples.connection.samples(samples.session, wait, MOST_SAMPLES)?;
-        self.writer.samples(&batch.samples).map_err(|cause| unwritten(self.path, cause))?;
+        if let Some((path, writer)) = &mut self.file {
+            writer.samples(&batch.samples).map_err(|cause| unwritten(path, cause))?;
+        }
+        if let Some(onlooker) = &mut self.onlooker {
+            onlooker.samples(&batch.samples);
+        }
         self.tally.add(&batch.samples);
         self.processes.seen(&batch.samples, Instant::now());
         Ok((batch.samples.len() as u64, batch.is_last))

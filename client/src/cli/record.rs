@@ -1,17 +1,14 @@
 //! The command line of `record`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
-use protocol::{MOST_FREQUENCY, RING};
+use protocol::{MOST_BATCH, MOST_FREQUENCY};
 
-use super::Force;
+use super::session::SessionArgs;
 use crate::cli::names::Names;
 use crate::event::SampledEvent;
 use crate::number;
-use crate::processors::ProcessorList;
 
 /// What follows the options in `--help`.
 pub const HELP: &str = "\
@@ -30,12 +27,20 @@ EVENTS
   with u or k behind the last slash for one mode alone. The processor's manual
   has the numbers; a wrong one samples nothing, or something else.
 
+PRECISE EVENTS
+  With :p (or :up, :kp; :pp means the same) the processor itself records which
+  instruction made the event happen (Intel's PEBS), where an interrupt comes a
+  few instructions late. With --batch it writes more than one record before it
+  interrupts: that costs less, and which process a record is of is lost. What
+  can be told of it, client report --merge tells.
+
 EXIT CODE
   That of COMMAND. When the client itself fails: its own (client --help).
 
 EXAMPLES
   client record -- app.exe --option
   client record -e TotalIssues:u@100k,BranchMispredictions@10k -- app.exe
+  client record -e TotalIssues:p@1M --batch 64 -- app.exe
   client record -F 1k -C 0-3 -o app.rec -- app.exe
   client record -a --duration 10
 ";
@@ -49,29 +54,14 @@ pub struct RecordArgs {
     /// Samples a second and processor, of events without an interval
     #[arg(short = 'F', long, value_name = "HZ", value_parser = frequency)]
     pub freq: Option<u32>,
-    /// Processors, such as 0,2-3 [default: every active one]
-    #[arg(short = 'C', long = "cpu", value_name = "LIST")]
-    pub processors: Option<ProcessorList>,
-    #[command(flatten)]
-    pub force: Force,
+    /// Records of :p events that a processor writes before it interrupts [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCH)))]
+    pub batch: Option<u32>,
     /// Write the samples to FILE
     #[arg(short, long, value_name = "FILE", default_value = "halprof.rec")]
     pub output: PathBuf,
-    /// Records that each processor keeps until they are fetched: a power of two
-    #[arg(long, value_name = "N", default_value = "8192", value_parser = ring)]
-    pub ring: u32,
-    /// The most of a processor's time for its interrupts [default: 25]
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
-    pub budget: Option<u32>,
-    /// Run no command: until Ctrl-C, or for --duration
-    #[arg(short, long, conflicts_with = "command")]
-    pub all: bool,
-    /// End after so many seconds
-    #[arg(long, value_name = "SECONDS", requires = "all", conflicts_with = "command", value_parser = seconds)]
-    pub duration: Option<Duration>,
-    /// The command and its arguments
-    #[arg(required_unless_present = "all", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub command: Vec<OsString>,
+    #[command(flatten)]
+    pub session: SessionArgs,
 }
 
 fn frequency(text: &str) -> Result<u32, String> {
@@ -81,21 +71,10 @@ fn frequency(text: &str) -> Result<u32, String> {
     }
 }
 
-fn ring(text: &str) -> Result<u32, String> {
-    match number::parse(text)? {
-        number if number.is_power_of_two() && RING.contains(&number) => Ok(number),
-        _ => Err(format!("a ring has room for a power of two from {} to {} records", RING.start(), RING.end())),
-    }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let number = text.parse().ok().filter(|number: &f64| *number > 0.0);
-    let duration = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
-    duration.ok_or_else(|| format!("\"{text}\" is no number of seconds; write 10 or 0.5"))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::Parser;
 
     use super::*;
@@ -113,8 +92,9 @@ mod tests {
     fn options_after_the_command_are_the_commands_own() {
         for line in ["-e 2,6:u@10k -F 1k -- app -a --ring x", "-e 2 -e 6:u@10k -F 1k app -a --ring x"] {
             let args = parse(line).unwrap();
-            assert_eq!(args.command, ["app", "-a", "--ring", "x"], "{line}");
-            assert_eq!((args.ring, args.all, args.freq), (8_192, false, Some(1_000)), "{line}");
+            let SessionArgs { command, ring, all, .. } = &args.session;
+            assert_eq!(command, &["app", "-a", "--ring", "x"], "{line}");
+            assert_eq!((*ring, *all, args.freq), (8_192, false, Some(1_000)), "{line}");
             let intervals: Vec<_> = args.events.iter().flatten().map(|event| event.interval).collect();
             assert_eq!(intervals, [None, Some(10_000)], "{line}");
             assert_eq!(args.events.iter().flatten().nth(1).unwrap().event.source, SourceName::Number(6));
@@ -123,9 +103,11 @@ mod tests {
 
     #[test]
     fn without_a_command_it_runs_for_a_time_or_until_it_is_interrupted() {
-        let args = parse("-a --duration 0.5 --ring 64 --budget 90").unwrap();
-        assert_eq!((args.duration, args.ring, args.budget), (Some(Duration::from_millis(500)), 64, Some(90)));
-        assert!(parse("--all").unwrap().duration.is_none());
+        for line in ["-a --duration 0.5 --ring 64 --budget 90", "--duration 0.5 --ring 64 --budget 90"] {
+            let SessionArgs { duration, ring, budget, .. } = parse(line).unwrap().session;
+            assert_eq!((duration, ring, budget), (Some(Duration::from_millis(500)), 64, Some(90)), "{line}");
+        }
+        assert!(parse("--all").unwrap().session.duration.is_none());
     }
 
     #[test]
@@ -148,6 +130,8 @@ mod tests {
             "-a --ring 100",
             "-a --ring 32",
             "-a --ring 2097152",
+            "-a -e 2:p --batch 0",
+            "-a -e 2:p --batch 1025",
             "-a --budget 0",
             "-a --budget 91",
         ] {

@@ -24,10 +24,20 @@ SYMBOLS
     srv*C:\\symbols*https://msdl.microsoft.com/download/symbols
   Only files of the very build that was recorded are used.
 
+ONE ORDER
+  --merge shows each processor's samples by themselves, in the order in which
+  they were taken, and its precise records (record -e SOURCE:p) between them,
+  by their numbers: an ordinary sample with the number 5 comes behind record 4
+  and before record 5. Times are in milliseconds; that of a record is, on most
+  processors, when it was fetched. Of a batch a record does not say its process.
+  It is put to one if the ordinary samples on both sides of it are of the same
+  process and thread: as far as the samples tell, nothing else ran between.
+
 EXAMPLES
   client report
   client report app.rec --process app --sort symbol --limit 10 --error
   client report app.rec -e TotalCycles --sort module,processor --json
+  client report app.rec --merge --limit 1000 | more
 ";
 
 /// What follows the options of `export` in `--help`.
@@ -102,7 +112,10 @@ pub struct ReportArgs {
         value_name = "A,B,..."
     )]
     pub sort: Vec<ColumnName>,
-    /// At most N rows of each source [default: 40 in text]
+    /// Single samples instead: in order, with the processor's own records
+    #[arg(long, conflicts_with_all = ["sort", "percent_limit", "error"])]
+    pub merge: bool,
+    /// At most N rows of each source, or processor [default: 40 in text]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Only rows with this overhead or more
@@ -243,6 +256,9 @@ mod tests {
             "report --percent-limit -1",
             "report --percent-limit NaN",
             "report --limit -1",
+            "report --merge --sort module",
+            "report --merge --error",
+            "report --merge --percent-limit 1",
             "report a.rec b.rec",
             "export",
             "export --format pprof",

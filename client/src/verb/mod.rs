@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod branches;
 mod command;
 mod diagnose;
 mod export;
@@ -8,11 +9,13 @@ mod info;
 mod install;
 mod interval;
 mod list;
+mod merged;
 mod query;
 mod read;
 mod record;
 mod recorded;
 mod report;
+mod sampling;
 mod service;
 mod start;
 mod stat;
@@ -73,6 +76,7 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     match verb {
         Verb::Stat(args) => return stat::run(args, context),
         Verb::Record(args) => return record::run(args, context),
+        Verb::Branches(args) => return branches::run(args, context),
         Verb::Report(args) => return report::run(args, context),
         Verb::Export(args) => return export::run(args, context),
         Verb::Flamegraph(args) => return flamegraph::run(args, context),

@@ -8,7 +8,9 @@ use std::io::{BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use recording::ReadError;
-use report::{Atlas, Column, Contents, Detail, ExportError, Filter, Missing, Reason, SymbolFinder, Table, folded};
+use report::{
+    Atlas, Column, Contents, Detail, ExportError, Filter, Merged, Missing, Reason, SymbolFinder, Table, folded, merged,
+};
 
 use super::Context;
 use crate::cli::{ProcessName, RecordingArgs};
@@ -37,14 +39,29 @@ pub struct Recorded {
 impl Recorded {
     /// Reads the recording and finds the symbols.
     pub fn open(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
+        let mut recorded = Self::unnamed(args, detail)?;
+        recorded.atlas = Atlas::new(&recorded.contents, &recorded.filter, &recorded.finder(args)?);
+        Ok(recorded)
+    }
+
+    /// Reads the recording, puts its single samples in one order, and finds the symbols of those.
+    pub fn merged(args: &RecordingArgs) -> Result<(Self, Vec<Merged>), Error> {
+        let mut recorded = Self::unnamed(args, Detail::default())?;
+        let merged = merged(&recorded.filter, recorded.again()?).map_err(|error| recorded.export_error(error, None))?;
+        let places = merged.iter().map(Merged::place);
+        recorded.atlas = Atlas::of(&recorded.contents.processes, places, &recorded.finder(args)?);
+        Ok((recorded, merged))
+    }
+
+    fn unnamed(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
         let path = &args.file;
         let contents = Contents::read(reader(path)?, detail).map_err(|cause| unreadable(path, cause))?;
         let filter = filter(args, &contents)?;
-        let finder =
-            SymbolFinder::new(args.symbols.clone(), path.parent().map(Path::to_owned), std::env::var(SYMBOL_PATH).ok())
-                .map_err(|_| Error::Memory)?;
-        let atlas = Atlas::new(&contents, &filter, &finder);
-        Ok(Self { path: path.clone(), contents, filter, atlas })
+        Ok(Self { path: path.clone(), contents, filter, atlas: Atlas::default() })
+    }
+
+    fn finder(&self, args: &RecordingArgs) -> Result<SymbolFinder, Error> {
+        finder(args.symbols.clone(), self.path.parent())
     }
 
     /// The sources that the user wants: those that were asked for, in that order, and what else there are samples of.
@@ -128,6 +145,11 @@ impl Recorded {
         }
         notes
     }
+}
+
+/// Where symbols are looked for: in `folders`, in the folder `beside`, and where the environment says.
+pub fn finder(folders: Vec<PathBuf>, beside: Option<&Path>) -> Result<SymbolFinder, Error> {
+    SymbolFinder::new(folders, beside.map(Path::to_owned), std::env::var(SYMBOL_PATH).ok()).map_err(|_| Error::Memory)
 }
 
 fn reader(path: &Path) -> Result<BufReader<File>, Error> {

@@ -4,15 +4,17 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::io;
 
+use protocol::BRANCHES;
 use report::{Column, Detail};
 
-use super::Context;
 use super::recorded::Recorded;
 use super::summed::{Disturbed, Header, Limits, Rest, RowFields, Source, Summed};
+use super::{Context, merged};
 use crate::cli::{ColumnName, ReportArgs};
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
 use crate::format::{grouped, properties, table};
+use crate::id::Id;
 use crate::processors::named;
 
 /// The rows of a source that text shows unless it is told otherwise.
@@ -45,11 +47,13 @@ const NAMES: [&str; 3] = ["Process", "Module", "Symbol"];
 const NUMBERS: [&str; 5] = ["Overhead", "+/-", "Samples", "Thread", "Processor"];
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
+    if args.merge {
+        return merged::run(args, context);
+    }
     let columns: Vec<Column> = args.sort.iter().copied().map(Column::from).collect();
     let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
     let recorded = Recorded::open(&args.recording, detail)?;
-    let unlimited = args.limit.is_some() || args.percent_limit.is_some() || args.format.json || args.format.csv;
-    let rows = if unlimited { args.limit } else { Some(USUAL_ROWS) };
+    let rows = if args.percent_limit.is_some() { args.limit } else { most_rows(args) };
     let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
     let summed = Summed::new(&recorded, &columns, limits);
     if args.format.json {
@@ -65,7 +69,13 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     recorded.finish(context)
 }
 
-fn header(header: &Header, recorded: &Recorded) -> String {
+/// How many rows are shown of each source or processor: all where a program reads them.
+pub fn most_rows(args: &ReportArgs) -> Option<usize> {
+    args.limit.or((!args.format.json && !args.format.csv).then_some(USUAL_ROWS))
+}
+
+/// What was recorded, for people.
+pub fn header(header: &Header, recorded: &Recorded) -> String {
     let session = &recorded.contents.session;
     let date = header.created.replace('T', " ").replace('Z', " UTC");
     let on = session.computer.as_ref().map_or_else(String::new, |computer| format!(" on {computer}"));
@@ -76,6 +86,9 @@ fn header(header: &Header, recorded: &Recorded) -> String {
         ("Command", command),
         ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
     ];
+    if session.batch > 1 {
+        rows.push(("Batches", format!("{} precise records at a time, which do not say their process", session.batch)));
+    }
     if header.sleeps > 0 {
         let times = counted(header.sleeps, "time");
         rows.push(("Slept", format!("{times}, {:.3} s in all, in which nothing was sampled", header.asleep_seconds)));
@@ -90,6 +103,7 @@ fn of_source(source: &Source, args: &ReportArgs) -> String {
         .map(|event| {
             let interval = grouped(event.interval.into());
             match event.frequency {
+                _ if source.id == BRANCHES => format!("{}, every one that was taken", event.label),
                 0 => format!("{}, a sample every {interval} events", event.label),
                 frequency => format!("{}, about {} samples a second", event.label, grouped(frequency.into())),
             }
@@ -97,6 +111,7 @@ fn of_source(source: &Source, args: &ReportArgs) -> String {
         .collect();
     let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
+    lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
     lines.extend(befell(source));
     let mut text = properties(&lines);
     // Writing to a String does not fail.
@@ -107,6 +122,16 @@ fn of_source(source: &Source, args: &ReportArgs) -> String {
         (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), left_out(rest)),
     };
     text
+}
+
+/// How far from the instruction that made the event happen the precise samples are.
+fn skid(source: &Source) -> Option<&'static str> {
+    match (source.precise, source.precise_next) {
+        (0, 0) => None,
+        (_, 0) => Some("0: the instruction that made the event happen"),
+        (0, _) => Some("the instruction behind the one that made the event happen"),
+        _ => Some("0 on some processors, on others the instruction behind"),
+    }
 }
 
 fn left_out(rest: &Rest) -> String {
@@ -145,7 +170,8 @@ fn by_processor(source: &Source, number: impl Fn(&Disturbed) -> u64) -> String {
     format!("(processor {})", told.join(", "))
 }
 
-fn counted(number: u64, noun: &str) -> String {
+/// A number with its noun.
+pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
@@ -179,14 +205,15 @@ fn cells(row: &RowFields, args: &ReportArgs) -> Vec<String> {
         ColumnName::Module => row.module.clone().unwrap_or_default(),
         ColumnName::Symbol => row.symbol.clone().unwrap_or_default(),
         ColumnName::Address => row.address.clone().unwrap_or_default(),
-        ColumnName::Thread => row.thread.unwrap_or_default().to_string(),
+        ColumnName::Thread => row.thread.map_or_else(String::new, |thread| thread.to_string()),
         ColumnName::Processor => row.processor.unwrap_or_default().to_string(),
     }));
     cells
 }
 
 fn process(row: &RowFields) -> String {
-    format!("{} ({})", row.process_name.as_deref().unwrap_or_default(), row.process.unwrap_or_default())
+    let name = row.process_name.as_deref().unwrap_or_default();
+    row.process.map_or_else(String::new, |process| process.with_name(name))
 }
 
 /// What the table has no column for stays empty.
@@ -202,9 +229,9 @@ fn csv(summed: &Summed, context: &mut Context) -> Result<(), Error> {
                 format!("{:.6}", row.high),
                 row.samples.to_string(),
                 row.events.to_string(),
-                text(row.process),
+                row.process.map_or_else(String::new, Id::field),
                 text(row.process_name.as_ref()),
-                text(row.thread),
+                row.thread.map_or_else(String::new, Id::field),
                 text(row.processor),
                 text(row.module.as_ref()),
                 text(row.symbol.as_ref()),

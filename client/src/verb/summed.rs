@@ -5,12 +5,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use protocol::ALL_SOURCES;
 use recording::{Event, Session};
-use report::{Column, Row, Table};
+use report::{Atlas, Column, Row, Table};
 use serde::Serialize;
 
 use super::recorded::Recorded;
 use crate::event;
 use crate::format::{real, seconds};
+use crate::id::Id;
 
 /// Nanoseconds in a second.
 const NANOSECONDS: f64 = 1e9;
@@ -65,6 +66,7 @@ struct SessionFields<'a> {
     processor: &'a str,
     processors: &'a [u32],
     command: &'a [String],
+    batch: u32,
     client: &'a str,
     driver: &'a str,
 }
@@ -82,6 +84,10 @@ pub struct Source {
     pub samples: u64,
     /// The events that they stand for.
     pub sampled_events: u64,
+    /// Of the samples: records of the instruction that made the event happen.
+    pub precise: u64,
+    /// Of the samples: records of the instruction behind that.
+    pub precise_next: u64,
     /// Samples that were lost.
     pub lost: u64,
     /// Overflows that were dropped because interrupts had spent their budget.
@@ -98,7 +104,7 @@ pub struct Source {
 /// An event as it was asked for.
 #[derive(Debug, Serialize)]
 pub struct Settings {
-    /// In which modes.
+    /// In which modes, with `p` where the processor itself recorded it.
     pub modes: &'static str,
     /// Events between two samples, at the beginning.
     pub interval: u32,
@@ -148,13 +154,13 @@ pub struct RowFields {
     pub events: u64,
     /// Number of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub process: Option<u32>,
+    pub process: Option<Id>,
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process_name: Option<String>,
     /// Thread.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub thread: Option<u32>,
+    pub thread: Option<Id>,
     /// Processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<u32>,
@@ -180,29 +186,43 @@ pub struct WithoutSymbols<'a> {
 impl<'a> Summed<'a> {
     /// The sums of `recorded` by `columns`.
     pub fn new(recorded: &'a Recorded, columns: &[Column], limits: Limits) -> Self {
-        let modules = recorded.atlas.modules();
-        let without_symbols = recorded.atlas.missing().iter().map(|missing| WithoutSymbols {
-            module: modules.name(missing.module),
-            path: modules.get(missing.module).map_or("", |module| &module.path),
-            reason: missing.reason.to_string(),
-        });
         Self {
             recording: Header::new(recorded),
             sources: recorded.sources().into_iter().map(|id| source(recorded, id, columns, limits)).collect(),
-            without_symbols: without_symbols.collect(),
+            without_symbols: without_symbols(&recorded.atlas),
         }
     }
 }
 
+/// The modules whose symbols were not found.
+pub fn without_symbols(atlas: &Atlas) -> Vec<WithoutSymbols<'_>> {
+    let modules = atlas.modules();
+    let told = atlas.missing().iter().map(|missing| WithoutSymbols {
+        module: modules.name(missing.module),
+        path: modules.get(missing.module).map_or("", |module| &module.path),
+        reason: missing.reason.to_string(),
+    });
+    told.collect()
+}
+
 impl<'a> Header<'a> {
-    fn new(recorded: &'a Recorded) -> Self {
+    /// Of `recorded`.
+    pub fn new(recorded: &'a Recorded) -> Self {
         let contents = &recorded.contents;
-        let Session { computer, processor, processors, command, client, driver, .. } = &contents.session;
+        let Session { computer, processor, processors, command, batch, client, driver, .. } = &contents.session;
         let summary = contents.summary.as_ref();
         let (sleeps, slept) = contents.tally.slept();
         Self {
             created: created(contents.session.created_unix_ms),
-            session: SessionFields { computer: computer.as_deref(), processor, processors, command, client, driver },
+            session: SessionFields {
+                computer: computer.as_deref(),
+                processor,
+                processors,
+                command,
+                batch: *batch,
+                client,
+                driver,
+            },
             elapsed_seconds: summary.map(|summary| seconds(summary.elapsed)),
             sleeps,
             asleep_seconds: real(contents.duration(slept)) / NANOSECONDS,
@@ -230,6 +250,8 @@ fn source(recorded: &Recorded, id: u32, columns: &[Column], limits: Limits) -> S
         events: contents.session.events.iter().filter(|event| event.source == id).map(settings).collect(),
         samples: table.total.weight.samples,
         sampled_events: table.total.weight.events,
+        precise: table.total.precise,
+        precise_next: table.total.precise_next,
         lost: disturbed.iter().map(|one| one.lost).sum(),
         throttled: disturbed.iter().map(|one| one.throttled).sum(),
         disturbed,
@@ -276,6 +298,11 @@ fn limited(rows: Vec<Row>, limits: Limits) -> (Vec<RowFields>, Rest) {
     (rows.into_iter().take(shown).map(RowFields::from).collect(), rest)
 }
 
+/// An address for programs, in as many digits as any other.
+pub fn hexadecimal(address: u64) -> String {
+    format!("{address:#018x}")
+}
+
 impl From<Row> for RowFields {
     fn from(row: Row) -> Self {
         Self {
@@ -284,13 +311,13 @@ impl From<Row> for RowFields {
             high: row.interval.high,
             samples: row.weight.samples,
             events: row.weight.events,
-            process: row.process,
+            process: row.process.map(Id::from),
             process_name: row.process_name,
-            thread: row.thread,
+            thread: row.thread.map(Id::from),
             processor: row.processor,
             module: row.module,
             symbol: row.symbol,
-            address: row.address.map(|address| format!("{address:#018x}")),
+            address: row.address.map(hexadecimal),
         }
     }
 }

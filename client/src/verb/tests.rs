@@ -1,5 +1,6 @@
 //! Every verb against a driver and a Windows that are made up, or without either.
 
+mod branches;
 mod diagnose;
 mod record;
 mod report;
@@ -102,6 +103,7 @@ mod driver_that_is_not_there {
             "read",
             "stat -e 2 -- app",
             "record -- app",
+            "branches -a",
         ] {
             system.service.set(None);
             assert_eq!(run(&system, line).failure().0, Exit::NotInstalled, "{line}");
@@ -751,7 +753,7 @@ const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o /dev/nu
 const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o NUL";
 
 /// Every verb that listens to the driver.
-const LISTENERS: [&str; 13] = [
+const LISTENERS: [&str; 14] = [
     "status",
     "info",
     "list --all",
@@ -765,6 +767,7 @@ const LISTENERS: [&str; 13] = [
     "list --json",
     "stat -e 2 -- no-such-command-anywhere",
     RECORD,
+    "branches -C 0 --ring 64 --duration 0.0001",
 ];
 
 fn header() -> impl Strategy<Value = ReplyHeader> {

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
 use crate::modules::{ModuleId, Modules};
+use crate::processes::Processes;
 use crate::read::Contents;
 use crate::symbols::{Missing, SymbolFinder};
 use crate::tally::Place;
@@ -75,13 +76,12 @@ impl Atlas {
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
         let places = contents.tally.places().map(|(place, _)| *place);
-        Self::of(contents, places.filter(|place| filter.takes(place.source, place.process)), finder)
+        Self::of(&contents.processes, places.filter(|place| filter.takes(place.source, place.process)), finder)
     }
 
     /// Looks up these places: the modules first, then, module by module, the symbols.
     #[must_use]
-    pub fn of(contents: &Contents, places: impl IntoIterator<Item = Place>, finder: &SymbolFinder) -> Self {
-        let processes = &contents.processes;
+    pub fn of(processes: &Processes, places: impl IntoIterator<Item = Place>, finder: &SymbolFinder) -> Self {
         let mut atlas = Self { modules: processes.modules().clone(), ..Self::default() };
         let mut covered: BTreeMap<ModuleId, Vec<(Key, u64)>> = BTreeMap::new();
         for place in places {

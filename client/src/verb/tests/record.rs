@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use protocol::{ALL_SOURCES, EventRequest, Sample, SampleKind, SamplesRequest, StartHeader};
+use protocol::{ALL_SOURCES, EventRequest, Sample, SampleKind, SamplesRequest, StartHeader, UNKNOWN};
 use recording::{Block, Count, KERNEL, Process, Reader, Session, Summary};
 use zerocopy::FromBytes;
 
@@ -147,6 +147,48 @@ fn the_session_has_the_events_that_are_named_each_once_and_the_intervals_that_th
     );
     assert_eq!(bench.recording().session().processors, [0, 2]);
     assert_eq!(bench.recording().session().events[2].frequency, 2_000);
+}
+
+#[test]
+fn precise_events_go_to_the_driver_with_their_batch_and_the_file_says_so() {
+    for (options, batch, told, modes) in [
+        ("-e 2:p@10k,6:up --batch 64", 64, 64, [7, 5]),
+        ("-e 2:kpp,6 --batch 1", 1, 1, [6, 3]),
+        ("-e 2:p,6:k", 0, 1, [7, 2]),
+        ("-e 2,6", 0, 0, [3, 3]),
+    ] {
+        let bench = Bench::new(&[]);
+        bench.record(&format!("{options} --duration 0.001")).outcome.unwrap();
+        let (header, events) = bench.start();
+        assert_eq!((header.batch, events[0].modes, events[1].modes), (batch, modes[0], modes[1]), "{options}");
+        let recorded = bench.recording();
+        let session = recorded.session();
+        assert_eq!((session.batch, session.events[0].modes, session.events[1].modes), (told, modes[0], modes[1]));
+    }
+}
+
+#[test]
+fn a_batch_without_a_precise_event_is_refused_before_anything_starts() {
+    for options in ["-a --batch 4", "-e 2,6:k -a --batch 4"] {
+        let bench = Bench::new(&[]);
+        let (exit, report) = bench.record(options).failure();
+        assert_eq!(exit, Exit::Usage);
+        assert!(report.ends_with("none of the events is one\n  try: -e SOURCE:p"), "{report}");
+        assert!(bench.system.driver.inputs(Code::Start).is_empty() && !bench.file().exists());
+    }
+}
+
+#[test]
+fn precise_records_are_told_among_the_samples_and_one_of_nobody_is_of_no_process() {
+    let of = |process, kind: SampleKind| Sample { kind: kind as u16, ..sample(process, 1) };
+    let records = [of(12, SampleKind::Precise), of(UNKNOWN, SampleKind::PreciseNext), of(12, SampleKind::Sample)];
+    let bench = Bench::new(&[&records]);
+    bench.system.processes.replace(vec![(12, "app.exe".into())]);
+    let ran = bench.record("-e 0x13:p -a --duration 0.001");
+    assert!(ran.err.starts_with("[ recorded 3 samples (0 lost) in 0."), "{}", ran.err);
+    let recorded = bench.recording();
+    let processes: Vec<u32> = recorded.processes().iter().map(|process| process.id).collect();
+    assert_eq!((recorded.samples(), processes), (records.to_vec(), vec![KERNEL, 12]));
 }
 
 #[test]

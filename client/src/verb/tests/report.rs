@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use protocol::{Sample, SampleKind};
+use protocol::{Sample, SampleKind, UNKNOWN};
 use recording::{Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary, Writer};
 use tempfile::TempDir;
 
@@ -152,6 +152,102 @@ fn text(line: &str) -> String {
 #[test]
 fn a_report_says_what_was_recorded_and_where_the_samples_fell() {
     insta::assert_snapshot!(text("report FILE"));
+}
+
+/// A recording with what the processor itself recorded, in batches, on two processors.
+fn precise() -> File {
+    let event =
+        |source, name: &str, modes, interval| Event { source, name: name.to_owned(), modes, interval, frequency: 0 };
+    let session = Session {
+        batch: 16,
+        events: vec![
+            event(2, "TotalIssues", modes::BOTH | modes::PRECISE, 100_003),
+            event(11, "BranchMispredictions", modes::USER | modes::PRECISE, 1009),
+            event(25, "TotalCycles", modes::BOTH, 100_003),
+        ],
+        ..session()
+    };
+    let of = |kind: SampleKind, source, process, mark, ip| Sample {
+        kind: kind as u16,
+        time: 1000 + 12_345 * mark,
+        thread: if process == UNKNOWN { UNKNOWN } else { process + 1 },
+        processor: 0,
+        mark,
+        ..record(source, 1009, process % (1 << 31), ip)
+    };
+    let ordinary = |process, mark, ip| of(SampleKind::Sample, 25, process, mark, ip);
+    let nobodys = |mark, ip| Sample { process: UNKNOWN, ..of(SampleKind::Precise, 2, UNKNOWN, mark, ip) };
+    let next = |mark, ip| of(SampleKind::PreciseNext, 11, 4321, mark, ip);
+    let mut records = vec![
+        ordinary(8, 0, APP + 0x10),
+        ordinary(8, 2, NT + 0x20),
+        ordinary(4321, 4, NTDLL + 0x30),
+        nobodys(0, APP + 0x11),
+        nobodys(1, NT + 0x21),
+        nobodys(2, APP + 0x12),
+        nobodys(3, NT + 0x22),
+        nobodys(4, APP + 0x13),
+    ];
+    records.extend([next(0, NTDLL + 0x31), next(1, NTDLL + 0x32)].map(|sample| Sample { processor: 1, ..sample }));
+    let mut writer = Writer::new(Vec::new(), &session).unwrap();
+    for process in processes() {
+        writer.process(&process).unwrap();
+    }
+    writer.samples(&records).unwrap();
+    File::holding(&writer.finish(&Summary { counts: Vec::new(), ..summary() }).unwrap())
+}
+
+#[test]
+fn a_report_of_precise_events_says_their_skid_and_how_many_records_came_at_once() {
+    insta::assert_snapshot!(precise().run("report FILE").out);
+}
+
+#[test]
+fn a_merged_report_has_samples_and_records_in_one_order() {
+    insta::assert_snapshot!(precise().run("report FILE --merge").out);
+}
+
+#[test]
+fn a_merged_report_of_one_process_has_the_records_that_were_put_to_it() {
+    let out = precise().run("report FILE --merge --process app --csv").out;
+    let told: Vec<Vec<&str>> = out.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let told: Vec<_> = told.iter().map(|fields| (fields[2], fields[4], fields[8])).collect();
+    let (sample, record) = (|mark| (mark, "sample", "0"), |mark| (mark, "precise", "1"));
+    assert_eq!(told, [sample("0"), record("0"), record("1"), sample("2")]);
+}
+
+#[test]
+fn a_merged_report_is_cut_off_on_each_processor_and_says_so() {
+    let out = precise().run("report FILE --merge --limit 1").out;
+    assert!(out.ends_with("\n8 rows left out; --limit N shows N of each processor\n"), "{out}");
+    let rows = out.lines().filter(|line| line.trim_start().starts_with(['0', '1'])).count();
+    assert_eq!(rows, 2, "{out}");
+    let all = precise().run("report FILE --merge --csv").out;
+    assert_eq!(all.lines().count(), 11, "programs are given all");
+}
+
+#[test]
+fn a_merged_report_as_json_has_nothing_for_what_is_not_known() {
+    let report = precise().run("report FILE --merge --json -e totalissues").json();
+    assert_eq!(report["recording"]["batch"], 16);
+    let samples = report["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 5);
+    assert_eq!(
+        samples[0],
+        json!({
+            "processor": 0, "time_ns": 0, "number": 0, "event": "TotalIssues", "kind": "precise", "process": 8,
+            "process_name": "app.exe", "thread": 9, "inferred": true, "address": "0x0000000140000011",
+            "module": "app.exe", "symbol": "app.exe+0x11"
+        })
+    );
+    assert_eq!(
+        samples[4],
+        json!({
+            "processor": 0, "time_ns": 4_938_000, "number": 4, "event": "TotalIssues", "kind": "precise",
+            "process": null, "process_name": "[unknown]", "thread": null, "inferred": false,
+            "address": "0x0000000140000013", "module": "[unknown]", "symbol": "0x0000000140000013"
+        })
+    );
 }
 
 #[test]

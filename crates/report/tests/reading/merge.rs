@@ -78,7 +78,8 @@ fn an_address_of_a_record_is_named_by_the_modules_of_the_process_that_it_was_put
     let bytes = file(&blocks);
     let merged = merged(&Filter::default(), bytes.as_slice()).unwrap();
     let places: Vec<_> = merged.iter().map(Merged::place).collect();
-    let atlas = Atlas::of(&read(&bytes), places.iter().copied(), &SymbolFinder::new(Vec::new(), None, None).unwrap());
+    let atlas =
+        Atlas::of(&read(&bytes).processes, places.iter().copied(), &SymbolFinder::new(Vec::new(), None, None).unwrap());
     let names: Vec<_> = places.iter().map(|place| atlas.symbol(place).into_owned()).collect();
     assert_eq!(names, ["app.exe+0x10", "app.exe+0x20", "app.exe+0x10", "0x0000000140000020"]);
 }

@@ -1,0 +1,124 @@
+//! The command line of `branches`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use protocol::{BRANCH_BUFFER, modes};
+
+use super::report::ReportFormat;
+use super::session::SessionArgs;
+use crate::number;
+
+/// What follows the options in `--help`.
+pub const HELP: &str = "\
+Shows which branches the chosen processors took most, and where they went: not
+samples, but every single one (Intel's Branch Trace Store), of everything that
+runs there, for a time or while COMMAND runs. Jumps, calls, returns, interrupts
+and the way back are branches; jumps that were not taken are none.
+
+WARNING
+  Every branch costs: the processor writes a record of it to memory, and runs
+  many times slower while it is traced; there are millions of them in a second.
+  So take one processor (-C), a short time, and no machine that has to answer.
+
+TABLE
+  Functions are named where it is known whose they are: the kernel's always,
+  those of a process where its records say which one it was; else it is the
+  address. \"Predicted\" is the share that the processor says it had predicted;
+  many processors never say so, and then it is \"-\".
+
+EXAMPLES
+  client branches -C 0 --duration 0.1
+  client branches -C 2 --duration 1 --kernel --top 50
+  client branches -C 0 --duration 0.1 --csv > branches.csv
+  client branches -C 0 -o app.rec -- app.exe
+  client report app.rec
+";
+
+/// Arguments of `branches`.
+#[derive(Debug, Args)]
+pub struct BranchesArgs {
+    /// Those in user mode alone
+    #[arg(long)]
+    pub user: bool,
+    /// Those in kernel mode alone
+    #[arg(long, conflicts_with = "user")]
+    pub kernel: bool,
+    /// Records that a processor writes before it interrupts
+    #[arg(long, value_name = "N", default_value = "4096", value_parser = buffer)]
+    pub buffer: u32,
+    /// Write the records to FILE as well, for `report` and `export`
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Show the N that were taken most
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub top: usize,
+    #[command(flatten)]
+    pub format: ReportFormat,
+    #[command(flatten)]
+    pub session: SessionArgs,
+}
+
+impl BranchesArgs {
+    /// [`protocol::modes`].
+    pub fn modes(&self) -> u32 {
+        match (self.user, self.kernel) {
+            (true, _) => modes::USER,
+            (_, true) => modes::KERNEL,
+            _ => modes::BOTH,
+        }
+    }
+}
+
+fn buffer(text: &str) -> Result<u32, String> {
+    match number::parse(text)? {
+        number if BRANCH_BUFFER.contains(&number) => Ok(number),
+        _ => Err(format!("a buffer has room for {} to {} records", BRANCH_BUFFER.start(), BRANCH_BUFFER.end())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use crate::exit::Exit;
+
+    fn parse(line: &str) -> Result<BranchesArgs, clap::Error> {
+        let cli = Cli::try_parse_from(["client", "branches"].into_iter().chain(line.split_whitespace()))?;
+        let Verb::Branches(args) = cli.verb else { panic!("{line}") };
+        Ok(args)
+    }
+
+    #[test]
+    fn it_runs_for_a_time_until_it_is_interrupted_or_while_a_command_runs() {
+        for (line, command, modes) in
+            [("--duration 1", 0, 3), ("-a --user", 0, 1), ("--kernel -- app --user", 2, 2), ("app -o x", 3, 3)]
+        {
+            let args = parse(line).unwrap();
+            assert_eq!(
+                (args.session.command.len(), args.modes(), args.output.is_some()),
+                (command, modes, false),
+                "{line}"
+            );
+            assert_eq!((args.buffer, args.top), (4_096, 20), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+        for line in [
+            "",
+            "-C 0",
+            "-a -- app",
+            "-a --user --kernel",
+            "-a --buffer 63",
+            "-a --buffer 65537",
+            "-a --json --csv",
+            "-a --top x",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), Exit::Usage.code(), "{line}");
+        }
+    }
+}

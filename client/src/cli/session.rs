@@ -1,0 +1,49 @@
+//! What the command lines of verbs that fetch samples have in common.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+use protocol::RING;
+
+use super::Force;
+use crate::number;
+use crate::processors::ProcessorList;
+
+/// Where, with what room, and for how long.
+#[derive(Debug, Args)]
+pub struct SessionArgs {
+    /// Processors, such as 0,2-3 [default: every active one]
+    #[arg(short = 'C', long = "cpu", value_name = "LIST")]
+    pub processors: Option<ProcessorList>,
+    #[command(flatten)]
+    pub force: Force,
+    /// Records that each processor keeps until they are fetched: a power of two
+    #[arg(long, value_name = "N", default_value = "8192", value_parser = ring)]
+    pub ring: u32,
+    /// The most of a processor's time for its interrupts [default: 25]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
+    pub budget: Option<u32>,
+    /// Run no command: until Ctrl-C, or for --duration
+    #[arg(short, long, conflicts_with = "command")]
+    pub all: bool,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = seconds)]
+    pub duration: Option<Duration>,
+    /// The command and its arguments
+    #[arg(required_unless_present_any = ["all", "duration"], trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+fn ring(text: &str) -> Result<u32, String> {
+    match number::parse(text)? {
+        number if number.is_power_of_two() && RING.contains(&number) => Ok(number),
+        _ => Err(format!("a ring has room for a power of two from {} to {} records", RING.start(), RING.end())),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.parse().ok().filter(|number: &f64| *number > 0.0);
+    let duration = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
+    duration.ok_or_else(|| format!("\"{text}\" is no number of seconds; write 10 or 0.5"))
+}

@@ -1,0 +1,57 @@
+//! The number of a process or of a thread, which may not be known.
+
+use std::fmt;
+
+use protocol::UNKNOWN;
+use serde::Serialize;
+
+/// A number; for people `[unknown]` where there is none, and for programs nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Id(Option<u32>);
+
+impl From<u32> for Id {
+    fn from(number: u32) -> Self {
+        Self(Some(number).filter(|number| *number != UNKNOWN))
+    }
+}
+
+impl Id {
+    /// As a field of CSV.
+    pub fn field(self) -> String {
+        self.0.map_or_else(String::new, |number| number.to_string())
+    }
+
+    /// The process with this number and `name`.
+    pub fn with_name(self, name: &str) -> String {
+        self.0.map_or_else(|| self.to_string(), |number| format!("{name} ({number})"))
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => number.fmt(f),
+            None => f.write_str("[unknown]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_has_no_number_in_any_form() {
+        for (number, text, field, named, json) in [
+            (8, "8", "8", "app.exe (8)", "8"),
+            (0, "0", "0", "app.exe (0)", "0"),
+            (UNKNOWN, "[unknown]", "", "[unknown]", "null"),
+        ] {
+            let id = Id::from(number);
+            assert_eq!((id.to_string().as_str(), id.field().as_str()), (text, field));
+            assert_eq!(id.with_name("app.exe"), named);
+            assert_eq!(serde_json::to_string(&id).unwrap(), json);
+        }
+    }
+}

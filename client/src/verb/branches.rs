@@ -1,0 +1,202 @@
+//! `branches`: every branch that processors take, counted by where it is and where it went.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use protocol::{BRANCHES, EventRequest, Sample};
+use recording::{Count, Process};
+use report::{Atlas, Branch, Branches, Place, Processes, Taken};
+use serde::Serialize;
+
+use super::Context;
+use super::recorded::finder;
+use super::sampling::{self, Outcome, Wanted};
+use super::summed::hexadecimal;
+use crate::cli::BranchesArgs;
+use crate::columns::{CONSOLE, fit};
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::format::{bytes, grouped, properties, real, seconds, table};
+use crate::id::Id;
+use crate::processors::ranges;
+use crate::recorder::Onlooker;
+
+/// The fields of `--csv`, which are its first line.
+const FIELDS: [&str; 11] = [
+    "count",
+    "share",
+    "predicted",
+    "process",
+    "process_name",
+    "from_address",
+    "from_module",
+    "from_symbol",
+    "to_address",
+    "to_module",
+    "to_symbol",
+];
+
+const HEADINGS: [&str; 5] = ["Count", "Share", "From", "To", "Predicted"];
+
+/// What comes while processors are traced.
+#[derive(Default)]
+struct Trace {
+    processes: Processes,
+    branches: Branches,
+}
+
+impl Onlooker for Trace {
+    fn process(&mut self, process: &Process) {
+        self.processes.add(process);
+    }
+
+    fn samples(&mut self, samples: &[Sample]) {
+        self.branches.add(samples);
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Traced {
+    processors: Vec<u32>,
+    elapsed_seconds: f64,
+    records: u64,
+    lost: u64,
+    throttled: u64,
+    different: usize,
+    branches: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    count: u64,
+    /// Of all records, from 0 to 1.
+    share: f64,
+    /// Of these, from 0 to 1; none where no record at all says that its branch was predicted.
+    predicted: Option<f64>,
+    /// Unknown also of branches within the kernel.
+    process: Id,
+    process_name: String,
+    from: Spot,
+    to: Spot,
+}
+
+/// One end of a branch.
+#[derive(Debug, Serialize)]
+struct Spot {
+    address: String,
+    module: String,
+    symbol: String,
+}
+
+pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
+    let system = context.system()?;
+    let connection = Connection::open(system)?;
+    let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, frequency: 0 };
+    let wanted = Wanted { args: &args.session, events: &[event], batch: 0, output: args.output.as_deref() };
+    let mut trace = Trace::default();
+    let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
+    let traced = describe(&trace, &outcome, args.top)?;
+    if args.format.json {
+        context.json(&traced)?;
+    } else if args.format.csv {
+        csv(&traced.branches, context)?;
+    } else {
+        context.say(&text(&traced))?;
+    }
+    if let Some(path) = &args.output {
+        context.warn(&format!("[ written to {}, {} ]", path.display(), bytes(outcome.length)))?;
+    }
+    if traced.lost > 0 {
+        context.warn(&format!(
+            "warning: {} branches were lost, and the shares are of the others\n  \
+             try: a larger --ring, a shorter time, or fewer processors (-C)",
+            grouped(traced.lost)
+        ))?;
+    }
+    Ok(outcome.exit_code)
+}
+
+fn describe(trace: &Trace, Outcome { summary, .. }: &Outcome, top: usize) -> Result<Traced, Error> {
+    let most = trace.branches.most(top);
+    let places = most.iter().flat_map(|(branch, _)| [branch.source(), branch.target()]);
+    let atlas = Atlas::of(&trace.processes, places, &finder(Vec::new(), None)?);
+    let total = trace.branches.total();
+    let sum = |part: fn(&Count) -> u64| summary.counts.iter().map(part).fold(0, u64::saturating_add);
+    Ok(Traced {
+        processors: summary.counts.iter().map(|count| count.processor).collect::<BTreeSet<u32>>().into_iter().collect(),
+        elapsed_seconds: seconds(summary.elapsed),
+        records: total.count,
+        lost: sum(|count| count.lost),
+        throttled: sum(|count| count.throttled),
+        different: trace.branches.different(),
+        branches: most.iter().map(|(branch, taken)| row(branch, *taken, total, &trace.processes, &atlas)).collect(),
+    })
+}
+
+fn row(branch: &Branch, taken: Taken, total: Taken, processes: &Processes, atlas: &Atlas) -> Row {
+    let spot = |place: Place| Spot {
+        address: hexadecimal(place.ip),
+        module: atlas.module(&place).to_owned(),
+        symbol: atlas.symbol(&place).into_owned(),
+    };
+    Row {
+        count: taken.count,
+        share: real(taken.count) / real(total.count),
+        predicted: (total.predicted > 0).then(|| real(taken.predicted) / real(taken.count)),
+        process: branch.process.into(),
+        process_name: processes.text(branch.process).to_owned(),
+        from: spot(branch.source()),
+        to: spot(branch.target()),
+    }
+}
+
+fn text(traced: &Traced) -> String {
+    let percent = |share: f64| format!("{:.2}%", share * 100.0);
+    let row = |row: &Row| {
+        vec![
+            grouped(row.count),
+            percent(row.share),
+            row.from.symbol.clone(),
+            row.to.symbol.clone(),
+            row.predicted.map_or_else(|| "-".to_owned(), percent),
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = traced.branches.iter().map(row).collect();
+    fit(&HEADINGS, &mut rows, &["From", "To"], CONSOLE);
+    let shown = match &traced.branches[..] {
+        [] => "no branches".to_owned(),
+        _ => table(&HEADINGS, &["Count", "Share", "Predicted"], &rows),
+    };
+    let mut lines = vec![
+        ("Records", format!("{}, of {} different branches", grouped(traced.records), grouped(traced.different as u64))),
+        ("Lost", grouped(traced.lost)),
+    ];
+    if traced.throttled > 0 {
+        lines.push(("Throttled", format!("{} for want of budget", grouped(traced.throttled))));
+    }
+    lines.push(("Processors", ranges(traced.processors.iter().copied())));
+    lines.push(("Elapsed", format!("{:.3} s", traced.elapsed_seconds)));
+    format!("{shown}\n\n{}", properties(&lines))
+}
+
+fn csv(rows: &[Row], context: &mut Context) -> Result<(), Error> {
+    let mut out = csv::Writer::from_writer(&mut *context.out);
+    out.write_record(FIELDS).map_err(io::Error::from)?;
+    for row in rows {
+        let fields = [
+            &*row.count.to_string(),
+            &format!("{:.6}", row.share),
+            &row.predicted.map_or_else(String::new, |share| format!("{share:.6}")),
+            &row.process.field(),
+            &row.process_name,
+            &row.from.address,
+            &row.from.module,
+            &row.from.symbol,
+            &row.to.address,
+            &row.to.module,
+            &row.to.symbol,
+        ];
+        out.write_record(fields).map_err(io::Error::from)?;
+    }
+    Ok(out.flush()?)
+}

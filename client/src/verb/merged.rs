@@ -1,0 +1,169 @@
+//! `report --merge`: single samples and precise records in one order.
+
+use std::io;
+
+use protocol::SampleKind;
+use report::{Merged, Place};
+use serde::Serialize;
+
+use super::Context;
+use super::recorded::Recorded;
+use super::report::{counted, header, most_rows};
+use super::summed::{Header, WithoutSymbols, hexadecimal, without_symbols};
+use crate::cli::ReportArgs;
+use crate::columns::{CONSOLE, fit};
+use crate::error::Error;
+use crate::format::{real, table};
+use crate::id::Id;
+
+/// Nanoseconds in a millisecond.
+const NANOSECONDS: f64 = 1e6;
+
+/// The fields of `--csv`, which are its first line.
+const FIELDS: [&str; 12] = [
+    "processor",
+    "time_ns",
+    "number",
+    "event",
+    "kind",
+    "process",
+    "process_name",
+    "thread",
+    "inferred",
+    "address",
+    "module",
+    "symbol",
+];
+
+const HEADINGS: [&str; 7] = ["CPU", "Time", "Number", "Event", "Kind", "Process", "Symbol"];
+
+/// The columns whose cells may be shortened.
+const NAMES: [&str; 3] = ["Event", "Process", "Symbol"];
+
+/// The columns of numbers.
+const NUMBERS: [&str; 3] = ["CPU", "Time", "Number"];
+
+#[derive(Debug, Serialize)]
+struct InOrder<'a> {
+    recording: Header<'a>,
+    samples: Vec<Line>,
+    without_symbols: Vec<WithoutSymbols<'a>>,
+}
+
+/// A sample.
+#[derive(Debug, Serialize)]
+struct Line {
+    processor: u32,
+    /// Since the first record of the recording.
+    time_ns: u64,
+    /// Of a record its own, of an ordinary sample that of the record behind it.
+    number: u64,
+    event: String,
+    kind: &'static str,
+    process: Id,
+    process_name: String,
+    thread: Id,
+    /// Whether process and thread are those of the samples beside it.
+    inferred: bool,
+    address: String,
+    module: String,
+    symbol: String,
+    #[serde(skip)]
+    ip: u64,
+}
+
+pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
+    let (recorded, samples) = Recorded::merged(&args.recording)?;
+    let (shown, left) = limited(&samples, most_rows(args).unwrap_or(usize::MAX));
+    let lines: Vec<Line> = shown.into_iter().map(|sample| line(sample, &recorded)).collect();
+    if args.format.json {
+        let without_symbols = without_symbols(&recorded.atlas);
+        context.json(&InOrder { recording: Header::new(&recorded), samples: lines, without_symbols })?;
+    } else if args.format.csv {
+        csv(&lines, context)?;
+    } else {
+        context.say(&header(&Header::new(&recorded), &recorded))?;
+        let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.wide) };
+        context.say(&format!("\n{rows}"))?;
+        if left > 0 {
+            let left = counted(left as u64, "row");
+            context.say(&format!("\n{left} left out; --limit N shows N of each processor"))?;
+        }
+    }
+    recorded.finish(context)
+}
+
+/// The first `most` samples of each processor, and how many there are more.
+fn limited(samples: &[Merged], most: usize) -> (Vec<&Merged>, usize) {
+    let processors = samples.chunk_by(|one, other| one.sample.processor == other.sample.processor);
+    let shown: Vec<&Merged> = processors.flat_map(|samples| samples.iter().take(most)).collect();
+    let left = samples.len() - shown.len();
+    (shown, left)
+}
+
+fn line(merged: &Merged, recorded: &Recorded) -> Line {
+    let Recorded { contents, atlas, .. } = recorded;
+    let sample = &merged.sample;
+    let place: Place = merged.place();
+    Line {
+        processor: sample.processor,
+        time_ns: contents.nanoseconds(sample.time),
+        number: sample.mark,
+        event: contents.source_name(sample.source).into_owned(),
+        kind: match merged.kind {
+            SampleKind::Precise => "precise",
+            SampleKind::PreciseNext => "precise_next",
+            _ => "sample",
+        },
+        process: sample.process.into(),
+        process_name: contents.processes.text(sample.process).to_owned(),
+        thread: sample.thread.into(),
+        inferred: merged.inferred,
+        address: hexadecimal(sample.ip),
+        module: atlas.module(&place).to_owned(),
+        symbol: atlas.symbol(&place).into_owned(),
+        ip: sample.ip,
+    }
+}
+
+/// For people the kinds are two.
+fn rows(lines: &[Line], wide: bool) -> String {
+    let cells = |line: &Line| {
+        vec![
+            line.processor.to_string(),
+            format!("{:.3}", real(line.time_ns) / NANOSECONDS),
+            line.number.to_string(),
+            line.event.clone(),
+            line.kind.trim_end_matches("_next").to_owned(),
+            line.process.with_name(&line.process_name),
+            // There is no room for the zeros before an address.
+            if line.symbol == line.address { format!("{:#x}", line.ip) } else { line.symbol.clone() },
+        ]
+    };
+    let mut cells: Vec<Vec<String>> = lines.iter().map(cells).collect();
+    fit(&HEADINGS, &mut cells, &NAMES, if wide { usize::MAX } else { CONSOLE });
+    table(&HEADINGS, &NUMBERS, &cells)
+}
+
+fn csv(lines: &[Line], context: &mut Context) -> Result<(), Error> {
+    let mut out = csv::Writer::from_writer(&mut *context.out);
+    out.write_record(FIELDS).map_err(io::Error::from)?;
+    for line in lines {
+        let fields = [
+            &*line.processor.to_string(),
+            &line.time_ns.to_string(),
+            &line.number.to_string(),
+            &line.event,
+            line.kind,
+            &line.process.field(),
+            &line.process_name,
+            &line.thread.field(),
+            if line.inferred { "1" } else { "0" },
+            &line.address,
+            &line.module,
+            &line.symbol,
+        ];
+        out.write_record(fields).map_err(io::Error::from)?;
+    }
+    Ok(out.flush()?)
+}

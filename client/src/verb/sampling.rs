@@ -1,0 +1,217 @@
+//! A session that samples, from its start to its end: what `record` and `branches` have in common.
+
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::time::{Instant, SystemTime};
+
+use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, ProcessorSet, StartHeader, modes};
+use recording::{Process, Session, Summary};
+
+use super::command;
+use crate::cli::SessionArgs;
+use crate::connection::{Connection, Started};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::identity::Identity;
+use crate::processes::Processes;
+use crate::recorder::{self, Onlooker, Recorder, Samples};
+use crate::system::System;
+use crate::tally::Tally;
+
+/// How often it is looked whether the command has ended after Ctrl-C; with the pauses about a second.
+const LOOKS: u32 = 20;
+
+/// A unit of the summary's time.
+const NANOSECONDS_PER_TICK: u128 = 100;
+
+/// Why a recording ended.
+enum End {
+    /// The command did.
+    Command(ExitStatus),
+    /// Ctrl-C.
+    Interrupted,
+    /// The time was up, or the driver has no more.
+    Over,
+}
+
+/// What a session came to.
+pub struct Outcome {
+    /// How it ended.
+    pub summary: Summary,
+    /// What came among the samples.
+    pub tally: Tally,
+    /// Bytes of the file.
+    pub length: u64,
+    /// That of the command; of the client where there was none.
+    pub exit_code: i32,
+}
+
+/// What is wanted.
+pub struct Wanted<'a> {
+    /// Where, with what room, for how long.
+    pub args: &'a SessionArgs,
+    /// Of what.
+    pub events: &'a [EventRequest],
+    /// Precise records before an interrupt; zero: one.
+    pub batch: u32,
+    /// The file.
+    pub output: Option<&'a Path>,
+}
+
+/// Starts the session and fetches what comes of it, until it is over.
+pub fn run(
+    wanted: &Wanted,
+    onlooker: Option<&mut dyn Onlooker>,
+    connection: &Connection,
+    system: &dyn System,
+) -> Result<Outcome, Error> {
+    let info = connection.info()?;
+    system.note_interrupts()?;
+    // The kernel has many modules, and while their files are read no samples are fetched.
+    let mut processes = Processes::default();
+    let kernel = processes.kernel(system, Instant::now());
+
+    let started = connection.start(&header(wanted), wanted.events)?;
+    let session = describe(wanted, &info, started.clock, connection)?;
+    let sampling = Sampling { wanted, system, connection, started, session, processes };
+    sampling.run(kernel, onlooker).inspect_err(|_| {
+        // What went wrong first is what is told; a session that can not be stopped ends with the handle.
+        let _ = connection.stop_all(started.session);
+    })
+}
+
+/// A session that has started.
+struct Sampling<'a> {
+    wanted: &'a Wanted<'a>,
+    system: &'a dyn System,
+    connection: &'a Connection,
+    started: Started,
+    session: Session,
+    processes: Processes,
+}
+
+impl Sampling<'_> {
+    /// Samples, from the beginning of the file to its end.
+    fn run(self, kernel: Option<Process>, onlooker: Option<&mut dyn Onlooker>) -> Result<Outcome, Error> {
+        let Self { wanted: Wanted { args, output, .. }, system, connection, started, session, processes } = self;
+        // What was recorded before is only lost when there is something new.
+        let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
+        let begin = Instant::now();
+        let command = (!args.command.is_empty()).then(|| command::start(&args.command)).transpose();
+        let mut child = command.inspect_err(|_| {
+            if let Some((path, file)) = &file {
+                recorder::abandon(file, path);
+            }
+        })?;
+        let mut recorder = Recorder::begin(file, onlooker, &session, system, processes)?;
+        recorder.tell(kernel)?;
+        if let Some(child) = &child {
+            recorder.watch(child.id())?;
+        }
+        let samples = Samples { connection, session: started.session };
+        let until = args.duration.map(|duration| begin + duration);
+        let end = sample(&mut recorder, samples, child.as_mut(), until, system)?;
+        let elapsed = begin.elapsed();
+        let records = connection.stop_all(started.session)?;
+        // Beside its records a ring can tell of as many that were lost.
+        recorder.drain(samples, 2 * u64::from(args.ring) * session.processors.len() as u64)?;
+
+        let status = match (&end, &mut child) {
+            (End::Command(status), _) => Some(*status),
+            (End::Interrupted | End::Over, Some(child)) => await_end(child, system),
+            (End::Interrupted | End::Over, None) => None,
+        };
+        let summary = Summary {
+            elapsed: u64::try_from(elapsed.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(u64::MAX),
+            counts: recorder::counts(&records),
+            interrupted_by_user: matches!(end, End::Interrupted),
+            exit_code: status.and_then(|status| status.code()),
+        };
+        let (tally, length) = recorder.finish(&summary)?;
+        let exit_code = match (&child, status) {
+            (None, _) => Exit::Done.code(),
+            (Some(_), Some(status)) => command::exit_code(status),
+            (Some(_), None) => Exit::Failure.code(),
+        };
+        Ok(Outcome { summary, tally, length, exit_code })
+    }
+}
+
+fn sample(
+    recorder: &mut Recorder,
+    samples: Samples,
+    mut child: Option<&mut Child>,
+    until: Option<Instant>,
+    system: &dyn System,
+) -> Result<End, Error> {
+    loop {
+        let is_last = recorder.go_on(samples, until)?;
+        if let Some(child) = &mut child
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            return Ok(End::Command(status));
+        }
+        if system.interrupted() {
+            return Ok(End::Interrupted);
+        }
+        if is_last || until.is_some_and(|until| Instant::now() >= until) {
+            return Ok(End::Over);
+        }
+    }
+}
+
+/// Ctrl-C reached the command, too. One that lives on is left alone.
+fn await_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
+    for _ in 0..LOOKS {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        system.pause();
+    }
+    None
+}
+
+fn header(wanted: &Wanted) -> StartHeader {
+    let args = wanted.args;
+    StartHeader {
+        flags: args.force.flags(),
+        ring: args.ring,
+        budget: args.budget.map_or(0, |percent| percent * 10),
+        batch: wanted.batch,
+        processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
+    }
+}
+
+/// Whether the processor itself is to record the event.
+pub fn is_precise(event: &EventRequest) -> bool {
+    event.modes & modes::PRECISE != 0
+}
+
+fn describe(wanted: &Wanted, info: &InfoReply, clock: u64, connection: &Connection) -> Result<Session, Error> {
+    let Wanted { args, events, batch, .. } = wanted;
+    let sources = connection.sources()?;
+    let identity = Identity::new(&info.vendor, &info.brand, info.signature);
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let event = |event: &EventRequest| recording::Event {
+        source: event.source,
+        name: sources.name(event.source),
+        modes: event.modes,
+        interval: event.interval,
+        frequency: event.frequency,
+    };
+    Ok(Session {
+        created_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or_default(),
+        client: env!("CARGO_PKG_VERSION").to_owned(),
+        driver: connection.driver_version(),
+        processor: identity.brand.unwrap_or(identity.vendor),
+        computer: std::env::var("COMPUTERNAME").ok(),
+        command: command::words(&args.command),
+        clock,
+        processors: match &args.processors {
+            Some(list) => list.0.iter().collect(),
+            None => (0..info.processors).take(PROCESSOR_WORDS * 64).collect(),
+        },
+        batch: if events.iter().any(is_precise) { (*batch).max(1) } else { 0 },
+        events: events.iter().map(event).collect(),
+    })
+}

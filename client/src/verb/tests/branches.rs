@@ -1,0 +1,149 @@
+//! `branches`: each branch is counted, named where it can be, and in the file where one is wanted.
+
+use std::collections::VecDeque;
+
+use protocol::{BRANCHES, EventRequest, Sample, SampleKind, StartHeader, UNKNOWN};
+use recording::{Block, Reader};
+
+use super::*;
+use crate::fake::{module, sample};
+
+const APP: u64 = 0x40_0000;
+const NT: u64 = 0xFFFF_F800_0000_0000;
+
+/// A branch on processor 0.
+fn branch(process: u32, from: u64, to: u64, predicted: u32) -> Sample {
+    let modes = if from < NT { modes::USER } else { modes::KERNEL };
+    Sample {
+        kind: SampleKind::Branch as u16,
+        source: BRANCHES,
+        ip: from,
+        mark: to,
+        interval: predicted,
+        modes: modes.try_into().unwrap(),
+        ..sample(process, 1)
+    }
+}
+
+/// Eight branches of which five are known to be in app.exe, and two more that were lost.
+fn records(predicted: u32) -> Vec<Sample> {
+    let mut records = vec![branch(12, APP + 0x10, APP + 0x80, predicted); 4];
+    records.push(branch(12, APP + 0x10, APP + 0x80, 0));
+    records.push(branch(UNKNOWN, APP + 0x20, NT + 0x100, 0));
+    records.extend([12, UNKNOWN].map(|process| branch(process, NT + 0x200, NT + 0x300, predicted)));
+    records
+}
+
+fn system(records: &[Sample]) -> FakeSystem {
+    let driver = FakeDriver::default();
+    driver.samples.replace(records.chunks(3).map(<[Sample]>::to_vec).collect::<VecDeque<_>>());
+    let count = |processor, lost| CountRecord { samples: 4, lost, ..count(BRANCHES, processor, 4, SECOND) };
+    driver.counts.replace(vec![count(0, 2), count(3, 0)]);
+    let system = FakeSystem::running(driver);
+    system.processes.replace(vec![(12, "app.exe".into())]);
+    system.modules.borrow_mut().insert(12, vec![module(APP, "C:\\app.exe")]);
+    system.kernel.replace(vec![module(NT, "C:\\ntoskrnl.exe")]);
+    system
+}
+
+fn start(system: &FakeSystem) -> (StartHeader, EventRequest) {
+    let [input] = &system.driver.inputs(Code::Start)[..] else { panic!() };
+    let (header, event) = StartHeader::read_from_prefix(input).unwrap();
+    (header, EventRequest::read_from_bytes(event).unwrap())
+}
+
+#[test]
+fn the_session_has_one_event_whose_interval_is_the_buffer() {
+    for (options, modes, buffer, ring) in
+        [("", 3, 4_096, 8_192), ("--user --buffer 64", 1, 64, 8_192), ("--kernel --buffer 1k --ring 64", 2, 1_000, 64)]
+    {
+        let system = system(&[]);
+        run(&system, &format!("branches -C 0,3 --duration 0.001 {options}")).outcome.unwrap();
+        let (header, event) = start(&system);
+        assert_eq!(event, EventRequest { source: BRANCHES, modes, interval: buffer, frequency: 0 });
+        assert_eq!((header.ring, header.batch, header.flags), (ring, 0, 0));
+        assert!(header.processors.iter().eq([0, 3]));
+        assert_eq!(system.driver.inputs(Code::Stop).len(), 1);
+    }
+}
+
+#[test]
+fn the_branches_taken_most_come_first_with_both_their_ends() {
+    let ran = run(&system(&records(1)), "branches --duration 0.001");
+    let (table, _) = ran.out.split_once("\nElapsed").unwrap();
+    insta::assert_snapshot!(table);
+    assert!(ran.out.lines().all(|line| line.len() <= 80), "{}", ran.out);
+    assert_eq!(ran.err.lines().next(), Some("warning: 2 branches were lost, and the shares are of the others"));
+    assert_eq!(ran.outcome.unwrap(), 0);
+}
+
+#[test]
+fn where_no_record_says_that_it_was_predicted_no_share_is_told() {
+    let ran = run(&system(&records(0)), "branches --duration 0.001 --csv --top 1");
+    assert_eq!(
+        ran.out,
+        "count,share,predicted,process,process_name,from_address,from_module,from_symbol,to_address,to_module,to_symbol\n\
+         5,0.625000,,12,app.exe,0x0000000000400010,app.exe,app.exe+0x10,0x0000000000400080,app.exe,app.exe+0x80\n"
+    );
+    let text = run(&system(&records(0)), "branches --duration 0.001").out;
+    assert!(text.lines().nth(2).unwrap().ends_with("  -"), "{text}");
+    let none = run(&system(&[]), "branches --duration 0.001").out;
+    assert!(none.starts_with("no branches\n\nRecords     0, of 0 different branches\n"), "{none}");
+}
+
+#[test]
+fn json_has_every_number_and_nothing_for_what_is_not_known() {
+    let mut traced = run(&system(&records(1)), "branches --duration 0.001 --json --top 2").json();
+    assert!(traced.as_object_mut().unwrap().remove("elapsed_seconds").unwrap().as_f64().unwrap() > 0.0);
+    assert_eq!(
+        traced,
+        json!({
+            "processors": [0, 3], "records": 8, "lost": 2, "throttled": 0, "different": 3, "branches": [
+                {
+                    "count": 5, "share": 0.625, "predicted": 0.8, "process": 12, "process_name": "app.exe",
+                    "from": {"address": "0x0000000000400010", "module": "app.exe", "symbol": "app.exe+0x10"},
+                    "to": {"address": "0x0000000000400080", "module": "app.exe", "symbol": "app.exe+0x80"}
+                },
+                {
+                    "count": 2, "share": 0.25, "predicted": 1.0, "process": null, "process_name": "[unknown]",
+                    "from":
+                        {"address": "0xfffff80000000200", "module": "ntoskrnl.exe", "symbol": "ntoskrnl.exe+0x200"},
+                    "to": {"address": "0xfffff80000000300", "module": "ntoskrnl.exe", "symbol": "ntoskrnl.exe+0x300"}
+                }
+            ]
+        })
+    );
+}
+
+#[test]
+fn with_a_file_the_records_are_in_it_and_report_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.rec");
+    let name = path.to_str().unwrap();
+    let words = ["branches", "-o", name, "--"].into_iter().chain(EXIT_3.split(' ')).chain(["exit 3"]);
+    let ran = run_words(&system(&records(1)), &words.collect::<Vec<_>>());
+    assert_eq!(ran.outcome.as_ref().unwrap(), &3, "the code of the command");
+    assert!(ran.err.starts_with(&format!("[ written to {name}, ")), "{}", ran.err);
+
+    let blocks: Vec<Block> = Reader::new(fs::File::open(&path).unwrap()).unwrap().map(Result::unwrap).collect();
+    let Some(Block::Session(session)) = blocks.first() else { panic!() };
+    assert_eq!((session.events[0].name.as_str(), session.events[0].interval, session.batch), ("Branches", 4_096, 0));
+    let samples =
+        blocks.iter().filter_map(|block| if let Block::Samples(samples) = block { Some(samples) } else { None });
+    assert_eq!(samples.flatten().copied().collect::<Vec<_>>(), records(1));
+
+    let report = run_anywhere(&format!("report {name} -e branches --sort symbol"), b"").out;
+    let (_, report) = report.split_once("\nEvent ").unwrap();
+    insta::assert_snapshot!(report);
+}
+
+#[test]
+fn a_refusal_is_told_and_leaves_no_file_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.rec");
+    let refuse = Some((Code::Start, Cause::NoDebugStore, [4, 0]));
+    let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
+    let (exit, report) = run(&system, &format!("branches -a -o {}", path.display())).failure();
+    assert_eq!(exit, Exit::UnsupportedSource);
+    assert!(report.contains("Branch Trace Store is unavailable") && !path.exists(), "{report}");
+}
