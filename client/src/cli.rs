@@ -1,6 +1,7 @@
 //! The command line.
 
 mod branches;
+mod control_area;
 #[cfg(test)]
 mod documents;
 pub mod names;
@@ -21,6 +22,7 @@ use crate::processors::ProcessorList;
 use names::Names;
 
 pub use branches::BranchesArgs;
+pub use control_area::ControlAreaArgs;
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 pub use session::SessionArgs;
@@ -43,7 +45,8 @@ EXAMPLES
 SOURCES
   A source goes by its name in the HAL, with or without \"Profile\", in any
   case (BranchInstructions, profilebranchinstructions), or by its number (6,
-  0x06). As an event it can end in :u (user mode alone) or :k (kernel mode).
+  0x06). As an event it can end in :u (user mode alone) or :k (kernel mode);
+  one that is sampled also in :p (precise).
 ";
 
 /// Hardware performance counters of Windows' HAL, at the command line.
@@ -105,6 +108,9 @@ pub enum Verb {
     /// Show which branches processors take most, from every single one
     #[command(after_help = branches::HELP)]
     Branches(BranchesArgs),
+    /// Show, make or free the control areas of Intel's Debug Store
+    #[command(after_help = control_area::HELP)]
+    ControlArea(ControlAreaArgs),
     /// Show where the samples of a recording fell, as `perf report` does
     #[command(after_help = report::REPORT_HELP)]
     Report(ReportArgs),
@@ -175,7 +181,7 @@ pub struct Json {
     pub json: bool,
 }
 
-/// What `start`, `stat` and `record` have in common.
+/// What `start`, `stat`, `record` and `branches` have in common.
 #[derive(Debug, Args)]
 pub struct Force {
     /// Take counters that another program has enabled without reserving them
@@ -403,6 +409,8 @@ mod tests {
             "start 2:up",
             "start 2 -C 3-1",
             "interval 2",
+            "control-area make",
+            "control-area --current -C 0",
             "interval 2 -5",
             "interval 2 4294967296",
             "list --interface itanium",

@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use protocol::{
-    ALL_SOURCES, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply, IntervalRequest,
-    MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest, SessionRequest, SourceRecord,
-    SourceRequest, StartHeader, StopRequest,
+    ALL_SOURCES, AreaRecord, AreaRequest, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply,
+    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest,
+    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -137,6 +137,13 @@ impl Connection {
     /// The counts of a session, or of all detached ones.
     pub fn read(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
         self.list(Code::Read, SessionRequest { session }.as_bytes())
+    }
+
+    /// The control areas of processors, or what became of them.
+    pub fn control_areas(&self, request: &AreaRequest) -> Result<Vec<AreaRecord>, Error> {
+        // Asked again for want of room it would do twice what it does.
+        let reply = self.succeed::<AreaRecord>(Code::ControlArea, request.as_bytes(), PROCESSOR_WORDS * 64)?;
+        reply.records().map_err(|cause| malformed(Code::ControlArea, cause))
     }
 
     /// Who holds which counters.

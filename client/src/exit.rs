@@ -44,8 +44,8 @@ exits! {
     VersionMismatch = 9, "client and driver speak different protocol versions";
     /// Nothing to read or to stop.
     NotRunning = 10, "the source or the session does not run";
-    /// `stat` or `record` could not run its command.
-    Command = 11, "stat, record: the command could not be run";
+    /// `stat`, `record` or `branches` could not run its command.
+    Command = 11, "stat, record, branches: the command could not be run";
     /// Detached already.
     AlreadyRunning = 12, "the source runs detached already";
     /// No such processor.
@@ -62,8 +62,8 @@ exits! {
     Dump = 18, "diagnose: the file cannot be read, or is no CPUID dump";
     /// The HAL's slot for its handler.
     InterruptTaken = 19, "another driver has the performance interrupt";
-    /// The file of `record`.
-    Unwritten = 20, "record: the file cannot be written to its end";
+    /// The file of `record` or of `branches`.
+    Unwritten = 20, "record, branches: the file cannot be written to its end";
     /// The file of `report`.
     Recording = 21, "report, export: the file cannot be read, or is no recording";
     /// As above, and it is not whole.
@@ -90,8 +90,8 @@ pub fn help() -> String {
         // Writing to a String does not fail.
         let _ = writeln!(text, "  {:>2}  {}", exit.code(), exit.meaning());
     }
-    text.push_str("  `stat` and `record` exit with the code of their COMMAND. A failure of the\n");
-    text.push_str("  client itself says \"error:\" on standard error.");
+    text.push_str("  `stat`, `record` and `branches` exit with the code of their COMMAND. A failure\n");
+    text.push_str("  of the client itself says \"error:\" on standard error.");
     text
 }
 

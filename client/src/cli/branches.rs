@@ -27,6 +27,9 @@ TABLE
   address. \"Predicted\" is the share that the processor says it had predicted;
   many processors never say so, and then it is \"-\".
 
+EXIT CODE
+  That of COMMAND. When the client itself fails: its own (client --help).
+
 EXAMPLES
   client branches -C 0 --duration 0.1
   client branches -C 2 --duration 1 --kernel --top 50

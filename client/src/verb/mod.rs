@@ -2,6 +2,7 @@
 
 mod branches;
 mod command;
+mod control_area;
 mod diagnose;
 mod export;
 mod flamegraph;
@@ -91,6 +92,7 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Diagnose(args) => diagnose::run(args, context),
         Verb::Query(args) => query::run(args, context),
         Verb::Interval(args) => interval::run(args, context),
+        Verb::ControlArea(args) => control_area::run(args, context),
         Verb::Start(args) => start::run(args, context),
         Verb::Stop(args) => stop::run(args, context),
         Verb::Read(args) => read::run(args, context),

@@ -1,6 +1,7 @@
 //! Every verb against a driver and a Windows that are made up, or without either.
 
 mod branches;
+mod control_area;
 mod diagnose;
 mod record;
 mod report;
@@ -104,6 +105,7 @@ mod driver_that_is_not_there {
             "stat -e 2 -- app",
             "record -- app",
             "branches -a",
+            "control-area",
         ] {
             system.service.set(None);
             assert_eq!(run(&system, line).failure().0, Exit::NotInstalled, "{line}");
@@ -306,6 +308,24 @@ mod asking {
                 ]
             }])
         );
+    }
+
+    #[test]
+    fn status_tells_who_has_branches_and_precise_events() {
+        let holder = Holder {
+            session: 3,
+            source: protocol::BRANCHES,
+            modes: modes::KERNEL,
+            process: 12,
+            flags: 0,
+            processors: 2,
+            first_processor: 0,
+        };
+        let holders = vec![holder, Holder { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
+        let system = FakeSystem::running(FakeDriver { holders, ..FakeDriver::default() });
+        let status = run(&system, "status").out;
+        assert!(status.ends_with(" session 3 (process 12): Branches:k, BranchInstructions:p\n"), "{status}");
+        assert_eq!(run(&system, "status --json").json()["sessions"][0]["events"][1]["modes"], "ukp");
     }
 
     #[test]
@@ -753,7 +773,7 @@ const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o /dev/nu
 const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o NUL";
 
 /// Every verb that listens to the driver.
-const LISTENERS: [&str; 14] = [
+const LISTENERS: [&str; 15] = [
     "status",
     "info",
     "list --all",
@@ -767,6 +787,7 @@ const LISTENERS: [&str; 14] = [
     "list --json",
     "stat -e 2 -- no-such-command-anywhere",
     RECORD,
+    "control-area",
     "branches -C 0 --ring 64 --duration 0.0001",
 ];
 

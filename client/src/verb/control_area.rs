@@ -1,0 +1,125 @@
+//! `control-area`: the PROCESSOR_PROFILE_CONTROL_AREA of processors, and what their Debug Store has.
+
+use protocol::{AreaRecord, AreaRequest, ProcessorSet, area};
+use serde::Serialize;
+
+use super::Context;
+use super::summed::hexadecimal;
+use crate::cli::ControlAreaArgs;
+use crate::columns::{CONSOLE, fit};
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::format::table;
+use crate::processors::named;
+use crate::{lack, ntstatus};
+
+const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
+
+/// What stands where there is no area.
+const NONE: &str = "-";
+
+#[derive(Debug, Serialize)]
+struct Areas {
+    areas: Vec<Area>,
+}
+
+/// The area of a processor.
+#[derive(Debug, Serialize)]
+struct Area {
+    processor: u32,
+    address: Option<String>,
+    /// Bytes.
+    size: Option<u32>,
+    /// `kernel` or `halprof`.
+    owner: Option<&'static str>,
+    /// Whether a session uses it.
+    used: bool,
+    status: String,
+    branches: bool,
+    /// Whether those of one mode alone can be had.
+    branches_by_mode: bool,
+    /// The format of precise records.
+    precise_format: Option<u32>,
+    /// Why there is no Debug Store, or not all of it.
+    lack: Option<String>,
+}
+
+impl From<&AreaRecord> for Area {
+    fn from(record: &AreaRecord) -> Self {
+        let AreaRecord { processor, status, address, size, flags, format, lack } = *record;
+        let has = |flag: u32| flags & flag != 0;
+        let is_there = address != 0;
+        let owner = if has(area::OF_KERNEL) { "kernel" } else { "halprof" };
+        Self {
+            processor,
+            address: is_there.then(|| hexadecimal(address)),
+            size: is_there.then_some(size),
+            owner: is_there.then_some(owner),
+            used: has(area::USED),
+            status: ntstatus::name(status),
+            branches: has(area::BRANCHES),
+            branches_by_mode: has(area::BRANCHES) && has(area::MODES),
+            precise_format: has(area::PRECISE).then_some(format),
+            lack: lack.checked_sub(1).map(|number| lack::sentence(number, format.into())),
+        }
+    }
+}
+
+pub fn run(args: &ControlAreaArgs, context: &mut Context) -> Result<(), Error> {
+    let connection = Connection::open(context.system()?)?;
+    let request = AreaRequest {
+        operation: args.operation.number(),
+        current: args.current.into(),
+        reserved: 0,
+        processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
+    };
+    let areas: Vec<Area> = connection.control_areas(&request)?.iter().map(Area::from).collect();
+    if args.format.json {
+        return context.json(&Areas { areas });
+    }
+    context.say(&rows(&areas))?;
+    for note in notes(&areas) {
+        context.say(&format!("\n{note}"))?;
+    }
+    Ok(())
+}
+
+fn rows(areas: &[Area]) -> String {
+    let row = |area: &Area| {
+        vec![
+            area.processor.to_string(),
+            area.address.clone().unwrap_or_else(|| NONE.to_owned()),
+            area.size.map_or_else(|| NONE.to_owned(), |size| format!("{size:#X}").replace('X', "x")),
+            area.owner.unwrap_or(NONE).to_owned(),
+            area.status.clone(),
+            if area.branches { "yes" } else { "no" }.to_owned(),
+            area.precise_format.map_or_else(|| "no".to_owned(), |format| format.to_string()),
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = areas.iter().map(row).collect();
+    fit(&HEADINGS, &mut rows, &["State"], CONSOLE);
+    table(&HEADINGS, &["CPU"], &rows)
+}
+
+/// What the columns have no room for, each once, with the processors that it is about.
+fn notes(areas: &[Area]) -> Vec<String> {
+    let on = |is_meant: &dyn Fn(&Area) -> bool| {
+        let mut processors = areas.iter().filter(|area| is_meant(area)).map(|area| area.processor).peekable();
+        processors.peek().is_some().then(|| named(processors))
+    };
+    let mut notes = Vec::new();
+    notes.extend(on(&|area| area.used).map(|processors| format!("A session uses those of {processors}.")));
+    notes.extend(
+        on(&|area| area.branches && !area.branches_by_mode)
+            .map(|processors| format!("On {processors} branches of one mode alone can not be had (DS-CPL).")),
+    );
+    let mut lacks: Vec<&String> = areas.iter().filter_map(|area| area.lack.as_ref()).collect();
+    lacks.sort_unstable();
+    lacks.dedup();
+    for lack in lacks {
+        notes.extend(
+            on(&|area| area.lack.as_ref() == Some(lack)).map(|processors| format!("On {processors}:\n  {lack}")),
+        );
+    }
+    notes
+}

@@ -1,0 +1,94 @@
+//! `control-area`: what there is on each processor, in whose hands, and why not more.
+
+use protocol::{AreaRecord, AreaRequest, Lack, area};
+use zerocopy::FromBytes;
+
+use super::*;
+
+fn area(processor: u32, status: u32, address: u64, flags: u32) -> AreaRecord {
+    let size = if address == 0 { 0 } else { 0xA0 };
+    AreaRecord { processor, status, address, size, flags, format: 4, lack: 0 }
+}
+
+/// One of the kernel's in use, one of the driver's own, one that another has, and a processor without PEBS.
+fn system() -> FakeSystem {
+    let all = area::BRANCHES | area::PRECISE | area::MODES;
+    let areas = vec![
+        area(0, 0, 0xFFFF_9A01_2345_6000, all | area::OF_KERNEL | area::USED),
+        AreaRecord { size: 0x60, ..area(1, 0xC000_00BB, 0xFFFF_9A01_2345_7000, area::BRANCHES) },
+        area(2, 0xC000_0018, 0, all),
+        AreaRecord { lack: Lack::PebsUnavailable as u32 + 1, ..area(3, 0xC000_009A, 0, 0) },
+    ];
+    FakeSystem::running(FakeDriver { areas, ..FakeDriver::default() })
+}
+
+fn request(system: &FakeSystem) -> AreaRequest {
+    let [input] = &system.driver.inputs(Code::ControlArea)[..] else { panic!() };
+    AreaRequest::read_from_bytes(input).unwrap()
+}
+
+#[test]
+fn each_operation_goes_to_the_driver_once_with_its_processors() {
+    for (line, operation, current, processors) in [
+        ("control-area", area::QUERY, 0, &[][..]),
+        ("control-area show -C 0,2", area::QUERY, 0, &[0, 2]),
+        ("control-area ALLOCATE -C 1-3", area::ALLOCATE, 0, &[1, 2, 3]),
+        ("control-area free --current", area::FREE, 1, &[]),
+    ] {
+        let system = system();
+        run(&system, line).outcome.unwrap();
+        let request = request(&system);
+        assert_eq!((request.operation, request.current, request.reserved), (operation, current, 0), "{line}");
+        assert!(request.processors.iter().eq(processors.iter().copied()), "{line}");
+    }
+}
+
+#[test]
+fn the_table_tells_whose_each_area_is_and_what_its_processor_has() {
+    let out = run(&system(), "control-area").out;
+    assert!(out.lines().all(|line| line.len() <= 80), "{out}");
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn json_has_nothing_where_there_is_no_area() {
+    let areas = run(&system(), "control-area --json -C 0,3").json();
+    assert_eq!(
+        areas,
+        json!({"areas": [
+            {
+                "processor": 0, "address": "0xffff9a0123456000", "size": 160, "owner": "kernel", "used": true,
+                "status": "STATUS_SUCCESS", "branches": true, "branches_by_mode": true, "precise_format": 4,
+                "lack": null
+            },
+            {
+                "processor": 3, "address": null, "size": null, "owner": null, "used": false, "status": "0xC000009A",
+                "branches": false, "branches_by_mode": false, "precise_format": null,
+                "lack": crate::lack::sentence(Lack::PebsUnavailable as u32, 4)
+            }
+        ]})
+    );
+}
+
+#[test]
+fn areas_of_every_processor_that_there_can_be_come_in_one_answer() {
+    let areas = (0..2048).map(|processor| area(processor, 0, 0, 0)).collect();
+    let system = FakeSystem::running(FakeDriver { areas, ..FakeDriver::default() });
+    let answer = run(&system, "control-area allocate --json").json();
+    assert_eq!(answer["areas"].as_array().unwrap().len(), 2048);
+    assert_eq!(system.driver.inputs(Code::ControlArea).len(), 1, "allocating twice is another matter");
+}
+
+#[test]
+fn what_windows_refuses_is_told_by_its_name() {
+    let refuse = Some((Code::ControlArea, Cause::ControlArea, [0xC000_00A0, 0]));
+    let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
+    let (exit, report) = run(&system, "control-area free -C 0").failure();
+    assert_eq!(exit, Exit::DebugStoreTaken);
+    assert_eq!(
+        report,
+        "error: Windows refused the control area of processor 0: STATUS_MEMORY_NOT_ALLOCATED\n  \
+         because: there is none that could be freed\n  \
+         try: client control-area   (shows what there is)"
+    );
+}
