@@ -47,6 +47,17 @@ pub struct Record {
     pub branches: u8,
 }
 
+/// What a processor that is asked for nothing more has in every record, of any format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Essence {
+    /// As [`Record::ip`].
+    pub ip: u64,
+    /// As [`Record::is_exact`].
+    pub is_exact: bool,
+    /// As [`Record::counters`].
+    pub counters: Option<u64>,
+}
+
 /// General registers at the end of an instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the registers of their names")]
@@ -182,6 +193,18 @@ impl Format {
         }
     }
 
+    /// The essence of a record of [`least_size`](Self::least_size), where it lies: `at` reads the word at an offset. `None`
+    /// where an adaptive one says that it is longer.
+    pub fn essence(self, at: impl Fn(usize) -> u64) -> Option<Essence> {
+        if self.size().is_none() {
+            let is_basic = usize::from(Basic::from_bits(at(0x00)).size()) == BASIC;
+            return is_basic.then(|| Essence { ip: at(0x08), is_exact: true, counters: Some(at(0x10)) });
+        }
+        let is_exact = self >= Self::Haswell;
+        let counters = (self >= Self::Nehalem).then(|| at(0x90));
+        Some(Essence { ip: at(if is_exact { 0xB0 } else { 0x08 }), is_exact, counters })
+    }
+
     fn of_fixed_size(self, record: &[u8]) -> Record {
         let at = |offset| word(record, offset);
         let since = |format: Self, offset| (self >= format).then(|| at(offset));
@@ -306,6 +329,21 @@ mod tests {
             assert_eq!(record.memory, (number > 0).then_some(memory), "{number}");
         }
         assert_eq!(Format::from_number(6), None);
+    }
+
+    #[test]
+    fn the_essence_of_a_record_is_that_of_the_record() {
+        for format in Format::ALL {
+            let mut bytes = counting(format.least_size());
+            if format.size().is_none() {
+                bytes[..8].copy_from_slice(&Basic::new().with_size(32).into_bits().to_le_bytes());
+            }
+            let (record, _) = format.decode(&bytes).unwrap();
+            let essence = Essence { ip: record.ip, is_exact: record.is_exact, counters: record.counters };
+            assert_eq!(format.essence(|offset| word(&bytes, offset)), Some(essence), "{format:?}");
+        }
+        let longer = Basic::new().with_registers(true).with_size(176).into_bits();
+        assert_eq!(Format::Adaptive.essence(|_| longer), None);
     }
 
     #[test]

@@ -90,6 +90,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "PsGetCurrentProcessId", Windows2000, Any),
     ("ntoskrnl.exe", "PsGetCurrentThreadId", Windows2000, Any),
     ("ntoskrnl.exe", "PsTerminateSystemThread", Windows2000, Thread),
+    ("ntoskrnl.exe", "RtlGetVersion", Windows2000, Thread),
     ("ntoskrnl.exe", "SeSinglePrivilegeCheck", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwClose", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwSetSecurityObject", Windows2000, Thread),

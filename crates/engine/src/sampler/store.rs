@@ -4,27 +4,26 @@
 //! and this; what the processor wrote is believed in nothing but its value.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use debug_store::pebs::Format;
+use debug_store::pebs::{Essence, Format};
 use debug_store::{BranchRecord, Buffer, word};
 use profile::Cpu;
 use profile::debug_store::{self as registers, Modes};
-use profile::state::CounterSet;
-use zerocopy::IntoBytes;
+use profile::state::{self, CounterSet};
 
 use super::desk::Subscriber;
-use crate::room::Room;
 
 /// Words that the processor writes.
 type Words = Box<[AtomicU64]>;
 
 /// Words of the longest record of PEBS: 200 bytes.
-const RECORD_WORDS: usize = 25;
+const RECORD_WORDS: u8 = 25;
 
 /// Words of a branch.
-const BRANCH_WORDS: usize = size_of::<BranchRecord>() / 8;
+const BRANCH_WORDS: u8 = 3;
+
+const _: () = assert!(size_of::<BranchRecord>() == BRANCH_WORDS as usize * 8);
 
 /// Branches for which there is room behind the threshold, for those that come before the interrupt does.
 const SPARE_BRANCHES: u32 = 512;
@@ -90,13 +89,13 @@ impl Store {
 
     /// With branches of these modes for a subscriber, an interrupt after so many; `None` when memory is short.
     pub fn with_branches(self, modes: Modes, before: u32, subscriber: Subscriber) -> Option<Self> {
-        let words = words(BRANCH_WORDS, before + SPARE_BRANCHES)?;
+        let words = state::allocate(before + SPARE_BRANCHES, BRANCH_WORDS)?;
         Some(Self { branches: Some(Branches { words, before, modes, subscriber, standing: false }), ..self })
     }
 
     /// With precise records, an interrupt after so many; `None` when memory is short.
     pub fn with_precise(self, before: u32) -> Option<Self> {
-        let words = words(RECORD_WORDS, before + SPARE_RECORDS)?;
+        let words = state::allocate(before + SPARE_RECORDS, RECORD_WORDS)?;
         let precise = Precise { words, before, format: Format::Core2, counters: CounterSet::NONE };
         Some(Self { precise: Some(precise), ..self })
     }
@@ -220,18 +219,12 @@ impl Store {
         let (Some(precise), true) = (&self.precise, self.installed) else { return false };
         let length = precise.format.least_size();
         let count = precise.waiting(cpu);
-        for record in precise.words.chunks_exact(length / 8).take(count) {
-            let mut copy = [0_u64; RECORD_WORDS];
-            for (to, from) in copy.iter_mut().zip(record) {
-                *to = from.load(Ordering::Relaxed);
-            }
-            let bytes = copy.as_bytes().get(..length).unwrap_or_default();
+        for begin in (0..count).map(|number| number * length) {
+            let word = |offset: usize| precise.words.get((begin + offset) / 8).map_or(0, load);
             // A record that can not be read counts for its place, and for nobody.
-            let (ip, is_exact, counters) = match precise.format.decode(bytes) {
-                Ok((record, _)) => (record.ip, record.is_exact, precise.those(record.counters)),
-                Err(_) => (0, false, CounterSet::NONE),
-            };
-            each(Fetched { ip, is_exact, counters, number: self.fetched });
+            if let Some(Essence { ip, is_exact, counters }) = precise.format.essence(word) {
+                each(Fetched { ip, is_exact, counters: precise.those(counters), number: self.fetched });
+            }
             self.fetched = self.fetched.wrapping_add(1);
         }
         cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
@@ -247,8 +240,8 @@ impl Store {
         let (Some(branches), true) = (&self.branches, self.installed) else { return false };
         registers::trace(cpu, Modes::default());
         let count = branches.waiting(cpu);
-        for record in branches.words.chunks_exact(BRANCH_WORDS).take(count) {
-            let mut words = record.iter().map(|word| word.load(Ordering::Relaxed));
+        for record in branches.words.chunks_exact(BRANCH_WORDS.into()).take(count) {
+            let mut words = record.iter().map(load);
             let mut next = || words.next().unwrap_or_default();
             each(BranchRecord { from: next(), to: next(), flags: next() });
         }
@@ -275,15 +268,9 @@ impl Branches {
     }
 }
 
-/// Zeros for so many records.
-fn words(each: usize, records: u32) -> Option<Words> {
-    let count = each.checked_mul(records as usize)?;
-    let mut words = Vec::new();
-    words.try_reserve_exact(count).ok()?;
-    for _ in 0..count {
-        words.try_push(AtomicU64::new(0)).ok()?;
-    }
-    Some(words.into_boxed_slice())
+/// What the processor wrote.
+fn load(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
 }
 
 /// Where words are: who writes there is not the compiler's to see.
