@@ -26,7 +26,6 @@ pub use tally::{BRANCHES_TALLY, Tallies, Tally};
 use crate::sleep::Sleeps;
 pub(crate) use desk::put;
 use desk::{Desk, Post};
-use recording::Stored;
 
 /// How often each processor ticks while something is sampled, per second.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -118,9 +117,43 @@ impl Sampler {
     ) -> bool {
         let Some(desk) = self.desks.get(processor as usize) else { return false };
         let begin = clock();
-        let stored = if desk.has_store() { self.fetch(cpu, processor, begin, interrupted) } else { Stored::NOTHING };
+        if desk.has_store() {
+            return self.interrupt_storing(cpu, processor, desk, begin, clock, interrupted);
+        }
+        self.serve::<false>(cpu, processor, desk, begin, clock, interrupted)
+    }
+
+    /// The same with the Debug Store in use.
+    #[cold]
+    #[inline(never)]
+    fn interrupt_storing(
+        &self,
+        cpu: &impl Cpu,
+        processor: u32,
+        desk: &Desk,
+        begin: u64,
+        clock: impl Fn() -> u64,
+        interrupted: &Interrupted,
+    ) -> bool {
+        let reached = self.fetch(cpu, processor, begin, interrupted);
+        self.serve::<true>(cpu, processor, desk, begin, clock, interrupted) || reached
+    }
+
+    /// The counters of an interrupt. Twice in the program, so that the Debug Store costs nothing where it is not in use.
+    #[expect(clippy::inline_always, reason = "counted: a call costs what the handler's target does not leave")]
+    #[inline(always)]
+    fn serve<const STORING: bool>(
+        &self,
+        cpu: &impl Cpu,
+        processor: u32,
+        desk: &Desk,
+        begin: u64,
+        clock: impl Fn() -> u64,
+        interrupted: &Interrupted,
+    ) -> bool {
+        let mark = if STORING { desk.mark() } else { 0 };
         let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
-        let mut reached = stored.reached;
+        let mut reached = false;
         for (counter, post) in overflowed.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
             let (source, interval) = post.loaded();
             if post.frequency().is_some() {
@@ -139,11 +172,11 @@ impl Sampler {
                     interval,
                     kind: SampleKind::Sample as u16,
                     modes: (interrupted.modes & 0xFFFF) as u16,
-                    mark: stored.written,
+                    mark,
                 },
             );
         }
-        desk.count(stored.fetched || !overflowed.is_empty());
+        desk.count(!overflowed.is_empty() || STORING && desk.has_fetched());
         let end = clock();
         if desk.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
             reached |= self.pause(cpu, processor, desk, end);

@@ -138,6 +138,10 @@ pub struct Desk {
     store: Slot<Boxed<Store>>,
     /// There is one: asked in each interrupt.
     stored: AtomicBool,
+    /// Something of it was fetched in this interrupt.
+    fetched: AtomicBool,
+    /// Precise records that it had written at the last interrupt.
+    mark: AtomicU64,
 }
 
 impl Desk {
@@ -168,12 +172,30 @@ impl Desk {
     /// Takes it out.
     pub fn take_store(&self) -> Option<Boxed<Store>> {
         self.stored.store(false, Ordering::Relaxed);
+        self.set_mark(0, false);
         self.store.take()
     }
 
     /// Does something with it, where it is in use.
     pub fn with_store<R>(&self, work: impl FnOnce(&mut Store) -> R) -> Option<R> {
         if self.has_store() { self.store.with(|store| work(store)) } else { None }
+    }
+
+    /// Precise records that the processor has written by now; 0 where nothing is recorded.
+    #[inline]
+    pub fn mark(&self) -> u64 {
+        self.mark.load(Ordering::Relaxed)
+    }
+
+    /// An interrupt begins: what the Debug Store has come to, and whether something of it was `fetched`.
+    pub fn set_mark(&self, mark: u64, fetched: bool) {
+        self.mark.store(mark, Ordering::Relaxed);
+        self.fetched.store(fetched, Ordering::Relaxed);
+    }
+
+    /// Whether something of the Debug Store was fetched in this interrupt.
+    pub fn has_fetched(&self) -> bool {
+        self.fetched.load(Ordering::Relaxed)
     }
 
     /// An interrupt was served, for which there was something of ours, or not.

@@ -10,22 +10,6 @@ use super::tally::BRANCHES_TALLY;
 use super::{Interrupted, Sampler};
 use crate::boxed::Boxed;
 
-/// What an interrupt found of the Debug Store.
-#[derive(Debug, Clone, Copy)]
-pub struct Stored {
-    /// Something was fetched.
-    pub fetched: bool,
-    /// A ring has become half full.
-    pub reached: bool,
-    /// Precise records that the processor has written by now.
-    pub written: u64,
-}
-
-impl Stored {
-    /// There is none in use.
-    pub const NOTHING: Self = Self { fetched: false, reached: false, written: 0 };
-}
-
 /// Where what is fetched goes.
 struct Way<'a> {
     hal: &'a Hal,
@@ -71,19 +55,20 @@ impl Sampler {
         traced.unwrap_or(false)
     }
 
-    /// Fetches what is due, in an interrupt of the current processor, which is `processor`.
+    /// Fetches what is due, in an interrupt of the current processor, which is `processor`; answers whether a ring has become
+    /// half full.
     #[cold]
     #[inline(never)]
-    pub(super) fn fetch(&self, cpu: &impl Cpu, processor: u32, time: u64, interrupted: &Interrupted) -> Stored {
-        let Some(desk) = self.desks.get(processor as usize) else { return Stored::NOTHING };
-        let fetched = desk.with_store(|store| {
+    pub(super) fn fetch(&self, cpu: &impl Cpu, processor: u32, time: u64, interrupted: &Interrupted) -> bool {
+        let Some(desk) = self.desks.get(processor as usize) else { return false };
+        let reached = desk.with_store(|store| {
             let who = store.is_attributed().then_some((interrupted.process, interrupted.thread));
             let mut way = self.way(processor, desk, time, who);
-            let is_due = store.is_due(cpu);
-            let fetched = is_due && way.all(cpu, store);
-            Stored { fetched, reached: way.reached, written: store.written(cpu) }
+            let fetched = store.is_due(cpu) && way.all(cpu, store);
+            desk.set_mark(store.written(cpu), fetched);
+            way.reached
         });
-        fetched.unwrap_or(Stored::NOTHING)
+        reached.unwrap_or(false)
     }
 
     /// The precise ones of counters that are about to start are recorded.
