@@ -14,6 +14,8 @@ mod bench;
 #[cfg(not(windows))]
 mod counts;
 #[cfg(not(windows))]
+mod debug_store;
+#[cfg(not(windows))]
 mod device;
 #[cfg(not(windows))]
 mod faults;

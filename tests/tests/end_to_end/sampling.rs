@@ -32,7 +32,7 @@ const INTERVAL: u32 = 10_000;
 
 /// A request that samples TotalIssues on every processor, as the probe takes it.
 pub fn start_sampling(ring: u32, interval: u32, budget: u32) -> String {
-    let header = StartHeader { flags: 0, ring, budget, reserved: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { flags: 0, ring, budget, batch: 0, processors: ProcessorSet::EMPTY };
     let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, frequency: 0 };
     hex(&[header.as_bytes(), event.as_bytes()].concat())
 }

@@ -1,0 +1,332 @@
+//! What processors record themselves: control areas, branches and precise samples, of the driver and the client as they ship.
+
+use std::time::Duration;
+
+use protocol::{BRANCHES, Code, EventRequest, ProcessorSet, StartHeader, modes};
+use serde_json::Value;
+use tests::{Lab, Reply, hex};
+use wire::{Areas, DebugStore, Shadow};
+use zerocopy::IntoBytes;
+
+use crate::life::{greet, header};
+
+/// An identity for each format of records.
+const FORMATS: [(&str, u64); 5] =
+    [("core2-e5200", 0), ("nehalem-920", 1), ("haswell-4710mq", 2), ("skylake-6600k", 3), ("alder-lake-12900k", 4)];
+
+/// Exit codes: not supported here; held by another.
+const UNSUPPORTED: i32 = 7;
+const TAKEN: i32 = 25;
+
+/// Nothing is in the registers.
+fn idle(lab: &mut Lab) -> bool {
+    let registers = lab.wire.debug_store().unwrap();
+    registers.iter().all(|of| *of == DebugStore { area: 0, debugctl: 0, pebs_enable: 0 })
+}
+
+/// The machine is another, and the driver is loaded on it.
+fn become_processor(lab: &mut Lab, identity: &str) {
+    lab.unload("halprof").unwrap();
+    lab.scripted().unwrap();
+    lab.become_processor(identity).unwrap();
+    lab.load("halprof").unwrap();
+}
+
+fn json(lab: &Lab, arguments: &[&str]) -> Value {
+    lab.client(arguments).unwrap().success().unwrap().json().unwrap()
+}
+
+#[test]
+fn control_areas_are_allocated_and_freed_on_all_processors_as_the_kernel_does_it() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    for (build, size) in [(17_763, 0x60), (18_362, 0xA0), (26_100, 0xA0)] {
+        lab.wire.set_windows(build).unwrap();
+        let made = json(&lab, &["control-area", "allocate", "--json"]);
+        let areas = lab.wire.control_areas().unwrap();
+        let told = made["areas"].as_array().unwrap();
+        assert_eq!(told.len(), areas.len());
+        for (area, told) in areas.iter().zip(told) {
+            assert_eq!(told["address"].as_str(), Some(&*format!("0x{:016x}", area.unwrap())), "{told}");
+            assert_eq!((told["size"].as_u64(), told["owner"].as_str()), (Some(size), Some("kernel")), "{told}");
+        }
+        let again = lab.client(&["control-area", "allocate", "-C", "1"]).unwrap();
+        assert_eq!(again.code, TAKEN, "{}", again.err);
+        assert!(again.err.contains("STATUS_ADDRESS_ALREADY_EXISTS"), "{}", again.err);
+        lab.client(&["control-area", "free"]).unwrap().success().unwrap();
+        assert_eq!(lab.control_areas().unwrap(), 0);
+        let twice = lab.client(&["control-area", "free", "-C", "0"]).unwrap();
+        assert!(twice.code == TAKEN && twice.err.contains("STATUS_MEMORY_NOT_ALLOCATED"), "{}", twice.err);
+    }
+    lab.client(&["control-area", "allocate", "--current"]).unwrap().success().unwrap();
+    assert_eq!(lab.control_areas().unwrap(), 1);
+    lab.client(&["uninstall"]).unwrap().success().unwrap();
+    assert_eq!(lab.control_areas().unwrap(), 0, "freed at the unload");
+    lab.finish().unwrap();
+}
+
+#[test]
+fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_driver() {
+    let mut lab = Lab::boot("skylake-6600k").unwrap();
+    lab.install().unwrap();
+    lab.wire.occupy_control_area(1).unwrap();
+    let refused = lab.client(&["control-area", "allocate"]).unwrap();
+    assert_eq!(refused.code, TAKEN, "{}", refused.err);
+    assert!(refused.err.contains("processor 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
+    assert_eq!(lab.control_areas().unwrap(), 1, "all or none: the other's");
+    let branches = lab.client(&["branches", "--duration", "1"]).unwrap();
+    assert_eq!(branches.code, TAKEN, "{}", branches.err);
+    become_processor(&mut lab, "skylake-6600k");
+    lab.wire.set_control_areas(Areas::Missing).unwrap();
+    let made = json(&lab, &["control-area", "allocate", "--json"]);
+    assert_eq!(made["areas"][0]["owner"], "halprof", "{made}");
+    assert_eq!(lab.control_areas().unwrap(), 0, "the kernel knows of none");
+    lab.client(&["uninstall"]).unwrap().success().unwrap();
+    lab.left_nothing().unwrap();
+    lab.wire.set_control_areas(Areas::Served).unwrap();
+    lab.install().unwrap();
+    lab.client(&["control-area", "allocate"]).unwrap().success().unwrap();
+    lab.client(&["uninstall"]).unwrap().success().unwrap();
+    assert_eq!(lab.control_areas().unwrap(), 0, "freed at the unload");
+    lab.finish().unwrap();
+}
+
+#[test]
+fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    for (identity, mode) in [("haswell-4710mq", None), ("alder-lake-12900k", Some("--user")), ("core2-e5200", None)] {
+        become_processor(&mut lab, identity);
+        lab.live().unwrap();
+        let arguments = ["branches", "-C", "0", "--duration", "1", "--buffer", "512", "--json"];
+        let arguments: Vec<&str> = arguments.into_iter().chain(mode).collect();
+        let told = json(&lab, &arguments);
+        lab.scripted().unwrap();
+        let stored = lab.wire.stored().unwrap();
+        let of = |name: &str| told[name].as_u64().unwrap_or_else(|| panic!("no {name} in {told}"));
+        assert_eq!(of("records") + of("lost"), stored[0].branches, "{identity}: {told}");
+        assert!(of("records") > 2_000, "{identity}: {told}");
+        assert_eq!((stored[1].branches, stored[0].faults), (0, 0), "{identity}: one processor was asked for");
+        assert!(idle(&mut lab), "{identity}");
+        assert_eq!(lab.control_areas().unwrap(), 0, "{identity}");
+        lab.left_nothing().unwrap_or_else(|error| panic!("{identity}: {error}"));
+    }
+    let shown = lab.client(&["branches", "-C", "0-1", "--duration", "1"]).unwrap().success().unwrap();
+    assert!(shown.out.lines().all(|line| line.len() <= 80), "{}", shown.out);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn precise_samples_have_no_skid_in_any_format_and_add_up() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    for (identity, format) in FORMATS {
+        become_processor(&mut lab, identity);
+        lab.live().unwrap();
+        let arguments = ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
+        lab.client(&arguments).unwrap().success().unwrap();
+        lab.scripted().unwrap();
+        let file = std::fs::File::open(lab.wine().drive_c("precise.rec")).unwrap();
+        let mut samples = Vec::new();
+        let mut counts = Vec::new();
+        for block in recording::Reader::new(file).unwrap() {
+            match block.unwrap() {
+                recording::Block::Samples(more) => samples.extend(more),
+                recording::Block::Summary(summary) => counts = summary.counts,
+                _ => {}
+            }
+        }
+        let (kind, next) = if format >= 2 { (5, 0) } else { (6, 4) };
+        let precise: Vec<_> = samples.iter().filter(|sample| sample.kind == kind).collect();
+        assert!(precise.len() > 100, "{identity}: {} of {}", precise.len(), samples.len());
+        // The places of the bench lie 16 bytes apart; the interrupts came three bytes behind them.
+        assert!(precise.iter().all(|sample| sample.ip % 16 == next), "{identity}");
+        for (processor, stored) in (0..).zip(lab.wire.stored().unwrap()) {
+            let count = counts.iter().find(|count| count.processor == processor).unwrap();
+            let written: u64 = stored.records.iter().map(|(_, records)| records).sum();
+            let fetched = precise.iter().filter(|sample| sample.processor == processor).count() as u64;
+            assert_eq!((count.samples + count.lost, count.samples), (written, fetched), "{identity}, {processor}");
+            assert_eq!(stored.faults, 0);
+        }
+        let report = lab.client(&["report", "C:\\precise.rec"]).unwrap().success().unwrap();
+        let skid = if format >= 2 { "0" } else { "the instruction behind" };
+        assert!(report.out.lines().any(|line| line.starts_with("Skid") && line.contains(skid)), "{}", report.out);
+        assert!(idle(&mut lab), "{identity}");
+        lab.left_nothing().unwrap_or_else(|error| panic!("{identity}: {error}"));
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn ordinary_samples_and_precise_records_are_put_in_one_order() {
+    let mut lab = Lab::boot("skylake-6600k").unwrap();
+    lab.install().unwrap();
+    lab.live().unwrap();
+    let events = "InstructionRetired:p@4M,TotalCycles@7M";
+    let arguments = ["record", "-a", "--duration", "1", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
+    lab.client(&arguments).unwrap().success().unwrap();
+    lab.scripted().unwrap();
+    let merged = json(&lab, &["report", "--merge", "C:\\merge.rec", "--json", "--limit", "100000"]);
+    let rows = merged["samples"].as_array().unwrap_or_else(|| panic!("{merged}"));
+    let (mut last, mut kinds) = ((0, 0), [0, 0]);
+    for row in rows {
+        let place = (row["processor"].as_u64().unwrap(), row["number"].as_u64().unwrap());
+        assert!(place >= last, "{row}");
+        last = place;
+        kinds[usize::from(row["kind"] == "precise")] += 1;
+    }
+    assert!(kinds.iter().all(|number| *number > 50), "{kinds:?}");
+    let shown = lab.client(&["report", "--merge", "C:\\merge.rec"]).unwrap().success().unwrap();
+    assert!(shown.out.lines().all(|line| line.len() <= 80), "{}", shown.out);
+    lab.finish().unwrap();
+}
+
+/// What stands in the way.
+type Obstacle = fn(&mut Lab);
+
+#[test]
+fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
+    const RECORD: [&str; 6] = ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p"];
+    const TRACE: [&str; 3] = ["branches", "--duration", "1"];
+    let cases: [(&str, Obstacle, &[&str], i32, &str); 11] = [
+        ("haswell-4710mq", |lab| lab.wire.set_shadow(Shadow::On).unwrap(), &TRACE, UNSUPPORTED, "VA shadow"),
+        ("haswell-4710mq", |lab| lab.wire.set_shadow(Shadow::On).unwrap(), &RECORD, UNSUPPORTED, "VA shadow"),
+        (
+            "haswell-4710mq",
+            |lab| lab.wire.set_shadow(Shadow::Untold(0xC000_0003)).unwrap(),
+            &RECORD,
+            UNSUPPORTED,
+            "0xC0000003",
+        ),
+        ("haswell-4710mq", |lab| lab.wire.set_debug_store(1, 0x5000, 0, None).unwrap(), &TRACE, TAKEN, "0x5000"),
+        ("skylake-6600k", |lab| lab.wire.set_debug_store(0, 0, 0xC0, None).unwrap(), &RECORD, TAKEN, "0xc0"),
+        (
+            "skylake-6600k",
+            |lab| lab.wire.set_debug_store(1, 0, 0, Some(1 << 7 | 1 << 11)).unwrap(),
+            &TRACE,
+            UNSUPPORTED,
+            "IA32_MISC_ENABLE",
+        ),
+        (
+            "skylake-6600k",
+            |lab| lab.wire.set_debug_store(1, 0, 0, Some(1 << 7 | 1 << 12)).unwrap(),
+            &RECORD,
+            UNSUPPORTED,
+            "IA32_MISC_ENABLE",
+        ),
+        ("zen4-7700x", |_| {}, &TRACE, UNSUPPORTED, "Intel"),
+        ("firecracker-cascade-lake", |_| {}, &TRACE, UNSUPPORTED, "Debug Store"),
+        ("arrow-lake-245k", |_| {}, &RECORD, UNSUPPORTED, "format"),
+        (
+            "haswell-4710mq",
+            |_| {},
+            &["record", "-a", "--duration", "1", "-e", "TotalCycles:p"],
+            UNSUPPORTED,
+            "TotalCycles",
+        ),
+    ];
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    for (identity, obstacle, arguments, code, said) in cases {
+        become_processor(&mut lab, identity);
+        obstacle(&mut lab);
+        let before = lab.wire.debug_store().unwrap();
+        let ran = lab.client(arguments).unwrap();
+        assert_eq!(ran.code, code, "{identity} {arguments:?}: {}", ran.err);
+        assert!(ran.err.contains(said), "{identity} {arguments:?}: {}", ran.err);
+        assert_eq!(lab.wire.debug_store().unwrap(), before, "{identity} {arguments:?}");
+        assert_eq!((lab.control_areas().unwrap(), lab.counting().unwrap()), (0, 0), "{identity} {arguments:?}");
+        lab.left_nothing().unwrap_or_else(|error| panic!("{identity} {arguments:?}: {error}"));
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn unloaded_in_the_middle_it_leaves_the_registers_as_it_found_them() {
+    /// LBR of IA32_DEBUGCTL: somebody else's.
+    const OTHERS: u64 = 1;
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let mut probe = lab.probe().unwrap();
+    probe.service("unload", "halprof").unwrap().unwrap();
+    for identity in ["haswell-4710mq", "alder-lake-12900k"] {
+        lab.become_processor(identity).unwrap();
+        (0..2).for_each(|processor| lab.wire.set_debug_store(processor, 0, OTHERS, None).unwrap());
+        let found = lab.wire.debug_store().unwrap();
+        lab.live().unwrap();
+        for round in 0..20_u64 {
+            probe.service("load", "halprof").unwrap().unwrap();
+            let handle = greet(&mut probe);
+            match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
+                Reply::Done(bytes) => assert_eq!((header(&bytes).status, header(&bytes).cause), (0, 0), "{identity}"),
+                Reply::Failed(error) => panic!("{identity}, round {round}: {error}"),
+            }
+            let running = lab.wire.debug_store().unwrap();
+            assert!(running.iter().all(|of| of.area != 0), "{running:?}");
+            std::thread::sleep(Duration::from_millis(round % 9));
+            probe.say(&format!("close {handle}")).unwrap();
+            probe.service("unload", "halprof").unwrap().unwrap();
+            assert_eq!(lab.wire.debug_store().unwrap(), found, "{identity}, round {round}");
+            assert_eq!(lab.control_areas().unwrap(), 0, "{identity}, round {round}");
+            lab.left_nothing().unwrap();
+        }
+        let stored = lab.wire.stored().unwrap();
+        assert!(stored.iter().all(|of| of.branches > 0 && !of.records.is_empty() && of.faults == 0), "{stored:?}");
+    }
+    drop(probe);
+    lab.finish().unwrap();
+}
+
+/// A request for branches and precise instructions on all processors.
+fn start() -> String {
+    let header = StartHeader { flags: 0, ring: 64, budget: 900, batch: 4, processors: ProcessorSet::EMPTY };
+    let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };
+    let precise = EventRequest { source: 0x1A, modes: modes::BOTH | modes::PRECISE, interval: 100_000, frequency: 0 };
+    hex(&[header.as_bytes(), branches.as_bytes(), precise.as_bytes()].concat())
+}
+
+#[test]
+fn a_client_that_is_killed_leaves_nothing_on() {
+    let mut lab = Lab::boot("skylake-6600k").unwrap();
+    lab.install().unwrap();
+    lab.live().unwrap();
+    let mut probe = lab.probe().unwrap();
+    let handle = greet(&mut probe);
+    match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
+        Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0),
+        Reply::Failed(error) => panic!("{error}"),
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    probe.kill().unwrap();
+    for _ in 0..100 {
+        if idle(&mut lab) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(idle(&mut lab));
+    assert_eq!((lab.control_areas().unwrap(), lab.counting().unwrap()), (0, 0));
+    lab.finish().unwrap();
+}
+
+#[test]
+fn over_a_sleep_records_go_on() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let mut probe = lab.probe().unwrap();
+    let handle = greet(&mut probe);
+    match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
+        Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0),
+        Reply::Failed(error) => panic!("{error}"),
+    }
+    lab.wire.branch(0, true, 0x1000, 16, 100).unwrap();
+    lab.wire.sleep().unwrap();
+    assert!(idle(&mut lab), "off before the power goes");
+    lab.wire.wake(500).unwrap();
+    lab.wire.branch(0, true, 0x1000, 16, 100).unwrap();
+    assert_eq!(lab.wire.stored().unwrap()[0].branches, 200);
+    probe.say(&format!("close {handle}")).unwrap();
+    assert!(idle(&mut lab));
+    drop(probe);
+    lab.finish().unwrap();
+}
