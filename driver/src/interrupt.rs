@@ -53,7 +53,7 @@ pub fn power_changed(change: Change) {
     match change {
         Change::Sleep => {
             sampler.sleeps().begin(now);
-            processors::broadcast(&|| sampler.fall_asleep(&Processor::current(), processors::current()));
+            processors::broadcast(&|| sampler.fall_asleep(&Processor::current(), processors::current(), now));
         }
         Change::Wake => {
             let slept = sampler.sleeps().end(now);

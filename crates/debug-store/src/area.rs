@@ -5,8 +5,6 @@ use core::mem::offset_of;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::buffer::Buffer;
-
 /// What every version of the area begins with. All are linear addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -114,20 +112,6 @@ impl Layout {
             Self::V62 => 4,
             Self::V1903 => 8,
         }
-    }
-}
-
-impl SaveArea {
-    /// The buffer of branches.
-    #[must_use]
-    pub const fn bts(&self) -> Buffer {
-        Buffer { base: self.bts_buffer_base, index: self.bts_index, maximum: self.bts_absolute_maximum }
-    }
-
-    /// The buffer of events.
-    #[must_use]
-    pub const fn pebs(&self) -> Buffer {
-        Buffer { base: self.pebs_buffer_base, index: self.pebs_index, maximum: self.pebs_absolute_maximum }
     }
 }
 

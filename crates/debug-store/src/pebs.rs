@@ -162,20 +162,26 @@ impl Format {
     #[must_use]
     pub const fn size(self) -> Option<usize> {
         match self {
-            Self::Core2 => Some(144),
-            Self::Nehalem => Some(176),
-            Self::Haswell => Some(192),
-            Self::Skylake => Some(200),
             Self::Adaptive | Self::Adaptive5 => None,
+            _ => Some(self.least_size()),
         }
     }
 
     /// Bytes of a record with no more than what every record has.
     #[must_use]
     pub const fn least_size(self) -> usize {
-        match self.size() {
-            Some(size) => size,
-            None => BASIC,
+        self.least_words() as usize * 8
+    }
+
+    /// The same in words.
+    #[must_use]
+    pub const fn least_words(self) -> u8 {
+        match self {
+            Self::Core2 => 18,
+            Self::Nehalem => 22,
+            Self::Haswell => 24,
+            Self::Skylake => 25,
+            Self::Adaptive | Self::Adaptive5 => 4,
         }
     }
 

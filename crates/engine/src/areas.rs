@@ -69,7 +69,7 @@ impl Areas {
         self.all.try_push(area)
     }
 
-    /// The areas of these processors are used by no session any more.
+    /// The areas are used by no session any more.
     pub fn release(&mut self, machine: &impl Machine) {
         for area in &mut self.all {
             area.used = false;
@@ -86,13 +86,14 @@ impl Areas {
     }
 
     fn drop_unneeded(&mut self, machine: &impl Machine) {
-        self.all.retain(|area| {
-            let is_needed = area.kept || area.used;
-            if !is_needed {
-                // Refused, there is nothing left to be done about it.
-                let _ = machine.free_area(area.processor);
+        self.all.retain_mut(|area| {
+            if area.kept || area.used {
+                return true;
             }
-            is_needed
+            // Refused, it is tried again with the next that goes.
+            let freed = machine.free_area(area.processor);
+            area.status = freed.err().unwrap_or(STATUS_SUCCESS);
+            freed.is_err()
         });
     }
 
@@ -125,7 +126,10 @@ impl Areas {
 
     fn allocate(&mut self, processors: &[u32], found: &Examined, machine: &impl Machine) -> Result<(), Refusal> {
         for (processor, facilities) in processors.iter().zip(found.iter()) {
-            if let Err(lack) = facilities.and_then(|facilities| facilities.precise.map(|_| ())) {
+            // The kernel asks for no more.
+            if let Err(lack @ (Lack::NotIntel | Lack::NoDebugStore | Lack::NoMonitoring))
+            | Ok(Facilities { precise: Err(lack @ Lack::PebsUnavailable), .. }) = facilities
+            {
                 return Err(lacks(lack, Cause::NoDebugStore).processor(*processor));
             }
         }
@@ -155,7 +159,8 @@ impl Areas {
             area.kept = false;
         }
         self.drop_unneeded(machine);
-        Ok(())
+        let left = self.all.iter().find(|area| processors.contains(&area.processor));
+        left.map_or(Ok(()), |area| Err(refused(area.processor, area.status, area.made.address)))
     }
 
     fn record(&self, processor: u32, facilities: Result<Facilities, Lack>, freed: bool) -> AreaRecord {
@@ -218,14 +223,18 @@ fn refused(processor: u32, status: u32, address: u64) -> Refusal {
 
 /// What a processor has, as an [`AreaRecord`] has it: flags, format, and one more than the number of what is missing.
 fn told(facilities: Result<Facilities, Lack>) -> (u32, u32, u32) {
-    let Facilities { branches, precise, modes } = match facilities {
+    let Facilities { branches, precise, modes, .. } = match facilities {
         Ok(facilities) => facilities,
         Err(lack) => return (0, 0, lack.numbers().0 + 1),
     };
     let flag = |there: bool, flag| if there { flag } else { 0 };
     let flags =
         flag(branches.is_ok(), area::BRANCHES) | flag(precise.is_ok(), area::PRECISE) | flag(modes, area::MODES);
-    (flags, precise.map_or(0, |format| format as u32), precise.err().map_or(0, |lack| lack.numbers().0 + 1))
+    let format = match precise {
+        Ok(format) => format as u32,
+        Err(lack) => lack.numbers().1.into(),
+    };
+    (flags, format, precise.err().or(branches.err()).map_or(0, |lack| lack.numbers().0 + 1))
 }
 
 /// What some processors have of the Debug Store, in their order.

@@ -97,8 +97,8 @@ impl<M: Machine> Planner<'_, M> {
         let budget = if header.budget == 0 { USUAL_BUDGET } else { header.budget };
         let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
         let rings = sampled.then(new_rings).transpose()?;
-        let traces = Traces::plan(&planned, header.batch, rings.as_ref().map(|rings| rings.subscriber))?;
-        if let Some(traces) = &traces {
+        let mut traces = Traces::plan(&planned, header.batch, rings.as_ref().map(|rings| rings.subscriber))?;
+        if let Some(traces) = &mut traces {
             self.check_traces(traces, &planned, &processors)?;
         }
         let mut session = Session {
@@ -185,13 +185,14 @@ impl<M: Machine> Planner<'_, M> {
     }
 
     /// Whether the processors can record what is to be recorded, and nobody else has them do so.
-    fn check_traces(&self, traces: &Traces, events: &[Event], processors: &[u32]) -> Result<(), Refusal> {
+    fn check_traces(&self, traces: &mut Traces, events: &[Event], processors: &[u32]) -> Result<(), Refusal> {
         if let Some(other) = self.others.iter().find(|other| other.records()) {
             return Err(Refusal::new(STATUS_DEVICE_BUSY, Cause::DebugStoreTaken).detail(other.number, 0));
         }
         match self.ground.machine.is_shadowed() {
             Ok(false) => {}
             Ok(true) => return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::Shadowed)),
+            Err(STATUS_INSUFFICIENT_RESOURCES) => return Err(NO_MEMORY),
             Err(status) => {
                 return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::Shadowed).detail(status.into(), 0));
             }

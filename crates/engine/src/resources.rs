@@ -52,6 +52,10 @@ impl Resources {
     /// Takes what a session needs. What is not used after a refusal is still to be given back. With `force` counters
     /// are taken that somebody else has enabled.
     pub fn take<M: Machine>(&mut self, session: &Session, force: bool, ground: Ground<'_, M>) -> Result<(), Refusal> {
+        if session.records() {
+            // Who else asks the HAL is told that the processors are not free.
+            self.reserve(ground.machine)?;
+        }
         if session.uses_counters() {
             self.take_counters(&session.processors, force, ground)?;
         }
@@ -71,6 +75,16 @@ impl Resources {
         Ok(())
     }
 
+    fn reserve(&mut self, machine: &impl Machine) -> Result<(), Refusal> {
+        if !self.reserved {
+            machine
+                .reserve_counters()
+                .map_err(|status| Refusal::new(status, Cause::CountersTaken).detail(status.into(), 0))?;
+            self.reserved = true;
+        }
+        Ok(())
+    }
+
     /// First the HAL is asked, then the registers: of processors that are not ours yet.
     fn take_counters<M: Machine>(
         &mut self,
@@ -81,12 +95,7 @@ impl Resources {
         if processors.iter().all(|processor| hal.holds(*processor)) {
             return Ok(());
         }
-        if !self.reserved {
-            machine
-                .reserve_counters()
-                .map_err(|status| Refusal::new(status, Cause::CountersTaken).detail(status.into(), 0))?;
-            self.reserved = true;
-        }
+        self.reserve(machine)?;
         let is_new = |processor| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
         if !force {
             let found = First::none();
@@ -202,7 +211,7 @@ impl Resources {
             machine.stop_timers();
             self.timed = false;
         }
-        if self.reserved && !counters_used {
+        if self.reserved && !counters_used && !sessions.iter().any(Session::records) {
             machine.free_counters();
             self.reserved = false;
         }

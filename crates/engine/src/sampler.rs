@@ -20,7 +20,7 @@ use profile::{Cpu, Hal, local_vector};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
 pub use desk::{MOST_SAMPLERS, Outlet, Subscriber};
-pub(crate) use store::Store;
+pub(crate) use store::{Store, most_before};
 pub use tally::{BRANCHES_TALLY, Tallies, Tally};
 
 use crate::sleep::Sleeps;
@@ -135,7 +135,7 @@ impl Sampler {
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
-        let reached = self.fetch(cpu, processor, begin, interrupted);
+        let reached = self.fetch(cpu, processor, begin, Some(interrupted));
         self.serve::<true>(cpu, processor, desk, begin, clock, interrupted) || reached
     }
 
@@ -188,8 +188,8 @@ impl Sampler {
     #[cold]
     fn pause(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
         let sampling = self.hal.row(processor).counters(CounterState::is_sampling);
-        let late = self.stop(cpu, processor, desk, sampling);
-        let traced = self.let_trace(cpu, processor, false);
+        let late = self.stop(cpu, processor, desk, sampling, now);
+        let traced = self.pause_branches(cpu, processor, true, now);
         for (counter, post) in late.iter().filter_map(|counter| Some((counter, self.post(processor, counter)?))) {
             desk.tally(post, counter, Tally::throttle);
         }
@@ -202,17 +202,23 @@ impl Sampler {
     pub fn tick(&self, cpu: &impl Cpu, processor: u32, now: u64) -> bool {
         let Some(desk) = self.desks.get(processor as usize) else { return false };
         let mut reached = false;
-        if let Some((counters, since)) = desk.throttle.next_window() {
+        if desk.has_store() {
+            // Should the interrupt have come while it was masked.
+            reached = self.fetch(cpu, processor, now, None) | desk.take_reached();
+        }
+        if let Some((counters, traced, since)) = desk.throttle.next_window() {
             self.start(cpu, processor, counters);
-            self.let_trace(cpu, processor, true);
-            reached = desk.tell(&event(SampleKind::Resumed, processor, now, now.wrapping_sub(since)));
+            if traced {
+                self.pause_branches(cpu, processor, false, now);
+            }
+            reached |= desk.tell(&event(SampleKind::Resumed, processor, now, now.wrapping_sub(since)));
         }
         let elapsed = desk.elapsed(now);
         let row = self.hal.row(processor);
         for (counter, post) in desk.posts() {
             let state = row.get(counter);
             if let Some(frequency) = post.frequency().filter(|_| state.is_sampling()) {
-                let events = post.events_since(self.count(cpu, processor, counter));
+                let events = post.events_since(self.count(cpu, processor, counter, now));
                 let interval = frequency::next(state.interval(), events, elapsed, self.clock, frequency);
                 self.hal.set_counter_interval(processor, counter, interval);
             }
@@ -235,10 +241,10 @@ impl Sampler {
 
     /// The machine is about to sleep: the current processor, which is `processor`, stops counting, and its registers
     /// are as they were found. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
-    pub fn fall_asleep(&self, cpu: &impl Cpu, processor: u32) {
-        let late = self.without_records(cpu, processor, || self.hal.save(cpu, processor).0);
+    pub fn fall_asleep(&self, cpu: &impl Cpu, processor: u32, now: u64) {
+        let late = self.without_records(cpu, processor, now, || self.hal.save(cpu, processor).0);
         if let Some(desk) = self.desks.get(processor as usize) {
-            self.suspend(cpu, processor, desk);
+            self.suspend(cpu, processor, desk, now);
             for (counter, post) in late.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
                 desk.tally(post, counter, Tally::lose);
             }
@@ -303,7 +309,7 @@ impl Sampler {
 
     /// The samples of `counters` of the current processor, which is `processor`, go to `subscriber` no more; those that
     /// nobody else has subscribed to are stopped. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
-    pub fn leave(&self, cpu: &impl Cpu, processor: u32, subscriber: Subscriber, counters: CounterSet) {
+    pub fn leave(&self, cpu: &impl Cpu, processor: u32, subscriber: Subscriber, counters: CounterSet, now: u64) {
         let Some(desk) = self.desks.get(processor as usize) else { return };
         let (mut alone, mut shared) = (CounterSet::NONE, CounterSet::NONE);
         for counter in counters.iter() {
@@ -312,7 +318,7 @@ impl Sampler {
                 _ => alone = alone.with(counter),
             }
         }
-        let mut late = self.stop(cpu, processor, desk, alone);
+        let mut late = self.stop(cpu, processor, desk, alone, now);
         if !shared.is_empty() {
             late = late.or(self.hal.check_overflow(cpu, processor).0.and(shared));
         }

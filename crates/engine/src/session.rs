@@ -248,13 +248,13 @@ impl Session {
     }
 
     /// Begins on the current processor, which is `processor`. PROFILE_LEVEL.
-    pub fn begin(&self, cpu: &impl Cpu, processor: u32, sampler: &Sampler) {
+    pub fn begin(&self, cpu: &impl Cpu, processor: u32, sampler: &Sampler, now: u64) {
         let hal = sampler.hal();
         let counters = self.counters(processor, ALL_SOURCES);
         let is_own = |counter: &u8| hal.row(processor).get(*counter).owner() == self.tag;
         let own: CounterSet = counters.iter().filter(is_own).collect();
         for (counter, count) in self.counting(processor, ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
-            count.begin(sampler.count(cpu, processor, counter));
+            count.begin(sampler.count(cpu, processor, counter, now));
         }
         if let Some(rings) = &self.rings
             && let Some(outlet) = rings.take_outlet(processor)
@@ -275,6 +275,7 @@ impl Session {
         processor: u32,
         source: u32,
         sampler: &Sampler,
+        now: u64,
         successor: impl Fn(Subscriber) -> Option<u16>,
     ) {
         let hal = sampler.hal();
@@ -282,7 +283,7 @@ impl Session {
         let ringed = self.rings.as_ref().map(|rings| rings.counters(processor)).unwrap_or_default();
         let _ = hal.stop(cpu, processor, counters.without(ringed));
         if let Some(rings) = &self.rings {
-            sampler.leave(cpu, processor, rings.subscriber, counters.and(ringed));
+            sampler.leave(cpu, processor, rings.subscriber, counters.and(ringed), now);
             for counter in counters.and(ringed).iter() {
                 if let Some(heir) = sampler.subscribers(processor, counter).find_map(&successor) {
                     hal.hand_over(processor, counter, heir);
@@ -293,7 +294,7 @@ impl Session {
             let traced = self.events.iter().filter(left).any(|event| matches!(event.service, Service::Branches { .. }));
             if let Some(traces) = self.traces.as_ref().filter(|_| self.records()) {
                 if !traced {
-                    sampler.let_trace(cpu, processor, false);
+                    sampler.end_branches(cpu, processor, now);
                 }
                 if !self.events.iter().filter(left).any(|event| event.service.is_recorded())
                     && let Some(store) = sampler.uninstall(cpu, processor)
@@ -309,7 +310,7 @@ impl Session {
             }
         }
         for (counter, count) in self.counting(processor, source) {
-            count.update(sampler.count(cpu, processor, counter));
+            count.update(sampler.count(cpu, processor, counter, now));
         }
     }
 

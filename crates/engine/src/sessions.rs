@@ -69,7 +69,8 @@ impl Sessions {
             return Err(refusal);
         }
         let Ground { machine, sampler, .. } = ground;
-        machine.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler));
+        let now = machine.clock();
+        machine.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler, now));
         self.last_number = number;
         self.set_budget(ground);
         Ok(self.last_number)
@@ -99,9 +100,10 @@ impl Sessions {
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
+                let now = machine.clock();
                 machine.on_each_processor(&|current, cpu| {
                     if current == processor {
-                        session.begin(cpu, processor, sampler);
+                        session.begin(cpu, processor, sampler, now);
                     }
                 });
             }
@@ -151,10 +153,11 @@ impl Sessions {
         if !self.all.iter().any(|session| session.uses_counters() && meant(session)) {
             return;
         }
+        let now = machine.clock();
         machine.on_each_processor(&|processor, cpu| {
             for session in self.all.iter().filter(|session| meant(session)) {
                 for (counter, count) in session.counting(processor, ALL_SOURCES) {
-                    count.update(sampler.count(cpu, processor, counter));
+                    count.update(sampler.count(cpu, processor, counter, now));
                 }
             }
         });
@@ -218,9 +221,10 @@ impl Sessions {
         let sessions = &self.all;
         let tag =
             |place| sessions.iter().find(|session| session.subscriber() == Some(place)).map(|session| session.tag);
+        let clock = machine.clock();
         machine.on_each_processor(&|processor, cpu| {
             for session in sessions.iter().filter(|session| meant(session)) {
-                session.end(cpu, processor, source, sampler, tag);
+                session.end(cpu, processor, source, sampler, clock, tag);
             }
         });
         let now = ground.moment();

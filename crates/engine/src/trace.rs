@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::debug_store::{self, Facilities, Lack, Modes};
+use debug_store::pebs::Format;
+use profile::Kind;
+use profile::debug_store::{self as registers, Facilities, Lack, Modes};
 use protocol::{BRANCH_BUFFER, Cause, EventRequest, modes};
 use ring::Slot;
 
@@ -13,7 +15,7 @@ use crate::machine::{Ground, Machine};
 use crate::plan::invalid;
 use crate::reply::{Refusal, lacks};
 use crate::room::{NO_MEMORY, Room};
-use crate::sampler::{Store, Subscriber};
+use crate::sampler::{Store, Subscriber, most_before};
 use crate::session::{Event, Service};
 
 /// See the module.
@@ -22,6 +24,8 @@ pub struct Traces {
     branches: Option<Branches>,
     /// Precise records before an interrupt.
     precise: Option<u32>,
+    /// For each processor the format of its records, once it was looked at.
+    formats: Vec<(u32, Format)>,
     /// One for each processor of the session, in its order.
     each: Vec<Trace>,
 }
@@ -68,7 +72,7 @@ impl Traces {
         }
         let is_precise = |event: &Event| matches!(event.service, Service::Counter { state, .. } if state.precise());
         let precise = events.iter().any(is_precise).then_some(batch.max(1));
-        let traces = Self { branches, precise, each: Vec::new() };
+        let traces = Self { branches, precise, formats: Vec::new(), each: Vec::new() };
         Ok((branches.is_some() || precise.is_some()).then_some(traces))
     }
 
@@ -79,7 +83,7 @@ impl Traces {
 
     /// Whether each of the processors can record them. From now on the processors are known by the counters that can.
     pub fn check<M: Machine>(
-        &self,
+        &mut self,
         events: &[Event],
         processors: &[u32],
         ground: Ground<'_, M>,
@@ -92,7 +96,7 @@ impl Traces {
     }
 
     fn check_on<M: Machine>(
-        &self,
+        &mut self,
         processor: u32,
         facilities: Result<Facilities, Lack>,
         events: &[Event],
@@ -100,26 +104,30 @@ impl Traces {
     ) -> Result<(), Refusal> {
         let lacking = |lack| lacks(lack, Cause::NoDebugStore);
         let facilities = facilities.map_err(lacking)?;
+        if hal.interface().kind() != Kind::Emon {
+            return Err(lacking(Lack::NotInInterface));
+        }
         if let Some(Branches { modes, .. }) = self.branches {
             facilities.branches.map_err(lacking)?;
             if modes.user != modes.kernel && !facilities.modes {
                 return Err(lacking(Lack::NoModes));
             }
         }
-        if self.precise.is_none() {
-            return Ok(());
-        }
+        let Some(before) = self.precise else { return Ok(()) };
         let format = facilities.precise.map_err(lacking)?;
+        if before > most_before(format) {
+            return Err(invalid(Cause::BadBuffer, 1).detail(1, most_before(format).into()));
+        }
         for event in events {
             if let Service::Counter { state, .. } = event.service
                 && state.precise()
-                && !debug_store::allows(hal.select_of(state), format)
+                && !registers::allows(hal.select_of(state), format)
             {
                 return Err(lacks(Lack::NotPrecise, Cause::NotPrecise).source(event.source));
             }
         }
-        hal.learn_precise(processor, debug_store::counters(format));
-        Ok(())
+        hal.learn_precise(processor, facilities.counters);
+        self.formats.try_push((processor, format))
     }
 
     /// One processor more.
@@ -128,8 +136,9 @@ impl Traces {
         if let Some(Branches { modes, before, subscriber }) = self.branches {
             store = store.with_branches(modes, before, subscriber).ok_or(NO_MEMORY)?;
         }
-        if let Some(batch) = self.precise {
-            store = store.with_precise(batch).ok_or(NO_MEMORY)?;
+        let format = self.formats.iter().find(|(number, _)| *number == processor).map(|(_, format)| *format);
+        if let (Some(batch), Some(format)) = (self.precise, format) {
+            store = store.with_precise(batch, format).ok_or(NO_MEMORY)?;
         }
         let slot = Slot::empty();
         // It was made empty.

@@ -5,6 +5,7 @@
 
 mod registers;
 
+use debug_store::Layout;
 use debug_store::pebs::Format;
 
 use crate::cpu::Cpu;
@@ -63,6 +64,8 @@ pub struct Facilities {
     pub branches: Result<(), Lack>,
     /// PEBS, with the format of its records.
     pub precise: Result<Format, Lack>,
+    /// General counters that record, from the first.
+    pub counters: u8,
     /// Branches of one mode alone can be had.
     pub modes: bool,
 }
@@ -118,8 +121,17 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, Lack> {
             Some(format) => Ok(format),
             None => Err(Lack::UnknownFormat(format)),
         },
+        counters: if is_alone(features.eax) { 1 } else { counters(format) },
         modes: wide.ds_cpl(),
     })
+}
+
+/// What is put back when the Debug Store is given back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Found {
+    area: u64,
+    /// The modes that were off, though nothing was traced.
+    control: DebugCtl,
 }
 
 /// What somebody else has in the registers of the current processor, whose `facilities` these are: any save area but `own`,
@@ -132,23 +144,41 @@ pub fn foreign(cpu: &impl Cpu, facilities: &Facilities, own: u64) -> Option<Fore
     is_used.then_some(Foreign { area, control })
 }
 
-/// The save area of the current processor is at this address from now on; answers where it was. PROFILE_LEVEL.
-pub fn set_area(cpu: &impl Cpu, address: u64) -> u64 {
-    let before = cpu.rdmsr(IA32_DS_AREA);
+/// The save area of the current processor is at this address from now on; answers what was there before. PROFILE_LEVEL.
+pub fn take(cpu: &impl Cpu, address: u64) -> Found {
+    let found = Found { area: cpu.rdmsr(IA32_DS_AREA), control: DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)) };
     cpu.wrmsr(IA32_DS_AREA, address);
-    before
+    found
+}
+
+/// Whether the save area of the current processor is still at this address. PROFILE_LEVEL.
+pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
+    cpu.rdmsr(IA32_DS_AREA) == address
+}
+
+/// The registers of the current processor are as they were found, unless somebody else has put a save area of his own in the
+/// place of that at `address`: then they are his. Branches are not traced any more. PROFILE_LEVEL.
+pub fn give_back(cpu: &impl Cpu, address: u64, found: Found, records: bool) {
+    if is_at(cpu, address) {
+        if records {
+            record(cpu, CounterSet::NONE);
+        }
+        cpu.wrmsr(IA32_DS_AREA, found.area);
+    }
 }
 
 /// Branches of these modes are written to the buffer of the save area from now on, with an interrupt at its threshold; of
-/// neither mode: none. What else the register controls stays. PROFILE_LEVEL.
-pub fn trace(cpu: &impl Cpu, modes: Modes) {
+/// neither mode: none, and the modes are off that were `found` so. What else the register controls stays. PROFILE_LEVEL.
+pub fn trace(cpu: &impl Cpu, modes: Modes, found: Found) {
     let on = modes.user || modes.kernel;
+    let (off_os, off_usr) =
+        if on { (!modes.kernel, !modes.user) } else { (found.control.bts_off_os(), found.control.bts_off_usr()) };
     let control = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL))
         .with_tr(on)
         .with_bts(on)
         .with_btint(on)
-        .with_bts_off_os(on && !modes.kernel)
-        .with_bts_off_usr(on && !modes.user);
+        .with_bts_off_os(off_os)
+        .with_bts_off_usr(off_usr);
     cpu.wrmsr(IA32_DEBUGCTL, control.into_bits());
 }
 
@@ -162,13 +192,24 @@ pub fn acknowledge(cpu: &impl Cpu) {
     emon::acknowledge_records(cpu);
 }
 
-/// General counters that can record, from the first: what every processor with the format has.
-#[must_use]
-pub const fn counters(format: Format) -> u8 {
-    match format {
-        Format::Core2 => 1,
-        _ => 4,
-    }
+/// General counters that record on most processors with the format of this number.
+const fn counters(format: u8) -> u8 {
+    if format == 0 { 1 } else { MOST_COUNTERS }
+}
+
+/// The most that are used: newer ones have more.
+const MOST_COUNTERS: u8 = 4;
+
+// Each has a place in the area that it is loaded from again.
+const _: () = assert!(MOST_COUNTERS <= Layout::V62.general_resets());
+
+/// Whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing, Knights Mill and
+/// Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table 21-18), told by family 6
+/// and their models (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
+const fn is_alone(signature: u32) -> bool {
+    let model = signature >> 4 & 0xF | signature >> 12 & 0xF0;
+    let family = signature >> 8 & 0xF;
+    family == 6 && matches!(model, 0x37 | 0x4A | 0x4D | 0x5A | 0x5D | 0x4C | 0x57 | 0x85 | 0x5C | 0x5F)
 }
 
 /// Events that have a precise form, by event and unit mask, and the first format with which they have it: those of the

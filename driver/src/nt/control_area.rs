@@ -118,6 +118,8 @@ pub fn allocate(processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
 /// The kernel's NTSTATUS.
 pub fn free(processor: u32) -> Result<(), NTSTATUS> {
     let place = PLACES.get(processor as usize).ok_or(STATUS_INVALID_PARAMETER)?;
+    // Before it is let go: what can not be freed now stays to be freed.
+    let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
     let words = place.words.swap(core::ptr::null_mut(), Ordering::AcqRel);
     if words.is_null() {
         return Err(STATUS_INVALID_PARAMETER);
@@ -128,11 +130,13 @@ pub fn free(processor: u32) -> Result<(), NTSTATUS> {
         drop(unsafe { Box::from_raw(words) });
         return Ok(());
     }
-    let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
     let mut freed = Err(STATUS_INSUFFICIENT_RESOURCES);
     worker.run(&mut || {
         freed = ask_kernel(processor, false).map(|_| ()).map_err(|refused| refused.status.cast_signed());
     });
+    if freed.is_err() {
+        place.words.store(words, Ordering::Release);
+    }
     freed
 }
 

@@ -211,8 +211,9 @@ impl Board {
     /// The machine is about to sleep, and then its processors lose their power.
     pub fn fall_asleep(&self, engine: &Engine<&Self>) {
         let sampler = engine.sampler();
-        sampler.sleeps().begin(self.clock());
-        self.on_each_processor(&|number, cpu| sampler.fall_asleep(cpu, number));
+        let now = self.clock();
+        sampler.sleeps().begin(now);
+        self.on_each_processor(&|number, cpu| sampler.fall_asleep(cpu, number, now));
         self.all().for_each(|cpu| cpu.model().lose_power());
     }
 

@@ -140,6 +140,8 @@ pub struct Desk {
     stored: AtomicBool,
     /// Something of it was fetched in this interrupt.
     fetched: AtomicBool,
+    /// A ring has become half full outside of interrupts.
+    reached: AtomicBool,
     /// Precise records that it had written at the last interrupt.
     mark: AtomicU64,
 }
@@ -191,6 +193,18 @@ impl Desk {
     pub fn set_mark(&self, mark: u64, fetched: bool) {
         self.mark.store(mark, Ordering::Relaxed);
         self.fetched.store(fetched, Ordering::Relaxed);
+    }
+
+    /// A ring has become half full where nobody wakes who waits for it.
+    pub fn note_reached(&self) {
+        self.reached.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one has since this was last asked.
+    pub fn take_reached(&self) -> bool {
+        let reached = self.reached.load(Ordering::Relaxed);
+        self.reached.store(false, Ordering::Relaxed);
+        reached
     }
 
     /// Whether something of the Debug Store was fetched in this interrupt.

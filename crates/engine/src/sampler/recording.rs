@@ -6,7 +6,7 @@ use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
 
 use super::desk::Desk;
 use super::store::{self, Fetched, Store};
-use super::tally::BRANCHES_TALLY;
+use super::tally::{BRANCHES_TALLY, Tally};
 use super::{Interrupted, Sampler};
 use crate::boxed::Boxed;
 
@@ -35,35 +35,45 @@ impl Sampler {
     /// It is in use no more, and its registers are as they were found. PROFILE_LEVEL.
     pub(crate) fn uninstall(&self, cpu: &impl Cpu, processor: u32) -> Option<Boxed<Store>> {
         let desk = self.desks.get(processor as usize)?;
-        desk.throttle.forget_branches();
         let mut store = desk.take_store()?;
         store.uninstall(cpu);
         Some(store)
     }
 
-    /// Branches of the current processor, which is `processor`, are recorded from now on, or not; what was recorded before
-    /// goes to who subscribed. Answers whether somebody wants any. PROFILE_LEVEL.
-    pub(crate) fn let_trace(&self, cpu: &impl Cpu, processor: u32, on: bool) -> bool {
+    /// Branches of the current processor, which is `processor`, are recorded no more; what was recorded goes to who
+    /// subscribed. PROFILE_LEVEL.
+    pub(crate) fn end_branches(&self, cpu: &impl Cpu, processor: u32, now: u64) {
+        let Some(desk) = self.desks.get(processor as usize) else { return };
+        desk.with_store(|store| {
+            self.aside(processor, desk, now, |way| way.branches(cpu, store, false));
+            store.end_branches();
+        });
+        desk.throttle.forget_branches();
+    }
+
+    /// They are recorded for a while no more, or again. Answers whether somebody wants any. PROFILE_LEVEL.
+    pub(super) fn pause_branches(&self, cpu: &impl Cpu, processor: u32, paused: bool, now: u64) -> bool {
         let Some(desk) = self.desks.get(processor as usize) else { return false };
         let traced = desk.with_store(|store| {
-            store.let_trace(cpu, on);
-            if !on {
-                self.way(processor, desk, 0, None).branches(cpu, store);
+            if paused {
+                self.aside(processor, desk, now, |way| way.branches(cpu, store, false));
             }
+            store.pause_branches(cpu, paused);
             store.traced_for().is_some()
         });
         traced.unwrap_or(false)
     }
 
-    /// Fetches what is due, in an interrupt of the current processor, which is `processor`; answers whether a ring has become
-    /// half full.
+    /// Fetches what is due of the current processor, which is `processor`; answers whether a ring has become half full.
     #[cold]
     #[inline(never)]
-    pub(super) fn fetch(&self, cpu: &impl Cpu, processor: u32, time: u64, interrupted: &Interrupted) -> bool {
+    pub(super) fn fetch(&self, cpu: &impl Cpu, processor: u32, time: u64, interrupted: Option<&Interrupted>) -> bool {
         let Some(desk) = self.desks.get(processor as usize) else { return false };
         let reached = desk.with_store(|store| {
-            let who = store.is_attributed().then_some((interrupted.process, interrupted.thread));
-            let mut way = self.way(processor, desk, time, who);
+            let mut way = self.way(processor, desk, time);
+            if let Some(Interrupted { process, thread, .. }) = interrupted.filter(|_| store.is_attributed(cpu)) {
+                way.who = (*process, *thread);
+            }
             let fetched = store.is_due(cpu) && way.all(cpu, store);
             desk.set_mark(store.written(cpu), fetched);
             way.reached
@@ -86,24 +96,31 @@ impl Sampler {
 
     /// Stops counters of the current processor, which is `processor`, and fetches the records of those that are precise.
     /// Answers those that had overflowed with nobody having served it.
-    pub(super) fn stop(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, counters: CounterSet) -> CounterSet {
+    pub(super) fn stop(
+        &self,
+        cpu: &impl Cpu,
+        processor: u32,
+        desk: &Desk,
+        counters: CounterSet,
+        now: u64,
+    ) -> CounterSet {
         let precise = counters.and(self.hal.row(processor).counters(|state| state.precise()));
         let stop = || self.hal.stop(cpu, processor, counters).0;
         if precise.is_empty() {
             return stop();
         }
-        let overflowed = self.without_records(cpu, processor, stop);
+        let overflowed = self.without_records(cpu, processor, now, stop);
         desk.with_store(|store| store.forget(cpu, precise));
         overflowed
     }
 
     /// Does something while no precise record of the current processor, which is `processor`, waits and none is written: so
     /// that what a counter holds is what it counted since the last.
-    pub(super) fn without_records<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
+    pub(super) fn without_records<R>(&self, cpu: &impl Cpu, processor: u32, now: u64, work: impl FnOnce() -> R) -> R {
         match self.desks.get(processor as usize).filter(|desk| desk.has_store()) {
             None => work(),
             Some(desk) => self.hal.standing(cpu, processor, || {
-                desk.with_store(|store| self.way(processor, desk, 0, None).precise(cpu, store));
+                desk.with_store(|store| self.aside(processor, desk, now, |way| way.precise(cpu, store)));
                 work()
             }),
         }
@@ -111,16 +128,16 @@ impl Sampler {
 
     /// What a counter of the current processor, which is `processor`, has counted: [`Hal::count`], with the records that
     /// wait accounted before. PROFILE_LEVEL.
-    pub(crate) fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
+    pub(crate) fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8, now: u64) -> u64 {
         let count = || self.hal.count(cpu, processor, counter);
         let is_precise = self.hal.row(processor).get(counter).precise();
-        if is_precise { self.without_records(cpu, processor, count) } else { count() }
+        if is_precise { self.without_records(cpu, processor, now, count) } else { count() }
     }
 
     /// The machine is about to sleep, and no precise record waits.
-    pub(super) fn suspend(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
+    pub(super) fn suspend(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) {
         desk.with_store(|store| {
-            self.way(processor, desk, 0, None).branches(cpu, store);
+            self.aside(processor, desk, now, |way| way.branches(cpu, store, false));
             store.uninstall(cpu);
         });
     }
@@ -138,16 +155,24 @@ impl Sampler {
         self.record(cpu, processor, self.hal.row(processor).counters(|state| state.active()));
     }
 
-    fn way<'a>(&'a self, processor: u32, desk: &'a Desk, time: u64, who: Option<(u32, u32)>) -> Way<'a> {
-        let who = who.unwrap_or((UNKNOWN, UNKNOWN));
-        Way { hal: &self.hal, desk, processor, time, who, reached: false }
+    const fn way<'a>(&'a self, processor: u32, desk: &'a Desk, time: u64) -> Way<'a> {
+        Way { hal: &self.hal, desk, processor, time, who: (UNKNOWN, UNKNOWN), reached: false }
+    }
+
+    /// Fetches outside of an interrupt: that a ring has become half full is told with the next tick.
+    fn aside(&self, processor: u32, desk: &Desk, now: u64, fetch: impl FnOnce(&mut Way<'_>) -> bool) {
+        let mut way = self.way(processor, desk, now);
+        fetch(&mut way);
+        if way.reached {
+            desk.note_reached();
+        }
     }
 }
 
 impl Way<'_> {
     /// Branches and precise records; answers whether there were any.
     fn all(&mut self, cpu: &impl Cpu, store: &mut Store) -> bool {
-        let branches = self.branches(cpu, store);
+        let branches = self.branches(cpu, store, true);
         let (hal, processor) = (self.hal, self.processor);
         let precise = store.has_precise() && hal.standing(cpu, processor, || self.precise(cpu, store));
         branches || precise
@@ -166,6 +191,10 @@ impl Way<'_> {
         let (process, thread) = self.who;
         for counter in record.counters.iter() {
             let Some(post) = self.desk.post(counter) else { continue };
+            if !record.is_told {
+                self.desk.tally(post, counter, Tally::lose);
+                continue;
+            }
             let (source, interval) = post.loaded();
             let initial = store::initial(cpu, counter);
             post.reloaded(self.hal.recorded(self.processor, counter, initial));
@@ -175,10 +204,10 @@ impl Way<'_> {
         }
     }
 
-    /// Branches.
-    fn branches(&mut self, cpu: &impl Cpu, store: &mut Store) -> bool {
+    /// Branches, which then `go_on`, or are held.
+    fn branches(&mut self, cpu: &impl Cpu, store: &mut Store, go_on: bool) -> bool {
         let Some(subscriber) = store.traced_for() else { return false };
-        store.fetch_branches(cpu, |branch| {
+        store.fetch_branches(cpu, go_on, |branch| {
             let sample =
                 self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.predicted()), SampleKind::Branch);
             self.reached |= self.desk.push(subscriber, BRANCHES_TALLY, sample);

@@ -9,16 +9,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use debug_store::pebs::{Essence, Format};
 use debug_store::{BranchRecord, Buffer, word};
 use profile::Cpu;
-use profile::debug_store::{self as registers, Modes};
+use profile::debug_store::{self as registers, Found, Modes};
 use profile::state::{self, CounterSet};
+use protocol::MOST_BATCH;
 
 use super::desk::Subscriber;
 
 /// Words that the processor writes.
 type Words = Box<[AtomicU64]>;
-
-/// Words of the longest record of PEBS: 200 bytes.
-const RECORD_WORDS: u8 = 25;
 
 /// Words of a branch.
 const BRANCH_WORDS: u8 = 3;
@@ -31,6 +29,19 @@ const SPARE_BRANCHES: u32 = 512;
 /// The same for precise records: each counter can write some.
 const SPARE_RECORDS: u32 = 32;
 
+/// Words of a page: Core 2 stands still with a larger buffer of precise records (Linux, intel_ds_init), and memory of a whole
+/// page lies in one.
+const PAGE_WORDS: u8 = 128;
+const PAGE_PARTS: u32 = 4;
+
+/// Precise records that a processor with this format can write before it interrupts.
+pub const fn most_before(format: Format) -> u32 {
+    match format {
+        Format::Core2 => 16,
+        _ => MOST_BATCH,
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Store {
@@ -38,8 +49,8 @@ pub struct Store {
     precise: Option<Precise>,
     /// Where the save area is.
     area: u64,
-    /// Where it was before.
-    found: u64,
+    /// What was in the registers before.
+    found: Found,
     /// The registers are ours.
     installed: bool,
     /// Precise records fetched so far.
@@ -52,10 +63,10 @@ struct Branches {
     /// Branches before an interrupt.
     before: u32,
     modes: Modes,
-    /// Who gets them.
-    subscriber: Subscriber,
-    /// It has been stopped, but for good or for a while.
-    standing: bool,
+    /// Who gets them, until it has stopped them.
+    subscriber: Option<Subscriber>,
+    /// None are written for a while.
+    paused: bool,
 }
 
 #[derive(Debug)]
@@ -75,28 +86,36 @@ pub struct Fetched {
     pub ip: u64,
     /// That is the instruction itself.
     pub is_exact: bool,
-    /// Whose overflow it is.
+    /// Whose overflow it is; not only one's, it is lost to each.
     pub counters: CounterSet,
+    /// It can be told whose it is.
+    pub is_told: bool,
     /// Its number on the processor.
     pub number: u64,
 }
 
 impl Store {
-    /// Without branches or precise records, in the save area at an address.
-    pub const fn new() -> Self {
-        Self { branches: None, precise: None, area: 0, found: 0, installed: false, fetched: 0 }
+    /// Without branches or precise records, and without a save area.
+    pub fn new() -> Self {
+        let found = Found::default();
+        Self { branches: None, precise: None, area: 0, found, installed: false, fetched: 0 }
     }
 
     /// With branches of these modes for a subscriber, an interrupt after so many; `None` when memory is short.
     pub fn with_branches(self, modes: Modes, before: u32, subscriber: Subscriber) -> Option<Self> {
         let words = state::allocate(before + SPARE_BRANCHES, BRANCH_WORDS)?;
-        Some(Self { branches: Some(Branches { words, before, modes, subscriber, standing: false }), ..self })
+        let branches = Branches { words, before, modes, subscriber: Some(subscriber), paused: false };
+        Some(Self { branches: Some(branches), ..self })
     }
 
-    /// With precise records, an interrupt after so many; `None` when memory is short.
-    pub fn with_precise(self, before: u32) -> Option<Self> {
-        let words = state::allocate(before + SPARE_RECORDS, RECORD_WORDS)?;
-        let precise = Precise { words, before, format: Format::Core2, counters: CounterSet::NONE };
+    /// With precise records of this format, an interrupt after so many; `None` when memory is short.
+    pub fn with_precise(self, before: u32, format: Format) -> Option<Self> {
+        let words = match format {
+            Format::Core2 => state::allocate(PAGE_PARTS, PAGE_WORDS)?,
+            _ => state::allocate(before + SPARE_RECORDS, format.least_words())?,
+        };
+        let before = before.min(most_before(format));
+        let precise = Precise { words, before, format, counters: CounterSet::NONE };
         Some(Self { precise: Some(precise), ..self })
     }
 
@@ -107,34 +126,27 @@ impl Store {
 
     /// Takes the registers, and lets branches be written. Nothing is recorded precisely yet.
     pub fn install(&mut self, cpu: &impl Cpu) {
-        if let (Some(precise), Ok(registers::Facilities { precise: Ok(format), .. })) =
-            (&mut self.precise, registers::examine(cpu))
-        {
-            precise.format = format;
-            let size = format.least_size() as u64;
-            put(cpu, word::PEBS_BUFFER_BASE, &precise.words, size, precise.before);
+        if let Some(precise) = &self.precise {
+            put(cpu, word::PEBS_BUFFER_BASE, &precise.words, precise.format.least_size() as u64, precise.before);
         }
         if let Some(branches) = &self.branches {
             put(cpu, word::BTS_BUFFER_BASE, &branches.words, size_of::<BranchRecord>() as u64, branches.before);
         }
-        self.found = registers::set_area(cpu, self.area);
+        self.found = registers::take(cpu, self.area);
         self.installed = true;
         self.trace(cpu);
     }
 
-    /// Puts the registers back as they were found. What is in the buffers stays there for [`fetch`](Self::fetch_precise).
+    /// Puts the registers back as they were found. What was in the buffers has been fetched before.
     pub fn uninstall(&mut self, cpu: &impl Cpu) {
         if !self.installed {
             return;
         }
-        if self.branches.is_some() {
-            registers::trace(cpu, Modes::default());
-        }
+        self.hold_branches(cpu);
         if let Some(precise) = &mut self.precise {
             precise.counters = CounterSet::NONE;
-            registers::record(cpu, CounterSet::NONE);
         }
-        registers::set_area(cpu, self.found);
+        registers::give_back(cpu, self.area, self.found, self.precise.is_some());
         for word in word::BTS_BUFFER_BASE..=word::PEBS_INTERRUPT_THRESHOLD {
             cpu.set_save_area(word, 0);
         }
@@ -148,25 +160,41 @@ impl Store {
 
     /// Who gets the branches, if somebody does.
     pub fn traced_for(&self) -> Option<Subscriber> {
-        self.branches.as_ref().map(|branches| branches.subscriber)
+        self.branches.as_ref()?.subscriber
     }
 
-    /// Whether precise records are.
+    /// Whether precise records are wanted.
     pub const fn has_precise(&self) -> bool {
         self.precise.is_some()
     }
 
-    /// Branches are written, or not.
-    pub fn let_trace(&mut self, cpu: &impl Cpu, on: bool) {
+    /// Nobody gets branches any more. None are written.
+    pub fn end_branches(&mut self) {
         if let Some(branches) = &mut self.branches {
-            branches.standing = !on;
+            branches.subscriber = None;
+        }
+    }
+
+    /// Branches are written, or not for a while.
+    pub fn pause_branches(&mut self, cpu: &impl Cpu, paused: bool) {
+        if let Some(branches) = &mut self.branches {
+            branches.paused = paused;
             self.trace(cpu);
         }
     }
 
+    /// No branch is written until [`trace`](Self::trace).
+    fn hold_branches(&self, cpu: &impl Cpu) {
+        if self.branches.is_some() && self.installed {
+            registers::trace(cpu, Modes::default(), self.found);
+        }
+    }
+
+    /// Branches are written, if they are to be.
     fn trace(&self, cpu: &impl Cpu) {
         if let (Some(branches), true) = (&self.branches, self.installed) {
-            registers::trace(cpu, if branches.standing { Modes::default() } else { branches.modes });
+            let on = branches.subscriber.is_some() && !branches.paused;
+            registers::trace(cpu, if on { branches.modes } else { Modes::default() }, self.found);
         }
     }
 
@@ -174,8 +202,9 @@ impl Store {
     pub fn record(&mut self, cpu: &impl Cpu, counters: CounterSet, initial: impl Fn(u8) -> u64) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.or(counters);
-            registers::record(cpu, precise.counters);
+            let all = precise.counters;
             self.set_initial(cpu, initial);
+            registers::record(cpu, all);
         }
     }
 
@@ -191,15 +220,18 @@ impl Store {
     pub fn forget(&mut self, cpu: &impl Cpu, counters: CounterSet) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.without(counters);
-            registers::record(cpu, precise.counters);
+            if registers::is_at(cpu, self.area) {
+                registers::record(cpu, precise.counters);
+            }
         }
     }
 
     /// Whether a buffer has come to its threshold.
     pub fn is_due(&self, cpu: &impl Cpu) -> bool {
         let reached = |index, threshold| cpu.save_area(index) >= cpu.save_area(threshold);
-        (self.branches.is_some() && reached(word::BTS_INDEX, word::BTS_INTERRUPT_THRESHOLD))
-            || (self.precise.is_some() && reached(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD))
+        self.installed
+            && ((self.branches.is_some() && reached(word::BTS_INDEX, word::BTS_INTERRUPT_THRESHOLD))
+                || (self.precise.is_some() && reached(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD)))
     }
 
     /// Precise records that the processor has written by now: its PebsIndex, counted on over all buffers.
@@ -208,9 +240,9 @@ impl Store {
         self.fetched.wrapping_add(waiting as u64)
     }
 
-    /// Whether each interrupt brings one precise record, so that who is interrupted is who made it.
-    pub fn is_attributed(&self) -> bool {
-        self.precise.as_ref().is_some_and(|precise| precise.before == 1)
+    /// Whether one precise record waits, and the interrupt came for it: then who is interrupted made it.
+    pub fn is_attributed(&self, cpu: &impl Cpu) -> bool {
+        self.precise.as_ref().is_some_and(|precise| precise.before == 1 && precise.waiting(cpu) == 1)
     }
 
     /// Gives each precise record to `each`, oldest first, and empties the buffer; answers whether there were any. No counter
@@ -221,10 +253,10 @@ impl Store {
         let count = precise.waiting(cpu);
         for begin in (0..count).map(|number| number * length) {
             let word = |offset: usize| precise.words.get((begin + offset) / 8).map_or(0, load);
-            // A record that can not be read counts for its place, and for nobody.
-            if let Some(Essence { ip, is_exact, counters }) = precise.format.essence(word) {
-                each(Fetched { ip, is_exact, counters: precise.those(counters), number: self.fetched });
-            }
+            let unreadable = Essence { ip: 0, is_exact: false, counters: Some(0) };
+            let Essence { ip, is_exact, counters } = precise.format.essence(word).unwrap_or(unreadable);
+            let (counters, is_told) = precise.those(counters);
+            each(Fetched { ip, is_exact, counters, is_told, number: self.fetched });
             self.fetched = self.fetched.wrapping_add(1);
         }
         cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
@@ -235,10 +267,10 @@ impl Store {
     }
 
     /// Gives each branch to `each`, oldest first, and empties the buffer; answers whether there were any. None is written
-    /// meanwhile.
-    pub fn fetch_branches(&mut self, cpu: &impl Cpu, mut each: impl FnMut(BranchRecord)) -> bool {
+    /// meanwhile, nor behind it unless it is to `go_on`.
+    pub fn fetch_branches(&mut self, cpu: &impl Cpu, go_on: bool, mut each: impl FnMut(BranchRecord)) -> bool {
         let (Some(branches), true) = (&self.branches, self.installed) else { return false };
-        registers::trace(cpu, Modes::default());
+        self.hold_branches(cpu);
         let count = branches.waiting(cpu);
         for record in branches.words.chunks_exact(BRANCH_WORDS.into()).take(count) {
             let mut words = record.iter().map(load);
@@ -246,7 +278,9 @@ impl Store {
             each(BranchRecord { from: next(), to: next(), flags: next() });
         }
         cpu.set_save_area(word::BTS_INDEX, address(&branches.words));
-        self.trace(cpu);
+        if go_on {
+            self.trace(cpu);
+        }
         count > 0
     }
 }
@@ -256,9 +290,19 @@ impl Precise {
         written(cpu, word::PEBS_BUFFER_BASE, &self.words) / self.format.least_size().max(1)
     }
 
-    /// Those of the counters with these bits that record; where the format does not tell, all that do.
-    fn those(&self, counters: Option<u64>) -> CounterSet {
-        counters.map_or(self.counters, |bits| self.counters.and(CounterSet::from_bits(bits)))
+    /// Whose a record with these bits is, and whether that is certain. Where one counter records it is that one's. The word of
+    /// formats 1 to 3 is the status at the time (SDM Vol. 3B, "PEBS Record Format"), in which others may be set or it may be
+    /// cleared by then; later ones have the counters themselves.
+    fn those(&self, counters: Option<u64>) -> (CounterSet, bool) {
+        if self.counters.len() == 1 {
+            return (self.counters, true);
+        }
+        let found = self.counters.and(CounterSet::from_bits(counters.unwrap_or_default()));
+        match found.len() {
+            0 => (self.counters.iter().take(1).collect(), false),
+            1 => (found, true),
+            _ => (found, self.format >= Format::Adaptive),
+        }
     }
 }
 
@@ -301,4 +345,28 @@ fn written(cpu: &impl Cpu, base: u8, words: &Words) -> usize {
         maximum: cpu.save_area(base.wrapping_add(2)),
     };
     buffer.written(size_of_val::<[AtomicU64]>(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_of_the_counter_that_it_names_or_lost_to_one_that_records() {
+        let set = |counters: &[u8]| counters.iter().copied().collect::<CounterSet>();
+        for (format, recording, bits, whose, is_told) in [
+            (Format::Core2, &[0][..], None, &[0][..], true),
+            (Format::Nehalem, &[2], Some(0), &[2], true),
+            (Format::Skylake, &[2], Some(1 << 62 | 0b1011), &[2], true),
+            (Format::Skylake, &[1, 3], Some(0b1000), &[3], true),
+            (Format::Skylake, &[1, 3], Some(0b1010), &[1, 3], false),
+            (Format::Skylake, &[1, 3], Some(0b0101), &[1], false),
+            (Format::Adaptive, &[1, 3], Some(0b1010), &[1, 3], true),
+            (Format::Adaptive, &[1, 3], Some(0), &[1], false),
+        ] {
+            let words = state::allocate(1, 1).unwrap();
+            let precise = Precise { words, before: 1, format, counters: set(recording) };
+            assert_eq!(precise.those(bits), (set(whose), is_told), "{format:?} {recording:?} {bits:?}");
+        }
+    }
 }

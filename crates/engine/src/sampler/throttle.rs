@@ -45,14 +45,14 @@ impl Throttle {
         self.traced.store(false, Ordering::Relaxed);
     }
 
-    /// A tick: what was spent is forgotten. Answers the counters that waited, and since when.
-    pub fn next_window(&self) -> Option<(CounterSet, u64)> {
+    /// A tick: what was spent is forgotten. Answers the counters that waited, whether branches did, and since when.
+    pub fn next_window(&self) -> Option<(CounterSet, bool, u64)> {
         self.spent.store(0, Ordering::Relaxed);
         let waiting = self.waiting();
         self.waiting.store(0, Ordering::Relaxed);
         let traced = self.traced.load(Ordering::Relaxed);
         self.forget_branches();
-        (traced || !waiting.is_empty()).then(|| (waiting, self.since.load(Ordering::Relaxed)))
+        (traced || !waiting.is_empty()).then(|| (waiting, traced, self.since.load(Ordering::Relaxed)))
     }
 
     /// How often the budget was spent.
@@ -83,13 +83,13 @@ mod tests {
         let two = CounterSet::NONE.with(1).with(3);
         throttle.begin(two, false, 7);
         throttle.forget(CounterSet::NONE.with(3));
-        assert_eq!(throttle.next_window(), Some((CounterSet::NONE.with(1), 7)));
+        assert_eq!(throttle.next_window(), Some((CounterSet::NONE.with(1), false, 7)));
         assert_eq!(throttle.next_window(), None);
         throttle.begin(two, false, 9);
         throttle.forget(two);
         assert_eq!((throttle.next_window(), throttle.times()), (None, 2));
         throttle.begin(CounterSet::NONE, true, 11);
-        assert_eq!(throttle.next_window(), Some((CounterSet::NONE, 11)));
+        assert_eq!(throttle.next_window(), Some((CounterSet::NONE, true, 11)));
         throttle.begin(CounterSet::NONE, true, 12);
         throttle.forget_branches();
         assert_eq!(throttle.next_window(), None);

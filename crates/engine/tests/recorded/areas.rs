@@ -107,7 +107,6 @@ fn without_debug_store_pebs_or_intel_it_is_not_supported() {
         ("haswell-4710mq", Some(0), Lack::NoMonitoring),
         ("haswell-4710mq", Some(1 << 7 | 1 << 12), Lack::PebsUnavailable),
         ("firecracker-cascade-lake", None, Lack::NoDebugStore),
-        ("arrow-lake-245k", None, Lack::UnknownFormat),
     ] {
         let board = Board::named(name, 1);
         if let Some(value) = misc_enable {
@@ -120,6 +119,18 @@ fn without_debug_store_pebs_or_intel_it_is_not_supported() {
         assert_eq!(done(&ask(client, &mut engine, area::QUERY, None))[0].lack, lack as u32 + 1, "{name}");
         assert!(is_left_clean(&board));
     }
+}
+
+#[test]
+fn a_format_that_is_not_known_is_no_matter_for_the_area_and_is_told() {
+    let board = Board::named("arrow-lake-245k", 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
+    assert_eq!((made[0].format, made[0].lack), (6, Lack::UnknownFormat as u32 + 1));
+    assert_eq!(made[0].flags & (area::PRECISE | area::BRANCHES | area::OF_KERNEL), area::BRANCHES | area::OF_KERNEL);
+    engine.shut_down();
+    assert!(is_left_clean(&board));
 }
 
 #[test]

@@ -93,6 +93,47 @@ fn a_processor_over_its_budget_records_no_branches_until_the_next_tick() {
 }
 
 #[test]
+fn branches_that_were_stopped_stay_so_whatever_is_throttled_meanwhile() {
+    for stopped_first in [true, false] {
+        let board = board("haswell-4710mq", 2, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let header = protocol::StartHeader { budget: 100, ..header(0) };
+        let events = [branches(modes::BOTH), super::scene::precise(super::scene::INSTRUCTIONS, 5_000)];
+        let session = started(client, &mut engine, &header, &events);
+        let stop = |engine: &mut engine::Engine<_>| drop(stopped(client, engine, session, Some(BRANCHES)));
+        if stopped_first {
+            stop(&mut engine);
+        }
+        board.set_pace(20_000); // over the budget with the first interrupt
+        super::scene::run(&board, &engine, 0, 1, 5_000);
+        if !stopped_first {
+            stop(&mut engine);
+        }
+        board.set_pace(0);
+        board.tick_sampling(&engine, 0);
+        branch(&board, &engine, 0, Mode::User, 1);
+        assert_eq!(stored(&board, 0).branches, 0);
+        super::scene::run(&board, &engine, 0, 1, 5_000);
+        assert_eq!(super::scene::records(&board, 0), 2, "what was not stopped goes on");
+    }
+}
+
+#[test]
+fn a_buffer_whose_interrupt_never_came_is_fetched_at_the_next_tick() {
+    let board = board("nehalem-920", 1, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+    for number in 0..u64::from(BUFFER) {
+        board.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
+    }
+    assert_eq!(fetched(client, &mut engine, session), []);
+    board.tick_sampling(&engine, 0);
+    assert_eq!(fetched(client, &mut engine, session).len(), BUFFER as usize);
+}
+
+#[test]
 fn branches_and_counters_go_together_and_stop_one_by_one() {
     let board = board("skylake-6600k", 3, 1);
     let mut engine = engine(&board);

@@ -63,7 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
         10 => (0..PROCESSORS, 0..200_u64).prop_map(|(processor, count)| Step::Branch { processor, count }),
         3 => (1..200_usize).prop_map(|room| Step::Fetch { room }),
         2 => Just(Step::Read),
-        3 => (4_096..9_000_u32, 6..10_u32, 0..20_u32, 1..4_u32).prop_map(
+        3 => (4_096..9_000_u32, 6..10_u32, 0..16_u32, 1..4_u32).prop_map(
             |(interval, ring, batch, what)| Step::Start { interval, ring: 1 << ring, batch, what }
         ),
         1 => any::<bool>().prop_map(|branches| Step::StopOne { branches }),

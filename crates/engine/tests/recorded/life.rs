@@ -96,6 +96,66 @@ fn a_session_that_begins_asleep_records_once_it_is_awake() {
 }
 
 #[test]
+fn what_another_has_put_in_our_place_stays_his() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
+    set_register(&board, 0, 0x600, 0x5000);
+    set_register(&board, 0, 0x3F1, 2);
+    engine.shut_down();
+    let _ = session;
+    assert_eq!(registers(&board, 0), [Some(0), Some(2), Some(0x5000)]);
+}
+
+#[test]
+fn modes_that_were_off_before_are_off_behind() {
+    let off = 1 << 9 | 1 << 10;
+    let board = board("haswell-4710mq", 2, 1);
+    set_register(&board, 0, 0x1D9, off);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+    assert_eq!(registers(&board, 0)[0], Some(0x1C0), "both modes are traced");
+    stopped(client, &mut engine, session, None);
+    assert_eq!(registers(&board, 0)[0], Some(off));
+}
+
+#[test]
+fn whatever_is_fetched_tells_when() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
+    let fetch: [(&str, fn(&Board, &mut Engine<&Board>, Client, u64)); 4] = [
+        ("a read", |_, engine, client, session| drop(client.read(engine, session))),
+        ("a tick", |board, engine, _, _| {
+            (0..200).for_each(|number| board.processor(0).model().branch(Mode::User, any_branch(number)));
+            board.tick_sampling(engine, 0);
+        }),
+        ("a sleep", |board, engine, _, _| {
+            board.fall_asleep(engine);
+            board.wake(engine);
+        }),
+        ("a stop", |_, engine, client, session| drop(stopped(client, engine, session, None))),
+    ];
+    let session = started(client, &mut engine, &header(100), &events);
+    for (what, fetch) in fetch {
+        board.pass(1_000_000);
+        board.processor(0).model().branch(Mode::User, any_branch(1));
+        board.run(0, Mode::User, &|_| INTERVAL.into());
+        fetch(&board, &mut engine, client, session);
+        let told = fetched(client, &mut engine, session);
+        assert!(!told.is_empty(), "{what}");
+        assert!(told.iter().all(|sample| sample.time == engine::Machine::clock(&&board)), "{what}: {told:?}");
+    }
+}
+
+const fn any_branch(from: u64) -> model::Branch {
+    model::Branch { from, to: 0, predicted: false }
+}
+
+#[test]
 fn sessions_follow_each_other() {
     let board = board("haswell-4710mq", 2, 1);
     let mut engine = engine(&board);

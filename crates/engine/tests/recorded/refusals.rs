@@ -158,6 +158,20 @@ fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
     }
 }
 
+/// Core 2 stands still with a larger buffer than a page.
+#[test]
+fn the_batches_of_core_2_fit_a_page() {
+    let board = board("core2-e5200", 0, 2);
+    let told = refusal(&board, &header(17), &[precise(INSTRUCTIONS, INTERVAL)]);
+    assert_eq!((told.0, told.2), (Cause::BadBuffer as u32, [1, 16]));
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    started(client, &mut engine, &header(16), &[precise(INSTRUCTIONS, INTERVAL)]);
+    let cpu = board.processor(0);
+    let [base, maximum] = [4, 6].map(|word| profile::Cpu::save_area(cpu, word));
+    assert!(maximum - base <= 4_096 && maximum - base >= 17 * 144, "{base:#x} to {maximum:#x}");
+}
+
 #[test]
 fn one_session_at_a_time_has_the_debug_store() {
     let board = board("haswell-4710mq", 2, 2);

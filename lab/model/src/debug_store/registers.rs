@@ -112,19 +112,24 @@ impl Features {
             store: Some(bits),
             debugctl: writable.iter().filter(|(_, exist)| *exist).map(|(bits, _)| bits).sum(),
             long: has_more(2),
-            pebs: leaf.and_then(|leaf| Pebs::read(&leaf, capabilities)),
+            pebs: leaf.and_then(|leaf| Pebs::read(&leaf, capabilities, signature)),
         }
     }
 }
 
+/// Models of family 6 of which only `IA32_PMC0` records: Silvermont and Airmont, Knights Landing and Mill, Goldmont (SDM,
+/// "PEBS Support" of each).
+const FIRST_ALONE: [u8; 10] = [0x37, 0x4A, 0x4C, 0x4D, 0x5A, 0x5D, 0x57, 0x85, 0x5C, 0x5F];
+
 impl Pebs {
-    fn read(leaf: &IntelLeaf, capabilities: u64) -> Option<Self> {
+    fn read(leaf: &IntelLeaf, capabilities: u64, signature: u32) -> Option<Self> {
         let format = byte(u32::try_from(capabilities & ones(32)).ok()?, PEBS_FORMAT.0, PEBS_FORMAT.1);
         if leaf.version < 2 || format > LAST_FORMAT {
             return None;
         }
         let most = match format {
             0 => 1,
+            1..=3 if FIRST_ALONE.contains(&(byte(signature, 19, 16) << 4 | byte(signature, 7, 4))) => 1,
             1..=3 => 4,
             _ => 8,
         };
