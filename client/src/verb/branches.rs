@@ -89,10 +89,11 @@ struct Spot {
 }
 
 pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
+    let ring = args.ring()?;
     let system = context.system()?;
     let connection = Connection::open(system)?;
     let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, frequency: 0 };
-    let wanted = Wanted { args: &args.session, events: &[event], batch: 0, output: args.output.as_deref() };
+    let wanted = Wanted { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
     let mut trace = Trace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
     let traced = describe(&trace, &outcome, args.top)?;

@@ -54,9 +54,11 @@ fn start(system: &FakeSystem) -> (StartHeader, EventRequest) {
 
 #[test]
 fn the_session_has_one_event_whose_interval_is_the_buffer() {
-    for (options, modes, buffer, ring) in
-        [("", 3, 4_096, 8_192), ("--user --buffer 64", 1, 64, 8_192), ("--kernel --buffer 1k --ring 64", 2, 1_000, 64)]
-    {
+    for (options, modes, buffer, ring) in [
+        ("", 3, 4_096, 32_768),
+        ("--user --buffer 64", 1, 64, 512),
+        ("--kernel --buffer 1k --ring 2048", 2, 1_000, 2_048),
+    ] {
         let system = system(&[]);
         run(&system, &format!("branches -C 0,3 --duration 0.001 {options}")).outcome.unwrap();
         let (header, event) = start(&system);
@@ -65,6 +67,21 @@ fn the_session_has_one_event_whose_interval_is_the_buffer() {
         assert!(header.processors.iter().eq([0, 3]));
         assert_eq!(system.driver.inputs(Code::Stop).len(), 1);
     }
+}
+
+#[test]
+fn a_ring_of_less_than_two_buffers_is_refused_before_anything_starts() {
+    let system = system(&[]);
+    let (exit, report) = run(&system, "branches -a --ring 4096").failure();
+    assert_eq!(exit, Exit::Usage);
+    assert_eq!(
+        report,
+        "error: a ring of 4096 records is too small for a buffer of 4096\n  \
+         because: one interrupt hands over a whole buffer, and the next can come before\n  \
+         that is fetched\n  \
+         try: --ring 8192, or a smaller --buffer"
+    );
+    assert!(system.driver.asked.borrow().is_empty());
 }
 
 #[test]
