@@ -13,9 +13,11 @@ use crate::number;
 /// What follows the options in `--help`.
 pub const HELP: &str = "\
 Shows which branches the chosen processors took most, and where they went: not
-samples, but every single one (Intel's Branch Trace Store), of everything that
+samples, but a record of each (Intel's Branch Trace Store), of everything that
 runs there, for a time or while COMMAND runs. Jumps, calls, returns, interrupts
-and the way back are branches; jumps that were not taken are none.
+and the way back are branches; jumps that were not taken are none. While a
+processor has spent its --budget, recording stands: \"Paused\" says how often and
+for how long. \"Lost\" are those for which the --ring had no room.
 
 WARNING
   Every branch costs: the processor writes a record of it to memory, and runs

@@ -40,6 +40,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// What came among the samples.
     pub tally: Tally,
+    /// Units of its time in a second.
+    pub clock: u64,
     /// Bytes of the file.
     pub length: u64,
     /// That of the command; of the client where there was none.
@@ -135,7 +137,7 @@ impl Sampling<'_> {
             (Some(_), Some(status)) => command::exit_code(status),
             (Some(_), None) => Exit::Failure.code(),
         };
-        Ok(Outcome { summary, tally, length, exit_code })
+        Ok(Outcome { summary, tally, clock: session.clock, length, exit_code })
     }
 }
 
