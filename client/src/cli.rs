@@ -105,7 +105,7 @@ pub enum Verb {
     /// Sample where processors spend their events, as `perf record -a` does
     #[command(after_help = record::HELP)]
     Record(RecordArgs),
-    /// Show which branches processors take most, from every single one
+    /// Show which branches processors take most, from a record of each
     #[command(after_help = branches::HELP)]
     Branches(BranchesArgs),
     /// Show, make or free the control areas of Intel's Debug Store

@@ -107,6 +107,20 @@ pub enum Error {
     /// `record --batch` with events of which none is precise.
     #[error("--batch is for precise events, and none of the events is one")]
     NothingPrecise,
+    /// `branches --ring` with less than two buffers.
+    #[error(
+        "a ring of {ring} records is too small for a buffer of {buffer}\n  \
+         because: one interrupt hands over a whole buffer, and the next can come before\n  \
+         that is fetched"
+    )]
+    ShortRing {
+        /// Records that it would have room for.
+        ring: u32,
+        /// Records of a buffer.
+        buffer: u32,
+        /// Records that it has to have room for.
+        least: u32,
+    },
     /// `stat` or `record` without events on a machine that has none of the usual ones.
     #[error("none of the sources that are taken without -e is supported here")]
     NoDefaultEvents,
@@ -290,7 +304,9 @@ impl Error {
             Self::Refused(refusal) => refusal.exit(),
             Self::UnknownSource { .. } => Exit::UnknownSource,
             Self::NotRunning { .. } | Self::NothingRuns => Exit::NotRunning,
-            Self::TooManyEvents { .. } | Self::NothingPrecise | Self::OverRecording { .. } => Exit::Usage,
+            Self::TooManyEvents { .. } | Self::NothingPrecise | Self::ShortRing { .. } | Self::OverRecording { .. } => {
+                Exit::Usage
+            }
             Self::OtherInterface { .. } | Self::NoDefaultEvents => Exit::UnsupportedSource,
             Self::Command { .. } => Exit::Command,
             Self::Recording { .. } => Exit::Unwritten,
@@ -330,6 +346,7 @@ impl Error {
             Self::NotRunning { .. } => "client status   (says what runs)",
             Self::NothingRuns => "client start SOURCE",
             Self::NothingPrecise => "-e SOURCE:p",
+            Self::ShortRing { least, .. } => return Some(format!("--ring {least}, or a smaller --buffer")),
             Self::NoDefaultEvents => "client info   (says why), or name others with -e",
             Self::Command { .. } => "a command of the shell itself runs as: ... -- cmd /c COMMAND",
             Self::DriverFile { cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
@@ -476,6 +493,11 @@ mod tests {
                 "error: 65 events are too many: a session takes at most 64",
             ),
             (Error::NothingPrecise, Exit::Usage, "  try: -e SOURCE:p"),
+            (
+                Error::ShortRing { ring: 65_536, buffer: 65_536, least: 131_072 },
+                Exit::Usage,
+                "  try: --ring 131072, or a smaller --buffer",
+            ),
             (
                 Error::NoDefaultEvents,
                 Exit::UnsupportedSource,

@@ -1,18 +1,16 @@
-//! Names of the NTSTATUS values with which Windows answers for a control area (source: ntstatus.h).
+//! Names of the NTSTATUS values with which the kernel or the driver answers for a control area (source: ntstatus.h).
 
-/// Not Intel's, or without PEBS.
-pub const STATUS_NOT_SUPPORTED: u32 = protocol::status::STATUS_NOT_SUPPORTED;
-/// There is an area already.
-pub const STATUS_ADDRESS_ALREADY_EXISTS: u32 = 0xC000_0018;
-/// There is none.
-pub const STATUS_MEMORY_NOT_ALLOCATED: u32 = 0xC000_00A0;
-/// The kernel does not have SystemProcessorProfileControlArea.
-pub const STATUS_INVALID_INFO_CLASS: u32 = 0xC000_0003;
+use protocol::status::{
+    STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
+    STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_SUCCESS,
+};
 
 /// The name, or the number of one that has none here.
 pub fn name(status: u32) -> String {
     match status {
-        protocol::status::STATUS_SUCCESS => "STATUS_SUCCESS".to_owned(),
+        STATUS_SUCCESS => "STATUS_SUCCESS".to_owned(),
+        STATUS_DEVICE_BUSY => "STATUS_DEVICE_BUSY".to_owned(),
+        STATUS_NOT_IMPLEMENTED => "STATUS_NOT_IMPLEMENTED".to_owned(),
         STATUS_NOT_SUPPORTED => "STATUS_NOT_SUPPORTED".to_owned(),
         STATUS_ADDRESS_ALREADY_EXISTS => "STATUS_ADDRESS_ALREADY_EXISTS".to_owned(),
         STATUS_MEMORY_NOT_ALLOCATED => "STATUS_MEMORY_NOT_ALLOCATED".to_owned(),
@@ -29,6 +27,8 @@ mod tests {
     fn a_status_has_its_name_or_else_its_number() {
         for (status, wanted) in [
             (0, "STATUS_SUCCESS"),
+            (0x8000_0011, "STATUS_DEVICE_BUSY"),
+            (0xC000_0002, "STATUS_NOT_IMPLEMENTED"),
             (0xC000_0018, "STATUS_ADDRESS_ALREADY_EXISTS"),
             (0xC000_00A0, "STATUS_MEMORY_NOT_ALLOCATED"),
             (0xC000_00BB, "STATUS_NOT_SUPPORTED"),

@@ -49,10 +49,11 @@ mod tests {
 
     #[test]
     fn the_line_is_ascii_and_speaks_of_troubles_only_when_there_are_any() {
+        let tally = Tally::default();
         for (tally, end) in [
-            (Tally { samples: 12_345, lost: 0, pauses: 0 }, ""),
-            (Tally { samples: 12_345, lost: 6_000, pauses: 0 }, ", 6,000 lost"),
-            (Tally { samples: 12_345, lost: 6, pauses: 7 }, ", 6 lost, 7 pauses for want of budget"),
+            (Tally { samples: 12_345, lost: 0, ..tally }, ""),
+            (Tally { samples: 12_345, lost: 6_000, ..tally }, ", 6,000 lost"),
+            (Tally { samples: 12_345, lost: 6, pauses: 7, ..tally }, ", 6 lost, 7 pauses for want of budget"),
         ] {
             let terminal = InMemoryTerm::new(5, 80);
             let progress = Progress::new(false);

@@ -295,7 +295,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 50] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -556,13 +556,43 @@ mod tests {
                 33,
                 [0xC000_0018, 0xFFFF_F800_1234_0000],
                 Exit::DebugStoreTaken,
-                "error: Windows refused the control area of processor 1: STATUS_ADDRESS_ALREADY_EXISTS\n  because: there is one at 0xfffff80012340000 already, which another asked for\n  try: client control-area   (shows what there is)",
+                "error: processor 1 has a control area already, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows what there is)",
+            ),
+            (
+                33,
+                [0xC000_0018, 0],
+                Exit::DebugStoreTaken,
+                "error: processor 1 has a control area already\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows what there is)",
+            ),
+            (
+                33,
+                [0xC000_00A0, 0],
+                Exit::DebugStoreTaken,
+                "error: there is no control area of processor 1 (STATUS_MEMORY_NOT_ALLOCATED)\n  try: client control-area   (shows what there is)",
+            ),
+            (
+                33,
+                [0x8000_0011, 0xFFFF_F800_1234_0000],
+                Exit::DebugStoreTaken,
+                "error: a session uses the control area of processor 1 (STATUS_DEVICE_BUSY)\n  try: client status   (says whose it is)",
+            ),
+            (
+                33,
+                [0xC000_00BB, 0],
+                Exit::DebugStoreTaken,
+                "error: the kernel refused the control area of processor 1 with\n  STATUS_NOT_SUPPORTED\n  because: it makes them for Intel's processors that have PEBS\n  try: client control-area   (shows what there is)",
+            ),
+            (
+                33,
+                [0xC000_0003, 0],
+                Exit::DebugStoreTaken,
+                "error: the kernel refused the control area of processor 1 with\n  STATUS_INVALID_INFO_CLASS\n  because: it has no SystemProcessorProfileControlArea\n  try: client control-area   (shows what there is)",
             ),
             (
                 33,
                 [0xC000_009A, 0],
                 Exit::DebugStoreTaken,
-                "error: Windows refused the control area of processor 1: 0xC000009A\n  try: client control-area   (shows what there is)",
+                "error: the kernel refused the control area of processor 1 with\n  0xC000009A\n  try: client control-area   (shows what there is)",
             ),
             (
                 34,

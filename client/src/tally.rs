@@ -11,6 +11,10 @@ pub struct Tally {
     pub lost: u64,
     /// How often a processor had spent its budget.
     pub pauses: u64,
+    /// How often sampling went on there.
+    pub ended: u64,
+    /// For how long it had paused then, in all, in units of the session's clock.
+    pub paused: u64,
 }
 
 impl Tally {
@@ -21,6 +25,10 @@ impl Tally {
                 Some(kind) if kind.is_sample() => self.samples += 1,
                 Some(SampleKind::Lost) => self.lost = self.lost.saturating_add(record.ip),
                 Some(SampleKind::Throttled) => self.pauses += 1,
+                Some(SampleKind::Resumed) => {
+                    self.ended += 1;
+                    self.paused = self.paused.saturating_add(record.ip);
+                }
                 _ => {}
             }
         }
@@ -37,10 +45,10 @@ mod tests {
         let of = |kind: u16, ip: u64| Sample { kind, ip, ..sample(4, 1) };
         let mut tally = Tally::default();
         tally.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
-        assert_eq!(tally, Tally { samples: 2, lost: 42, pauses: 1 });
+        assert_eq!(tally, Tally { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8 });
         tally.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4)]);
-        assert_eq!(tally, Tally { samples: 5, lost: 42, pauses: 1 });
-        tally.add(&[of(1, u64::MAX)]);
-        assert_eq!(tally.lost, u64::MAX);
+        assert_eq!(tally, Tally { samples: 5, lost: 42, pauses: 1, ended: 1, paused: 8 });
+        tally.add(&[of(1, u64::MAX), of(3, u64::MAX)]);
+        assert_eq!((tally.lost, tally.ended, tally.paused), (u64::MAX, 2, u64::MAX));
     }
 }

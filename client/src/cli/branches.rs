@@ -3,18 +3,21 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use protocol::{BRANCH_BUFFER, modes};
+use protocol::{BRANCH_BUFFER, RING, modes};
 
 use super::report::ReportFormat;
 use super::session::SessionArgs;
+use crate::error::Error;
 use crate::number;
 
 /// What follows the options in `--help`.
 pub const HELP: &str = "\
 Shows which branches the chosen processors took most, and where they went: not
-samples, but every single one (Intel's Branch Trace Store), of everything that
+samples, but a record of each (Intel's Branch Trace Store), of everything that
 runs there, for a time or while COMMAND runs. Jumps, calls, returns, interrupts
-and the way back are branches; jumps that were not taken are none.
+and the way back are branches; jumps that were not taken are none. While a
+processor has spent its --budget, recording stands: \"Paused\" says how often and
+for how long. \"Lost\" are those for which the --ring had no room.
 
 WARNING
   Every branch costs: the processor writes a record of it to memory, and runs
@@ -38,8 +41,19 @@ EXAMPLES
   client report app.rec
 ";
 
+/// What `--ring` means here.
+const RING_HELP: &str =
+    "Records that each processor keeps until they are fetched: a power of two [default: room for 8 buffers]";
+
+/// Buffers that a ring has room for unless the user says how many records.
+const USUAL_BUFFERS: u32 = 8;
+
+/// Buffers that a ring has to have room for: one that comes while the one before it is fetched.
+const LEAST_BUFFERS: u32 = 2;
+
 /// Arguments of `branches`.
 #[derive(Debug, Args)]
+#[command(mut_arg("ring", |ring| ring.help(RING_HELP)))]
 pub struct BranchesArgs {
     /// Those in user mode alone
     #[arg(long)]
@@ -69,6 +83,17 @@ impl BranchesArgs {
             (true, _) => modes::USER,
             (_, true) => modes::KERNEL,
             _ => modes::BOTH,
+        }
+    }
+
+    /// Records that each processor keeps until they are fetched.
+    pub fn ring(&self) -> Result<u32, Error> {
+        let room = |buffers: u32| (buffers * self.buffer).next_power_of_two().clamp(*RING.start(), *RING.end());
+        let least = room(LEAST_BUFFERS);
+        match self.session.ring {
+            Some(ring) if ring < least => Err(Error::ShortRing { ring, buffer: self.buffer, least }),
+            Some(ring) => Ok(ring),
+            None => Ok(room(USUAL_BUFFERS)),
         }
     }
 }
@@ -106,6 +131,28 @@ mod tests {
                 "{line}"
             );
             assert_eq!((args.buffer, args.top), (4_096, 20), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_ring_has_room_for_eight_buffers_or_as_much_as_is_said_but_never_less_than_two() {
+        for (line, ring) in [
+            ("-a", Ok(32_768)),
+            ("-a --buffer 64", Ok(512)),
+            ("-a --buffer 65", Ok(1_024)),
+            ("-a --buffer 65536", Ok(524_288)),
+            ("-a --ring 8192", Ok(8_192)),
+            ("-a --ring 4096", Err((4_096, 4_096, 8_192))),
+            ("-a --buffer 64 --ring 128", Ok(128)),
+            ("-a --buffer 64 --ring 64", Err((64, 64, 128))),
+            ("-a --buffer 65 --ring 128", Err((128, 65, 256))),
+            ("-a --buffer 65536 --ring 1048576", Ok(1_048_576)),
+        ] {
+            let found = parse(line).unwrap().ring().map_err(|error| match error {
+                Error::ShortRing { ring, buffer, least } => (ring, buffer, least),
+                error => panic!("{line}: {error}"),
+            });
+            assert_eq!(found, ring, "{line}");
         }
     }
 

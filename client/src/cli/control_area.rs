@@ -20,7 +20,7 @@ An area stays until it is freed or the driver goes. `record` with :p events and
 TABLE
   Size    0x60 bytes up to Windows 10 1809, 0xA0 (more counters) since 1903
   Whose   the kernel's, or halprof's own where the kernel made none
-  State   Windows' answer to what was last asked of it there
+  State   how the last request for it there ended, as an NTSTATUS
   BTS     whether the processor can record its branches
   PEBS    the format of its precise records, if it has them
 

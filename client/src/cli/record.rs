@@ -45,6 +45,9 @@ EXAMPLES
   client record -a --duration 10
 ";
 
+/// Records that each processor keeps unless the user says how many.
+const USUAL_RING: u32 = 8_192;
+
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
@@ -62,6 +65,13 @@ pub struct RecordArgs {
     pub output: PathBuf,
     #[command(flatten)]
     pub session: SessionArgs,
+}
+
+impl RecordArgs {
+    /// Records that each processor keeps until they are fetched.
+    pub fn ring(&self) -> u32 {
+        self.session.ring.unwrap_or(USUAL_RING)
+    }
 }
 
 fn frequency(text: &str) -> Result<u32, String> {
@@ -94,7 +104,7 @@ mod tests {
             let args = parse(line).unwrap();
             let SessionArgs { command, ring, all, .. } = &args.session;
             assert_eq!(command, &["app", "-a", "--ring", "x"], "{line}");
-            assert_eq!((*ring, *all, args.freq), (8_192, false, Some(1_000)), "{line}");
+            assert_eq!((*ring, *all, args.freq), (None, false, Some(1_000)), "{line}");
             let intervals: Vec<_> = args.events.iter().flatten().map(|event| event.interval).collect();
             assert_eq!(intervals, [None, Some(10_000)], "{line}");
             assert_eq!(args.events.iter().flatten().nth(1).unwrap().event.source, SourceName::Number(6));
@@ -105,7 +115,7 @@ mod tests {
     fn without_a_command_it_runs_for_a_time_or_until_it_is_interrupted() {
         for line in ["-a --duration 0.5 --ring 64 --budget 90", "--duration 0.5 --ring 64 --budget 90"] {
             let SessionArgs { duration, ring, budget, .. } = parse(line).unwrap().session;
-            assert_eq!((duration, ring, budget), (Some(Duration::from_millis(500)), 64, Some(90)), "{line}");
+            assert_eq!((duration, ring, budget), (Some(Duration::from_millis(500)), Some(64), Some(90)), "{line}");
         }
         assert!(parse("--all").unwrap().session.duration.is_none());
     }

@@ -18,9 +18,9 @@ pub struct SessionArgs {
     pub processors: Option<ProcessorList>,
     #[command(flatten)]
     pub force: Force,
-    /// Records that each processor keeps until they are fetched: a power of two
-    #[arg(long, value_name = "N", default_value = "8192", value_parser = ring)]
-    pub ring: u32,
+    /// Records that each processor keeps until they are fetched: a power of two [default: 8192]
+    #[arg(long, value_name = "N", value_parser = ring)]
+    pub ring: Option<u32>,
     /// The most of a processor's time for its interrupts [default: 25]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
     pub budget: Option<u32>,

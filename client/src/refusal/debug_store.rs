@@ -1,5 +1,9 @@
 //! Refusals that are about the Debug Store: branches, precise events and control areas.
 
+use protocol::status::{
+    STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
+    STATUS_NOT_SUPPORTED,
+};
 use protocol::{Cause, Lack, ReplyHeader};
 
 use super::OTHER_PROFILERS;
@@ -7,6 +11,9 @@ use crate::{lack, ntstatus};
 
 /// What needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";
+
+/// What tells of sessions.
+const SESSIONS: &str = "client status   (says whose it is)";
 
 /// What happened and why; nothing for the causes of others.
 pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
@@ -31,12 +38,7 @@ pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
              machine would stop"
         ),
         Cause::NotPrecise => format!("{source} can not be sampled precisely\n  because: {}", why(first, second)),
-        Cause::ControlArea => {
-            let status = u32::try_from(first).unwrap_or(u32::MAX);
-            let name = ntstatus::name(status);
-            let why = of_the_kernel(status, second).map_or_else(String::new, |why| format!("\n  because: {why}"));
-            format!("Windows refused the control area of processor {processor}: {name}{why}")
-        }
+        Cause::ControlArea => of_the_area(processor, narrow(first), second),
         Cause::BadBuffer if header.detail == [0, 0] => {
             "records before an interrupt were asked for, and no event is precise".to_owned()
         }
@@ -56,12 +58,13 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
         }
         .to_owned(),
         Cause::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
-        Cause::DebugStoreTaken => "client status   (says whose it is)".to_owned(),
+        Cause::DebugStoreTaken => SESSIONS.to_owned(),
         Cause::Shadowed => format!(
             "{WITHOUT_P}; or a machine whose\n  \
              processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
         Cause::NotPrecise => format!("{source} without :p"),
+        Cause::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
         Cause::ControlArea => "client control-area   (shows what there is)".to_owned(),
         Cause::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
         Cause::BadBuffer => "--buffer or --batch in that range".to_owned(),
@@ -71,23 +74,35 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
 }
 
 fn lack(number: u64) -> Option<Lack> {
-    u32::try_from(number).ok().and_then(Lack::from_number)
+    Lack::from_number(narrow(number))
 }
 
 fn why(number: u64, detail: u64) -> String {
-    lack::sentence(u32::try_from(number).unwrap_or(u32::MAX), detail)
+    lack::sentence(narrow(number), detail)
 }
 
-/// What the kernel means by its answer for a control area.
-fn of_the_kernel(status: u32, address: u64) -> Option<String> {
-    let text = match status {
-        ntstatus::STATUS_NOT_SUPPORTED => "its kernel makes them for Intel's processors that have PEBS",
-        ntstatus::STATUS_ADDRESS_ALREADY_EXISTS => {
-            return Some(format!("there is one at {address:#x} already, which another asked for"));
+/// A number of 32 bits.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// What is the case with a control area, be it the kernel that says so or the driver; `address` is where one is, where
+/// that was told.
+fn of_the_area(processor: u32, status: u32, address: u64) -> String {
+    let name = ntstatus::name(status);
+    let refused = format!("the kernel refused the control area of processor {processor} with\n  {name}");
+    match status {
+        STATUS_DEVICE_BUSY => format!("a session uses the control area of processor {processor} ({name})"),
+        STATUS_MEMORY_NOT_ALLOCATED => format!("there is no control area of processor {processor} ({name})"),
+        STATUS_ADDRESS_ALREADY_EXISTS => {
+            let place = if address == 0 { String::new() } else { format!(", at {address:#x}") };
+            format!(
+                "processor {processor} has a control area already{place}\n  ({name})\n  \
+                 because: an earlier client control-area allocate made it, or another program"
+            )
         }
-        ntstatus::STATUS_MEMORY_NOT_ALLOCATED => "there is none that could be freed",
-        ntstatus::STATUS_INVALID_INFO_CLASS => "this Windows has no SystemProcessorProfileControlArea",
-        _ => return None,
-    };
-    Some(text.to_owned())
+        STATUS_NOT_SUPPORTED => format!("{refused}\n  because: it makes them for Intel's processors that have PEBS"),
+        STATUS_INVALID_INFO_CLASS => format!("{refused}\n  because: it has no SystemProcessorProfileControlArea"),
+        _ => refused,
+    }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use protocol::{BRANCHES, EventRequest, Sample};
-use recording::{Count, Process};
+use protocol::{BRANCHES, EventRequest, Sample, USUAL_BUDGET};
+use recording::Process;
 use report::{Atlas, Branch, Branches, Place, Processes, Taken};
 use serde::Serialize;
 
 use super::Context;
 use super::recorded::finder;
+use super::report::counted;
 use super::sampling::{self, Outcome, Wanted};
 use super::summed::hexadecimal;
 use crate::cli::BranchesArgs;
@@ -61,7 +62,12 @@ struct Traced {
     elapsed_seconds: f64,
     records: u64,
     lost: u64,
-    throttled: u64,
+    /// How often a processor had spent its budget, and recorded nothing until the next tick.
+    pauses: u64,
+    /// Of these: that ended before the session did.
+    pauses_ended: u64,
+    /// How long those took, over all processors.
+    paused_seconds: f64,
     different: usize,
     branches: Vec<Row>,
 }
@@ -89,10 +95,11 @@ struct Spot {
 }
 
 pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
+    let ring = args.ring()?;
     let system = context.system()?;
     let connection = Connection::open(system)?;
     let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, frequency: 0 };
-    let wanted = Wanted { args: &args.session, events: &[event], batch: 0, output: args.output.as_deref() };
+    let wanted = Wanted { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
     let mut trace = Trace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
     let traced = describe(&trace, &outcome, args.top)?;
@@ -113,21 +120,32 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
             grouped(traced.lost)
         ))?;
     }
+    if traced.pauses > 0 {
+        let percent = args.session.budget.unwrap_or(USUAL_BUDGET / 10);
+        context.warn(&format!(
+            "warning: recording stood {}: interrupts had {percent} % of a\n  \
+             processor's time; the branches of that time are in no count\n  \
+             try: a larger --budget, or one mode alone (--user, --kernel)",
+            counted(traced.pauses, "time")
+        ))?;
+    }
     Ok(outcome.exit_code)
 }
 
-fn describe(trace: &Trace, Outcome { summary, .. }: &Outcome, top: usize) -> Result<Traced, Error> {
+fn describe(trace: &Trace, Outcome { summary, tally, clock, .. }: &Outcome, top: usize) -> Result<Traced, Error> {
     let most = trace.branches.most(top);
     let places = most.iter().flat_map(|(branch, _)| [branch.source(), branch.target()]);
     let atlas = Atlas::of(&trace.processes, places, &finder(Vec::new(), None)?);
     let total = trace.branches.total();
-    let sum = |part: fn(&Count) -> u64| summary.counts.iter().map(part).fold(0, u64::saturating_add);
     Ok(Traced {
         processors: summary.counts.iter().map(|count| count.processor).collect::<BTreeSet<u32>>().into_iter().collect(),
         elapsed_seconds: seconds(summary.elapsed),
         records: total.count,
-        lost: sum(|count| count.lost),
-        throttled: sum(|count| count.throttled),
+        lost: summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add),
+        // A ring that is full has room for no record of the one or of the other.
+        pauses: tally.pauses.max(tally.ended),
+        pauses_ended: tally.ended,
+        paused_seconds: real(tally.paused) / real((*clock).max(1)),
         different: trace.branches.different(),
         branches: most.iter().map(|(branch, taken)| row(branch, *taken, total, &trace.processes, &atlas)).collect(),
     })
@@ -171,12 +189,21 @@ fn text(traced: &Traced) -> String {
         ("Records", format!("{}, of {} different branches", grouped(traced.records), grouped(traced.different as u64))),
         ("Lost", grouped(traced.lost)),
     ];
-    if traced.throttled > 0 {
-        lines.push(("Throttled", format!("{} for want of budget", grouped(traced.throttled))));
+    if traced.pauses > 0 {
+        lines.push(("Paused", paused(traced)));
     }
     lines.push(("Processors", ranges(traced.processors.iter().copied())));
     lines.push(("Elapsed", format!("{:.3} s", traced.elapsed_seconds)));
     format!("{shown}\n\n{}", properties(&lines))
+}
+
+/// How often and for how long recording stood.
+fn paused(traced: &Traced) -> String {
+    let told = format!("{}, {:.3} s in all", counted(traced.pauses, "time"), traced.paused_seconds);
+    match traced.pauses.saturating_sub(traced.pauses_ended) {
+        0 => told,
+        open => format!("{told} but for {} that lasted to the end", grouped(open)),
+    }
 }
 
 fn csv(rows: &[Row], context: &mut Context) -> Result<(), Error> {

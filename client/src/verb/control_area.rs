@@ -38,9 +38,9 @@ struct Area {
     branches: bool,
     /// Whether those of one mode alone can be had.
     branches_by_mode: bool,
-    /// The format of precise records.
+    /// The format of precise records; nothing where it is not known to the driver, and then `lack` has its number.
     precise_format: Option<u32>,
-    /// Why there is no Debug Store, or not all of it.
+    /// Why there is no Debug Store, or what of it is missing: branches or precise records.
     lack: Option<String>,
 }
 

@@ -43,7 +43,8 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
         return Err(Error::NothingPrecise);
     }
     let batch = args.batch.unwrap_or_default();
-    let wanted = sampling::Wanted { args: &args.session, events: &events, batch, output: Some(&args.output) };
+    let wanted =
+        sampling::Wanted { args: &args.session, ring: args.ring(), events: &events, batch, output: Some(&args.output) };
     let outcome = sampling::run(&wanted, None, &connection, system)?;
     conclude(args, &outcome, context)?;
     Ok(outcome.exit_code)
@@ -89,11 +90,8 @@ fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Resu
     ))?;
     // A stop can come between the last overflow of a counter and its interrupt, whatever there is room for.
     if summary.counts.iter().any(|count| count.lost > 1) {
-        let larger = if args.session.ring < *protocol::RING.end() {
-            format!("--ring {}, ", args.session.ring * 2)
-        } else {
-            String::new()
-        };
+        let larger =
+            if args.ring() < *protocol::RING.end() { format!("--ring {}, ", args.ring() * 2) } else { String::new() };
         context.warn(&format!(
             "warning: {} samples were lost, and the shares in the report are of the others\n  \
              try: {larger}a larger interval (-e SOURCE@INTERVAL) or a lower -F",

@@ -103,7 +103,7 @@ fn of_source(source: &Source, args: &ReportArgs) -> String {
         .map(|event| {
             let interval = grouped(event.interval.into());
             match event.frequency {
-                _ if source.id == BRANCHES => format!("{}, every one that was taken", event.label),
+                _ if source.id == BRANCHES => format!("{}, a record of each", event.label),
                 0 => format!("{}, a sample every {interval} events", event.label),
                 frequency => format!("{}, about {} samples a second", event.label, grouped(frequency.into())),
             }

@@ -40,6 +40,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// What came among the samples.
     pub tally: Tally,
+    /// Units of its time in a second.
+    pub clock: u64,
     /// Bytes of the file.
     pub length: u64,
     /// That of the command; of the client where there was none.
@@ -48,8 +50,10 @@ pub struct Outcome {
 
 /// What is wanted.
 pub struct Wanted<'a> {
-    /// Where, with what room, for how long.
+    /// Where, and for how long.
     pub args: &'a SessionArgs,
+    /// Records that each processor keeps until they are fetched.
+    pub ring: u32,
     /// Of what.
     pub events: &'a [EventRequest],
     /// Precise records before an interrupt; zero: one.
@@ -93,7 +97,7 @@ struct Sampling<'a> {
 impl Sampling<'_> {
     /// Samples, from the beginning of the file to its end.
     fn run(self, kernel: Option<Process>, onlooker: Option<&mut dyn Onlooker>) -> Result<Outcome, Error> {
-        let Self { wanted: Wanted { args, output, .. }, system, connection, started, session, processes } = self;
+        let Self { wanted: Wanted { args, ring, output, .. }, system, connection, started, session, processes } = self;
         // What was recorded before is only lost when there is something new.
         let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
         let begin = Instant::now();
@@ -114,7 +118,7 @@ impl Sampling<'_> {
         let elapsed = begin.elapsed();
         let records = connection.stop_all(started.session)?;
         // Beside its records a ring can tell of as many that were lost.
-        recorder.drain(samples, 2 * u64::from(args.ring) * session.processors.len() as u64)?;
+        recorder.drain(samples, 2 * u64::from(*ring) * session.processors.len() as u64)?;
 
         let status = match (&end, &mut child) {
             (End::Command(status), _) => Some(*status),
@@ -133,7 +137,7 @@ impl Sampling<'_> {
             (Some(_), Some(status)) => command::exit_code(status),
             (Some(_), None) => Exit::Failure.code(),
         };
-        Ok(Outcome { summary, tally, length, exit_code })
+        Ok(Outcome { summary, tally, clock: session.clock, length, exit_code })
     }
 }
 
@@ -175,7 +179,7 @@ fn header(wanted: &Wanted) -> StartHeader {
     let args = wanted.args;
     StartHeader {
         flags: args.force.flags(),
-        ring: args.ring,
+        ring: wanted.ring,
         budget: args.budget.map_or(0, |percent| percent * 10),
         batch: wanted.batch,
         processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use protocol::{BRANCHES, EventRequest, Sample, SampleKind, StartHeader, UNKNOWN};
+use protocol::{ALL_SOURCES, BRANCHES, EventRequest, Sample, SampleKind, StartHeader, UNKNOWN};
 use recording::{Block, Reader};
 
 use super::*;
-use crate::fake::{module, sample};
+use crate::fake::{CLOCK, module, sample};
 
 const APP: u64 = 0x40_0000;
 const NT: u64 = 0xFFFF_F800_0000_0000;
@@ -54,9 +54,11 @@ fn start(system: &FakeSystem) -> (StartHeader, EventRequest) {
 
 #[test]
 fn the_session_has_one_event_whose_interval_is_the_buffer() {
-    for (options, modes, buffer, ring) in
-        [("", 3, 4_096, 8_192), ("--user --buffer 64", 1, 64, 8_192), ("--kernel --buffer 1k --ring 64", 2, 1_000, 64)]
-    {
+    for (options, modes, buffer, ring) in [
+        ("", 3, 4_096, 32_768),
+        ("--user --buffer 64", 1, 64, 512),
+        ("--kernel --buffer 1k --ring 2048", 2, 1_000, 2_048),
+    ] {
         let system = system(&[]);
         run(&system, &format!("branches -C 0,3 --duration 0.001 {options}")).outcome.unwrap();
         let (header, event) = start(&system);
@@ -68,6 +70,21 @@ fn the_session_has_one_event_whose_interval_is_the_buffer() {
 }
 
 #[test]
+fn a_ring_of_less_than_two_buffers_is_refused_before_anything_starts() {
+    let system = system(&[]);
+    let (exit, report) = run(&system, "branches -a --ring 4096").failure();
+    assert_eq!(exit, Exit::Usage);
+    assert_eq!(
+        report,
+        "error: a ring of 4096 records is too small for a buffer of 4096\n  \
+         because: one interrupt hands over a whole buffer, and the next can come before\n  \
+         that is fetched\n  \
+         try: --ring 8192, or a smaller --buffer"
+    );
+    assert!(system.driver.asked.borrow().is_empty());
+}
+
+#[test]
 fn the_branches_taken_most_come_first_with_both_their_ends() {
     let ran = run(&system(&records(1)), "branches --duration 0.001");
     let (table, _) = ran.out.split_once("\nElapsed").unwrap();
@@ -75,6 +92,48 @@ fn the_branches_taken_most_come_first_with_both_their_ends() {
     assert!(ran.out.lines().all(|line| line.len() <= 80), "{}", ran.out);
     assert_eq!(ran.err.lines().next(), Some("warning: 2 branches were lost, and the shares are of the others"));
     assert_eq!(ran.outcome.unwrap(), 0);
+}
+
+#[test]
+fn how_often_and_for_how_long_recording_stood_is_told() {
+    let of = |kind: SampleKind, ip| Sample { kind: kind as u16, ip, source: ALL_SOURCES, ..sample(0, 1) };
+    let (throttled, resumed) = (of(SampleKind::Throttled, 0), of(SampleKind::Resumed, CLOCK / 8));
+    let warning = |times: &str, percent: u32| {
+        format!(
+            "warning: recording stood {times}: interrupts had {percent} % of a\n  \
+             processor's time; the branches of that time are in no count\n  \
+             try: a larger --budget, or one mode alone (--user, --kernel)\n"
+        )
+    };
+    for (befell, options, line, warned, numbers) in [
+        (&[][..], "", None, String::new(), json!([0, 0, 0.0])),
+        (&[throttled, resumed], "", Some("1 time, 0.125 s in all"), warning("1 time", 25), json!([1, 1, 0.125])),
+        (
+            &[throttled, resumed, throttled, resumed, throttled],
+            "--budget 50",
+            Some("3 times, 0.250 s in all but for 1 that lasted to the end"),
+            warning("3 times", 50),
+            json!([3, 2, 0.25]),
+        ),
+        // There was no room for the record of its beginning.
+        (&[resumed], "", Some("1 time, 0.125 s in all"), warning("1 time", 25), json!([1, 1, 0.125])),
+    ] {
+        let system = || {
+            let system = system(&[&records(1)[..], befell].concat());
+            system.driver.counts.replace(vec![count(BRANCHES, 0, 4, SECOND)]);
+            system
+        };
+        let ran = run(&system(), &format!("branches --duration 0.001 {options}"));
+        assert_eq!(ran.out.lines().find_map(|line| line.strip_prefix("Paused      ")), line, "{}", ran.out);
+        assert_eq!(ran.err, warned);
+        assert!(ran.out.lines().chain(ran.err.lines()).all(|line| line.len() <= 80), "{}{}", ran.out, ran.err);
+        for format in ["--json", "--csv"] {
+            let ran = run(&system(), &format!("branches --duration 0.001 {options} {format}"));
+            assert_eq!(ran.err, warned, "{format}");
+        }
+        let told = run(&system(), &format!("branches --duration 0.001 {options} --json")).json();
+        assert_eq!(json!([told["pauses"], told["pauses_ended"], told["paused_seconds"]]), numbers);
+    }
 }
 
 #[test]
@@ -98,7 +157,7 @@ fn json_has_every_number_and_nothing_for_what_is_not_known() {
     assert_eq!(
         traced,
         json!({
-            "processors": [0, 3], "records": 8, "lost": 2, "throttled": 0, "different": 3, "branches": [
+            "processors": [0, 3], "records": 8, "lost": 2, "pauses": 0, "pauses_ended": 0, "paused_seconds": 0.0, "different": 3, "branches": [
                 {
                     "count": 5, "share": 0.625, "predicted": 0.8, "process": 12, "process_name": "app.exe",
                     "from": {"address": "0x0000000000400010", "module": "app.exe", "symbol": "app.exe+0x10"},

@@ -71,6 +71,33 @@ fn json_has_nothing_where_there_is_no_area() {
 }
 
 #[test]
+fn a_format_that_is_not_known_is_told_by_its_number() {
+    let unknown = AreaRecord { format: 6, lack: Lack::UnknownFormat as u32 + 1, ..area(0, 0, 0, area::BRANCHES) };
+    let system = FakeSystem::running(FakeDriver { areas: vec![unknown], ..FakeDriver::default() });
+    let out = run(&system, "control-area").out;
+    assert!(out.lines().nth(2).unwrap().ends_with("  yes  no"), "{out}");
+    let note = "\nOn processor 0:\n  its precise records have format 6, which this driver does not know\n";
+    assert!(out.ends_with(note), "{out}");
+    let told = &run(&system, "control-area --json").json()["areas"][0];
+    assert_eq!(told["precise_format"], Value::Null);
+    assert_eq!(told["lack"], crate::lack::sentence(Lack::UnknownFormat as u32, 6));
+}
+
+#[test]
+fn branches_that_are_missing_are_told_beside_the_format_of_precise_records() {
+    let lack = Lack::BranchesUnavailable as u32 + 1;
+    let precise_alone = AreaRecord { lack, ..area(0, 0, 0, area::PRECISE | area::MODES) };
+    let system = FakeSystem::running(FakeDriver { areas: vec![precise_alone], ..FakeDriver::default() });
+    let out = run(&system, "control-area").out;
+    assert!(out.lines().nth(2).unwrap().ends_with("  no   4"), "{out}");
+    assert!(out.contains("\nOn processor 0:\n  the processor's Branch Trace Store is unavailable\n"), "{out}");
+    assert_eq!(out.matches("\nOn ").count(), 1, "{out}");
+    let told = &run(&system, "control-area --json").json()["areas"][0];
+    assert_eq!((&told["branches"], &told["precise_format"]), (&json!(false), &json!(4)));
+    assert_eq!(told["lack"], crate::lack::sentence(lack - 1, 4));
+}
+
+#[test]
 fn areas_of_every_processor_that_there_can_be_come_in_one_answer() {
     let areas = (0..2048).map(|processor| area(processor, 0, 0, 0)).collect();
     let system = FakeSystem::running(FakeDriver { areas, ..FakeDriver::default() });
@@ -80,15 +107,14 @@ fn areas_of_every_processor_that_there_can_be_come_in_one_answer() {
 }
 
 #[test]
-fn what_windows_refuses_is_told_by_its_name() {
+fn a_refusal_says_what_is_the_case_with_the_name_of_its_status() {
     let refuse = Some((Code::ControlArea, Cause::ControlArea, [0xC000_00A0, 0]));
     let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
     let (exit, report) = run(&system, "control-area free -C 0").failure();
     assert_eq!(exit, Exit::DebugStoreTaken);
     assert_eq!(
         report,
-        "error: Windows refused the control area of processor 0: STATUS_MEMORY_NOT_ALLOCATED\n  \
-         because: there is none that could be freed\n  \
+        "error: there is no control area of processor 0 (STATUS_MEMORY_NOT_ALLOCATED)\n  \
          try: client control-area   (shows what there is)"
     );
 }
