@@ -21,15 +21,12 @@ impl Buffer {
         usize::try_from(bytes).ok().filter(|bytes| *bytes <= length).unwrap_or(0)
     }
 
-    /// Where the interrupt has to come so that `spare` more records of `size` bytes find room while it is on its way; at
-    /// the first record where there is no room for so many.
+    /// Where the interrupt comes after so many records of `size` bytes, one at least; no later than at the end.
     #[must_use]
-    pub const fn threshold(self, size: u64, spare: u64) -> u64 {
-        let bytes = self.maximum.saturating_sub(self.base);
-        let Some(records) = bytes.checked_div(size) else { return self.maximum };
-        let before = records.saturating_sub(spare);
-        let before = if before == 0 { 1 } else { before };
-        self.base.saturating_add(before.saturating_mul(size))
+    pub const fn threshold(self, size: u64, records: u64) -> u64 {
+        let before = if records == 0 { 1 } else { records };
+        let threshold = self.base.saturating_add(before.saturating_mul(size));
+        if threshold < self.maximum { threshold } else { self.maximum }
     }
 
     /// The end that leaves no room for a part of a record.
@@ -66,13 +63,12 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_leaves_room_for_those_that_come_meanwhile() {
+    fn the_threshold_lies_behind_so_many_records() {
         let buffer = Buffer::whole(0x1000, 250, 24);
         assert_eq!(buffer.maximum, 0x1000 + 10 * 24);
-        for (spare, records) in [(0, 10), (1, 9), (9, 1), (10, 1), (11, 1)] {
-            assert_eq!(buffer.threshold(24, spare), 0x1000 + records * 24, "{spare}");
+        for (wanted, records) in [(0, 1), (1, 1), (9, 9), (10, 10), (11, 10), (u64::MAX, 10)] {
+            assert_eq!(buffer.threshold(24, wanted), 0x1000 + records * 24, "{wanted}");
         }
-        assert_eq!(buffer.threshold(0, 1), buffer.maximum);
     }
 
     proptest! {
@@ -83,9 +79,9 @@ mod tests {
         }
 
         #[test]
-        fn the_threshold_lies_within_the_buffer(base in 0..u64::MAX / 4, length in 24..100_000_u64, spare: u64) {
+        fn the_threshold_lies_within_the_buffer(base in 0..u64::MAX / 4, length in 24..100_000_u64, records: u64) {
             let buffer = Buffer::whole(base, length, 24);
-            let threshold = buffer.threshold(24, spare);
+            let threshold = buffer.threshold(24, records);
             prop_assert!(buffer.base < threshold && threshold <= buffer.maximum);
             prop_assert_eq!((threshold - buffer.base) % 24, 0);
         }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use common::{EN, INT, Leaf, OS, USR, amd_v2, cpuid, entries, version};
-use debug_store::SaveArea;
 use debug_store::pebs::{Format, Record};
+use debug_store::{Buffer, SaveArea};
 use model::{Branch, CounterId, GeneralProtection, INSTRUCTION_LENGTH, Memory, Mode, Processor, Stored};
 use proptest::prelude::*;
 
@@ -477,7 +477,12 @@ fn what_the_model_writes_is_what_the_product_reads() {
             pebs_interrupt_threshold: base[7],
         };
         let bytes = words.bytes(PEBS, PEBS + 4000);
-        let written = &bytes[..area.pebs().written(bytes.len())];
+        let written = &bytes[..Buffer {
+            base: area.pebs_buffer_base,
+            index: area.pebs_index,
+            maximum: area.pebs_absolute_maximum,
+        }
+        .written(bytes.len())];
         let records: Vec<Record> = debug_store::pebs::records(format, written).map(Result::unwrap).collect();
         assert_eq!(records.len(), 3, "{format:?}");
         for (place, record) in (0..).zip(records) {

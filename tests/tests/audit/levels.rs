@@ -10,7 +10,7 @@ use crate::imports::{Level, level};
 
 /// Bytes of stack that each may need; a kernel stack has 24 KiB, of which the interrupted code has used some. The most is
 /// needed where a processor has spent its budget while its Debug Store is in use.
-const STACK: u64 = 1_152;
+const STACK: u64 = 1_280;
 
 /// Functions that the kernel calls, or that are handed on to, by the beginning of their names; the level at which they
 /// run, HIGH_LEVEL as what may be called there; and how many of the driver there are at least.

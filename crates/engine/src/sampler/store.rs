@@ -325,8 +325,7 @@ fn address(words: &Words) -> u64 {
 /// A buffer into the save area, from the word of its base on: base, index, maximum, threshold.
 fn put(cpu: &impl Cpu, base: u8, words: &Words, size: u64, before: u32) {
     let buffer = Buffer::whole(address(words), size_of_val::<[AtomicU64]>(words) as u64, size);
-    let records = (buffer.maximum - buffer.base).checked_div(size).unwrap_or_default();
-    let threshold = buffer.threshold(size, records.saturating_sub(before.into()));
+    let threshold = buffer.threshold(size, before.into());
     for (word, value) in (base..).zip([buffer.base, buffer.index, buffer.maximum, threshold]) {
         cpu.set_save_area(word, value);
     }
