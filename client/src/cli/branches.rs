@@ -16,7 +16,7 @@ Shows which branches the chosen processors took most, and where they went: not
 samples, but a record of each (Intel's Branch Trace Store), of everything that
 runs there, for a time or while COMMAND runs. Jumps, calls, returns, interrupts
 and the way back are branches; jumps that were not taken are none. While a
-processor has spent its --budget, recording stands: \"Paused\" says how often and
+processor has spent its --budget, recording pauses: \"Paused\" says how often and
 for how long. \"Lost\" are those for which the --ring had no room.
 
 WARNING

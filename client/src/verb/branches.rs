@@ -117,7 +117,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     if traced.pauses > 0 {
         let percent = args.session.budget.unwrap_or(USUAL_BUDGET / 10);
         context.warn(&format!(
-            "warning: recording stood {}: interrupts had {percent} % of a\n  \
+            "warning: recording paused {}: interrupts had {percent} % of a\n  \
              processor's time; the branches of that time are in no count\n  \
              try: a larger --budget, or one mode alone (--user, --kernel)",
             counted(traced.pauses, "time")
@@ -189,7 +189,7 @@ fn text(traced: &Traced) -> String {
     format!("{shown}\n\n{}", properties(&lines))
 }
 
-/// How often and for how long recording stood.
+/// How often and for how long recording paused.
 fn paused(traced: &Traced) -> String {
     let told = format!("{}, {:.3} s in all", counted(traced.pauses, "time"), traced.paused_seconds);
     match traced.pauses.saturating_sub(traced.pauses_ended) {

@@ -93,12 +93,12 @@ fn the_branches_taken_most_come_first_with_both_their_ends() {
 }
 
 #[test]
-fn how_often_and_for_how_long_recording_stood_is_told() {
+fn how_often_and_for_how_long_recording_paused_is_told() {
     let of = |kind: SampleKind, ip| Sample { kind: kind as u16, ip, source: ALL_SOURCES, ..sample(0, 1) };
     let (throttled, resumed) = (of(SampleKind::Throttled, 0), of(SampleKind::Resumed, CLOCK / 8));
     let warning = |times: &str, percent: u32| {
         format!(
-            "warning: recording stood {times}: interrupts had {percent} % of a\n  \
+            "warning: recording paused {times}: interrupts had {percent} % of a\n  \
              processor's time; the branches of that time are in no count\n  \
              try: a larger --budget, or one mode alone (--user, --kernel)\n"
         )
