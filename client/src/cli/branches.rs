@@ -16,7 +16,7 @@ Shows which branches the chosen processors took most, and where they went: not
 samples, but a record of each (Intel's Branch Trace Store), of everything that
 runs there, for a time or while COMMAND runs. Jumps, calls, returns, interrupts
 and the way back are branches; jumps that were not taken are none. While a
-processor has spent its --budget, recording stands: \"Paused\" says how often and
+processor has spent its --budget, recording pauses: \"Paused\" says how often and
 for how long. \"Lost\" are those for which the --ring had no room.
 
 WARNING
@@ -25,10 +25,9 @@ WARNING
   So take one processor (-C), a short time, and no machine that has to answer.
 
 TABLE
-  Functions are named where it is known whose they are: the kernel's always,
-  those of a process where its records say which one it was; else it is the
-  address. \"Predicted\" is the share that the processor says it had predicted;
-  many processors never say so, and then it is \"-\".
+  The processor writes down no process with a branch, so that user code is shown
+  by its address, and the kernel by its functions. \"Predicted\" is the share that
+  the processor says it had predicted; many never say so, and then it is \"-\".
 
 EXIT CODE
   That of COMMAND. When the client itself fails: its own (client --help).

@@ -18,17 +18,14 @@ use crate::columns::{CONSOLE, fit};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::format::{bytes, grouped, properties, real, seconds, table};
-use crate::id::Id;
 use crate::processors::ranges;
 use crate::recorder::Onlooker;
 
 /// The fields of `--csv`, which are its first line.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 9] = [
     "count",
     "share",
     "predicted",
-    "process",
-    "process_name",
     "from_address",
     "from_module",
     "from_symbol",
@@ -79,9 +76,6 @@ struct Row {
     share: f64,
     /// Of these, from 0 to 1; none where no record at all says that its branch was predicted.
     predicted: Option<f64>,
-    /// Unknown also of branches within the kernel.
-    process: Id,
-    process_name: String,
     from: Spot,
     to: Spot,
 }
@@ -123,7 +117,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     if traced.pauses > 0 {
         let percent = args.session.budget.unwrap_or(USUAL_BUDGET / 10);
         context.warn(&format!(
-            "warning: recording stood {}: interrupts had {percent} % of a\n  \
+            "warning: recording paused {}: interrupts had {percent} % of a\n  \
              processor's time; the branches of that time are in no count\n  \
              try: a larger --budget, or one mode alone (--user, --kernel)",
             counted(traced.pauses, "time")
@@ -147,11 +141,11 @@ fn describe(trace: &Trace, Outcome { summary, tally, clock, .. }: &Outcome, top:
         pauses_ended: tally.ended,
         paused_seconds: real(tally.paused) / real((*clock).max(1)),
         different: trace.branches.different(),
-        branches: most.iter().map(|(branch, taken)| row(branch, *taken, total, &trace.processes, &atlas)).collect(),
+        branches: most.iter().map(|(branch, taken)| row(branch, *taken, total, &atlas)).collect(),
     })
 }
 
-fn row(branch: &Branch, taken: Taken, total: Taken, processes: &Processes, atlas: &Atlas) -> Row {
+fn row(branch: &Branch, taken: Taken, total: Taken, atlas: &Atlas) -> Row {
     let spot = |place: Place| Spot {
         address: hexadecimal(place.ip),
         module: atlas.module(&place).to_owned(),
@@ -161,8 +155,6 @@ fn row(branch: &Branch, taken: Taken, total: Taken, processes: &Processes, atlas
         count: taken.count,
         share: real(taken.count) / real(total.count),
         predicted: (total.predicted > 0).then(|| real(taken.predicted) / real(taken.count)),
-        process: branch.process.into(),
-        process_name: processes.text(branch.process).to_owned(),
         from: spot(branch.source()),
         to: spot(branch.target()),
     }
@@ -197,7 +189,7 @@ fn text(traced: &Traced) -> String {
     format!("{shown}\n\n{}", properties(&lines))
 }
 
-/// How often and for how long recording stood.
+/// How often and for how long recording paused.
 fn paused(traced: &Traced) -> String {
     let told = format!("{}, {:.3} s in all", counted(traced.pauses, "time"), traced.paused_seconds);
     match traced.pauses.saturating_sub(traced.pauses_ended) {
@@ -214,8 +206,6 @@ fn csv(rows: &[Row], context: &mut Context) -> Result<(), Error> {
             &*row.count.to_string(),
             &format!("{:.6}", row.share),
             &row.predicted.map_or_else(String::new, |share| format!("{share:.6}")),
-            &row.process.field(),
-            &row.process_name,
             &row.from.address,
             &row.from.module,
             &row.from.symbol,

@@ -8,11 +8,9 @@ use rustc_hash::FxHashMap;
 
 use crate::tally::Place;
 
-/// A branch of the code.
+/// A branch of the code. The processor writes down no process with it, so that those of one user address are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Branch {
-    /// The process; [`UNKNOWN`] where it is not known, and of branches within the kernel, which all processes share.
-    pub process: u32,
     /// Whether it is in kernel mode.
     pub kernel: bool,
     /// Its address.
@@ -23,26 +21,23 @@ pub struct Branch {
 
 impl Branch {
     fn of(sample: &Sample) -> Self {
-        let kernel = u32::from(sample.modes) == modes::KERNEL;
-        let shared = kernel && is_kernels(sample.mark);
-        let process = if shared { UNKNOWN } else { sample.process };
-        Self { process, kernel, from: sample.ip, to: sample.mark }
+        Self { kernel: u32::from(sample.modes) == modes::KERNEL, from: sample.ip, to: sample.mark }
     }
 
     /// Where it is.
     #[must_use]
     pub fn source(&self) -> Place {
-        self.place(self.kernel, self.from)
+        Self::place(self.kernel, self.from)
     }
 
     /// Where it went: into the kernel where the address is one of its half.
     #[must_use]
     pub fn target(&self) -> Place {
-        self.place(is_kernels(self.to), self.to)
+        Self::place(is_kernels(self.to), self.to)
     }
 
-    fn place(&self, kernel: bool, ip: u64) -> Place {
-        Place { source: BRANCHES, process: self.process, thread: 0, processor: 0, kernel, ip }
+    fn place(kernel: bool, ip: u64) -> Place {
+        Place { source: BRANCHES, process: UNKNOWN, thread: 0, processor: 0, kernel, ip }
     }
 }
 

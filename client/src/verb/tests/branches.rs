@@ -12,7 +12,7 @@ const APP: u64 = 0x40_0000;
 const NT: u64 = 0xFFFF_F800_0000_0000;
 
 /// A branch on processor 0.
-fn branch(process: u32, from: u64, to: u64, predicted: u32) -> Sample {
+fn branch(from: u64, to: u64, predicted: u32) -> Sample {
     let modes = if from < NT { modes::USER } else { modes::KERNEL };
     Sample {
         kind: SampleKind::Branch as u16,
@@ -21,16 +21,16 @@ fn branch(process: u32, from: u64, to: u64, predicted: u32) -> Sample {
         mark: to,
         interval: predicted,
         modes: modes.try_into().unwrap(),
-        ..sample(process, 1)
+        ..sample(UNKNOWN, 1)
     }
 }
 
-/// Eight branches of which five are known to be in app.exe, and two more that were lost.
+/// Eight branches, of which five are the same.
 fn records(predicted: u32) -> Vec<Sample> {
-    let mut records = vec![branch(12, APP + 0x10, APP + 0x80, predicted); 4];
-    records.push(branch(12, APP + 0x10, APP + 0x80, 0));
-    records.push(branch(UNKNOWN, APP + 0x20, NT + 0x100, 0));
-    records.extend([12, UNKNOWN].map(|process| branch(process, NT + 0x200, NT + 0x300, predicted)));
+    let mut records = vec![branch(APP + 0x10, APP + 0x80, predicted); 4];
+    records.push(branch(APP + 0x10, APP + 0x80, 0));
+    records.push(branch(APP + 0x20, NT + 0x100, 0));
+    records.extend([branch(NT + 0x200, NT + 0x300, predicted); 2]);
     records
 }
 
@@ -40,8 +40,6 @@ fn system(records: &[Sample]) -> FakeSystem {
     let count = |processor, lost| CountRecord { samples: 4, lost, ..count(BRANCHES, processor, 4, SECOND) };
     driver.counts.replace(vec![count(0, 2), count(3, 0)]);
     let system = FakeSystem::running(driver);
-    system.processes.replace(vec![(12, "app.exe".into())]);
-    system.modules.borrow_mut().insert(12, vec![module(APP, "C:\\app.exe")]);
     system.kernel.replace(vec![module(NT, "C:\\ntoskrnl.exe")]);
     system
 }
@@ -95,12 +93,12 @@ fn the_branches_taken_most_come_first_with_both_their_ends() {
 }
 
 #[test]
-fn how_often_and_for_how_long_recording_stood_is_told() {
+fn how_often_and_for_how_long_recording_paused_is_told() {
     let of = |kind: SampleKind, ip| Sample { kind: kind as u16, ip, source: ALL_SOURCES, ..sample(0, 1) };
     let (throttled, resumed) = (of(SampleKind::Throttled, 0), of(SampleKind::Resumed, CLOCK / 8));
     let warning = |times: &str, percent: u32| {
         format!(
-            "warning: recording stood {times}: interrupts had {percent} % of a\n  \
+            "warning: recording paused {times}: interrupts had {percent} % of a\n  \
              processor's time; the branches of that time are in no count\n  \
              try: a larger --budget, or one mode alone (--user, --kernel)\n"
         )
@@ -141,8 +139,8 @@ fn where_no_record_says_that_it_was_predicted_no_share_is_told() {
     let ran = run(&system(&records(0)), "branches --duration 0.001 --csv --top 1");
     assert_eq!(
         ran.out,
-        "count,share,predicted,process,process_name,from_address,from_module,from_symbol,to_address,to_module,to_symbol\n\
-         5,0.625000,,12,app.exe,0x0000000000400010,app.exe,app.exe+0x10,0x0000000000400080,app.exe,app.exe+0x80\n"
+        "count,share,predicted,from_address,from_module,from_symbol,to_address,to_module,to_symbol\n\
+         5,0.625000,,0x0000000000400010,[unknown],0x0000000000400010,0x0000000000400080,[unknown],0x0000000000400080\n"
     );
     let text = run(&system(&records(0)), "branches --duration 0.001").out;
     assert!(text.lines().nth(2).unwrap().ends_with("  -"), "{text}");
@@ -159,12 +157,13 @@ fn json_has_every_number_and_nothing_for_what_is_not_known() {
         json!({
             "processors": [0, 3], "records": 8, "lost": 2, "pauses": 0, "pauses_ended": 0, "paused_seconds": 0.0, "different": 3, "branches": [
                 {
-                    "count": 5, "share": 0.625, "predicted": 0.8, "process": 12, "process_name": "app.exe",
-                    "from": {"address": "0x0000000000400010", "module": "app.exe", "symbol": "app.exe+0x10"},
-                    "to": {"address": "0x0000000000400080", "module": "app.exe", "symbol": "app.exe+0x80"}
+                    "count": 5, "share": 0.625, "predicted": 0.8,
+                    "from":
+                        {"address": "0x0000000000400010", "module": "[unknown]", "symbol": "0x0000000000400010"},
+                    "to": {"address": "0x0000000000400080", "module": "[unknown]", "symbol": "0x0000000000400080"}
                 },
                 {
-                    "count": 2, "share": 0.25, "predicted": 1.0, "process": null, "process_name": "[unknown]",
+                    "count": 2, "share": 0.25, "predicted": 1.0,
                     "from":
                         {"address": "0xfffff80000000200", "module": "ntoskrnl.exe", "symbol": "ntoskrnl.exe+0x200"},
                     "to": {"address": "0xfffff80000000300", "module": "ntoskrnl.exe", "symbol": "ntoskrnl.exe+0x300"}
