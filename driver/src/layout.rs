@@ -91,6 +91,10 @@ layout! {
         SecurityDescriptor: 32,
         SecurityQualityOfService: 40,
     }
+    _OSVERSIONINFOW: 276 bytes, aligned to 4 {
+        dwBuildNumber: 12,
+        dwOSVersionInfoSize: 0,
+    }
     _PROCESSOR_NUMBER: 4 bytes, aligned to 2 {
         Group: 0,
         Number: 2,

@@ -35,6 +35,17 @@ const STEPS: [(&str, &[&str]); 13] = [
     ("Stop the driver, delete its service, remove its file.", &["uninstall"]),
 ];
 
+/// The same on a processor that records by itself; before the last of [`STEPS`].
+const RECORDED: [(&str, &[&str]); 4] = [
+    ("What does the processor record by itself?", &["control-area"]),
+    ("Which branches does processor 0 take most?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
+    ("Sample the very instruction at which the counter overflowed,", &PRECISE),
+    ("and see: no skid.", &["report", PRECISELY, "--limit", "5"]),
+];
+
+const PRECISELY: &str = "C:\\windows\\temp\\precise.rec";
+const PRECISE: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", PRECISELY];
+
 const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
 const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
 
@@ -43,7 +54,8 @@ fn main() -> Result<()> {
     if cfg!(windows) {
         println!("halprof.sys and client.exe on this machine's own processor.");
         let client = package()?.join("client.exe");
-        return show(|arguments| on_windows(&client, arguments));
+        // Whether Windows lets the processor record by itself is not for a demonstration to find out.
+        return show(|| Ok(false), |arguments| on_windows(&client, arguments));
     }
     println!("halprof.sys and client.exe, byte for byte as they ship, under Wine on this machine.");
     println!("THE COUNTERS ARE A MODEL'S: no performance counter of this computer is read. A model of the");
@@ -59,11 +71,12 @@ fn main() -> Result<()> {
             lab.wire.set_scene(processor, &target.places())?;
         }
         lab.live()?;
-        show(|arguments| {
+        let client = |arguments: &[&str]| {
             let ran = lab.client(arguments)?;
             print!("{}{}", beginning(&ran.out), ran.err);
             Ok(ran.code)
-        })?;
+        };
+        show(|| records(&lab), client)?;
         drop(target);
         lab.finish()?;
     }
@@ -71,13 +84,26 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn show(client: impl Fn(&[&str]) -> Result<i32>) -> Result<()> {
-    for (purpose, arguments) in STEPS {
+/// Whether the processor has all of the Debug Store, as the driver found.
+fn records(lab: &Lab) -> Result<bool> {
+    let told = lab.client(&["control-area", "--json"])?.json()?;
+    let areas = told["areas"].as_array().context("areas")?;
+    Ok(areas.iter().all(|area| area["branches"] == true && area["precise_format"].is_u64()))
+}
+
+fn show(records: impl Fn() -> Result<bool>, client: impl Fn(&[&str]) -> Result<i32>) -> Result<()> {
+    let step = |(purpose, arguments): &(&str, &[&str])| {
         println!("\n# {purpose}\n> client {}", arguments.join(" "));
         let code = client(arguments)?;
         ensure!(code == 0, "client {} exited with {code}", arguments.join(" "));
+        Ok(())
+    };
+    let (last, first) = STEPS.split_last().context("steps")?;
+    first.iter().try_for_each(step)?;
+    if records()? {
+        RECORDED.iter().try_for_each(step)?;
     }
-    Ok(())
+    step(last)
 }
 
 /// All of it, or of a long table what fits a screen.

@@ -57,7 +57,11 @@ const KNOWN: &[(&str, By, &str)] = &[
 ];
 
 /// Constants of headers that the official bindings do not have, with where their values are from.
-const ELSEWHERE: &[(&str, i128, &str)] = &[];
+const ELSEWHERE: &[(&str, i128, &str)] = &[
+    // Not in the bindings, which are of the WDK's wdm.h and ntddk.h.
+    ("SystemKernelVaShadowInformation", 196, "Windows SDK, winternl.h"),
+    ("KvaShadowEnabled", 1, "Windows SDK, winternl.h: the first bit of KvaShadowFlags"),
+];
 
 /// A name in the driver, and officially.
 type Names = (&'static str, &'static str);
