@@ -121,13 +121,16 @@ fn modes_that_were_off_before_are_off_behind() {
     assert_eq!(registers(&board, 0)[0], Some(off));
 }
 
+/// Makes the driver fetch what waits of a session.
+type Fetch = fn(&Board, &mut Engine<&Board>, Client, u64);
+
 #[test]
 fn whatever_is_fetched_tells_when() {
     let board = board("skylake-6600k", 3, 1);
     let mut engine = engine(&board);
     let client = Client::open(&mut engine, 1, 10);
     let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
-    let fetch: [(&str, fn(&Board, &mut Engine<&Board>, Client, u64)); 4] = [
+    let fetch: [(&str, Fetch); 4] = [
         ("a read", |_, engine, client, session| drop(client.read(engine, session))),
         ("a tick", |board, engine, _, _| {
             (0..200).for_each(|number| board.processor(0).model().branch(Mode::User, any_branch(number)));
