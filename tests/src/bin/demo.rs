@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use serde_json::Value;
 use tests::{Lab, package};
 
 /// Show halprof at work.
@@ -87,8 +88,9 @@ fn main() -> Result<()> {
 /// Whether the processor has all of the Debug Store, as the driver found.
 fn records(lab: &Lab) -> Result<bool> {
     let told = lab.client(&["control-area", "--json"])?.json()?;
-    let areas = told["areas"].as_array().context("areas")?;
-    Ok(areas.iter().all(|area| area["branches"] == true && area["precise_format"].is_u64()))
+    let areas = told.get("areas").and_then(Value::as_array).context("areas")?;
+    let has = |area: &Value, name: &str| area.get(name).is_some_and(|it| *it != false && !it.is_null());
+    Ok(areas.iter().all(|area| has(area, "branches") && has(area, "precise_format")))
 }
 
 fn show(records: impl Fn() -> Result<bool>, client: impl Fn(&[&str]) -> Result<i32>) -> Result<()> {
