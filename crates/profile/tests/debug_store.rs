@@ -7,6 +7,7 @@ use model::Processor;
 use native_lab::ModelCpu;
 use profile::debug_store::{Facilities, Lack, allows, examine};
 use profile::source::RawEvent;
+use profile::state::{Active, ActiveCell, CounterCell, CounterSet, CounterState};
 
 /// The processor of an identity, as CPUID leaf 1 EAX names it if it is to be another.
 fn processor(name: &str, signature: Option<u32>, format: Option<u64>) -> ModelCpu {
@@ -81,4 +82,56 @@ fn precise_are_the_architectural_events_that_are_counted_at_retirement() {
             assert_eq!(allows(event.select(), format), expected, "{what}, {format:?}");
         }
     }
+}
+
+/// Of SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel".
+#[test]
+fn one_counter_records_on_the_small_cores_up_to_goldmont_and_on_knights() {
+    let silvermont = [0x37, 0x4A, 0x4D, 0x5A, 0x5D];
+    let (airmont, knights, goldmont) = ([0x4C], [0x57, 0x85], [0x5C, 0x5F]);
+    let alone = [&silvermont[..], &airmont, &knights, &goldmont].concat();
+    for model in 0x0E..=0xFF {
+        for family in [6, 15] {
+            let signature = (model & 0xF0) << 12 | family << 8 | (model & 0xF) << 4 | 1;
+            let cpu = processor("haswell-4710mq", Some(signature), None);
+            let expected = if family == 6 && alone.contains(&model) { 1 } else { 4 };
+            assert_eq!(examine(&cpu).unwrap().counters, expected, "family {family}, model {model:#x}");
+        }
+    }
+}
+
+/// A Haswell whose CPUID says otherwise; it has no IA32_PERF_CAPABILITIES if CPUID says that there is none.
+#[test]
+fn what_cpuid_does_not_promise_is_not_touched() {
+    type Change = fn(u32, [u32; 4]) -> [u32; 4];
+    let cases: [(&str, Change, Result<Format, Lack>); 4] = [
+        ("no registers", |leaf, [a, b, c, d]| [a, b, c, d & without(leaf, 5)], Err(Lack::NoDebugStore)),
+        ("no save area", |leaf, [a, b, c, d]| [a, b, c, d & without(leaf, 21)], Err(Lack::NoDebugStore)),
+        ("no capabilities", |leaf, [a, b, c, d]| [a, b, c & without(leaf, 15), d], Ok(Format::Core2)),
+        ("no leaf 0xA", |leaf, [a, b, c, d]| [if leaf == 0 { 9 } else { a }, b, c, d], Err(Lack::NotInInterface)),
+    ];
+    for (what, change, expected) in cases {
+        let dump = processors::find("haswell-4710mq").unwrap().cpuid();
+        let leaves = move |leaf, subleaf| change(leaf, dump.cpuid(leaf, subleaf));
+        let cpu = ModelCpu::new(Processor::new(Box::new(leaves)).with_perf_capabilities(0x200));
+        assert_eq!(examine(&cpu).and_then(|found| found.precise), expected, "{what}");
+        assert_eq!(cpu.model().accesses().faulted, 0, "{what}");
+    }
+}
+
+/// All bits but one of a register of leaf 1.
+const fn without(leaf: u32, bit: u32) -> u32 {
+    if leaf == 1 { !(1 << bit) } else { u32::MAX }
+}
+
+#[test]
+fn a_counter_that_is_recorded_counts_and_does_not_interrupt_itself() {
+    let sampling = CounterState::FREE.with_active(true).with_interrupt(true);
+    let cells: [CounterCell; 3] = Default::default();
+    cells[0].store(sampling.with_precise(true));
+    cells[2].store(sampling);
+    let active = ActiveCell::default();
+    active.update(&cells);
+    let of = |counters: &[u8]| counters.iter().copied().collect::<CounterSet>();
+    assert_eq!(active.load(), Active { all: of(&[0, 2]), interrupting: of(&[2]) });
 }

@@ -2,15 +2,19 @@
 
 use engine::Engine;
 use native_lab::{Answer, Board, Client};
-use protocol::{AreaRecord, AreaRequest, Cause, Code, Lack, ProcessorSet, area, modes};
+use protocol::{AreaRecord, AreaRequest, Cause, Code, EventRequest, Lack, ProcessorSet, StartHeader, area, modes};
 use zerocopy::IntoBytes;
 
-use super::scene::{board, branches, engine, header, is_left_clean, started, stopped};
+use super::scene::{
+    INSTRUCTIONS, INTERVAL, board, branches, engine, header, is_left_clean, precise, registers, set_register, started,
+    stopped,
+};
 
 const EXISTS: u32 = 0xC000_0018;
 const NOT_ALLOCATED: u32 = 0xC000_00A0;
 const NOT_SUPPORTED: u32 = 0xC000_00BB;
 const INVALID_CLASS: u32 = 0xC000_0003;
+const NOT_IMPLEMENTED: u32 = 0xC000_0002;
 const BUSY: u32 = 0x8000_0011;
 
 fn ask(client: Client, engine: &mut Engine<&Board>, operation: u32, processors: Option<&[u32]>) -> Answer {
@@ -135,15 +139,17 @@ fn a_format_that_is_not_known_is_no_matter_for_the_area_and_is_told() {
 
 #[test]
 fn where_the_kernel_has_no_such_call_the_driver_makes_it_and_tells() {
-    let board = board("haswell-4710mq", 2, 1);
-    board.refuse_areas(0, INVALID_CLASS, 0);
-    let mut engine = engine(&board);
-    let client = Client::open(&mut engine, 1, 10);
-    let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
-    assert_eq!((made[0].status, made[0].flags & area::OF_KERNEL), (INVALID_CLASS, 0));
-    assert_ne!(made[0].address, 0);
-    engine.shut_down();
-    assert!(is_left_clean(&board), "an area that nobody freed goes with the driver");
+    for status in [INVALID_CLASS, NOT_IMPLEMENTED] {
+        let board = board("haswell-4710mq", 2, 1);
+        board.refuse_areas(0, status, 0);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
+        assert_eq!((made[0].status, made[0].flags & area::OF_KERNEL), (status, 0));
+        assert_ne!(made[0].address, 0);
+        engine.shut_down();
+        assert!(is_left_clean(&board), "an area that nobody freed goes with the driver");
+    }
 }
 
 #[test]
@@ -184,4 +190,85 @@ fn what_makes_no_sense_is_refused() {
     }
     assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[0, 2]))).1, Cause::NoSuchProcessor as u32);
     assert!(is_left_clean(&board));
+}
+
+#[test]
+fn what_a_session_uses_stays_whatever_clients_do_with_others() {
+    let board = board("haswell-4710mq", 2, 3);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let mut first = ProcessorSet::EMPTY;
+    assert!(first.insert(0));
+    let header = StartHeader { processors: first, ..header(0) };
+    let session = started(client, &mut engine, &header, &[branches(modes::BOTH)]);
+    let busy = refused(&ask(client, &mut engine, area::FREE, Some(&[0])));
+    assert_eq!((busy.0, busy.2), (BUSY, 0), "also if no client asked for it");
+    done(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])));
+    done(&ask(client, &mut engine, area::FREE, Some(&[1])));
+    assert_eq!(has_area(&board), [true, false, false]);
+    board.refuse_areas(2, EXISTS, 0);
+    assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[1, 2]))).2, 2);
+    assert_eq!(has_area(&board), [true, false, false]);
+    stopped(client, &mut engine, session, None);
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn a_kernel_that_does_not_support_it_is_overruled_for_branches_alone() {
+    let board = board("haswell-4710mq", 2, 1);
+    board.refuse_areas(0, NOT_SUPPORTED, 0);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let told = (NOT_SUPPORTED, Cause::ControlArea as u32, 0, [NOT_SUPPORTED.into(), 0]);
+    assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, None)), told);
+    for events in [&[record()][..], &[branches(modes::BOTH), record()]] {
+        assert_eq!(refused(&client.start_with(&mut engine, header(0), events)), told);
+    }
+    assert!(is_left_clean(&board));
+    started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+}
+
+fn record() -> EventRequest {
+    precise(INSTRUCTIONS, INTERVAL)
+}
+
+#[test]
+fn of_what_is_shut_off_that_of_the_records_is_told_first() {
+    for (misc_enable, lack) in [
+        (1 << 7 | 1 << 11, Lack::BranchesUnavailable),
+        (1 << 7 | 1 << 12, Lack::PebsUnavailable),
+        (1 << 7 | 3 << 11, Lack::PebsUnavailable),
+    ] {
+        let board = board("haswell-4710mq", 2, 1);
+        board.processor(0).model().set_misc_enable(misc_enable);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let told = done(&ask(client, &mut engine, area::QUERY, None));
+        assert_eq!(told[0].lack, lack as u32 + 1, "{misc_enable:#x}");
+    }
+}
+
+#[test]
+fn an_area_that_a_session_has_used_points_to_no_buffer_of_it() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let words = || [0, 1, 2, 3, 4, 5, 6, 7].map(|word| profile::Cpu::save_area(board.processor(0), word));
+    done(&ask(client, &mut engine, area::ALLOCATE, None));
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), record()]);
+    assert!(words().iter().all(|word| *word != 0), "{:x?}", words());
+    stopped(client, &mut engine, session, None);
+    assert_eq!(words(), [0; 8]);
+}
+
+#[test]
+fn an_area_that_was_in_its_register_before_is_there_behind() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let address = done(&ask(client, &mut engine, area::ALLOCATE, None))[0].address;
+    set_register(&board, 0, 0x600, address);
+    let session = started(client, &mut engine, &header(0), &[record()]);
+    stopped(client, &mut engine, session, None);
+    assert_eq!(registers(&board, 0), [Some(0), Some(0), Some(address)]);
 }

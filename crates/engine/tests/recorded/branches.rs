@@ -159,3 +159,50 @@ fn branches_and_counters_go_together_and_stop_one_by_one() {
     board.deliver(&engine, 0, &interrupted(0));
     assert!(is_left_clean(&board));
 }
+
+#[test]
+fn branches_that_come_before_the_interrupt_does_have_room() {
+    let board = board("nehalem-920", 1, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+    let all = u64::from(BUFFER) + 512;
+    for number in 0..all {
+        board.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
+    }
+    board.deliver(&engine, 0, &interrupted(0));
+    let told: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.ip).collect();
+    assert_eq!(told, (0..all).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_was_recorded_before_a_throttle_is_told_before_it() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let header = protocol::StartHeader { budget: 100, ..header(0) };
+    let ordinary = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
+    let events = [branches(modes::BOTH), ordinary];
+    let session = started(client, &mut engine, &header, &events);
+    branch(&board, &engine, 0, Mode::User, 1);
+    board.set_pace(20_000); // over the budget with the first interrupt
+    super::scene::run(&board, &engine, 0, 1, 5_000);
+    let kinds: Vec<u16> = fetched(client, &mut engine, session).iter().map(|sample| sample.kind).collect();
+    let expected = [SampleKind::Sample, SampleKind::Branch, SampleKind::Throttled].map(|kind| kind as u16);
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn an_interrupt_of_branches_is_ours_and_tells_that_a_ring_is_half_full() {
+    let board = board("nehalem-920", 1, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let header = protocol::StartHeader { ring: 128, ..header(0) };
+    started(client, &mut engine, &header, &[branches(modes::BOTH)]);
+    for number in 0..u64::from(BUFFER) {
+        board.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
+    }
+    assert_eq!(board.deliver(&engine, 0, &interrupted(0)), (1, true));
+    let told = super::scene::info(client, &mut engine);
+    assert_eq!((told.interrupts, told.spurious), (1, 0));
+}

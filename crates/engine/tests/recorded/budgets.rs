@@ -62,3 +62,17 @@ fn nothing_of_it_is_touched_unless_it_is_asked_for() {
     engine.shut_down();
     assert_eq!(board.processor(0).model().accesses().faulted, 0);
 }
+
+/// That, and what an interrupt without an overflow costs on its own (1 R, 3 W): without precise events nobody holds the
+/// counters.
+#[test]
+fn an_interrupt_of_branches_holds_no_counters_of_others() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let ordinary = protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
+    started(client, &mut engine, &header(0), &[branches(modes::BOTH), ordinary]);
+    let before = board.processor(0).model().accesses();
+    (0..u64::from(BUFFER)).for_each(|number| branch(&board, &engine, 0, Mode::User, number));
+    assert_eq!(since(&board, before), (3, 5, 0));
+}

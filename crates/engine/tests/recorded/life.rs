@@ -173,3 +173,32 @@ fn sessions_follow_each_other() {
         assert!(is_left_clean(&board));
     }
 }
+
+#[test]
+fn what_is_stopped_asleep_records_no_more_when_it_is_awake() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let events = [precise(INSTRUCTIONS, INTERVAL), precise(0x1E, INTERVAL)];
+    let session = started(client, &mut engine, &header(0), &events);
+    let counter = client.read(&mut engine, session)[1].counter;
+    board.fall_asleep(&engine);
+    stopped(client, &mut engine, session, Some(INSTRUCTIONS));
+    board.wake(&engine);
+    assert_eq!(registers(&board, 0)[1], Some(1 << counter));
+    run(&board, &engine, 0, 0x1000, INTERVAL.into());
+    assert_eq!(fetched(client, &mut engine, session).iter().filter(|sample| sample.ip != 0).count(), 1);
+}
+
+#[test]
+fn a_read_touches_no_register_of_a_processor_that_sleeps() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)]);
+    run(&board, &engine, 0, 0x1000, 10_000);
+    board.fall_asleep(&engine);
+    let before = board.processor(0).model().accesses();
+    assert_eq!(client.read(&mut engine, session)[1].count, 10_000);
+    assert_eq!(board.processor(0).model().accesses(), before);
+}

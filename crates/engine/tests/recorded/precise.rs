@@ -1,12 +1,12 @@
 //! Precise events: what the client gets, and what is counted.
 
-use model::Mode;
+use model::{CounterId, Mode};
 use native_lab::{Board, Client};
 use protocol::{EventRequest, SampleKind, UNKNOWN, modes};
 
 use super::scene::{
-    FORMATS, INSTRUCTIONS, INTERVAL, board, counted, engine, fetched, header, interrupted, is_left_clean, precise,
-    records, run, started, stopped,
+    BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, board, branch, branches, counted, engine, fetched, header, interrupted,
+    is_left_clean, precise, records, run, started, stopped,
 };
 
 /// BranchInstructionRetired.
@@ -179,4 +179,131 @@ fn precise_events_get_the_counters_that_record_before_others_get_them() {
     let counters: Vec<u32> = client.read(&mut engine, session).iter().map(|count| count.counter).collect();
     assert_eq!(counters[2], 0, "general, though there is a fixed one for it: {counters:?}");
     assert!(counters[3] >= 4 && counters[4] >= 4, "{counters:?}");
+}
+
+#[test]
+fn a_record_is_somebody_s_only_where_the_interrupt_came_for_it_alone() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let nobody_s = |engine: &mut engine::Engine<&Board>, session, expected: usize| {
+        let told = fetched(client, engine, session);
+        let precise: Vec<_> = told.iter().filter(|sample| sample.kind == SampleKind::Precise as u16).collect();
+        assert_eq!(precise.len(), expected);
+        assert!(precise.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
+    };
+    let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
+    board.run(0, Mode::User, &|_| 2 * u64::from(INTERVAL)); // the second came before the interrupt did
+    board.deliver(&engine, 0, &interrupted(0));
+    nobody_s(&mut engine, session, 2);
+    stopped(client, &mut engine, session, None);
+    let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
+    let session = started(client, &mut engine, &header(10), &events);
+    run(&board, &engine, 0, 0x1000, INTERVAL.into());
+    (0..u64::from(BUFFER)).for_each(|number| branch(&board, &engine, 0, Mode::User, number)); // the interrupt is of these
+    nobody_s(&mut engine, session, 1);
+}
+
+#[test]
+fn a_ring_that_a_read_fills_half_is_told_with_the_next_tick_once() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let header = protocol::StartHeader { ring: 64, ..header(50) };
+    let session = started(client, &mut engine, &header, &[precise(INSTRUCTIONS, INTERVAL)]);
+    (0..40).for_each(|_| run(&board, &engine, 0, 0x1000, INTERVAL.into()));
+    client.read(&mut engine, session);
+    let tick = || engine.sampler().tick(board.processor(0), 0, engine::Machine::clock(&&board));
+    assert_eq!([tick(), tick()], [true, false]);
+}
+
+#[test]
+fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
+    /// First word of an adaptive record: its size is in bits 48 on.
+    const LONG: u64 = 0x1000 << 48;
+    for (name, format, offset, word, lost) in [
+        ("nehalem-920", 1, 0x90, 0b11, [1, 1]),
+        ("haswell-4710mq", 2, 0x90, 0b11, [1, 1]),
+        ("skylake-6600k", 3, 0x90, 0b11, [1, 1]),
+        ("skylake-6600k", 3, 0x90, 0b100, [1, 0]),
+        ("alder-lake-12900k", 4, 0x00, LONG, [1, 0]),
+        ("alder-lake-12900k", 5, 0x00, LONG, [1, 0]),
+    ] {
+        let board = board(name, format, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let events = [precise(INSTRUCTIONS, INTERVAL), precise(BRANCHES, 5_000)];
+        let session = started(client, &mut engine, &header(0), &events);
+        board.run(0, Mode::User, &|_| INTERVAL.into());
+        let buffer = profile::Cpu::save_area(board.processor(0), 4);
+        assert!(model::Memory::write(&memory::Own, buffer + offset, word));
+        board.deliver(&engine, 0, &interrupted(0));
+        let told = fetched(client, &mut engine, session);
+        assert!(told.iter().all(|sample| sample.kind == SampleKind::Lost as u16), "{name} {format}: {told:?}");
+        let counts = stopped(client, &mut engine, session, None);
+        assert_eq!([counts[0].samples, counts[1].samples], [0, 0], "{name} {format} {word:#x}");
+        assert_eq!([counts[0].lost, counts[1].lost], lost, "{name} {format} {word:#x}");
+    }
+}
+
+#[test]
+fn no_fixed_counter_records_where_there_are_few_general_ones() {
+    let dump = processors::find("haswell-4710mq").unwrap().cpuid();
+    let leaves = move |leaf, subleaf| {
+        let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
+        [if leaf == 0xA { eax & !0xFF00 | 0x200 } else { eax }, ebx, ecx, edx]
+    };
+    let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
+    processor.set_memory(Box::new(memory::Own));
+    let board = Board::of([processor]);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
+    run(&board, &engine, 0, 0x1000, INTERVAL.into());
+    let counts = stopped(client, &mut engine, session, None);
+    assert_eq!((counts[0].counter, counts[0].samples), (0, 1));
+}
+
+/// What is missing is at most the interval that was lost with it.
+#[test]
+fn a_record_that_can_not_be_told_makes_no_count_too_high() {
+    for reads in [true, false] {
+        let board = board("skylake-6600k", 3, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let events = [precise(INSTRUCTIONS, INTERVAL), precise(BRANCHES, 8_000)];
+        let session = started(client, &mut engine, &header(0), &events);
+        run(&board, &engine, 0, 0x1000, 3_000);
+        let counter = client.read(&mut engine, session)[0].counter;
+        board.run(0, Mode::User, &|_| 2_000);
+        let buffer = profile::Cpu::save_area(board.processor(0), 4);
+        assert!(model::Memory::write(&memory::Own, buffer + 0x90, 0b11));
+        board.deliver(&engine, 0, &interrupted(0));
+        let count = if reads {
+            client.read(&mut engine, session)[0].count
+        } else {
+            stopped(client, &mut engine, session, None)[0].count
+        };
+        let all = counted(&board, 0, counter);
+        assert!(count <= all && all - count <= INTERVAL.into(), "{count} of {all}");
+    }
+}
+
+#[test]
+fn a_sample_has_the_interval_with_which_the_processor_had_loaded_the_counter() {
+    let board = board("skylake-6600k", 3, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let event = EventRequest { frequency: 1_000, ..precise(INSTRUCTIONS, INTERVAL) };
+    let session = started(client, &mut engine, &header(0), &[event]);
+    for step in 1..60 {
+        let left = board.processor(0).model().until_overflow(CounterId::General(0)).unwrap();
+        run(&board, &engine, 0, 0x1000, left);
+        let told = fetched(client, &mut engine, session);
+        assert_eq!((told.len(), u64::from(told[0].interval)), (1, left), "{step}");
+        if step % 7 == 0 {
+            board.pass(step * 1_000);
+            board.tick_sampling(&engine, 0);
+        }
+    }
 }

@@ -31,12 +31,14 @@ fn refusal(board: &Board, header: &StartHeader, events: &[EventRequest]) -> (u32
 fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
     let lack = |lack: Lack| [lack as u64, 0];
-    let cases: [Case<Obstacle>; 12] = [
+    let cases: [Case<Obstacle>; 14] = [
         ("shadowed", |board| board.set_shadow(1), &[trace], Cause::Shadowed, [0, 0]),
         ("shadowed", |board| board.set_shadow(1), &[record], Cause::Shadowed, [0, 0]),
         ("untold", |board| board.set_shadow(0xC000_0003), &[record], Cause::Shadowed, [0xC000_0003, 0]),
         ("an area", |board| set_register(board, 1, 0x600, 0x5000), &[trace], Cause::DebugStoreInUse, [0x5000, 0]),
         ("a trace", |board| set_register(board, 1, 0x1D9, 0x40), &[record], Cause::DebugStoreInUse, [0, 0x40]),
+        ("its buffer", |board| set_register(board, 1, 0x1D9, 0x80), &[trace], Cause::DebugStoreInUse, [0, 0x80]),
+        ("its interrupt", |board| set_register(board, 1, 0x1D9, 0x100), &[trace], Cause::DebugStoreInUse, [0, 0x100]),
         ("records", |board| set_register(board, 1, 0x3F1, 1), &[trace], Cause::DebugStoreInUse, [0, 0]),
         (
             "the kernel",
@@ -203,4 +205,20 @@ fn on_a_processor_without_pebs_branches_do_without_the_kernel_s_area() {
     super::scene::branch(&board, &engine, 0, model::Mode::User, 5);
     assert_eq!(stopped(client, &mut engine, session, None)[0].samples, 1);
     assert!(is_left_clean(&board));
+}
+
+#[test]
+fn the_interface_is_that_of_the_boot_processor_and_has_to_be_emon() {
+    let whole = |name: &str| {
+        let identity = processors::find(name).unwrap();
+        let dump = identity.cpuid();
+        let processor = model::Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
+        processor.with_perf_capabilities(identity.perf_capabilities())
+    };
+    let board = Board::of([whole("netburst-cedarmill"), whole("haswell-4710mq")]);
+    let mut second = protocol::ProcessorSet::EMPTY;
+    assert!(second.insert(1));
+    let header = StartHeader { processors: second, ..header(0) };
+    let told = refusal(&board, &header, &[branches(modes::BOTH)]);
+    assert_eq!(told, (Cause::NoDebugStore as u32, 1, [Lack::NotInInterface as u64, 0]));
 }
