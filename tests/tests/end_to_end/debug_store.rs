@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use protocol::{BRANCHES, Code, EventRequest, ProcessorSet, StartHeader, modes};
 use serde_json::Value;
-use tests::{Lab, Reply, hex};
+use tests::{Lab, Probe, Reply, hex};
 use wire::{Areas, DebugStore, Shadow};
 use zerocopy::IntoBytes;
 
@@ -33,12 +33,12 @@ fn is_soon_idle(lab: &mut Lab) -> bool {
 }
 
 /// The machine is another, and the driver is loaded on it.
-fn become_processor(lab: &mut Lab, identity: &str) {
-    lab.unload("halprof").unwrap();
+fn become_processor(lab: &mut Lab, probe: &mut Probe, identity: &str) {
+    probe.service("unload", "halprof").unwrap().unwrap();
     lab.left_nothing().unwrap();
     lab.scripted().unwrap();
     lab.become_processor(identity).unwrap();
-    lab.load("halprof").unwrap();
+    probe.service("load", "halprof").unwrap().unwrap();
 }
 
 fn json(lab: &Lab, arguments: &[&str]) -> Value {
@@ -78,6 +78,7 @@ fn control_areas_are_allocated_and_freed_on_all_processors_as_the_kernel_does_it
 fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_driver() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
+    let mut probe = lab.probe().unwrap();
     lab.wire.occupy_control_area(1).unwrap();
     let refused = lab.client(&["control-area", "allocate"]).unwrap();
     assert_eq!(refused.code, TAKEN, "{}", refused.err);
@@ -85,7 +86,7 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
     assert_eq!(lab.control_areas().unwrap(), 1, "all or none: the other's");
     let branches = lab.client(&["branches", "--duration", "1"]).unwrap();
     assert_eq!(branches.code, TAKEN, "{}", branches.err);
-    become_processor(&mut lab, "skylake-6600k");
+    become_processor(&mut lab, &mut probe, "skylake-6600k");
     lab.wire.set_control_areas(Areas::Missing).unwrap();
     let made = json(&lab, &["control-area", "allocate", "--json"]);
     assert_eq!(made["areas"][0]["owner"], "halprof", "{made}");
@@ -97,6 +98,7 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
     lab.client(&["control-area", "allocate"]).unwrap().success().unwrap();
     lab.client(&["uninstall"]).unwrap().success().unwrap();
     assert_eq!(lab.control_areas().unwrap(), 0, "freed at the unload");
+    drop(probe);
     lab.finish().unwrap();
 }
 
@@ -104,8 +106,9 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
 fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
+    let mut probe = lab.probe().unwrap();
     for (identity, mode) in [("haswell-4710mq", None), ("alder-lake-12900k", Some("--user")), ("core2-e5200", None)] {
-        become_processor(&mut lab, identity);
+        become_processor(&mut lab, &mut probe, identity);
         lab.live().unwrap();
         let arguments = ["branches", "-C", "0", "--duration", "1", "--buffer", "512", "--json"];
         let arguments: Vec<&str> = arguments.into_iter().chain(mode).collect();
@@ -121,6 +124,7 @@ fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
     }
     let shown = lab.client(&["branches", "-C", "0-1", "--duration", "1"]).unwrap().success().unwrap();
     assert!(shown.out.lines().all(|line| line.len() <= 80), "{}", shown.out);
+    drop(probe);
     lab.finish().unwrap();
 }
 
@@ -128,8 +132,9 @@ fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
 fn precise_samples_have_no_skid_in_any_format_and_add_up() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
+    let mut probe = lab.probe().unwrap();
     for (identity, format) in FORMATS {
-        become_processor(&mut lab, identity);
+        become_processor(&mut lab, &mut probe, identity);
         lab.live().unwrap();
         let arguments = ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
         lab.client(&arguments).unwrap().success().unwrap();
@@ -161,6 +166,7 @@ fn precise_samples_have_no_skid_in_any_format_and_add_up() {
         assert!(report.out.lines().any(|line| line.starts_with("Skid") && line.contains(skid)), "{}", report.out);
         assert!(idle(&mut lab), "{identity}");
     }
+    drop(probe);
     lab.finish().unwrap();
 }
 
@@ -234,8 +240,9 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
     ];
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
+    let mut probe = lab.probe().unwrap();
     for (identity, obstacle, arguments, code, said) in cases {
-        become_processor(&mut lab, identity);
+        become_processor(&mut lab, &mut probe, identity);
         obstacle(&mut lab);
         let before = lab.wire.debug_store().unwrap();
         let ran = lab.client(arguments).unwrap();
@@ -244,6 +251,7 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
         assert_eq!(lab.wire.debug_store().unwrap(), before, "{identity} {arguments:?}");
         assert_eq!((lab.control_areas().unwrap(), lab.counting().unwrap()), (0, 0), "{identity} {arguments:?}");
     }
+    drop(probe);
     lab.finish().unwrap();
 }
 

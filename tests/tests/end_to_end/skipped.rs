@@ -5,11 +5,12 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its text, and what its tests need the model or the bench for.
-const NEED_THE_MODEL: [(&str, &str, &str); 19] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 20] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
     ("counts", include_str!("counts.rs"), "the model says what there was to count"),
+    ("debug_store", include_str!("debug_store.rs"), "the model writes the records"),
     ("device", include_str!("device.rs"), "the bench chooses the caller's privileges and watches the memory"),
     ("faults", include_str!("faults.rs"), "the bench lets calls of the kernel fail"),
     ("generations", include_str!("generations.rs"), "the processor changes, and the model lets every event happen"),
