@@ -84,7 +84,7 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
     assert_eq!(refused.code, TAKEN, "{}", refused.err);
     assert!(refused.err.contains("processor 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
     assert_eq!(lab.control_areas().unwrap(), 1, "all or none: the other's");
-    let branches = lab.client(&["branches", "--duration", "1"]).unwrap();
+    let branches = lab.client(&["branches", "--duration", "0.4"]).unwrap();
     assert_eq!(branches.code, TAKEN, "{}", branches.err);
     become_processor(&mut lab, &mut probe, "skylake-6600k");
     lab.wire.set_control_areas(Areas::Missing).unwrap();
@@ -110,7 +110,7 @@ fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
     for (identity, mode) in [("haswell-4710mq", None), ("alder-lake-12900k", Some("--user")), ("core2-e5200", None)] {
         become_processor(&mut lab, &mut probe, identity);
         lab.live().unwrap();
-        let arguments = ["branches", "-C", "0", "--duration", "1", "--buffer", "512", "--json"];
+        let arguments = ["branches", "-C", "0", "--duration", "0.4", "--buffer", "512", "--json"];
         let arguments: Vec<&str> = arguments.into_iter().chain(mode).collect();
         let told = json(&lab, &arguments);
         lab.scripted().unwrap();
@@ -122,7 +122,7 @@ fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
         assert!(idle(&mut lab), "{identity}");
         assert_eq!(lab.control_areas().unwrap(), 0, "{identity}");
     }
-    let shown = lab.client(&["branches", "-C", "0-1", "--duration", "1"]).unwrap().success().unwrap();
+    let shown = lab.client(&["branches", "-C", "0-1", "--duration", "0.4"]).unwrap().success().unwrap();
     assert!(shown.out.lines().all(|line| line.len() <= 80), "{}", shown.out);
     drop(probe);
     lab.finish().unwrap();
@@ -136,7 +136,7 @@ fn precise_samples_have_no_skid_in_any_format_and_add_up() {
     for (identity, format) in FORMATS {
         become_processor(&mut lab, &mut probe, identity);
         lab.live().unwrap();
-        let arguments = ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
+        let arguments = ["record", "-a", "--duration", "0.4", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
         lab.client(&arguments).unwrap().success().unwrap();
         lab.scripted().unwrap();
         let file = std::fs::File::open(lab.wine().drive_c("precise.rec")).unwrap();
@@ -176,7 +176,7 @@ fn ordinary_samples_and_precise_records_are_put_in_one_order() {
     lab.install().unwrap();
     lab.live().unwrap();
     let events = "InstructionRetired:p@4M,TotalCycles@7M";
-    let arguments = ["record", "-a", "--duration", "1", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
+    let arguments = ["record", "-a", "--duration", "0.4", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
     lab.scripted().unwrap();
     let merged = json(&lab, &["report", "--merge", "C:\\merge.rec", "--json", "--limit", "100000"]);
@@ -199,8 +199,8 @@ type Obstacle = fn(&mut Lab);
 
 #[test]
 fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
-    const RECORD: [&str; 6] = ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p"];
-    const TRACE: [&str; 3] = ["branches", "--duration", "1"];
+    const RECORD: [&str; 6] = ["record", "-a", "--duration", "0.4", "-e", "InstructionRetired:p"];
+    const TRACE: [&str; 3] = ["branches", "--duration", "0.4"];
     let cases: [(&str, Obstacle, &[&str], i32, &str); 11] = [
         ("haswell-4710mq", |lab| lab.wire.set_shadow(Shadow::On).unwrap(), &TRACE, UNSUPPORTED, "VA shadow"),
         ("haswell-4710mq", |lab| lab.wire.set_shadow(Shadow::On).unwrap(), &RECORD, UNSUPPORTED, "VA shadow"),
@@ -233,7 +233,7 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
         (
             "haswell-4710mq",
             |_| {},
-            &["record", "-a", "--duration", "1", "-e", "TotalCycles:p"],
+            &["record", "-a", "--duration", "0.4", "-e", "TotalCycles:p"],
             UNSUPPORTED,
             "TotalCycles",
         ),
@@ -268,7 +268,7 @@ fn unloaded_in_the_middle_it_leaves_the_registers_as_it_found_them() {
         (0..2).for_each(|processor| lab.wire.set_debug_store(processor, 0, OTHERS, None).unwrap());
         let found = lab.wire.debug_store().unwrap();
         lab.live().unwrap();
-        for round in 0..20_u64 {
+        for round in 0..10_u64 {
             probe.service("load", "halprof").unwrap().unwrap();
             let handle = greet(&mut probe);
             match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
