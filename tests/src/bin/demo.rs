@@ -40,8 +40,8 @@ const STEPS: [(&str, &[&str]); 13] = [
 const RECORDED: [(&str, &[&str]); 4] = [
     ("What does the processor record by itself?", &["control-area"]),
     ("Which branches does processor 0 take most?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
-    ("Sample the very instruction at which the counter overflowed,", &PRECISE),
-    ("and see: no skid.", &["report", PRECISELY, "--limit", "5"]),
+    ("Sample by the records of the processor,", &PRECISE),
+    ("and see how far from it they are, and where.", &["report", PRECISELY, "--limit", "5"]),
 ];
 
 const PRECISELY: &str = "C:\\windows\\temp\\precise.rec";
