@@ -10,8 +10,9 @@ use debug_store::pebs::Format;
 
 use crate::cpu::Cpu;
 use crate::interface::emon;
+use crate::misc_enable::MiscEnable;
 use crate::state::CounterSet;
-use registers::{DebugCtl, IA32_DEBUGCTL, IA32_DS_AREA, IA32_MISC_ENABLE, IA32_PEBS_ENABLE, Leaf1Edx, MiscEnable};
+use registers::{DebugCtl, IA32_DEBUGCTL, IA32_DS_AREA, IA32_PEBS_ENABLE, Leaf1Edx};
 
 /// What is missing. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +110,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, Lack> {
     if vendor.eax < 0xA || emon::LeafAEax::of(cpu).version() < 2 {
         return Err(Lack::NotInInterface);
     }
-    let enabled = MiscEnable::from_bits(cpu.rdmsr(IA32_MISC_ENABLE));
+    let enabled = MiscEnable::of(cpu);
     if !enabled.perfmon_available() {
         return Err(Lack::NoMonitoring);
     }

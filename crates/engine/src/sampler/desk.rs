@@ -174,7 +174,6 @@ impl Desk {
     /// Takes it out.
     pub fn take_store(&self) -> Option<Boxed<Store>> {
         self.stored.store(false, Ordering::Relaxed);
-        self.set_mark(0, false);
         self.store.take()
     }
 

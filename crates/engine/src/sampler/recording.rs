@@ -147,11 +147,7 @@ impl Sampler {
         if !self.hal.is_asleep(processor) {
             return;
         }
-        desk.with_store(|store| {
-            if !store.is_installed() {
-                store.install(cpu);
-            }
-        });
+        desk.with_store(|store| store.install(cpu));
         self.record(cpu, processor, self.hal.row(processor).counters(|state| state.active()));
     }
 

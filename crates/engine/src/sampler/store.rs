@@ -153,11 +153,6 @@ impl Store {
         self.installed = false;
     }
 
-    /// Whether its registers are ours.
-    pub const fn is_installed(&self) -> bool {
-        self.installed
-    }
-
     /// Who gets the branches, if somebody does.
     pub fn traced_for(&self) -> Option<Subscriber> {
         self.branches.as_ref()?.subscriber

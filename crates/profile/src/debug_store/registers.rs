@@ -4,9 +4,6 @@ use bitfield_struct::bitfield;
 
 use crate::cpu::Msr;
 
-/// [`MiscEnable`] (SDM Vol. 4, "Architectural MSRs").
-pub const IA32_MISC_ENABLE: Msr = Msr::new(0x1A0);
-
 /// [`DebugCtl`] (SDM Vol. 4, "Architectural MSRs").
 pub const IA32_DEBUGCTL: Msr = Msr::new(0x1D9);
 
@@ -15,24 +12,6 @@ pub const IA32_PEBS_ENABLE: Msr = Msr::new(0x3F1);
 
 /// The linear address of the save area (SDM Vol. 4, "Architectural MSRs").
 pub const IA32_DS_AREA: Msr = Msr::new(0x600);
-
-/// IA32_MISC_ENABLE, as far as it is asked; never written.
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct MiscEnable {
-    #[bits(7)]
-    __: u8,
-    /// Performance Monitoring Available; read-only.
-    pub perfmon_available: bool,
-    #[bits(3)]
-    __: u8,
-    /// Branch Trace Storage Unavailable; read-only.
-    pub bts_unavailable: bool,
-    /// Processor Event Based Sampling Unavailable; read-only.
-    pub pebs_unavailable: bool,
-    #[bits(51)]
-    __: u64,
-}
 
 /// IA32_DEBUGCTL (SDM Vol. 3B, 19.4.1, Figure 19-3). What has no name here belongs to others, and stays.
 #[bitfield(u64)]

@@ -17,6 +17,7 @@ use bitfield_struct::bitfield;
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::local_vector;
+use crate::misc_enable::MiscEnable;
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
 
@@ -31,9 +32,6 @@ pub const MSR_BPU_COUNTER0: Msr = Msr::new(0x300);
 
 /// MSR_BPU_CCCR0 and those that follow, one for each counter (same table).
 pub const MSR_BPU_CCCR0: Msr = Msr::new(0x360);
-
-/// IA32_MISC_ENABLE (same table).
-pub const IA32_MISC_ENABLE: Msr = Msr::new(0x1A0);
 
 /// Counters of a core (seed 003, 1.2).
 pub const COUNTERS: u8 = 18;
@@ -143,20 +141,6 @@ impl Cccr {
     }
 }
 
-/// IA32_MISC_ENABLE, as far as it matters here.
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct MiscEnable {
-    /// Of others.
-    #[bits(7)]
-    __: u8,
-    /// Performance Monitoring Available; read-only.
-    pub performance_monitoring: bool,
-    /// Of others.
-    #[bits(56)]
-    __: u64,
-}
-
 /// One of the threads of a core; without Hyper-Threading the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thread {
@@ -235,7 +219,7 @@ impl NetBurst {
 
 /// Bit 7 of IA32_MISC_ENABLE.
 fn is_available(cpu: &impl Cpu) -> bool {
-    MiscEnable::from_bits(cpu.rdmsr(IA32_MISC_ENABLE)).performance_monitoring()
+    MiscEnable::of(cpu).perfmon_available()
 }
 
 /// Whether the cores of the current processor have two threads: more logical processors in the package (CPUID.1:EBX\[23:16\],
