@@ -1,4 +1,4 @@
-//! Every check and every test, cheap ones first, with the time that each took.
+//! Every check and every test, cheap ones first, with the time that each took and the time it may take.
 
 use std::time::{Duration, Instant};
 
@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     artifacts::{self, Group},
+    consumers,
     demo::{self, Show},
     elevated, package, prerequisites, reproducible, run,
     workspace::Workspace,
@@ -14,15 +15,17 @@ use crate::{
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
 const WINDOWS_ONLY: [&str; 6] = ["halprof", "shim", "specimen", "bcryptprimitives", "probe", "target"];
 
-/// One part of the whole, with its name.
+/// One part of the whole.
 struct Stage<'a> {
     name: &'a str,
+    /// The time it may take in a clean clone on two cores. A slower machine exceeds it, so that only the report says so.
+    budget: Duration,
     work: Box<dyn Fn() -> Result<()> + 'a>,
 }
 
 impl<'a> Stage<'a> {
-    fn new(name: &'a str, work: impl Fn() -> Result<()> + 'a) -> Self {
-        Self { name, work: Box::new(work) }
+    fn new(name: &'a str, budget: u64, work: impl Fn() -> Result<()> + 'a) -> Self {
+        Self { name, budget: Duration::from_secs(budget), work: Box::new(work) }
     }
 }
 
@@ -40,10 +43,13 @@ pub fn run(workspace: &Workspace) -> Result<()> {
         println!("\n== {} ==", stage.name);
         let begun = Instant::now();
         outcome = (stage.work)().with_context(|| format!("failed in the stage \"{}\"", stage.name));
-        report.push(line(stage.name, begun.elapsed(), outcome.is_ok()));
+        report.push(line(stage.name, begun.elapsed(), Some(stage.budget), outcome.is_ok()));
     }
     println!("\n{}", report.join("\n"));
-    println!("{}", line("all", started.elapsed(), outcome.is_ok()));
+    println!(
+        "{}",
+        line("all", started.elapsed(), Some(stages.iter().map(|stage| stage.budget).sum()), outcome.is_ok())
+    );
     outcome
 }
 
@@ -65,30 +71,34 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace)?;
     }
-    println!("{}", line("soak", started.elapsed(), true));
+    consumers::run(workspace)?;
+    println!("{}", line("soak", started.elapsed(), None, true));
     Ok(())
 }
 
-fn line(name: &str, time: Duration, passed: bool) -> String {
+fn line(name: &str, time: Duration, budget: Option<Duration>, passed: bool) -> String {
     let result = if passed { "passed" } else { "FAILED" };
-    format!("  {name:24} {:>12}  {result}", run::duration(time))
+    let over = budget.filter(|budget| time > *budget);
+    let over = over.map(|budget| format!(", over its budget of {}", run::duration(budget))).unwrap_or_default();
+    format!("  {name:24} {:>12}  {result}{over}", run::duration(time))
 }
 
-/// The stages, in order. The Windows lints take the profile of the build, so that both share what runs on the host.
+/// The stages in order. Their budgets, in seconds, add up to 20 minutes on Linux. The Windows lints use the profile of the build,
+/// so that both share the build scripts and procedural macros.
 fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     let mut stages = vec![
-        Stage::new("prerequisites", || elevated::ensure().and_then(|()| prerequisites::for_testing(workspace))),
-        Stage::new("format", || run::shown(workspace.cargo("fmt").args(["--all", "--check"]))),
-        Stage::new("lints, native", || native_lints(workspace)),
+        Stage::new("prerequisites", 90, || elevated::ensure().and_then(|()| prerequisites::for_testing(workspace))),
+        Stage::new("format", 10, || run::shown(workspace.cargo("fmt").args(["--all", "--check"]))),
+        Stage::new("lints, native", 120, || native_lints(workspace)),
     ];
     let groups = artifacts::groups().iter();
-    stages.extend(groups.map(|group| Stage::new(group.lints, || windows_lints(workspace, group))));
+    stages.extend(groups.map(|group| Stage::new(group.lints, 60, || windows_lints(workspace, group))));
     stages.extend([
-        Stage::new("tests, native", || run::shown(workspace.cargo("test").args(["--quiet", "--locked"]))),
-        Stage::new("tests, every order", || loom(workspace)),
-        Stage::new("build", || artifacts::build(workspace).map(|_| ())),
-        Stage::new("package", || package::make(workspace).map(|_| ())),
-        Stage::new("tests, end to end", || end_to_end_tests(workspace)),
+        Stage::new("tests, native", 240, || run::shown(workspace.cargo("test").args(["--quiet", "--locked"]))),
+        Stage::new("tests, every order", 60, || loom(workspace)),
+        Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
+        Stage::new("package", 20, || package::make(workspace).map(|_| ())),
+        Stage::new("tests, end to end", 300, || end_to_end_tests(workspace)),
     ]);
     stages
 }
@@ -119,4 +129,23 @@ fn end_to_end_tests(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo("test");
     command.args(["--locked", "--package", "tests", "--", "--test-threads=1"]);
     demo::on_bench(workspace, &mut command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budgets_of_the_stages_are_at_most_twenty_minutes() {
+        let workspace = Workspace::find().unwrap();
+        let sum: Duration = stages(&workspace).iter().map(|stage| stage.budget).sum();
+        assert!(sum <= Duration::from_mins(20), "{sum:?}");
+    }
+
+    #[test]
+    fn the_report_marks_a_stage_that_exceeds_its_budget() {
+        let budget = Some(Duration::from_secs(10));
+        assert!(line("format", Duration::from_secs(10), budget, true).ends_with("10.0 s  passed"));
+        assert!(line("format", Duration::from_secs(11), budget, true).ends_with("passed, over its budget of 10.0 s"));
+    }
 }

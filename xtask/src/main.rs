@@ -9,6 +9,7 @@
 mod artifacts;
 mod bench;
 mod checks;
+mod consumers;
 mod demo;
 mod elevated;
 mod import_library;
@@ -50,7 +51,14 @@ enum Command {
     /// Formatting, lints of all packages, the native tests, the build, the package, and the tests of the real driver from
     /// end to end. On Windows these run on this machine's own processor, from an elevated prompt, and those that need the
     /// model are named with the reason. Stops at the first stage that fails; the end says what each took.
-    Test,
+    Test {
+        /// Run the tests that need a program from outside, and no others
+        ///
+        /// Each program is installed below target/tools first. Today this is cargo-make, which runs the tasks of
+        /// Makefile.toml, `test` among them.
+        #[arg(long)]
+        consumers: bool,
+    },
 
     /// Load the driver and run the main job
     ///
@@ -83,10 +91,10 @@ enum Command {
     /// On Windows, from an elevated prompt.
     Uninstall,
 
-    /// Run for long what `test` runs for short
+    /// Run at length what `test` runs briefly
     ///
-    /// The driver built twice, which has to give the same file; the property tests with 20,000 cases each; then the tests
-    /// of the real driver from end to end, five times over. Takes about half an hour.
+    /// Builds the driver twice and compares the files, runs the property tests with 20,000 cases each, the demo on a
+    /// processor of each generation, the end-to-end tests three times, and the consumer tests. Takes about 40 minutes.
     Soak,
 
     /// Count the instructions of starts, stops, reads and interrupts
@@ -124,7 +132,8 @@ fn execute(command: &Command) -> Result<()> {
             println!("The files are in {}", folder.display());
             Ok(())
         }
-        Command::Test => checks::run(&workspace),
+        Command::Test { consumers: true } => consumers::run(&workspace),
+        Command::Test { consumers: false } => checks::run(&workspace),
         Command::Soak => checks::soak(&workspace),
         Command::Demo { generations: true, .. } => demo::run(&workspace, Show::Generations),
         Command::Demo { processor: Some(name), .. } => demo::run(&workspace, Show::Processor(name)),
@@ -192,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_of_cargo_make_is_a_command_that_there_is() {
+    fn every_task_of_cargo_make_is_a_command_of_xtask_and_takes_arguments() {
         let tasks = tasks();
         for name in ["build", "sign", "package", "install", "test", "uninstall", "demo"] {
             assert!(tasks.contains_key(name), "{name}");
@@ -204,11 +213,26 @@ mod tests {
             }
             assert_eq!(task["command"], "cargo", "{name}");
             let words: Vec<&str> = task["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-            let (["xtask"], words) = words.split_at(1) else { panic!("{name} calls {words:?}") };
             // `${@}` stands for what the user adds.
-            let words = words.iter().copied().filter(|word| *word != "${@}");
-            let line = ["cargo xtask"].into_iter().chain(words);
+            let ["xtask", words @ .., "${@}"] = words.as_slice() else { panic!("{name} calls {words:?}") };
+            let line = ["cargo xtask"].into_iter().chain(words.iter().copied());
             assert!(Arguments::try_parse_from(line).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn cargo_make_runs_tasks_at_the_root_and_not_in_each_member() {
+        let file: BTreeMap<String, Value> = toml::from_str(TASKS).unwrap();
+        assert_eq!(file["config"]["default_to_workspace"], false);
+    }
+
+    #[test]
+    fn the_consumer_test_of_cargo_make_types_what_xtask_understands() {
+        let tasks = tasks();
+        for words in consumers::TASKS {
+            assert!(tasks.contains_key(words[0]), "{words:?}");
+            let line = ["cargo xtask"].into_iter().chain(words.iter().copied());
+            assert!(Arguments::try_parse_from(line).is_ok(), "{words:?}");
         }
     }
 }

@@ -56,6 +56,11 @@ impl Workspace {
         self.target().join("signing")
     }
 
+    /// Programs that the consumer tests install.
+    pub fn tools(&self) -> PathBuf {
+        self.target().join("tools")
+    }
+
     /// The Wine prefix.
     pub fn prefix(&self) -> PathBuf {
         self.lab().join("prefix")
