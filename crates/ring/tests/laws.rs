@@ -1,4 +1,4 @@
-//! What holds of a ring and a slot in one thread, and what millions of items show with two.
+//! Properties of a ring and a slot in one thread, and a stress test with two threads.
 
 #![cfg(not(loom))]
 
@@ -11,7 +11,7 @@ use std::thread;
 use proptest::prelude::*;
 use ring::{Pushed, Slot, channel};
 
-/// Miri takes its time.
+/// Miri is slow.
 const STEPS: usize = if cfg!(miri) { 30 } else { 400 };
 
 #[derive(Debug, Clone)]
@@ -76,11 +76,11 @@ fn only_powers_of_two_have_rings_and_memory_that_is_short_is_no_panic() {
         assert!(channel::<u64, ()>(capacity, ()).is_none(), "{capacity}");
     }
     assert!(channel::<[u64; 5], ()>(1 << 62, ()).is_none());
-    // Miri ends where memory is short.
+    // Miri aborts when an allocation fails.
     assert!(cfg!(miri) || channel::<[u64; 5], ()>(1 << 56, ()).is_none());
 }
 
-/// Counts how often it was dropped.
+/// Counts its drops.
 struct Dropped(Arc<AtomicUsize>);
 
 impl Drop for Dropped {
@@ -143,7 +143,7 @@ fn between_two_threads_nothing_is_lost_unsaid_and_the_order_stays() {
     while !writer.is_finished() {
         fetch();
     }
-    // Only the join, not `is_finished`, shows all that the thread did.
+    // `is_finished` does not synchronize with the thread, `join` does.
     let lost = writer.join().unwrap();
     fetch();
     assert_eq!(seen + lost, ITEMS);

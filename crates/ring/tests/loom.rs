@@ -1,4 +1,5 @@
-//! Every order of what two threads do, by loom: `RUSTFLAGS="--cfg loom" cargo test -p halprof-ring --release --test loom`.
+//! Loom runs every interleaving of two threads: `RUSTFLAGS="--cfg loom" cargo test -p halprof-ring --release --test
+//! loom`.
 
 #![cfg(loom)]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -30,9 +31,9 @@ fn over_the_wrap_nothing_is_lost_unsaid_nothing_comes_twice_and_the_order_stays(
     });
 }
 
-/// One who fetches and one who pushes, in every order, over these: capacity, items that are there before, items that
-/// come meanwhile, fetches of one meanwhile. `sleep` gets the consumer, how many it fetched, and whether it was woken;
-/// then `rise` gets what it answered, when all items have come.
+/// Runs a producer and a consumer concurrently for several combinations of capacity, initial items, pushes and pops.
+/// `sleep` gets the consumer, the number of popped items and the wake flag. When all pushes are done, `rise` gets the
+/// result of `sleep`.
 fn meet<A>(
     sleep: impl Fn(&mut Consumer<usize, ()>, usize, &AtomicBool) -> A + Copy + Send + Sync + 'static,
     rise: impl Fn(&Consumer<usize, ()>, A, bool) + Copy + Send + Sync + 'static,
@@ -82,7 +83,7 @@ fn who_is_woken_finds_the_half_unless_it_has_fetched_meanwhile() {
     );
 }
 
-/// A side that tells the sum of its two counts when it is dropped.
+/// Adds the sum of its two counts to `told` when it is dropped.
 struct Side {
     counts: [AtomicUsize; 2],
     told: Arc<AtomicUsize>,
@@ -113,7 +114,7 @@ fn the_side_goes_once_with_the_last_end_and_with_what_both_did_to_it() {
     });
 }
 
-/// A slot with this in it, and what comes of `there` and `here` at the same time.
+/// Runs `there` and `here` concurrently on a slot that holds `first`. Returns the slot and both results.
 fn at_once<A: Send + 'static, B>(
     first: Option<usize>,
     there: impl FnOnce(&Slot<usize>) -> A + Send + 'static,
@@ -131,7 +132,7 @@ fn at_once<A: Send + 'static, B>(
     (slot, other.join().unwrap(), here)
 }
 
-/// Adds one; answers what there was.
+/// Increments the value and returns the previous one.
 fn add(slot: &Slot<usize>) -> Option<usize> {
     slot.with(|value| {
         *value += 1;
