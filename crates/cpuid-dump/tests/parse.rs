@@ -1,4 +1,4 @@
-//! Both forms of a dump, what is passed over, and what is an error.
+//! Both formats of a dump, ignored lines, and errors.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests, too, fail by panicking")]
 

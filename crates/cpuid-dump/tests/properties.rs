@@ -1,4 +1,4 @@
-//! Any dump survives being written and read; no text makes the parser panic.
+//! Every dump round-trips, and no text makes the parser panic.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests, too, fail by panicking")]
 
@@ -10,13 +10,13 @@ use proptest::prelude::*;
 type Leaf = (u32, u32, [u32; 4]);
 
 fn leaf() -> impl Strategy<Value = Leaf> {
-    // Small numbers make leaves meet, and with them subleaves and the highest leaf.
+    // Small ranges make it likely that leaves, subleaves and the highest leaf coincide.
     let number = prop_oneof![0..0x30_u32, 0x4000_0000..0x4000_0008_u32, 0x8000_0000..0x8000_0028_u32, any::<u32>()];
     let subleaf = prop_oneof![Just(0), 0..8_u32, any::<u32>()];
     (number, subleaf, any::<[u32; 4]>())
 }
 
-/// Leaves in ascending order, each once.
+/// Generates distinct leaves in ascending order.
 fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
     prop::collection::vec(leaf(), 1..40).prop_map(|mut leaves| {
         leaves.sort_by_key(|&(leaf, subleaf, _)| (leaf, subleaf));
@@ -44,7 +44,7 @@ fn with_equals(leaves: &[Leaf]) -> String {
     })
 }
 
-/// Pieces of dumps, put together without regard to the grammar.
+/// Generates pieces of dumps, concatenated without regard to the grammar.
 fn near_miss() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("CPUID ".to_owned()),
