@@ -1,19 +1,20 @@
-//! What of a buffer has been written: the index is the processor's, and anybody's who can write to the save area.
+//! Bounds of a buffer. The index is untrusted: the processor writes it, and so can any code that can write to the save
+//! area.
 
-/// A buffer of the save area, by linear addresses.
+/// A BTS or PEBS buffer of the save area. All fields are linear addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffer {
-    /// Where it begins.
+    /// Start of the buffer.
     pub base: u64,
-    /// Where the next record goes.
+    /// Address of the next record.
     pub index: u64,
-    /// Behind the last record.
+    /// End of the buffer: the byte after its last record.
     pub maximum: u64,
 }
 
 impl Buffer {
-    /// Bytes that have been written, in a buffer of `length` bytes: none where the addresses contradict each other or the
-    /// buffer, and never more than there are.
+    /// Returns the number of bytes written to a buffer of `length` bytes; 0 if the addresses contradict each other or
+    /// `length`.
     #[must_use]
     pub fn written(self, length: usize) -> usize {
         let within = self.base <= self.index && self.index <= self.maximum;
@@ -21,7 +22,8 @@ impl Buffer {
         usize::try_from(bytes).ok().filter(|bytes| *bytes <= length).unwrap_or(0)
     }
 
-    /// Where the interrupt comes after so many records of `size` bytes, one at least; no later than at the end.
+    /// Returns the threshold for an interrupt after `records` records of `size` bytes, but after at least one record
+    /// and at the end of the buffer at the latest.
     #[must_use]
     pub const fn threshold(self, size: u64, records: u64) -> u64 {
         let before = if records == 0 { 1 } else { records };
@@ -29,7 +31,7 @@ impl Buffer {
         if threshold < self.maximum { threshold } else { self.maximum }
     }
 
-    /// The end that leaves no room for a part of a record.
+    /// Creates an empty buffer of as many whole records of `size` bytes as fit into `length` bytes.
     #[must_use]
     pub const fn whole(base: u64, length: u64, size: u64) -> Self {
         let records = match length.checked_div(size) {
