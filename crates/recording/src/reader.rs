@@ -1,4 +1,4 @@
-//! Reading a recording, a block at a time.
+//! Reads a recording block by block.
 
 use std::io::{self, Read};
 
@@ -10,99 +10,99 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::block::Block;
 use crate::frame::{BlockHead, BlockKind, FORMAT_VERSION, FileHeader, MAGIC};
 
-/// Why there are no more blocks. What was read before is whole, and true.
+/// Why no more blocks can be read. The blocks that were read before are complete and their checksums are correct.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The system does not give the file.
+    /// The system cannot read the file.
     #[error("the file cannot be read at byte {offset}")]
     Read {
-        /// From where on.
+        /// Start of the part that cannot be read.
         offset: u64,
-        /// The system's words.
+        /// Error of the system.
         #[source]
         cause: io::Error,
     },
-    /// Something else than a recording.
+    /// The file is not a recording.
     #[error("the file is no recording")]
     NotARecording,
-    /// A recording of another time.
+    /// The recording has another version of the format.
     #[error("the recording has version {file} of the format, and this program reads version {FORMAT_VERSION}")]
     Version {
-        /// The version of the file.
+        /// Version of the file.
         file: u32,
     },
-    /// There is no summary: what wrote the file was ended, or still writes it.
+    /// The summary is missing: the writer was terminated, or is still writing.
     #[error("the recording was cut off after {offset} bytes")]
     CutOff {
-        /// Bytes of the file that make whole blocks.
+        /// Size in bytes of the complete blocks and the file header.
         offset: u64,
     },
-    /// The file is not as it was written.
+    /// The contents of the file are invalid.
     #[error("the recording is damaged at byte {offset}")]
     Damaged {
-        /// Where the block, or the file header, begins.
+        /// Start of the invalid block, or of the file header.
         offset: u64,
-        /// What is wrong with it.
+        /// Defect of the block.
         #[source]
         cause: Damage,
     },
 }
 
-/// What is wrong with a block.
+/// Defect of a block or of the file header.
 #[derive(Debug, Error)]
 pub enum Damage {
-    /// The file header.
+    /// The reserved field of the file header is not zero.
     #[error("the file header has {0:#x} where zero belongs")]
     Header(u32),
-    /// The head of the block.
+    /// The checksum of the block header is wrong.
     #[error("the checksum of the block's head is wrong")]
     Head,
-    /// What follows it.
+    /// The checksum of the payload is wrong.
     #[error("the checksum of the block's {length} bytes is wrong")]
     Payload {
-        /// Bytes of the payload.
+        /// Size of the payload in bytes.
         length: u32,
     },
-    /// Blocks are missing, come twice or in another order.
+    /// Blocks are missing, repeated or out of order.
     #[error("the block has the number {found} where number {expected} belongs")]
     Order {
-        /// Number of the block that belongs here.
+        /// Sequence number that the block should have.
         expected: u64,
-        /// Number of the block that is here.
+        /// Sequence number of the block.
         found: u64,
     },
-    /// A kind that this version of the format does not have.
+    /// This version of the format does not have the kind.
     #[error("there is no block of kind {0}")]
     Kind(u32),
-    /// Longer than any block of its kind.
+    /// The payload is longer than its kind allows.
     #[error("the block has {length} bytes, and there can be no more than {most}")]
     TooLong {
-        /// Bytes of the payload.
+        /// Size of the payload in bytes.
         length: u32,
-        /// Bytes of the longest payload.
+        /// Maximum size of the payload in bytes.
         most: usize,
     },
-    /// No whole number of samples.
+    /// The size of the payload is not a multiple of the size of a sample.
     #[error("{0} bytes are no whole number of samples")]
     Fraction(u32),
-    /// The JSON does not say what the block has to say.
+    /// The payload is not JSON, or does not match the kind of the block.
     #[error("the text of the block says something else than it should")]
     Text(#[from] serde_json::Error),
-    /// The first block is another one, or another one is a session again.
+    /// The first block is not a session, or a later block is one.
     #[error("the session does not come first, and once")]
     Session,
-    /// Something follows the summary.
+    /// Data follows the summary.
     #[error("the file goes on after its end")]
     AfterEnd,
 }
 
-/// A recording that is being read: the blocks, then, unless a summary was the last of them, why there are no more.
+/// An iterator over the blocks of a recording. Unless it ends after a summary, its last item is an error.
 ///
-/// A block at a time is in memory, at most 32 MiB.
+/// One block at a time is in memory, at most 32 MiB.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
-    /// Bytes of the file before the block that comes next.
+    /// Offset of the next block in the file.
     offset: u64,
     number: u64,
     state: State,
@@ -119,7 +119,7 @@ impl<R: Read> Reader<R> {
     /// Reads the file header.
     ///
     /// # Errors
-    /// When it is not that of a recording of this version.
+    /// If the file cannot be read, or is not a recording of this version.
     pub fn new(mut source: R) -> Result<Self, ReadError> {
         let mut header = FileHeader::new_zeroed();
         let length = fill(&mut source, header.as_mut_bytes()).map_err(|cause| ReadError::Read { offset: 0, cause })?;
@@ -141,7 +141,7 @@ impl<R: Read> Reader<R> {
         Ok(Self { source, offset: length as u64, number: 0, state: State::Blocks })
     }
 
-    /// The next block; none at the end of the file.
+    /// Reads the next block; `None` at the end of the file.
     fn block(&mut self) -> Result<Option<Block>, ReadError> {
         let mut head = BlockHead::new_zeroed();
         let length = self.fill(head.as_mut_bytes())?;
@@ -166,7 +166,7 @@ impl<R: Read> Reader<R> {
         Ok(Some(block))
     }
 
-    /// Whether a block with this head can come now, and what it holds.
+    /// Checks that a block with this header is valid at this position, and returns its kind.
     fn check(&self, head: &BlockHead) -> Result<BlockKind, Damage> {
         if head.checksum() != head.head {
             return Err(Damage::Head);
@@ -233,7 +233,7 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// As many bytes as there are, up to the length of the buffer; answers how many.
+/// Fills the buffer as far as the source has bytes. Returns the number of bytes read.
 fn fill(source: &mut impl Read, mut bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while !bytes.is_empty() {

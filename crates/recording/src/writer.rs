@@ -1,4 +1,4 @@
-//! Writing a recording, block by block.
+//! Writes a recording block by block.
 
 use std::io::{self, Write};
 
@@ -13,32 +13,32 @@ use crate::frame::{BlockHead, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MOST
 /// Why a block was not written.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// The system did not take it. What it took of the block before is no block: nothing can follow it.
+    /// The system did not write all of the block. The file may end in a partial block, so no other block may follow.
     #[error("the system did not take the block")]
     Write(#[from] io::Error),
-    /// The block is longer than a reader takes; nothing was written.
+    /// The block is longer than readers accept; nothing was written.
     #[error("a block of {length} bytes is longer than a reader takes")]
     TooLong {
-        /// Bytes of its payload.
+        /// Size of the payload in bytes.
         length: usize,
     },
 }
 
-/// A recording that is being written. Each block goes to `sink` in one write, and none is held back: give it no buffer.
+/// Writes a recording. Each block goes to `sink` in one write, without delay; a buffered sink would defeat this.
 #[derive(Debug)]
 pub struct Writer<W> {
     sink: W,
-    /// The block being written, and room for the next.
+    /// The block being written; its allocation is reused.
     bytes: Vec<u8>,
     number: u64,
     written: u64,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins the file.
+    /// Creates the file with its header and the session block.
     ///
     /// # Errors
-    /// When the session's block can not be written.
+    /// If the session block cannot be written.
     pub fn new(sink: W, session: &Session) -> Result<Self, WriteError> {
         let mut writer = Self { sink, bytes: Vec::new(), number: 0, written: 0 };
         let header = FileHeader { magic: MAGIC, version: FORMAT_VERSION, reserved: 0 };
@@ -47,10 +47,10 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds a process, or modules of it that were not known before.
+    /// Adds a process, or modules that it loaded later. Modules that exceed one block are split over several.
     ///
     /// # Errors
-    /// When a block can not be written; its modules are spread over as many as it takes.
+    /// If a block cannot be written.
     pub fn process(&mut self, process: &Process) -> Result<(), WriteError> {
         let written = self.text(BlockKind::Process, process);
         if !matches!(written, Err(WriteError::TooLong { .. })) || process.modules.len() < 2 {
@@ -63,25 +63,25 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Adds samples, in as many blocks as it takes.
+    /// Adds samples, split over several blocks if they exceed one.
     ///
     /// # Errors
-    /// When a block can not be written.
+    /// If a block cannot be written.
     pub fn samples(&mut self, samples: &[Sample]) -> Result<(), WriteError> {
         samples.chunks(MOST_SAMPLES).try_for_each(|samples| self.block(BlockKind::Samples, samples.as_bytes()))
     }
 
-    /// Ends the file, and gives back what it was written to.
+    /// Writes the summary, which ends the file, and returns the sink.
     ///
     /// # Errors
-    /// When the last block can not be written.
+    /// If the summary cannot be written.
     pub fn finish(mut self, summary: &Summary) -> Result<W, WriteError> {
         self.text(BlockKind::Summary, summary)?;
         self.sink.flush()?;
         Ok(self.sink)
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes of the blocks written so far, including the file header.
     pub fn written(&self) -> u64 {
         self.written
     }

@@ -1,4 +1,4 @@
-//! A file that is not as it was written: what is whole comes, then why there is no more.
+//! Damaged files: the reader returns the intact blocks, then the reason why it stops.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use recording::{Block, Damage, FORMAT_VERSION, ReadError};
 use scene::{FILE_HEADER, HEAD, forged, places, read, small, written};
 
-/// The blocks of a file, as bytes.
+/// Splits a file into the bytes of its blocks.
 fn parts(file: &[u8]) -> Vec<Vec<u8>> {
     places(file).into_iter().map(|place| file[place].to_vec()).collect()
 }
@@ -20,12 +20,12 @@ fn file(parts: &[Vec<u8>]) -> Vec<u8> {
     [written(&small())[..FILE_HEADER].to_vec(), parts.concat()].concat()
 }
 
-/// Where the block with this index begins.
+/// Returns the offset of the block with this index.
 fn start(parts: &[Vec<u8>], index: usize) -> u64 {
     (FILE_HEADER + parts[..index].iter().map(Vec::len).sum::<usize>()) as u64
 }
 
-/// The damage of the block with this index, before which all is whole.
+/// Asserts that all blocks before this index are intact, and returns the damage of the block with this index.
 fn damage_of(parts: &[Vec<u8>], index: usize) -> Damage {
     let (blocks, end) = read(&file(parts)[..]);
     assert_eq!(blocks, small()[..index]);
@@ -101,7 +101,7 @@ fn a_block_that_comes_twice_is_found_wherever_it_comes_again() {
     for copied in 0..parts.len() {
         for place in 0..=parts.len() {
             if place == copied {
-                continue; // Then the copy is the block, and the block the copy.
+                continue; // This gives the same file as `copied + 1`.
             }
             let mut more = parts.clone();
             more.insert(place, parts[copied].clone());

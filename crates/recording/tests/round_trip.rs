@@ -1,4 +1,4 @@
-//! What was written is what is read.
+//! A recording is read as it was written.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
@@ -166,7 +166,7 @@ fn what_no_reader_takes_is_not_written_and_what_follows_is_read() {
     assert_eq!((blocks.len(), end.is_none()), (2, true));
 }
 
-/// Notes each write, and from one of them on takes only half of what it is given.
+/// Logs the size of each write. The write with index `full_at` is cut in half, later ones fail.
 struct Disk {
     file: Vec<u8>,
     writes: Vec<usize>,
@@ -225,7 +225,7 @@ fn after_a_full_disk_every_block_before_it_is_read() {
     }
 }
 
-/// Gives a byte at a time, is interrupted before each, and fails at the end.
+/// Returns one byte per read, each after an `Interrupted` error, and fails at the end.
 struct Slow<'a> {
     bytes: &'a [u8],
     interrupted: bool,
