@@ -1,4 +1,4 @@
-//! What addresses are called.
+//! Modules and symbols of addresses.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,34 +12,34 @@ use crate::read::Contents;
 use crate::symbols::{Missing, SymbolFinder};
 use crate::tally::Place;
 
-/// A symbol of an [`Atlas`].
+/// Index of a symbol in an [`Atlas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymbolId(usize);
 
 /// A symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// The module that has it.
+    /// The module of the symbol.
     pub module: ModuleId,
-    /// Its address, relative to the module's base.
+    /// Address relative to the base of the module.
     pub address: u32,
-    /// Its length in bytes, where it is known.
+    /// Length in bytes, if it is known.
     pub size: Option<u32>,
-    /// Its name, demangled.
+    /// Demangled name.
     pub name: String,
 }
 
-/// What a module is called: itself, or what stands for it.
+/// The module of an address, or a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Owner {
     Module(ModuleId),
-    /// Kernel mode, and the recording does not tell what the kernel has loaded.
+    /// A kernel-mode address, and the recording has no kernel modules.
     Kernel,
-    /// No module that the recording tells of covers the address.
+    /// No recorded module covers the address.
     Unknown,
 }
 
-/// What an address is called: a symbol, or what stands for it.
+/// The symbol of an address, or a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Name {
     Symbol(SymbolId),
@@ -47,10 +47,10 @@ pub(crate) enum Name {
     Address(u64),
 }
 
-/// An address, seen from where it was executed.
+/// An address in the address space in which it was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
-    /// 0 in kernel mode, where all processes see the same.
+    /// 0 in kernel mode, where all processes share the modules.
     process: u32,
     kernel: bool,
     ip: u64,
@@ -72,14 +72,14 @@ pub struct Atlas {
 }
 
 impl Atlas {
-    /// Looks up every place of the tally that `filter` takes.
+    /// Resolves every location of the tally that `filter` selects.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
         let places = contents.tally.places().map(|(place, _)| *place);
         Self::of(&contents.processes, places.filter(|place| filter.takes(place.source, place.process)), finder)
     }
 
-    /// Looks up these places: the modules first, then, module by module, the symbols.
+    /// Resolves these locations: first the modules, then the symbols of one module after the other.
     #[must_use]
     pub fn of(processes: &Processes, places: impl IntoIterator<Item = Place>, finder: &SymbolFinder) -> Self {
         let mut atlas = Self { modules: processes.modules().clone(), ..Self::default() };
@@ -126,13 +126,13 @@ impl Atlas {
         self.spots.get(&Key::of(place)).copied().unwrap_or((Owner::Unknown, Name::Address(place.ip)))
     }
 
-    /// The name of the module at `place`; `[kernel]` or `[unknown]` where there is none.
+    /// Returns the name of the module at `place`, or `[kernel]` or `[unknown]` if there is none.
     #[must_use]
     pub fn module(&self, place: &Place) -> &str {
         self.owner_text(self.owner_and_name(place).0)
     }
 
-    /// The symbol at `place`; `module+0x1234` where it has none, the address where it has no module either.
+    /// Returns the symbol at `place`, or `module+0x1234` without a symbol, or the address without a module.
     #[must_use]
     pub fn symbol(&self, place: &Place) -> Cow<'_, str> {
         self.name_text(self.owner_and_name(place).1)
@@ -154,19 +154,19 @@ impl Atlas {
         }
     }
 
-    /// Every module of the recording.
+    /// Returns the modules of the recording.
     #[must_use]
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
-    /// Every symbol that was looked up.
+    /// Returns every symbol that was found for an address.
     #[must_use]
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
-    /// The modules that samples fell in and whose symbols were not found.
+    /// Returns the modules with samples for which no symbols were found.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing

@@ -1,13 +1,13 @@
-//! The modules of a recording, each once, however many processes have it loaded.
+//! The modules of a recording. A module that several processes have loaded is stored once.
 
 use recording::{DebugFile, Module};
 use rustc_hash::FxHashMap;
 
-/// A module of a [`Modules`].
+/// Index of a module in [`Modules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(usize);
 
-/// What makes a module the same in two processes: everything but where it is loaded.
+/// Identity of a module across processes: everything except its address range.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Identity {
     path: String,
@@ -31,7 +31,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// The number of `module`, which it gets if it is new.
+    /// Returns the index of `module`, adding it if it is new.
     pub(crate) fn intern(&mut self, module: &Module) -> ModuleId {
         *self.ids.entry(Identity::of(module)).or_insert_with(|| {
             self.list.push(module.clone());
@@ -39,20 +39,20 @@ impl Modules {
         })
     }
 
-    /// The module with this number, with the base that it had in the first process that told of it.
+    /// Returns the module with this index. Its base is that in the first process that had it.
     #[must_use]
     pub fn get(&self, id: ModuleId) -> Option<&Module> {
         self.list.get(id.0)
     }
 
-    /// The last part of the path of a module.
+    /// Returns the file name of a module.
     #[must_use]
     pub fn name(&self, id: ModuleId) -> &str {
         self.get(id).map_or("", |module| file_name(&module.path))
     }
 }
 
-/// The last part of a path of Windows, on any system.
+/// Returns the file name of a Windows path, on any system.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit(['\\', '/']).next().unwrap_or(path)
 }

@@ -1,4 +1,4 @@
-//! Which modules were loaded where, process by process.
+//! The modules of each process.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use recording::{KERNEL, Module, Process};
 
 use crate::modules::{ModuleId, Modules};
 
-/// A module in an address space.
+/// A module loaded in an address space.
 #[derive(Debug, Clone, Copy)]
 struct Loaded {
     size: u64,
@@ -17,12 +17,12 @@ struct Loaded {
 #[derive(Debug, Clone, Default)]
 struct Space {
     name: String,
-    /// By base; they do not overlap.
+    /// Modules by base address; they do not overlap.
     loaded: BTreeMap<u64, Loaded>,
 }
 
 impl Space {
-    /// What was loaded there before has been unloaded since.
+    /// Adds a module and removes every module that overlaps it: those were unloaded before.
     fn load(&mut self, base: u64, loaded: Loaded) {
         let end = base.saturating_add(loaded.size);
         let below =
@@ -50,8 +50,8 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Takes what a block tells: the last name of a process counts, and its modules are added to those told before.
-    /// A module that overlaps others takes their place.
+    /// Adds a block. The last name of a process counts; modules are added to those of earlier blocks, and a module
+    /// replaces those that it overlaps.
     pub fn add(&mut self, process: &Process) {
         let space = self.spaces.entry(process.id).or_default();
         process.name.clone_into(&mut space.name);
@@ -61,28 +61,28 @@ impl Processes {
         }
     }
 
-    /// The name of process `id`, where it is known.
+    /// Returns the name of process `id`, if it is known.
     #[must_use]
     pub fn name(&self, id: u32) -> Option<&str> {
         let space = self.spaces.get(&id).filter(|_| id != KERNEL);
         space.map(|space| space.name.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// The name of process `id`, or what stands for it.
+    /// Returns the name of process `id`, or `[unknown]`.
     #[must_use]
     pub fn text(&self, id: u32) -> &str {
         self.name(id).unwrap_or("[unknown]")
     }
 
-    /// The processes with the name `name`, with or without its `.exe`, in any case.
+    /// Returns the processes named `name`. Case and the suffix `.exe` are ignored.
     pub fn called(&self, name: &str) -> impl Iterator<Item = u32> {
         let wanted = plain(name);
         let spaces = self.spaces.iter().filter(|(id, _)| **id != KERNEL);
         spaces.filter(move |(_, space)| plain(&space.name) == wanted).map(|(id, _)| *id)
     }
 
-    /// The module at `address` and the offset in it: of the kernel's, or of those of process `id`. A process that is
-    /// [not known](protocol::UNKNOWN) has none.
+    /// Returns the module at `address` and the offset in it, among the modules of the kernel or of process `id`. An
+    /// [unknown](protocol::UNKNOWN) process has no modules.
     #[must_use]
     pub fn module_at(&self, id: u32, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
         if !kernel && id == UNKNOWN {
@@ -91,13 +91,13 @@ impl Processes {
         self.spaces.get(if kernel { &KERNEL } else { &id })?.at(address)
     }
 
-    /// Whether it is known what the kernel has loaded.
+    /// Returns whether the recording has kernel modules.
     #[must_use]
     pub fn know_the_kernel(&self) -> bool {
         self.spaces.get(&KERNEL).is_some_and(|space| !space.loaded.is_empty())
     }
 
-    /// Every module.
+    /// Returns the modules of all processes.
     #[must_use]
     pub fn modules(&self) -> &Modules {
         &self.modules
@@ -168,7 +168,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list that is searched from its end.
+        /// Compares with a list from which each new module removes those that it overlaps.
         #[test]
         fn of_modules_that_overlap_the_last_one_stays(
             bases in prop::collection::vec((0_u64..64, 1_u64..32), 1..12), address in 0_u64..100

@@ -1,21 +1,21 @@
-//! How far a share of samples can be from the share of time or of events that it estimates.
+//! Confidence interval of a share of samples, as an estimate of a share of time or of events.
 
-/// The 97.5th percentile of the normal distribution: two sides of 95 %.
+/// The 97.5th percentile of the normal distribution, for a two-sided 95 % interval.
 const Z: f64 = 1.959_963_985;
 
 /// An interval of shares, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
+    /// Lower bound.
     pub low: f64,
-    /// Its upper end.
+    /// Upper bound.
     pub high: f64,
 }
 
 impl Interval {
-    /// Wilson's 95 % interval for the `share` that was found in `samples` independent samples (E. B. Wilson, 1927).
-    /// Unlike the normal approximation it holds for few samples and for shares near 0 and 1. Samples that fall in step
-    /// with what the program does are not independent: against that helps an interval that is a prime.
+    /// Returns Wilson's 95 % interval for a `share` of `samples` independent samples (E. B. Wilson, 1927). Unlike the
+    /// normal approximation, it is valid for few samples and for shares near 0 and 1. Samples in lockstep with a loop
+    /// of the program are not independent; a prime sampling interval helps against this.
     #[must_use]
     pub fn wilson(share: f64, samples: f64) -> Self {
         if samples <= 0.0 {
@@ -28,15 +28,15 @@ impl Interval {
         Self { low: (middle - half).clamp(0.0, share), high: (middle + half).clamp(share, 1.0) }
     }
 
-    /// Half its width.
+    /// Returns half of the width.
     #[must_use]
     pub fn half(self) -> f64 {
         (self.high - self.low) / 2.0
     }
 }
 
-/// As many samples of one weight as tell as much as samples of different weights do, from the sum of the weights and
-/// the sum of their squares (L. Kish, 1965).
+/// Returns the effective number of samples with different weights, from the sum of the weights and the sum of their
+/// squares (L. Kish, 1965).
 pub(crate) fn effective_samples(sum: f64, squares: f64) -> f64 {
     if squares > 0.0 { sum * sum / squares } else { 0.0 }
 }
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(effective_samples(0.0, 0.0).to_bits(), 0.0_f64.to_bits());
     }
 
-    /// Of all samples that a share can give, those whose interval has the share in it are 95 % or nearly.
+    /// The probability that the interval of a random sample contains the true share is about 95 %.
     #[test]
     fn the_interval_covers_the_share_about_as_often_as_it_says() {
         for (share, samples) in [(0.02, 200_u32), (0.1, 100), (0.3, 50), (0.5, 400)] {

@@ -1,4 +1,4 @@
-//! Reading recordings: from the file to tables, symbols and exports.
+//! From a recording to tables, symbols and exports.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,9 +1,9 @@
-//! Which build of a module a file holds.
+//! Identification of the build of an image.
 
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader};
 use object::{FileKind, LittleEndian, pe};
 
-/// What the headers of an image say about its build: the same pair under which symbol servers keep images.
+/// Build of an image according to its headers; symbol servers store images under the same pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// TimeDateStamp of the file header.
@@ -13,7 +13,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// From the bytes of an image; `None` where they are none.
+    /// Reads the headers of an image; `None` if the data is not a PE image.
     pub fn of_image(data: &[u8]) -> Option<Self> {
         match FileKind::parse(data).ok()? {
             FileKind::Pe32 => of::<pe::ImageNtHeaders32>(data),

@@ -1,4 +1,4 @@
-//! Branches by where they are and where they went.
+//! Branches by source and target.
 
 use proptest::prelude::*;
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};

@@ -1,4 +1,4 @@
-//! Recordings that are not whole.
+//! Truncated and damaged recordings.
 
 use recording::ReadError;
 use report::{Contents, Detail};

@@ -1,4 +1,4 @@
-//! What other programs are given.
+//! Exports for other programs.
 
 use report::{Column, Filter, Table, firefox, flamegraph, folded, lines};
 use serde_json::Value;
@@ -56,7 +56,7 @@ fn a_profile_for_firefox_is_as_it_was_looked_at() {
     insta::assert_json_snapshot!(profile(&of_cycles()));
 }
 
-/// As the Firefox Profiler reads it: every index into a table has its row, and columns are of one length.
+/// Every index into a table must have its row, as the Firefox Profiler requires.
 #[test]
 fn a_profile_for_firefox_is_consistent() {
     let profile = profile(&Filter::default());

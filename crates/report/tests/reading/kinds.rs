@@ -1,4 +1,4 @@
-//! Precise records and branches among samples, and processes that are not known.
+//! Precise records and branches among samples, and unknown processes.
 
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
 use recording::Block;
@@ -8,7 +8,7 @@ use super::scene::{APP, CYCLES, NT, atlas, file, processes, read, sample};
 
 const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
 
-/// One sample of each kind.
+/// Returns samples of every kind.
 fn kinds() -> Vec<Sample> {
     let of = |kind: SampleKind, ip| Sample { kind: kind as u16, mark: 6, ..sample(CYCLES, 8, ip, 1000) };
     let branch = |ip, interval| Sample { source: BRANCHES, interval, mark: NT, ..of(SampleKind::Branch, ip) };

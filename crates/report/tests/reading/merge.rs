@@ -9,12 +9,12 @@ use report::{Atlas, Filter, Merged, SymbolFinder, merged};
 
 use super::scene::{APP, CYCLES, MISSES, file, processes, read, sample};
 
-/// An ordinary sample behind `mark` records, of thread `process + 1`.
+/// Returns an ordinary sample after `mark` records, of thread `process + 1`.
 fn ordinary(process: u32, mark: u64) -> Sample {
     Sample { mark, ..sample(MISSES, process, APP + 0x10, 5) }
 }
 
-/// The record with this number.
+/// Returns the precise record with this number.
 fn record(process: u32, mark: u64) -> Sample {
     Sample { mark, kind: SampleKind::Precise as u16, ..sample(CYCLES, process, APP + 0x20, 7) }
 }
@@ -23,7 +23,7 @@ fn merge(samples: &[Sample], filter: &Filter) -> Vec<Merged> {
     merged(filter, file(&[Block::Samples(samples.to_vec())]).as_slice()).unwrap()
 }
 
-/// What a line of the table tells apart: precise or not, number, process.
+/// Returns whether each sample is precise, its mark and its process.
 fn told(samples: &[Merged]) -> Vec<(bool, u64, u32)> {
     samples.iter().map(|one| (one.is_precise(), one.sample.mark, one.sample.process)).collect()
 }
@@ -84,8 +84,8 @@ fn an_address_of_a_record_is_named_by_the_modules_of_the_process_that_it_was_put
     assert_eq!(names, ["app.exe+0x10", "app.exe+0x20", "app.exe+0x10", "0x0000000140000020"]);
 }
 
-/// Histories as processors have them: numbers of records ascend, and ordinary samples tell how many there were. Records
-/// come late, in the order in which they are drained.
+/// Generates realistic histories: record numbers ascend, and the mark of an ordinary sample is the number of records
+/// before it. Records arrive late, when they are drained.
 fn history() -> impl Strategy<Value = Vec<Sample>> {
     let step = (0_u32..3, prop_oneof![Just(8_u32), Just(12), Just(UNKNOWN)], any::<bool>(), any::<bool>());
     prop::collection::vec(step, 0..60).prop_map(|steps| {
@@ -126,7 +126,7 @@ proptest! {
         }
     }
 
-    /// Against the nearest ordinary samples, searched for afresh from each record.
+    /// Compares with a search for the nearest ordinary samples that starts at each record.
     #[test]
     fn a_process_is_inferred_exactly_as_it_is_said(samples in history()) {
         let merged = merge(&samples, &Filter::default());

@@ -46,7 +46,7 @@ fn exe() -> Module {
     }
 }
 
-/// A folder with these files.
+/// Creates a folder with these files.
 fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
@@ -59,7 +59,7 @@ fn given(folder: &Path) -> SymbolFinder {
     SymbolFinder::new(vec![folder.to_owned()], None, None).unwrap()
 }
 
-/// The symbols at these offsets in `module`, and why there are none.
+/// Returns the names at these offsets in `module`, and the reason if no symbols were found.
 fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
     let process = Process { id: 8, name: "app.exe".to_owned(), modules: vec![module.clone()] };
     let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1)).collect();
@@ -166,7 +166,7 @@ fn a_symbol_path_names_stores_that_are_laid_out_as_symbol_servers_are() {
     assert_eq!(look_up(&dll(), &[0x1000], &finder(" ".to_owned())).1, Some(Reason::NotFound));
 }
 
-/// Answers requests for files of symbol servers: the PDB under its name and build, and nothing else.
+/// Serves the PDB under its name and build ID like a symbol server, and 404 for every other request.
 fn serve(listener: &TcpListener, body: &[u8]) {
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();

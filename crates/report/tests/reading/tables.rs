@@ -1,4 +1,4 @@
-//! What tables add up to.
+//! Rows, sums and shares of tables.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
