@@ -7,7 +7,10 @@
 //! stores its own count, executes a full fence and then loads the other count. If a push and a removal race, at least
 //! one end sees the other's count, so the consumer never sleeps while half of the ring is in use.
 
-#![expect(unsafe_code, reason = "two owners of one memory, and items that are there by what the counts say")]
+#![expect(
+    unsafe_code,
+    reason = "shared ownership of one allocation, whose items are initialized according to the counts"
+)]
 
 use alloc::alloc::{Layout, alloc, dealloc};
 use alloc::vec::Vec;
@@ -22,14 +25,14 @@ use crate::sync::{AtomicUsize, UnsafeCell, fence};
 
 /// A count on its own cache line.
 #[repr(align(64))]
-struct Line(AtomicUsize);
+struct CacheAligned(AtomicUsize);
 
 /// State shared by both ends.
 struct Shared<T, S> {
     /// Number of items ever pushed.
-    head: Line,
+    head: CacheAligned,
     /// Number of items ever removed.
-    tail: Line,
+    tail: CacheAligned,
     /// Number of ends that have not been dropped.
     ends: AtomicUsize,
     mask: usize,
@@ -44,7 +47,7 @@ impl<T, S> Shared<T, S> {
     }
 
     /// Returns half of the capacity, but at least 1.
-    const fn half(&self) -> usize {
+    const fn watermark(&self) -> usize {
         (self.mask >> 1) + 1
     }
 }
@@ -122,10 +125,10 @@ pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Opti
     // SAFETY: the layout has a nonzero size, because it contains the counts
     let memory = unsafe { alloc(Layout::new::<Shared<T, S>>()) };
     let shared = NonNull::new(memory.cast::<Shared<T, S>>())?;
-    let line = || Line(AtomicUsize::new(0));
-    let both = Shared { head: line(), tail: line(), ends: AtomicUsize::new(2), mask: capacity - 1, items, side };
+    let count = || CacheAligned(AtomicUsize::new(0));
+    let state = Shared { head: count(), tail: count(), ends: AtomicUsize::new(2), mask: capacity - 1, items, side };
     // SAFETY: the memory was allocated with the layout of this type
-    unsafe { shared.write(both) };
+    unsafe { shared.write(state) };
     let end = || End { shared, owns: PhantomData };
     Some((Producer { end: end(), head: 0, tail: 0 }, Consumer { end: end(), tail: 0 }))
 }
@@ -146,16 +149,16 @@ impl<T: Copy + Send, S> Producer<T, S> {
             }
         }
         // SAFETY: the masked index is below the capacity, which is the length of `items`
-        let place = unsafe { shared.items.get_unchecked(self.head & shared.mask) };
-        place.with_mut(|place| {
+        let slot = unsafe { shared.items.get_unchecked(self.head & shared.mask) };
+        slot.with_mut(|slot| {
             // SAFETY: the slot is free, and the consumer does not read it before `head` is advanced
-            unsafe { (*place).write(item) };
+            unsafe { (*slot).write(item) };
         });
         self.head = self.head.wrapping_add(1);
         // Release: a consumer that sees the new count also sees the item.
         shared.head.0.store(self.head, Ordering::Release);
         // A stale `tail` can only overestimate the number of items, so a result below half needs no new load.
-        if self.head.wrapping_sub(self.tail) < shared.half() {
+        if self.head.wrapping_sub(self.tail) < shared.watermark() {
             return Pushed::Stored { reached: false };
         }
         // SeqCst, paired with `is_half_full`: a consumer that misses the `head` stored above has stored the `tail`
@@ -163,7 +166,7 @@ impl<T: Copy + Send, S> Producer<T, S> {
         fence(Ordering::SeqCst);
         // Acquire: as above.
         self.tail = shared.tail.0.load(Ordering::Acquire);
-        Pushed::Stored { reached: self.head.wrapping_sub(self.tail) == shared.half() }
+        Pushed::Stored { reached: self.head.wrapping_sub(self.tail) == shared.watermark() }
     }
 }
 
@@ -200,7 +203,7 @@ impl<T, S> Consumer<T, S> {
         // SeqCst, paired with `push`: a producer that misses the `tail` stored before this has stored the `head` loaded
         // below.
         fence(Ordering::SeqCst);
-        self.len() >= self.end.shared().half()
+        self.len() >= self.end.shared().watermark()
     }
 
     /// Returns the value that both ends share.
@@ -218,19 +221,19 @@ impl<T: Copy + Send, S> Consumer<T, S> {
         item
     }
 
-    /// Passes the oldest items, at most `most`, to `show` in one or two slices, removes them and returns their number.
-    /// If `show` panics, the items stay in the ring.
-    pub fn drain(&mut self, most: usize, mut show: impl FnMut(&[T])) -> usize {
-        let count = self.len().min(most);
+    /// Passes the oldest items, at most `max`, to `visit` in one or two slices, removes them and returns their number.
+    /// If `visit` panics, the items stay in the ring.
+    pub fn drain(&mut self, max: usize, mut visit: impl FnMut(&[T])) -> usize {
+        let count = self.len().min(max);
         if count == 0 {
             return 0;
         }
         let shared = self.end.shared();
         let begin = self.tail & shared.mask;
         let first = count.min(shared.capacity() - begin);
-        self.show(begin..begin + first, &mut show);
+        self.pass(begin..begin + first, &mut visit);
         if first < count {
-            self.show(0..count - first, &mut show);
+            self.pass(0..count - first, &mut visit);
         }
         self.tail = self.tail.wrapping_add(count);
         // Release: the items have been read before the producer sees their slots as free.
@@ -238,22 +241,22 @@ impl<T: Copy + Send, S> Consumer<T, S> {
         count
     }
 
-    /// Passes the items at these indices to `show`.
+    /// Passes the items at these indices to `visit`.
     #[cfg(not(loom))]
-    fn show(&self, places: Range<usize>, show: &mut impl FnMut(&[T])) {
+    fn pass(&self, indices: Range<usize>, visit: &mut impl FnMut(&[T])) {
         // SAFETY: `drain` passes indices below the capacity, which is the length of `items`
-        let cells = unsafe { self.end.shared().items.get_unchecked(places) };
+        let cells = unsafe { self.end.shared().items.get_unchecked(indices) };
         // SAFETY: the producer initialized these items and does not touch them before `tail` is advanced; the cells
         // have the layout of their items
-        show(unsafe { core::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) });
+        visit(unsafe { core::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) });
     }
 
     /// Passes the items one by one, because loom's cells do not have the layout of their contents.
     #[cfg(loom)]
-    fn show(&self, places: Range<usize>, show: &mut impl FnMut(&[T])) {
-        for cell in self.end.shared().items.get(places).into_iter().flatten() {
+    fn pass(&self, indices: Range<usize>, visit: &mut impl FnMut(&[T])) {
+        for cell in self.end.shared().items.get(indices).into_iter().flatten() {
             // SAFETY: the producer initialized the item and does not touch it before `tail` is advanced
-            cell.with(|item| show(unsafe { core::slice::from_raw_parts(item.cast(), 1) }));
+            cell.with(|item| visit(unsafe { core::slice::from_raw_parts(item.cast(), 1) }));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Exclusive, non-blocking access to a value.
 
-#![expect(unsafe_code, reason = "a claim, not the compiler, keeps two from using the value")]
+#![expect(unsafe_code, reason = "exclusive access to the value is checked at run time")]
 
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -32,15 +32,15 @@ unsafe impl<T: Send> Send for Slot<T> {}
 /// Guard of a claimed slot: stores the final state on every exit path.
 struct Claim<'a> {
     state: &'a AtomicU8,
-    leaves: u8,
+    on_drop: u8,
 }
 
 impl<'a> Claim<'a> {
     #[inline]
-    fn new(state: &'a AtomicU8, from: u8, leaves: u8) -> Option<Self> {
+    fn new(state: &'a AtomicU8, from: u8, on_drop: u8) -> Option<Self> {
         // Acquire: makes the previous holder's accesses to the value visible.
         state.compare_exchange(from, CLAIMED, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(Self { state, leaves })
+        Some(Self { state, on_drop })
     }
 }
 
@@ -48,7 +48,7 @@ impl Drop for Claim<'_> {
     #[inline]
     fn drop(&mut self) {
         // Release: makes this holder's accesses to the value visible to the next one.
-        self.state.store(self.leaves, Ordering::Release);
+        self.state.store(self.on_drop, Ordering::Release);
     }
 }
 
@@ -73,10 +73,10 @@ impl<T> Slot<T> {
     /// Returns the value if the slot is not empty.
     pub fn put(&self, value: T) -> Result<(), T> {
         let Some(_claim) = Claim::new(&self.state, EMPTY, FULL) else { return Err(value) };
-        self.value.with_mut(|place| {
+        self.value.with_mut(|cell| {
             // SAFETY: the claim gives exclusive access
-            let place = unsafe { &mut *place };
-            place.write(value);
+            let cell = unsafe { &mut *cell };
+            cell.write(value);
         });
         Ok(())
     }
@@ -84,11 +84,11 @@ impl<T> Slot<T> {
     /// Removes and returns the value; `None` if the slot is empty or in use.
     pub fn take(&self) -> Option<T> {
         let _claim = Claim::new(&self.state, FULL, EMPTY)?;
-        Some(self.value.with(|place| {
+        Some(self.value.with(|cell| {
             // SAFETY: the claim gives exclusive access
-            let place = unsafe { &*place };
+            let cell = unsafe { &*cell };
             // SAFETY: the slot was full and becomes empty, so the value moves out exactly once
-            unsafe { place.assume_init_read() }
+            unsafe { cell.assume_init_read() }
         }))
     }
 
@@ -99,11 +99,11 @@ impl<T> Slot<T> {
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _claim = Claim::new(&self.state, FULL, FULL)?;
-        self.value.with_mut(|place| {
+        self.value.with_mut(|cell| {
             // SAFETY: the claim gives exclusive access
-            let place = unsafe { &mut *place };
+            let cell = unsafe { &mut *cell };
             // SAFETY: the slot was full, so the value is initialized
-            Some(work(unsafe { place.assume_init_mut() }))
+            Some(work(unsafe { cell.assume_init_mut() }))
         })
     }
 }
