@@ -31,7 +31,7 @@ pub enum Cause {
     #[error("a colon is missing after the leaf")]
     Colon,
     /// The register values are malformed.
-    #[error("the registers are not four times eight hexadecimal digits")]
+    #[error("the registers are not four groups of eight hexadecimal digits")]
     Registers,
     /// The dump has more leaves than any processor.
     #[error("more than {} leaves", crate::MAX_LEAVES)]

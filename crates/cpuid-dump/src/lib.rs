@@ -65,7 +65,7 @@ impl Dump {
     /// leaf instead, but software must not rely on that, and zero means "not supported" to every reader.
     #[must_use]
     pub fn cpuid(&self, leaf: u32, subleaf: u32) -> [u32; 4] {
-        self.answer(leaf, subleaf).unwrap_or_default()
+        self.lookup(leaf, subleaf).unwrap_or_default()
     }
 
     /// Returns all leaves in ascending order: leaf, subleaf, and EAX, EBX, ECX, EDX.
@@ -73,13 +73,13 @@ impl Dump {
         self.leaves.iter().map(|(&(leaf, subleaf), &registers)| (leaf, subleaf, registers))
     }
 
-    fn answer(&self, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
+    fn lookup(&self, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
         if self.highest(leaf).is_some_and(|highest| leaf > highest) {
             return None;
         }
         let exact = self.leaves.get(&(leaf, subleaf));
-        let answer = if self.has_subleaves(leaf) { exact } else { exact.or_else(|| self.leaves.get(&(leaf, 0))) };
-        answer.copied()
+        let registers = if self.has_subleaves(leaf) { exact } else { exact.or_else(|| self.leaves.get(&(leaf, 0))) };
+        registers.copied()
     }
 
     /// Returns the highest leaf of the range of `leaf`, if the dump has it. The hypervisor range is excluded: early KVM

@@ -62,7 +62,7 @@ fn read_dashes(line: &str) -> Result<Line, Cause> {
         (Some(one), Some(other)) if one != other => return Err(Cause::Subleaf),
         (one, other) => one.or(other).unwrap_or(0),
     };
-    let registers = four(registers.split('-').map(eight_digits)).ok_or(Cause::Registers)?;
+    let registers = exactly_four(registers.split('-').map(eight_digits)).ok_or(Cause::Registers)?;
     Ok(Line::Leaf { leaf, subleaf, registers })
 }
 
@@ -79,7 +79,7 @@ fn read_equals(line: &str) -> Result<Line, Cause> {
         .split_whitespace()
         .zip(["eax=0x", "ebx=0x", "ecx=0x", "edx=0x"])
         .map(|(word, name)| word.strip_prefix(name).and_then(eight_digits));
-    let registers = four(values).ok_or(Cause::Registers)?;
+    let registers = exactly_four(values).ok_or(Cause::Registers)?;
     Ok(Line::Leaf { leaf, subleaf, registers })
 }
 
@@ -111,7 +111,7 @@ fn digits(text: &str) -> Option<u32> {
 }
 
 /// Returns the four values, if there are exactly four and all are present.
-fn four(mut values: impl Iterator<Item = Option<u32>>) -> Option<[u32; 4]> {
+fn exactly_four(mut values: impl Iterator<Item = Option<u32>>) -> Option<[u32; 4]> {
     let four = [values.next()??, values.next()??, values.next()??, values.next()??];
     values.next().is_none().then_some(four)
 }

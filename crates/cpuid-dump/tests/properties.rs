@@ -1,6 +1,6 @@
 //! Every dump round-trips, and no text makes the parser panic.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests, too, fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use std::fmt::Write;
 
@@ -65,7 +65,7 @@ fn near_miss() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_form_reads_back(leaves in leaves(), subleaf_first: bool) {
+    fn every_format_round_trips(leaves in leaves(), subleaf_first: bool) {
         let dump = Dump::parse(&with_dashes(&leaves, subleaf_first)).unwrap();
         prop_assert_eq!(&dump.leaves().collect::<Vec<_>>(), &leaves);
         prop_assert_eq!(&Dump::parse(&with_equals(&leaves)).unwrap(), &dump);
@@ -73,22 +73,22 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_is_a_leaf_of_the_dump_or_zero(leaves in leaves(), (leaf, subleaf, _) in leaf()) {
+    fn cpuid_returns_a_leaf_of_the_dump_or_zero(leaves in leaves(), (leaf, subleaf, _) in leaf()) {
         let dump = Dump::parse(&with_equals(&leaves)).unwrap();
-        let answer = dump.cpuid(leaf, subleaf);
+        let found = dump.cpuid(leaf, subleaf);
         let known = leaves.iter().any(|&(l, s, registers)| {
-            l == leaf && (s == subleaf || s == 0) && registers == answer
+            l == leaf && (s == subleaf || s == 0) && registers == found
         });
-        prop_assert!(known || answer == [0; 4]);
+        prop_assert!(known || found == [0; 4]);
     }
 
     #[test]
-    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         drop(Dump::parse(&String::from_utf8_lossy(&bytes)));
     }
 
     #[test]
-    fn no_near_miss_panics(text in near_miss()) {
+    fn near_miss_never_panics(text in near_miss()) {
         if let Ok(dump) = Dump::parse(&text) {
             prop_assert_eq!(&Dump::parse(&dump.to_string()).unwrap(), &dump);
         }
