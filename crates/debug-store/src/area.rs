@@ -82,17 +82,17 @@ pub enum Layout {
 
 impl Layout {
     /// Build number of Windows 8 (6.2), the first release with a control area.
-    const FIRST: u32 = 9_200;
+    const WINDOWS_8: u32 = 9_200;
     /// Build number of Windows 10 1903, the first release with the larger area.
-    const LARGER: u32 = 18_362;
+    const WINDOWS_10_1903: u32 = 18_362;
 
     /// Returns the layout of a Windows build; `None` before Windows 8.
     #[must_use]
     pub const fn of_build(build: u32) -> Option<Self> {
         match build {
-            ..Self::FIRST => None,
-            Self::FIRST..Self::LARGER => Some(Self::V62),
-            Self::LARGER.. => Some(Self::V1903),
+            ..Self::WINDOWS_8 => None,
+            Self::WINDOWS_8..Self::WINDOWS_10_1903 => Some(Self::V62),
+            Self::WINDOWS_10_1903.. => Some(Self::V1903),
         }
     }
 
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_is_where_the_seed_has_it() {
-        for (word, seed) in [
+    fn every_field_has_its_documented_offset() {
+        for (word, documented) in [
             (word::BTS_BUFFER_BASE, 0x00),
             (word::BTS_INDEX, 0x08),
             (word::BTS_ABSOLUTE_MAXIMUM, 0x10),
@@ -140,9 +140,9 @@ mod tests {
             (word::PEBS_INTERRUPT_THRESHOLD, 0x38),
             (word::PEBS_COUNTER_RESET, 0x40),
         ] {
-            assert_eq!(u32::from(word) * 8, seed);
+            assert_eq!(u32::from(word) * 8, documented);
         }
-        for (offset, seed) in [
+        for (offset, documented) in [
             (offset_of!(SaveArea, bts_buffer_base), 0x00),
             (offset_of!(SaveArea, bts_index), 0x08),
             (offset_of!(SaveArea, bts_absolute_maximum), 0x10),
@@ -152,7 +152,7 @@ mod tests {
             (offset_of!(SaveArea, pebs_absolute_maximum), 0x30),
             (offset_of!(SaveArea, pebs_interrupt_threshold), 0x38),
         ] {
-            assert_eq!(offset, seed);
+            assert_eq!(offset, documented);
         }
         for (number, value) in (0_u64..).zip(0x40_u64..).take(4) {
             let mut area = ControlAreaV62::default();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_release_of_windows_says_which_layout_it_has() {
+    fn windows_build_selects_the_layout() {
         for (build, layout, size) in [
             (7_601, None, 0),
             (9_199, None, 0),

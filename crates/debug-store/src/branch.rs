@@ -48,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_record_is_where_it_came_from_where_it_went_and_whether_that_was_foreseen() {
+    fn record_has_source_target_and_prediction() {
         let mut bytes = Vec::new();
         for word in [0x1400_1000_u64, 0x1400_2000, 0x10, 0xFFFF_F800_0000_1000, 0x1400_3000, 0] {
             bytes.extend(word.to_le_bytes());
@@ -59,7 +59,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_as_many_records_as_there_is_room_for(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn arbitrary_bytes_are_as_many_records_as_fit(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             prop_assert_eq!(records(&bytes).count(), bytes.len() / 24);
         }
     }

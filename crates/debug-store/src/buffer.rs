@@ -26,8 +26,8 @@ impl Buffer {
     /// and at the end of the buffer at the latest.
     #[must_use]
     pub const fn threshold(self, size: u64, records: u64) -> u64 {
-        let before = if records == 0 { 1 } else { records };
-        let threshold = self.base.saturating_add(before.saturating_mul(size));
+        let records = if records == 0 { 1 } else { records };
+        let threshold = self.base.saturating_add(records.saturating_mul(size));
         if threshold < self.maximum { threshold } else { self.maximum }
     }
 
@@ -48,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_written_lies_between_base_and_index() {
+    fn written_bytes_lie_between_base_and_index() {
         let buffer = |base, index, maximum| Buffer { base, index, maximum };
         for (buffer, written) in [
             (buffer(0x1000, 0x1000, 0x2000), 0),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_lies_behind_so_many_records() {
+    fn threshold_follows_the_requested_number_of_records() {
         let buffer = Buffer::whole(0x1000, 250, 24);
         assert_eq!(buffer.maximum, 0x1000 + 10 * 24);
         for (wanted, records) in [(0, 1), (1, 1), (9, 9), (10, 10), (11, 10), (u64::MAX, 10)] {
@@ -75,13 +75,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_addresses_make_more_of_a_buffer_than_there_is(base: u64, index: u64, maximum: u64, length in 0_usize..10_000) {
+        fn written_never_exceeds_the_buffer(base: u64, index: u64, maximum: u64, length in 0_usize..10_000) {
             let buffer = Buffer { base, index, maximum };
             prop_assert!(buffer.written(length) <= length);
         }
 
         #[test]
-        fn the_threshold_lies_within_the_buffer(base in 0..u64::MAX / 4, length in 24..100_000_u64, records: u64) {
+        fn threshold_lies_within_the_buffer(base in 0..u64::MAX / 4, length in 24..100_000_u64, records: u64) {
             let buffer = Buffer::whole(base, length, 24);
             let threshold = buffer.threshold(24, records);
             prop_assert!(buffer.base < threshold && threshold <= buffer.maximum);

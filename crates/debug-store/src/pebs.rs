@@ -60,7 +60,7 @@ pub struct Essence {
 
 /// General registers at the end of an instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are the registers of their names")]
+#[expect(missing_docs, reason = "each field is named after its register")]
 pub struct Registers {
     pub flags: u64,
     pub ip: u64,
@@ -91,10 +91,10 @@ pub struct Memory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The size in a record does not match its groups.
-    #[error("a record says that it has {0} bytes")]
+    #[error("a record has the size {0}, which does not match its groups")]
     Size(usize),
     /// The last record is incomplete: the buffer ends after this many bytes of it.
-    #[error("the last record is not whole: {0} bytes")]
+    #[error("the last record is incomplete: {0} bytes")]
     Torn(usize),
 }
 
@@ -225,7 +225,7 @@ impl Format {
             di: at(0x38),
             bp: at(0x40),
             sp: at(0x48),
-            r8: eight(record, 0x50),
+            r8: eight_words(record, 0x50),
         };
         let memory = Memory { address: at(0x98), source: at(0xA0), latency: at(0xA8) };
         Record {
@@ -284,7 +284,7 @@ fn adaptive(left: &[u8]) -> Result<(Record, &[u8]), Damage> {
             bp: word(group, 0x38),
             si: word(group, 0x40),
             di: word(group, 0x48),
-            r8: eight(group, 0x50),
+            r8: eight_words(group, 0x50),
         }),
         branches: if basic.branches() { basic.last_branch().saturating_add(1) } else { 0 },
     };
@@ -296,7 +296,7 @@ fn word(bytes: &[u8], offset: usize) -> u64 {
     bytes.get(offset..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-fn eight(bytes: &[u8], offset: usize) -> [u64; 8] {
+fn eight_words(bytes: &[u8], offset: usize) -> [u64; 8] {
     core::array::from_fn(|number| word(bytes, offset + 8 * number))
 }
 
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_fixed_formats_are_where_the_manuals_have_them() {
+    fn fixed_format_fields_have_their_documented_offsets() {
         for (number, ip, is_exact, counters, time) in [
             (0, at(0x08), false, None, None),
             (1, at(0x08), false, Some(at(0x90)), None),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_essence_of_a_record_is_that_of_the_record() {
+    fn essence_matches_the_decoded_record() {
         for format in Format::ALL {
             let mut bytes = counting(format.least_size());
             if format.size().is_none() {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_adaptive_records_follow_each_other_as_the_first_word_says() {
+    fn adaptive_groups_follow_in_the_order_of_the_first_word() {
         for groups in 0..16_u64 {
             let branches = 3;
             let basic = Basic::from_bits(groups).with_last_branch(branches - 1);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_whose_size_is_not_that_of_its_groups_ends_the_reading() {
+    fn record_size_that_contradicts_its_groups_stops_decoding() {
         let good = Basic::new().with_size(32);
         let word = |basic: Basic| basic.into_bits().to_le_bytes();
         for bad in [good.with_size(0), good.with_size(40), good.with_registers(true), good.with_size(u16::MAX)] {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_not_whole_is_told_and_those_before_it_are_read() {
+    fn incomplete_record_is_reported_after_those_before_it() {
         for (format, size) in
             [(Format::Core2, 144), (Format::Nehalem, 176), (Format::Haswell, 192), (Format::Skylake, 200)]
         {
@@ -406,14 +406,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_to_their_end_or_to_the_first_that_is_damaged(
+        fn arbitrary_bytes_are_decoded_to_their_end_or_the_first_error(
             number in 0_u8..6,
             bytes in prop::collection::vec(any::<u8>(), 0..2_000),
         ) {
             let format = Format::from_number(number).unwrap();
             let found: Vec<_> = records(format, &bytes).collect();
-            prop_assert!(found.len() <= bytes.len() / format.least_size() + 1, "bounded by the bytes");
-            prop_assert!(found.iter().rev().skip(1).all(Result::is_ok), "nothing behind what is damaged");
+            prop_assert!(found.len() <= bytes.len() / format.least_size() + 1, "bounded by the number of bytes");
+            prop_assert!(found.iter().rev().skip(1).all(Result::is_ok), "nothing follows the first error");
         }
     }
 }
