@@ -7,16 +7,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const FORMAT_VERSION: u32 = 2;
 
 /// Maximum number of samples in a block.
-pub const MOST_SAMPLES: usize = 1 << 16;
+pub const MAX_SAMPLES: usize = 1 << 16;
 
 /// Maximum size of a JSON payload in bytes. The final counts of every event of the largest session on every processor
 /// fit.
-pub const MOST_TEXT: usize = 32 << 20;
+pub const MAX_JSON: usize = 32 << 20;
 
 /// Signature of the file: not valid text, and corrupted by a transfer in text mode.
 pub const MAGIC: [u8; 8] = *b"\x89HALPRF\n";
 
-const _: () = assert!(cfg!(target_endian = "little"), "layouts are written as they lie in memory");
+const _: () = assert!(cfg!(target_endian = "little"), "layouts are written as they are in memory");
 
 /// Header of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -33,7 +33,7 @@ pub struct FileHeader {
 /// Header of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct BlockHead {
+pub struct BlockHeader {
     /// A [`BlockKind`].
     pub kind: u32,
     /// Size of the payload in bytes.
@@ -41,25 +41,25 @@ pub struct BlockHead {
     /// Sequence number of the block, from 0.
     pub number: u64,
     /// CRC-32 of the payload.
-    pub payload: u32,
+    pub payload_crc: u32,
     /// CRC-32 of the preceding fields.
-    pub head: u32,
+    pub header_crc: u32,
 }
 
-const _: () = assert!(size_of::<FileHeader>() == 16 && size_of::<BlockHead>() == 24);
+const _: () = assert!(size_of::<FileHeader>() == 16 && size_of::<BlockHeader>() == 24);
 
-impl BlockHead {
+impl BlockHeader {
     /// Creates the header of a block; `None` if the payload is too long for its kind.
     pub fn new(kind: BlockKind, number: u64, payload: &[u8]) -> Option<Self> {
-        let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= kind.longest())?;
-        let head = Self { kind: kind as u32, length, number, payload: crc32fast::hash(payload), head: 0 };
-        Some(Self { head: head.checksum(), ..head })
+        let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= kind.max_payload())?;
+        let header = Self { kind: kind as u32, length, number, payload_crc: crc32fast::hash(payload), header_crc: 0 };
+        Some(Self { header_crc: header.checksum(), ..header })
     }
 
-    /// Returns the correct value of [`head`](Self::head).
+    /// Returns the correct value of [`header_crc`](Self::header_crc).
     pub fn checksum(&self) -> u32 {
         let bytes = self.as_bytes();
-        crc32fast::hash(bytes.strip_suffix(self.head.as_bytes()).unwrap_or(bytes))
+        crc32fast::hash(bytes.strip_suffix(self.header_crc.as_bytes()).unwrap_or(bytes))
     }
 }
 
@@ -87,10 +87,10 @@ impl BlockKind {
     }
 
     /// Returns the maximum size of the payload in bytes.
-    pub fn longest(self) -> usize {
+    pub fn max_payload(self) -> usize {
         match self {
-            Self::Samples => MOST_SAMPLES * size_of::<Sample>(),
-            Self::Session | Self::Process | Self::Summary => MOST_TEXT,
+            Self::Samples => MAX_SAMPLES * size_of::<Sample>(),
+            Self::Session | Self::Process | Self::Summary => MAX_JSON,
         }
     }
 }

@@ -36,6 +36,6 @@ mod reader;
 mod writer;
 
 pub use block::{Block, Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary};
-pub use frame::{FORMAT_VERSION, MOST_SAMPLES};
+pub use frame::{FORMAT_VERSION, MAX_SAMPLES};
 pub use reader::{Damage, ReadError, Reader};
 pub use writer::{WriteError, Writer};

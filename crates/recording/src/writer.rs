@@ -8,16 +8,16 @@ use thiserror::Error;
 use zerocopy::IntoBytes;
 
 use crate::block::{Process, Session, Summary};
-use crate::frame::{BlockHead, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MOST_SAMPLES};
+use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MAX_SAMPLES};
 
 /// Why a block was not written.
 #[derive(Debug, Error)]
 pub enum WriteError {
     /// The system did not write all of the block. The file may end in a partial block, so no other block may follow.
-    #[error("the system did not take the block")]
+    #[error("the block could not be written")]
     Write(#[from] io::Error),
     /// The block is longer than readers accept; nothing was written.
-    #[error("a block of {length} bytes is longer than a reader takes")]
+    #[error("a block of {length} bytes is longer than readers accept")]
     TooLong {
         /// Size of the payload in bytes.
         length: usize,
@@ -43,7 +43,7 @@ impl<W: Write> Writer<W> {
         let mut writer = Self { sink, bytes: Vec::new(), number: 0, written: 0 };
         let header = FileHeader { magic: MAGIC, version: FORMAT_VERSION, reserved: 0 };
         writer.bytes.extend_from_slice(header.as_bytes());
-        writer.text(BlockKind::Session, session)?;
+        writer.json(BlockKind::Session, session)?;
         Ok(writer)
     }
 
@@ -52,7 +52,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If a block cannot be written.
     pub fn process(&mut self, process: &Process) -> Result<(), WriteError> {
-        let written = self.text(BlockKind::Process, process);
+        let written = self.json(BlockKind::Process, process);
         if !matches!(written, Err(WriteError::TooLong { .. })) || process.modules.len() < 2 {
             return written;
         }
@@ -68,7 +68,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If a block cannot be written.
     pub fn samples(&mut self, samples: &[Sample]) -> Result<(), WriteError> {
-        samples.chunks(MOST_SAMPLES).try_for_each(|samples| self.block(BlockKind::Samples, samples.as_bytes()))
+        samples.chunks(MAX_SAMPLES).try_for_each(|samples| self.block(BlockKind::Samples, samples.as_bytes()))
     }
 
     /// Writes the summary, which ends the file, and returns the sink.
@@ -76,7 +76,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If the summary cannot be written.
     pub fn finish(mut self, summary: &Summary) -> Result<W, WriteError> {
-        self.text(BlockKind::Summary, summary)?;
+        self.json(BlockKind::Summary, summary)?;
         self.sink.flush()?;
         Ok(self.sink)
     }
@@ -86,14 +86,15 @@ impl<W: Write> Writer<W> {
         self.written
     }
 
-    fn text(&mut self, kind: BlockKind, value: &impl Serialize) -> Result<(), WriteError> {
+    fn json(&mut self, kind: BlockKind, value: &impl Serialize) -> Result<(), WriteError> {
         let payload = serde_json::to_vec(value).map_err(io::Error::from)?;
         self.block(kind, &payload)
     }
 
     fn block(&mut self, kind: BlockKind, payload: &[u8]) -> Result<(), WriteError> {
-        let head = BlockHead::new(kind, self.number, payload).ok_or(WriteError::TooLong { length: payload.len() })?;
-        self.bytes.extend_from_slice(head.as_bytes());
+        let header =
+            BlockHeader::new(kind, self.number, payload).ok_or(WriteError::TooLong { length: payload.len() })?;
+        self.bytes.extend_from_slice(header.as_bytes());
         self.bytes.extend_from_slice(payload);
         let outcome = self.sink.write_all(&self.bytes);
         let length = self.bytes.len() as u64;

@@ -1,6 +1,6 @@
 //! Recordings for the tests to write, damage and read.
 
-#![allow(dead_code, reason = "each test crate takes what it needs")]
+#![allow(dead_code, reason = "each test crate uses a part of it")]
 
 use std::io;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use recording::{Block, Count, DebugFile, Event, KERNEL, Module, Process, ReadErr
 pub const FILE_HEADER: usize = 16;
 
 /// Size of a block header in bytes.
-pub const HEAD: usize = 24;
+pub const BLOCK_HEADER: usize = 24;
 
 /// Returns a session with one event on two processors.
 pub fn session() -> Session {
@@ -96,14 +96,14 @@ pub fn read(source: impl io::Read) -> (Vec<Block>, Option<ReadError>) {
 }
 
 /// Returns the byte ranges of the blocks of an intact file, according to the lengths in their headers.
-pub fn places(file: &[u8]) -> Vec<Range<usize>> {
-    let (mut places, mut start) = (Vec::new(), FILE_HEADER);
+pub fn block_ranges(file: &[u8]) -> Vec<Range<usize>> {
+    let (mut ranges, mut start) = (Vec::new(), FILE_HEADER);
     while start < file.len() {
         let length = u32::from_le_bytes(file[start + 4..start + 8].try_into().unwrap()) as usize;
-        places.push(start..start + HEAD + length);
-        start += HEAD + length;
+        ranges.push(start..start + BLOCK_HEADER + length);
+        start += BLOCK_HEADER + length;
     }
-    places
+    ranges
 }
 
 /// Builds a block with correct checksums and arbitrary contents.
