@@ -49,14 +49,14 @@ pub(crate) enum Name {
 
 /// An address in the address space in which it was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct AddressKey {
     /// 0 in kernel mode, where all processes share the modules.
     process: u32,
     kernel: bool,
     ip: u64,
 }
 
-impl Key {
+impl AddressKey {
     fn of(place: &Place) -> Self {
         Self { process: if place.kernel { 0 } else { place.process }, kernel: place.kernel, ip: place.ip }
     }
@@ -65,7 +65,7 @@ impl Key {
 /// The modules and symbols of addresses.
 #[derive(Debug, Default)]
 pub struct Atlas {
-    spots: FxHashMap<Key, (Owner, Name)>,
+    addresses: FxHashMap<AddressKey, (Owner, Name)>,
     modules: Modules,
     symbols: Vec<Symbol>,
     missing: Vec<Missing>,
@@ -83,33 +83,33 @@ impl Atlas {
     #[must_use]
     pub fn of(processes: &Processes, places: impl IntoIterator<Item = Place>, finder: &SymbolFinder) -> Self {
         let mut atlas = Self { modules: processes.modules().clone(), ..Self::default() };
-        let mut covered: BTreeMap<ModuleId, Vec<(Key, u64)>> = BTreeMap::new();
+        let mut covered: BTreeMap<ModuleId, Vec<(AddressKey, u64)>> = BTreeMap::new();
         for place in places {
-            let key = Key::of(&place);
+            let key = AddressKey::of(&place);
             if let Some((module, offset)) = processes.module_at(place.process, place.kernel, place.ip) {
                 covered.entry(module).or_default().push((key, offset));
                 continue;
             }
-            let untold = place.kernel && !processes.know_the_kernel();
-            let owner = if untold { Owner::Kernel } else { Owner::Unknown };
-            atlas.spots.insert(key, (owner, Name::Address(place.ip)));
+            let unnamed_kernel = place.kernel && !processes.has_kernel_modules();
+            let owner = if unnamed_kernel { Owner::Kernel } else { Owner::Unknown };
+            atlas.addresses.insert(key, (owner, Name::Address(place.ip)));
         }
-        for (module, mut spots) in covered {
-            spots.sort_unstable();
-            spots.dedup();
-            atlas.name_module(module, &spots, finder);
+        for (module, mut addresses) in covered {
+            addresses.sort_unstable();
+            addresses.dedup();
+            atlas.name_module(module, &addresses, finder);
         }
         atlas
     }
 
-    fn name_module(&mut self, module: ModuleId, spots: &[(Key, u64)], finder: &SymbolFinder) {
+    fn name_module(&mut self, module: ModuleId, addresses: &[(AddressKey, u64)], finder: &SymbolFinder) {
         let found = self.modules.get(module).map(|module| finder.find(module)).transpose();
         let symbols = found.unwrap_or_else(|reason| {
             self.missing.push(Missing { module, reason });
             None
         });
         let mut known: FxHashMap<u32, SymbolId> = FxHashMap::default();
-        for (key, offset) in spots.iter().copied() {
+        for (key, offset) in addresses.iter().copied() {
             let name = match symbols.as_ref().and_then(|symbols| symbols.at(offset)) {
                 Some(found) => Name::Symbol(*known.entry(found.address).or_insert_with(|| {
                     let (address, size, name) = (found.address, found.size, found.name);
@@ -118,12 +118,12 @@ impl Atlas {
                 })),
                 None => Name::Offset(module, offset),
             };
-            self.spots.insert(key, (Owner::Module(module), name));
+            self.addresses.insert(key, (Owner::Module(module), name));
         }
     }
 
     pub(crate) fn owner_and_name(&self, place: &Place) -> (Owner, Name) {
-        self.spots.get(&Key::of(place)).copied().unwrap_or((Owner::Unknown, Name::Address(place.ip)))
+        self.addresses.get(&AddressKey::of(place)).copied().unwrap_or((Owner::Unknown, Name::Address(place.ip)))
     }
 
     /// Returns the name of the module at `place`, or `[kernel]` or `[unknown]` if there is none.

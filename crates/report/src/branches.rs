@@ -33,7 +33,7 @@ impl Branch {
     /// Returns the location of the target. It is in the kernel if the address is in the upper half.
     #[must_use]
     pub fn target(&self) -> Place {
-        Self::place(is_kernels(self.to), self.to)
+        Self::place(is_kernel_address(self.to), self.to)
     }
 
     fn place(kernel: bool, ip: u64) -> Place {
@@ -42,7 +42,7 @@ impl Branch {
 }
 
 /// Returns whether the address is in the upper half of the address space, which belongs to the kernel.
-fn is_kernels(address: u64) -> bool {
+fn is_kernel_address(address: u64) -> bool {
     address >> 63 == 1
 }
 

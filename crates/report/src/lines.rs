@@ -98,9 +98,9 @@ impl<W: Write> Lines<'_, W> {
             word,
             processor,
             source,
-            &known(sample.process),
+            &id_text(sample.process),
             self.contents.processes.text(sample.process),
-            &known(sample.thread),
+            &id_text(sample.thread),
             mode,
             &events(sample, kind).to_string(),
             &format!("{:#018x}", sample.ip),
@@ -113,6 +113,6 @@ impl<W: Write> Lines<'_, W> {
 }
 
 /// Returns a process or thread ID as text; empty if it is unknown.
-fn known(id: u32) -> String {
+fn id_text(id: u32) -> String {
     if id == UNKNOWN { String::new() } else { id.to_string() }
 }

@@ -9,14 +9,14 @@ pub struct ModuleId(usize);
 
 /// Identity of a module across processes: everything except its address range.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Identity {
+struct ModuleKey {
     path: String,
     timestamp: u32,
     image_size: u32,
     debug: Option<(String, String)>,
 }
 
-impl Identity {
+impl ModuleKey {
     fn of(module: &Module) -> Self {
         let debug = module.debug.as_ref().map(|DebugFile { name, id }| (name.clone(), id.clone()));
         Self { path: module.path.clone(), timestamp: module.timestamp, image_size: module.image_size, debug }
@@ -27,13 +27,13 @@ impl Identity {
 #[derive(Debug, Clone, Default)]
 pub struct Modules {
     list: Vec<Module>,
-    ids: FxHashMap<Identity, ModuleId>,
+    ids: FxHashMap<ModuleKey, ModuleId>,
 }
 
 impl Modules {
     /// Returns the index of `module`, adding it if it is new.
     pub(crate) fn intern(&mut self, module: &Module) -> ModuleId {
-        *self.ids.entry(Identity::of(module)).or_insert_with(|| {
+        *self.ids.entry(ModuleKey::of(module)).or_insert_with(|| {
             self.list.push(module.clone());
             ModuleId(self.list.len() - 1)
         })
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_file_follows_the_last_separator() {
+    fn file_name_follows_the_last_separator() {
         for (path, name) in
             [("C:\\Windows\\System32\\ntdll.dll", "ntdll.dll"), ("/usr/bin/app", "app"), ("a.exe", "a.exe"), ("", "")]
         {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_the_same_wherever_it_is_loaded_and_another_when_it_was_built_anew() {
+    fn module_is_identified_by_its_build_not_its_base() {
         let module = |base, timestamp| Module {
             base,
             size: 0x1000,

@@ -9,21 +9,21 @@ use crate::modules::{ModuleId, Modules};
 
 /// A module loaded in an address space.
 #[derive(Debug, Clone, Copy)]
-struct Loaded {
+struct LoadedModule {
     size: u64,
     module: ModuleId,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Space {
+struct AddressSpace {
     name: String,
     /// Modules by base address; they do not overlap.
-    loaded: BTreeMap<u64, Loaded>,
+    loaded: BTreeMap<u64, LoadedModule>,
 }
 
-impl Space {
+impl AddressSpace {
     /// Adds a module and removes every module that overlaps it: those were unloaded before.
-    fn load(&mut self, base: u64, loaded: Loaded) {
+    fn load(&mut self, base: u64, loaded: LoadedModule) {
         let end = base.saturating_add(loaded.size);
         let below =
             self.loaded.range(..base).next_back().filter(|(start, other)| start.saturating_add(other.size) > base);
@@ -45,7 +45,7 @@ impl Space {
 /// The processes of a recording, and the kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
-    spaces: BTreeMap<u32, Space>,
+    spaces: BTreeMap<u32, AddressSpace>,
     modules: Modules,
 }
 
@@ -57,7 +57,7 @@ impl Processes {
         process.name.clone_into(&mut space.name);
         for module in &process.modules {
             let Module { base, size, .. } = *module;
-            space.load(base, Loaded { size, module: self.modules.intern(module) });
+            space.load(base, LoadedModule { size, module: self.modules.intern(module) });
         }
     }
 
@@ -76,9 +76,9 @@ impl Processes {
 
     /// Returns the processes named `name`. Case and the suffix `.exe` are ignored.
     pub fn called(&self, name: &str) -> impl Iterator<Item = u32> {
-        let wanted = plain(name);
+        let wanted = normalized(name);
         let spaces = self.spaces.iter().filter(|(id, _)| **id != KERNEL);
-        spaces.filter(move |(_, space)| plain(&space.name) == wanted).map(|(id, _)| *id)
+        spaces.filter(move |(_, space)| normalized(&space.name) == wanted).map(|(id, _)| *id)
     }
 
     /// Returns the module at `address` and the offset in it, among the modules of the kernel or of process `id`. An
@@ -93,7 +93,7 @@ impl Processes {
 
     /// Returns whether the recording has kernel modules.
     #[must_use]
-    pub fn know_the_kernel(&self) -> bool {
+    pub fn has_kernel_modules(&self) -> bool {
         self.spaces.get(&KERNEL).is_some_and(|space| !space.loaded.is_empty())
     }
 
@@ -104,7 +104,7 @@ impl Processes {
     }
 }
 
-fn plain(name: &str) -> String {
+fn normalized(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     name.strip_suffix(".exe").map(ToOwned::to_owned).unwrap_or(name)
 }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_belongs_to_the_module_that_covers_it() {
+    fn address_belongs_to_the_module_that_covers_it() {
         let mut processes = Processes::default();
         processes.add(&process(7, &[module(0x1000, 0x100, "a"), module(0x2000, 0x100, "b")]));
         processes.add(&process(KERNEL, &[module(0x2000, 0x100, "nt")]));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_loaded_is_of_no_process_and_so_not_of_one_that_is_unknown() {
+    fn kernel_modules_belong_to_no_process_not_even_an_unknown_one() {
         let mut processes = Processes::default();
         let kernel = Process { id: KERNEL, name: "kernel".to_owned(), modules: vec![module(0x2000, 0x100, "nt")] };
         processes.add(&kernel);
@@ -157,20 +157,20 @@ mod tests {
     }
 
     #[test]
-    fn later_blocks_add_to_earlier_ones_and_the_last_name_counts() {
+    fn later_blocks_add_modules_and_replace_the_name() {
         let mut processes = Processes::default();
         processes.add(&process(7, &[module(0x1000, 0x100, "a")]));
         processes.add(&Process { id: 7, name: "renamed".to_owned(), modules: vec![module(0x2000, 0x100, "b")] });
         assert_eq!(processes.name(7), Some("renamed"));
         assert_eq!(name_at(&processes, 7, false, 0x1000), Some(("a", 0)));
         assert_eq!(name_at(&processes, 7, false, 0x2000), Some(("b", 0)));
-        assert!(!processes.know_the_kernel());
+        assert!(!processes.has_kernel_modules());
     }
 
     proptest! {
         /// Compares with a list from which each new module removes those that it overlaps.
         #[test]
-        fn of_modules_that_overlap_the_last_one_stays(
+        fn last_of_overlapping_modules_stays(
             bases in prop::collection::vec((0_u64..64, 1_u64..32), 1..12), address in 0_u64..100
         ) {
             let modules: Vec<Module> =

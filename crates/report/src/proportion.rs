@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wilson_gives_what_the_textbooks_have() {
+    fn wilson_interval_matches_published_values() {
         for (hits, samples, low, high) in [
             (10.0, 100.0, 0.0552, 0.1744),
             (0.0, 10.0, 0.0, 0.2775),
@@ -61,14 +61,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_from_no_samples() {
+    fn no_samples_give_the_full_interval() {
         assert_eq!(Interval::wilson(0.0, 0.0), Interval { low: 0.0, high: 1.0 });
         assert_eq!(effective_samples(0.0, 0.0).to_bits(), 0.0_f64.to_bits());
     }
 
     /// The probability that the interval of a random sample contains the true share is about 95 %.
     #[test]
-    fn the_interval_covers_the_share_about_as_often_as_it_says() {
+    fn interval_covers_the_share_with_its_nominal_probability() {
         for (share, samples) in [(0.02, 200_u32), (0.1, 100), (0.3, 50), (0.5, 400)] {
             let mut probability = (1.0_f64 - share).powi(samples.try_into().unwrap());
             let mut covered = 0.0;
@@ -86,14 +86,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_share_is_in_its_interval_and_more_samples_make_it_narrower(share in 0.0_f64..=1.0, samples in 1.0_f64..1e9) {
+        fn interval_contains_the_share_and_narrows_with_more_samples(share in 0.0_f64..=1.0, samples in 1.0_f64..1e9) {
             let interval = Interval::wilson(share, samples);
             prop_assert!(0.0 <= interval.low && interval.low <= share && share <= interval.high && interval.high <= 1.0);
             prop_assert!(Interval::wilson(share, samples * 2.0).half() < interval.half());
         }
 
         #[test]
-        fn samples_of_one_weight_count_each_and_uneven_ones_less(weight in 1_u32..u32::MAX, samples in 2_u32..1_000_000) {
+        fn uneven_weights_reduce_the_effective_number_of_samples(weight in 1_u32..u32::MAX, samples in 2_u32..1_000_000) {
             let (weight, samples) = (f64::from(weight), f64::from(samples));
             let even = effective_samples(weight * samples, weight * weight * samples);
             prop_assert!((even / samples - 1.0).abs() < 1e-9);

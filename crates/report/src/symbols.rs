@@ -4,7 +4,7 @@
 //! supports symbol servers, without which the kernel and Windows' own modules have no names. This module decides where
 //! to search, and uses only files of the recorded build.
 
-mod identity;
+mod image_id;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,11 +16,11 @@ use tokio::runtime::{Builder, Runtime};
 use wholesym::debugid::DebugId;
 use wholesym::{Error, LookupAddress, SymbolManager, SymbolManagerConfig, SymbolMap};
 
-use self::identity::Identity;
+use self::image_id::ImageId;
 use crate::modules::{ModuleId, file_name};
 
 /// Bytes of an image to read for its headers; enough for a large DOS stub.
-const HEADERS: u64 = 1 << 16;
+const MAX_HEADERS: u64 = 1 << 16;
 
 /// A module for which no symbols were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,13 +38,13 @@ pub enum Reason {
     #[error("no file with symbols was found")]
     NotFound,
     /// The recording does not identify the build, so no file can be verified.
-    #[error("the recording does not tell which build it is")]
-    NotTold,
+    #[error("the recording does not say which build of the module was loaded")]
+    UnknownBuild,
     /// The file is from another build than the recorded one.
-    #[error("{} is of another build", .0.display())]
+    #[error("{} is from another build", .0.display())]
     OtherBuild(PathBuf),
     /// The file cannot be read.
-    #[error("{} can not be read: {cause}", .path.display())]
+    #[error("{} cannot be read: {cause}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -84,16 +84,16 @@ impl SymbolFinder {
             let folders = self.folders(&[&module.path, path]);
             let local = folders.iter().map(|folder| self.debug_file(folder, name, id));
             let served = iter::once_with(|| self.served_debug_file(name, id));
-            if let Some(symbols) = first(local.chain(served), &mut reason) {
+            if let Some(symbols) = first_found(local.chain(served), &mut reason) {
                 return Ok(symbols);
             }
         }
         if module.image_size == 0 {
-            return Err(if module.debug.is_some() { reason } else { Reason::NotTold });
+            return Err(if module.debug.is_some() { reason } else { Reason::UnknownBuild });
         }
         let folders = self.folders(&[&module.path]);
         let images = folders.iter().map(|folder| self.image(&folder.join(file_name(&module.path)), module));
-        first(images, &mut reason).ok_or(reason)
+        first_found(images, &mut reason).ok_or(reason)
     }
 
     /// Returns the folders to search, with those of the `recorded` paths that are absolute on this system.
@@ -132,8 +132,8 @@ impl SymbolFinder {
         }
         let unreadable = |cause: String| Reason::Unreadable { path: path.to_owned(), cause };
         let data = headers(path).map_err(|error| unreadable(error.to_string()))?;
-        let identity = Identity::of_image(&data).ok_or_else(|| unreadable("it is no image".to_owned()))?;
-        if identity != (Identity { timestamp: module.timestamp, image_size: module.image_size }) {
+        let id = ImageId::of_image(&data).ok_or_else(|| unreadable("it is not a PE image".to_owned()))?;
+        if id != (ImageId { timestamp: module.timestamp, image_size: module.image_size }) {
             return Err(Reason::OtherBuild(path.to_owned()));
         }
         let manager = SymbolManager::with_config(SymbolManagerConfig::new());
@@ -162,7 +162,7 @@ fn no_debug_file(path: PathBuf, error: Error) -> Reason {
 }
 
 /// Returns the first symbols. Stores the last failure other than `NotFound` in `reason`.
-fn first(tried: impl Iterator<Item = Result<Symbols, Reason>>, reason: &mut Reason) -> Option<Symbols> {
+fn first_found(tried: impl Iterator<Item = Result<Symbols, Reason>>, reason: &mut Reason) -> Option<Symbols> {
     for one in tried {
         match one {
             Ok(symbols) => return Some(symbols),
@@ -173,10 +173,10 @@ fn first(tried: impl Iterator<Item = Result<Symbols, Reason>>, reason: &mut Reas
     None
 }
 
-/// Reads the first [`HEADERS`] bytes of an image.
+/// Reads the first [`MAX_HEADERS`] bytes of an image.
 fn headers(path: &Path) -> io::Result<Vec<u8>> {
     let mut data = Vec::new();
-    File::open(path)?.take(HEADERS).read_to_end(&mut data)?;
+    File::open(path)?.take(MAX_HEADERS).read_to_end(&mut data)?;
     Ok(data)
 }
 
@@ -185,7 +185,7 @@ pub(crate) struct Symbols(SymbolMap);
 
 /// A symbol with its address relative to the base of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundSymbol {
     pub address: u32,
     pub size: Option<u32>,
     pub name: String,
@@ -193,9 +193,9 @@ pub(crate) struct Found {
 
 impl Symbols {
     /// Returns the symbol at `offset` from the base of the module.
-    pub(crate) fn at(&self, offset: u64) -> Option<Found> {
+    pub(crate) fn at(&self, offset: u64) -> Option<FoundSymbol> {
         let address = LookupAddress::Relative(offset.try_into().ok()?);
         let symbol = self.0.lookup_sync(address)?.symbol;
-        Some(Found { address: symbol.address, size: symbol.size, name: symbol.name })
+        Some(FoundSymbol { address: symbol.address, size: symbol.size, name: symbol.name })
     }
 }

@@ -29,7 +29,7 @@ pub enum Column {
 
 /// Group of a row. Fields without a column are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct GroupKey {
     process: Option<u32>,
     thread: Option<u32>,
     processor: Option<u32>,
@@ -38,7 +38,7 @@ struct Key {
     address: Option<u64>,
 }
 
-impl Key {
+impl GroupKey {
     fn of(place: &Place, columns: &[Column], atlas: &Atlas) -> Self {
         let mut key = Self::default();
         for column in columns {
@@ -93,10 +93,10 @@ impl Table {
     /// Groups the samples of `source` that `filter` selects by `columns`.
     #[must_use]
     pub fn new(contents: &Contents, atlas: &Atlas, source: u32, columns: &[Column], filter: &Filter) -> Self {
-        let mut sums: FxHashMap<Key, Weight> = FxHashMap::default();
+        let mut sums: FxHashMap<GroupKey, Weight> = FxHashMap::default();
         let places = contents.tally.places().filter(|(place, _)| place.source == source);
         for (place, weight) in places.filter(|(place, _)| filter.takes(place.source, place.process)) {
-            *sums.entry(Key::of(place, columns, atlas)).or_default() += weight;
+            *sums.entry(GroupKey::of(place, columns, atlas)).or_default() += weight;
         }
         let total = contents.tally.total(source);
         let mut rows: Vec<Row> = sums.iter().map(|(key, weight)| row(key, *weight, &total, contents, atlas)).collect();
@@ -105,7 +105,7 @@ impl Table {
     }
 }
 
-fn row(key: &Key, weight: Weight, total: &Total, contents: &Contents, atlas: &Atlas) -> Row {
+fn row(key: &GroupKey, weight: Weight, total: &Total, contents: &Contents, atlas: &Atlas) -> Row {
     let events = real(total.weight.events.into());
     let share = if events > 0.0 { real(weight.events.into()) / events } else { 0.0 };
     Row {

@@ -21,7 +21,7 @@ pub struct Lost {
 
 impl StaticSchemaMarker for Lost {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "Lost";
-    const DESCRIPTION: Option<&'static str> = Some("Samples for which the ring of the processor had no room.");
+    const DESCRIPTION: Option<&'static str> = Some("Samples that were lost before this time.");
     const CHART_LABEL: Option<&'static str> = Some("{marker.data.samples}");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.data.samples} samples of {marker.data.source}");
     const FIELDS: &'static [StaticSchemaMarkerField] = &[
@@ -58,7 +58,7 @@ pub struct Throttled {
 
 impl StaticSchemaMarker for Throttled {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "Throttled";
-    const DESCRIPTION: Option<&'static str> = Some("The interrupts of the processor had spent their budget.");
+    const DESCRIPTION: Option<&'static str> = Some("The interrupts of the processor had used up their time budget.");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.data.source}");
     const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
 

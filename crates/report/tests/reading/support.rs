@@ -65,7 +65,7 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> Sample {
 }
 
 /// Returns a record of a loss, pause or sleep on processor 1.
-pub fn befell(kind: SampleKind, source: u32, time: u64, detail: u64) -> Sample {
+pub fn status_record(kind: SampleKind, source: u32, time: u64, detail: u64) -> Sample {
     Sample {
         time,
         ip: detail,
@@ -101,9 +101,9 @@ pub fn records() -> Vec<Sample> {
         .collect();
     records.push(Sample { time: 2000, processor: 1, ..sample(MISSES, 8, APP + 0x1000, 1009) });
     records.push(Sample { time: 3000, processor: 1, ..sample(MISSES, 12, NTDLL + 0x40, 1009) });
-    records.push(befell(SampleKind::Lost, CYCLES, 4000, 3));
-    records.push(befell(SampleKind::Throttled, ALL_SOURCES, 5000, 0));
-    records.push(befell(SampleKind::Resumed, ALL_SOURCES, 10_000, 5000));
+    records.push(status_record(SampleKind::Lost, CYCLES, 4000, 3));
+    records.push(status_record(SampleKind::Throttled, ALL_SOURCES, 5000, 0));
+    records.push(status_record(SampleKind::Resumed, ALL_SOURCES, 10_000, 5000));
     records
 }
 
