@@ -83,8 +83,7 @@ impl Processes {
 
     /// Returns the module at `address` and the offset in it, among the modules of the kernel or of process `id`. An
     /// [unknown](protocol::UNKNOWN) process has no modules.
-    #[must_use]
-    pub fn module_at(&self, id: u32, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
+    pub(crate) fn module_at(&self, id: u32, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
         if !kernel && id == UNKNOWN {
             return None;
         }
@@ -92,8 +91,7 @@ impl Processes {
     }
 
     /// Returns whether the recording has kernel modules.
-    #[must_use]
-    pub fn has_kernel_modules(&self) -> bool {
+    pub(crate) fn has_kernel_modules(&self) -> bool {
         self.spaces.get(&KERNEL).is_some_and(|space| !space.loaded.is_empty())
     }
 
