@@ -583,7 +583,7 @@ mod tests {
                     cause: ParseError::Line { line: 7, cause: cpuid_dump::Cause::Registers },
                 },
                 Exit::Dump,
-                "  because: line 7: the registers are not four times eight hexadecimal digits",
+                "  because: line 7: the registers are not four groups of eight hexadecimal digits",
             ),
             (
                 Error::UnreadableRecording { path: "a.rec".into(), cause: ReadError::NotARecording },

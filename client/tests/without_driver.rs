@@ -44,7 +44,7 @@ fn the_code_and_the_last_line_say_what_is_wrong() {
             &["diagnose", "--cpuid", "-"],
             b"CPUID 00000000: 1\nCPUID 0000000Z: 00000000-00000000-00000000-00000000\n",
             18,
-            "because: line 1: the registers are not four times eight hexadecimal digits",
+            "because: line 1: the registers are not four groups of eight hexadecimal digits",
         ),
         (
             &["diagnose", "--cpuid", "-"],

@@ -1,39 +1,39 @@
 use thiserror::Error;
 
-/// Why a text is no CPUID dump.
+/// Error of [`Dump::parse`](crate::Dump::parse).
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// Nothing in the text is a CPUID line.
+    /// The text contains no CPUID line.
     #[error("no CPUID line found")]
     NoLeaf,
-    /// A line is meant as a CPUID line but cannot be read.
+    /// A CPUID line is malformed.
     #[error("line {line}: {cause}")]
     Line {
-        /// The line's number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Defect of the line.
         cause: Cause,
     },
 }
 
-/// What is wrong with a line.
+/// Defect of a line.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The leaf cannot be read.
+    /// The leaf is malformed.
     #[error("the leaf is not eight hexadecimal digits")]
     Leaf,
-    /// The subleaf cannot be read.
+    /// The subleaf is malformed, or the two subleaves of the line differ.
     #[error("the subleaf is not one to eight hexadecimal digits")]
     Subleaf,
-    /// No colon after the leaf.
+    /// The colon after the leaf is missing.
     #[error("a colon is missing after the leaf")]
     Colon,
-    /// The four registers cannot be read.
-    #[error("the registers are not four times eight hexadecimal digits")]
+    /// The register values are malformed.
+    #[error("the registers are not four groups of eight hexadecimal digits")]
     Registers,
-    /// The dump is longer than any processor's.
+    /// The dump has more leaves than any processor.
     #[error("more than {} leaves", crate::MAX_LEAVES)]
     TooMany,
 }

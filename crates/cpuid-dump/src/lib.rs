@@ -1,6 +1,6 @@
-//! Reads CPUID dumps as the field writes them.
+//! Parses CPUID dumps in the formats of common tools.
 //!
-//! Two forms are understood, also mixed in one text:
+//! Two formats are supported and may be mixed in one text:
 //!
 //! ```text
 //! CPUID 00000004: 1C004121-01C0003F-0000003F-00000000 [SL 00]
@@ -8,9 +8,9 @@
 //!    0x00000004 0x02: eax=0x1c004143 ebx=0x01c0003f ecx=0x000003ff edx=0x00000000
 //! ```
 //!
-//! The first is what AIDA64, the `InstLatx64` collection and libcpuid write, the second is the output of `cpuid -r` on
-//! Linux. Lines of any other kind are passed over. Only the first processor of a dump is read: a second leaf 0 or a
-//! `CPU n:` header ends it, and nothing after that is looked at.
+//! AIDA64, the `InstLatx64` collection and libcpuid write the first format, `cpuid -r` on Linux writes the second. All
+//! other lines are ignored. Only the first processor of a dump is read: parsing stops at a second leaf 0, or at a
+//! `CPU n:` header after the first leaf.
 
 #![forbid(unsafe_code)]
 
@@ -23,24 +23,24 @@ use std::fmt;
 pub use error::{Cause, ParseError};
 use line::Line;
 
-/// How many leaves a dump may have. A real one has fewer than three hundred.
+/// Maximum number of leaves in a dump. Real dumps have fewer than 300.
 pub const MAX_LEAVES: usize = 4096;
 
-/// The leaves of one processor.
+/// CPUID leaves of one processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dump {
-    /// By leaf and subleaf: EAX, EBX, ECX, EDX.
+    /// EAX, EBX, ECX and EDX by leaf and subleaf.
     leaves: BTreeMap<(u32, u32), [u32; 4]>,
 }
 
 impl Dump {
-    /// Reads the first processor of a dump. When a leaf comes twice within it, the first counts.
+    /// Parses the first processor of a dump. If a leaf occurs twice, the first occurrence counts.
     ///
     /// # Errors
-    /// When there is no CPUID line, when a line that is meant as one is malformed, or when there are more than
-    /// [`MAX_LEAVES`]. A line is meant as a CPUID line if it starts with `CPUID` and goes on with eight hexadecimal
-    /// digits or has four values joined by dashes after its colon, or if it starts with `0x` and contains `eax=`:
-    /// such a line is not passed over, because a leaf lost in silence would turn into a wrong answer.
+    /// If there is no CPUID line, a CPUID line is malformed, or there are more than [`MAX_LEAVES`] leaves. A line
+    /// counts as a CPUID line if it starts with `CPUID` and continues with eight hexadecimal digits or has four values
+    /// joined by dashes after its colon, or if it starts with `0x` and contains `eax=`. Such a line is never ignored,
+    /// because a missing leaf would silently give a wrong result.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut leaves = BTreeMap::new();
         for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -58,39 +58,39 @@ impl Dump {
         if leaves.is_empty() { Err(ParseError::NoLeaf) } else { Ok(Self { leaves }) }
     }
 
-    /// What the processor answers in EAX, EBX, ECX and EDX.
+    /// Returns EAX, EBX, ECX and EDX of a leaf.
     ///
-    /// A leaf without subleaves answers the same for every subleaf. A leaf that is not in the dump, or that lies above
-    /// the highest one that leaf 0 or 0x80000000 names, answers zero. AMD processors do so too; Intel ones really
-    /// answer with the highest basic leaf, but no reader may rely on that, and zero reads as "nothing there".
+    /// A leaf without subleaves is the same for every subleaf. A leaf that is not in the dump, or is above the highest
+    /// leaf that leaf 0 or 0x80000000 reports, is zero, as on AMD processors. Intel processors return the highest basic
+    /// leaf instead, but software must not rely on that, and zero means "not supported" to every reader.
     #[must_use]
     pub fn cpuid(&self, leaf: u32, subleaf: u32) -> [u32; 4] {
-        self.answer(leaf, subleaf).unwrap_or_default()
+        self.lookup(leaf, subleaf).unwrap_or_default()
     }
 
-    /// All leaves of the dump in ascending order: leaf, subleaf, and EAX, EBX, ECX, EDX.
+    /// Returns all leaves in ascending order: leaf, subleaf, and EAX, EBX, ECX, EDX.
     pub fn leaves(&self) -> impl Iterator<Item = (u32, u32, [u32; 4])> + '_ {
         self.leaves.iter().map(|(&(leaf, subleaf), &registers)| (leaf, subleaf, registers))
     }
 
-    fn answer(&self, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
+    fn lookup(&self, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
         if self.highest(leaf).is_some_and(|highest| leaf > highest) {
             return None;
         }
         let exact = self.leaves.get(&(leaf, subleaf));
-        let answer = if self.has_subleaves(leaf) { exact } else { exact.or_else(|| self.leaves.get(&(leaf, 0))) };
-        answer.copied()
+        let registers = if self.has_subleaves(leaf) { exact } else { exact.or_else(|| self.leaves.get(&(leaf, 0))) };
+        registers.copied()
     }
 
-    /// The highest leaf of the range that `leaf` is in, if the dump says it. The hypervisor range is left out: early
-    /// KVM answered zero there and meant 0x40000001.
+    /// Returns the highest leaf of the range of `leaf`, if the dump has it. The hypervisor range is excluded: early KVM
+    /// reported 0 and meant 0x40000001.
     fn highest(&self, leaf: u32) -> Option<u32> {
         let range = leaf & 0xFFFF_0000;
         let [highest, ..] = self.leaves.get(&(range, 0)).filter(|_| matches!(range, 0 | 0x8000_0000))?;
         Some((*highest).max(range))
     }
 
-    /// Whether the leaf's answer depends on ECX, so that subleaf 0 says nothing of the others.
+    /// Returns whether the leaf depends on ECX, so that subleaf 0 says nothing about the others.
     fn has_subleaves(&self, leaf: u32) -> bool {
         let known = matches!(
             leaf,
@@ -118,7 +118,7 @@ impl Dump {
     }
 }
 
-/// The first form, one leaf a line, the subleaf written where it is not 0.
+/// Writes the first format, one leaf per line, with the subleaf unless it is 0.
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (leaf, subleaf, [eax, ebx, ecx, edx]) in self.leaves() {

@@ -1,16 +1,16 @@
-//! The grammar of one line.
+//! Grammar of one line.
 
 use crate::Cause;
 
-/// What a line is.
+/// A parsed line.
 pub enum Line {
     /// One leaf.
     Leaf {
-        /// EAX before.
+        /// EAX input.
         leaf: u32,
-        /// ECX before.
+        /// ECX input.
         subleaf: u32,
-        /// EAX, EBX, ECX, EDX after.
+        /// EAX, EBX, ECX, EDX output.
         registers: [u32; 4],
     },
     /// The header of a processor's block, as `cpuid -r` writes it.
@@ -19,7 +19,10 @@ pub enum Line {
     Other,
 }
 
-/// Reads one line; an error if it is meant as a CPUID line and is none.
+/// Parses one line.
+///
+/// # Errors
+/// If a CPUID line is malformed.
 pub fn read(line: &str) -> Result<Line, Cause> {
     let line = line.trim();
     if is_header(line) {
@@ -36,14 +39,14 @@ pub fn read(line: &str) -> Result<Line, Cause> {
     }
 }
 
-/// `CPU:` or `CPU 12:`, alone on its line.
+/// Returns whether the line is `CPU:` or `CPU 12:` and nothing else.
 fn is_header(line: &str) -> bool {
     line.strip_prefix("CPU")
         .and_then(|rest| rest.strip_suffix(':'))
         .is_some_and(|number| number.trim_start().bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// `0000000A [SL 01]: 07300403-00000000-00000000-00000603 [SL 01] [anything]`, either subleaf optional.
+/// Parses `0000000A [SL 01]: 07300403-00000000-00000000-00000603 [SL 01] [anything]`; each subleaf is optional.
 fn read_dashes(line: &str) -> Result<Line, Cause> {
     let (head, tail) = line.split_once(':').unwrap_or((line, ""));
     let (word, after_word) = split_word(head);
@@ -59,11 +62,11 @@ fn read_dashes(line: &str) -> Result<Line, Cause> {
         (Some(one), Some(other)) if one != other => return Err(Cause::Subleaf),
         (one, other) => one.or(other).unwrap_or(0),
     };
-    let registers = four(registers.split('-').map(eight_digits)).ok_or(Cause::Registers)?;
+    let registers = exactly_four(registers.split('-').map(eight_digits)).ok_or(Cause::Registers)?;
     Ok(Line::Leaf { leaf, subleaf, registers })
 }
 
-/// `0x00000004 0x01: eax=0x1c004121 ebx=0x01c0003f ecx=0x0000003f edx=0x00000000`, the subleaf optional.
+/// Parses `0x00000004 0x01: eax=0x1c004121 ebx=0x01c0003f ecx=0x0000003f edx=0x00000000`; the subleaf is optional.
 fn read_equals(line: &str) -> Result<Line, Cause> {
     let (head, tail) = line.split_once(':').ok_or(Cause::Colon)?;
     let (leaf, subleaf) = split_word(head);
@@ -76,18 +79,18 @@ fn read_equals(line: &str) -> Result<Line, Cause> {
         .split_whitespace()
         .zip(["eax=0x", "ebx=0x", "ecx=0x", "edx=0x"])
         .map(|(word, name)| word.strip_prefix(name).and_then(eight_digits));
-    let registers = four(values).ok_or(Cause::Registers)?;
+    let registers = exactly_four(values).ok_or(Cause::Registers)?;
     Ok(Line::Leaf { leaf, subleaf, registers })
 }
 
-/// The value of `[SL 01]` in `text`. AIDA64 adds other remarks in brackets, such as the vendor: they are no subleaf.
+/// Returns the value of `[SL 01]` in `text`. Other remarks in brackets, such as AIDA64's vendor name, are ignored.
 fn subleaf(text: &str) -> Result<Option<u32>, Cause> {
     let Some((_, after)) = text.split_once("[SL ") else { return Ok(None) };
     let number = after.split_once(']').and_then(|(number, _)| digits(number.trim()));
     number.map(Some).ok_or(Cause::Subleaf)
 }
 
-/// The first word, which also ends before a bracket, and what follows it.
+/// Splits off the first word, which ends before whitespace or a bracket.
 fn split_word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     text.split_at_checked(text.find([' ', '\t', '[']).unwrap_or(text.len())).unwrap_or((text, ""))
@@ -101,14 +104,14 @@ fn eight_digits(text: &str) -> Option<u32> {
     if is_eight_digits(text) { digits(text) } else { None }
 }
 
-/// One to eight hexadecimal digits: `from_str_radix` alone would take a sign.
+/// Parses hexadecimal digits and nothing else; `from_str_radix` alone accepts a sign.
 fn digits(text: &str) -> Option<u32> {
     let valid = text.bytes().all(|b| b.is_ascii_hexdigit());
     if valid { u32::from_str_radix(text, 16).ok() } else { None }
 }
 
-/// Exactly four values, none of them missing.
-fn four(mut values: impl Iterator<Item = Option<u32>>) -> Option<[u32; 4]> {
+/// Returns the four values, if there are exactly four and all are present.
+fn exactly_four(mut values: impl Iterator<Item = Option<u32>>) -> Option<[u32; 4]> {
     let four = [values.next()??, values.next()??, values.next()??, values.next()??];
     values.next().is_none().then_some(four)
 }

@@ -1,6 +1,6 @@
-//! Both forms of a dump, what is passed over, and what is an error.
+//! Both formats of a dump, ignored lines, and errors.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests, too, fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use cpuid_dump::{Cause, Dump, MAX_LEAVES, ParseError};
 
@@ -17,19 +17,19 @@ fn bad_line(line: usize, cause: Cause) -> ParseError {
 }
 
 #[test]
-fn the_form_with_dashes() {
+fn dashed_format_is_parsed() {
     let dump = parse("CPUID 0000000A: 07300403-00000000-00000000-00000603");
     assert_eq!(dump.cpuid(0xA, 0), [0x0730_0403, 0, 0, 0x603]);
 }
 
 #[test]
-fn digits_and_words_in_any_case() {
+fn parser_ignores_case() {
     let dump = parse("cpuid 0000000a: 0730ABCD-0000abcd-00000000-00000603");
     assert_eq!(dump.cpuid(0xA, 0), [0x0730_ABCD, 0xABCD, 0, 0x603]);
 }
 
 #[test]
-fn a_subleaf_after_the_leaf_or_at_the_end() {
+fn subleaf_is_read_after_the_leaf_or_at_the_end() {
     let dump = parse(
         "CPUID 00000004: 00000001-00000000-00000000-00000000 [SL 00]\n\
          CPUID 00000004 [SL 01]: 00000002-00000000-00000000-00000000\n\
@@ -41,7 +41,7 @@ fn a_subleaf_after_the_leaf_or_at_the_end() {
 }
 
 #[test]
-fn the_raw_output_of_the_linux_tool() {
+fn raw_output_of_the_linux_tool_is_parsed() {
     let dump = parse(
         "CPU 0:\n   \
          0x00000000 0x00: eax=0x0000000d ebx=0x756e6547 ecx=0x6c65746e edx=0x49656e69\n   \
@@ -55,7 +55,7 @@ fn the_raw_output_of_the_linux_tool() {
 }
 
 #[test]
-fn anything_else_is_passed_over_with_either_line_end() {
+fn other_lines_are_ignored_with_either_line_ending() {
     let dump = parse(
         "\u{feff}CPU:\r\n# a header\r\nCPUID Registers (CPU #1):\r\n\r\n\
          CPUID 00000000: 00000001-68747541-444D4163-69746E65 [AuthenticAMD]\r\n\
@@ -65,7 +65,7 @@ fn anything_else_is_passed_over_with_either_line_end() {
 }
 
 #[test]
-fn only_the_first_processor_counts() {
+fn only_the_first_processor_is_read() {
     let dump = parse(
         "CPUID 00000000: 00000001-00000000-00000000-00000000\n\
          CPUID 00000001: 00000001-00000000-00000000-00000000\n\
@@ -78,7 +78,7 @@ fn only_the_first_processor_counts() {
 }
 
 #[test]
-fn a_leaf_without_subleaves_answers_for_every_subleaf() {
+fn leaf_without_subleaves_is_the_same_for_every_subleaf() {
     let dump = parse(
         "CPUID 00000001: 00000001-00000000-00000000-00000000\n\
          CPUID 00000007: 00000000-00000009-00000000-00000000\n",
@@ -103,17 +103,17 @@ fn leaves_above_the_highest_or_absent_are_zero() {
     let eax = |leaf| dump.cpuid(leaf, 0)[0];
     assert_eq!([eax(2), eax(3), eax(1)], [1, 0, 0]);
     assert_eq!([eax(0x8000_0001), eax(0x8000_0002)], [1, 0]);
-    assert_eq!(eax(0x4000_0001), 1, "early KVM names no highest leaf");
+    assert_eq!(eax(0x4000_0001), 1, "early KVM reports no highest leaf");
 }
 
 #[test]
-fn a_text_without_leaves_is_an_error() {
+fn text_without_leaves_is_an_error() {
     assert_eq!(error(""), ParseError::NoLeaf);
     assert_eq!(error("CPU 0:\nCPUID Registers (CPU #1):\n").to_string(), "no CPUID line found");
 }
 
 #[test]
-fn a_malformed_line_is_an_error_with_its_number() {
+fn malformed_line_is_an_error_with_its_number() {
     for (line, cause) in [
         ("CPUID 000000A: 07300403-00000000-00000000-00000603", Cause::Leaf),
         ("CPUID 0000000G: 07300403-00000000-00000000-00000603", Cause::Leaf),
@@ -136,12 +136,12 @@ fn a_malformed_line_is_an_error_with_its_number() {
     }
     assert_eq!(
         error("CPUID 0000000A:").to_string(),
-        "line 1: the registers are not four times eight hexadecimal digits"
+        "line 1: the registers are not four groups of eight hexadecimal digits"
     );
 }
 
 #[test]
-fn a_dump_is_bounded() {
+fn dump_with_too_many_leaves_is_an_error() {
     let line = |leaf| format!("CPUID {leaf:08X}: 00000000-00000000-00000000-00000000\n");
     let text: String = (1..=MAX_LEAVES + 1).map(line).collect();
     assert_eq!(error(&text), bad_line(MAX_LEAVES + 1, Cause::TooMany));

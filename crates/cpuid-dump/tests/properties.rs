@@ -1,6 +1,6 @@
-//! Any dump survives being written and read; no text makes the parser panic.
+//! Every dump round-trips, and no text makes the parser panic.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests, too, fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use std::fmt::Write;
 
@@ -10,13 +10,13 @@ use proptest::prelude::*;
 type Leaf = (u32, u32, [u32; 4]);
 
 fn leaf() -> impl Strategy<Value = Leaf> {
-    // Small numbers make leaves meet, and with them subleaves and the highest leaf.
+    // Small ranges make it likely that leaves, subleaves and the highest leaf coincide.
     let number = prop_oneof![0..0x30_u32, 0x4000_0000..0x4000_0008_u32, 0x8000_0000..0x8000_0028_u32, any::<u32>()];
     let subleaf = prop_oneof![Just(0), 0..8_u32, any::<u32>()];
     (number, subleaf, any::<[u32; 4]>())
 }
 
-/// Leaves in ascending order, each once.
+/// Generates distinct leaves in ascending order.
 fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
     prop::collection::vec(leaf(), 1..40).prop_map(|mut leaves| {
         leaves.sort_by_key(|&(leaf, subleaf, _)| (leaf, subleaf));
@@ -44,7 +44,7 @@ fn with_equals(leaves: &[Leaf]) -> String {
     })
 }
 
-/// Pieces of dumps, put together without regard to the grammar.
+/// Generates pieces of dumps, concatenated without regard to the grammar.
 fn near_miss() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("CPUID ".to_owned()),
@@ -65,7 +65,7 @@ fn near_miss() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_form_reads_back(leaves in leaves(), subleaf_first: bool) {
+    fn every_format_round_trips(leaves in leaves(), subleaf_first: bool) {
         let dump = Dump::parse(&with_dashes(&leaves, subleaf_first)).unwrap();
         prop_assert_eq!(&dump.leaves().collect::<Vec<_>>(), &leaves);
         prop_assert_eq!(&Dump::parse(&with_equals(&leaves)).unwrap(), &dump);
@@ -73,22 +73,22 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_is_a_leaf_of_the_dump_or_zero(leaves in leaves(), (leaf, subleaf, _) in leaf()) {
+    fn cpuid_returns_a_leaf_of_the_dump_or_zero(leaves in leaves(), (leaf, subleaf, _) in leaf()) {
         let dump = Dump::parse(&with_equals(&leaves)).unwrap();
-        let answer = dump.cpuid(leaf, subleaf);
+        let found = dump.cpuid(leaf, subleaf);
         let known = leaves.iter().any(|&(l, s, registers)| {
-            l == leaf && (s == subleaf || s == 0) && registers == answer
+            l == leaf && (s == subleaf || s == 0) && registers == found
         });
-        prop_assert!(known || answer == [0; 4]);
+        prop_assert!(known || found == [0; 4]);
     }
 
     #[test]
-    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         drop(Dump::parse(&String::from_utf8_lossy(&bytes)));
     }
 
     #[test]
-    fn no_near_miss_panics(text in near_miss()) {
+    fn near_miss_never_panics(text in near_miss()) {
         if let Ok(dump) = Dump::parse(&text) {
             prop_assert_eq!(&Dump::parse(&dump.to_string()).unwrap(), &dump);
         }

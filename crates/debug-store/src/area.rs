@@ -1,33 +1,33 @@
-//! The save area: PEBS_DS_SAVE_AREA in PROCESSOR_PROFILE_CONTROL_AREA (seed 004), the 64-bit DS save area of the manuals
-//! (SDM Vol. 3B, "64 Bit Format of the DS Save Area").
+//! The 64-bit DS save area (SDM Vol. 3B, "64 Bit Format of the DS Save Area"): PEBS_DS_SAVE_AREA in Windows'
+//! PROCESSOR_PROFILE_CONTROL_AREA (seed 004).
 
 use core::mem::offset_of;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What every version of the area begins with. All are linear addresses.
+/// Common start of every version of the area. All fields are linear addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SaveArea {
-    /// Where the records of branches begin.
+    /// Start of the BTS buffer.
     pub bts_buffer_base: u64,
-    /// Where the next one goes.
+    /// Address of the next BTS record.
     pub bts_index: u64,
-    /// Behind the last one.
+    /// End of the BTS buffer: the byte after its last record.
     pub bts_absolute_maximum: u64,
-    /// An interrupt when the index comes here.
+    /// Interrupt when `bts_index` reaches this address.
     pub bts_interrupt_threshold: u64,
-    /// Where the records of events begin.
+    /// Start of the PEBS buffer.
     pub pebs_buffer_base: u64,
-    /// Where the next one goes. The kernel reads it, to stamp its own events.
+    /// Address of the next PEBS record. The kernel stores it in its own trace events.
     pub pebs_index: u64,
-    /// Behind the last one.
+    /// End of the PEBS buffer: the byte after its last record.
     pub pebs_absolute_maximum: u64,
-    /// An interrupt when the index comes here.
+    /// Interrupt when `pebs_index` reaches this address.
     pub pebs_interrupt_threshold: u64,
 }
 
-/// Where the words of the area are, counted in words: the same in every version of Windows, and for the processor.
+/// Offsets of the fields in 64-bit words, which are the same for the processor and every version of Windows.
 pub mod word {
     /// BtsBufferBase.
     pub const BTS_BUFFER_BASE: u8 = 0;
@@ -45,33 +45,33 @@ pub mod word {
     pub const PEBS_ABSOLUTE_MAXIMUM: u8 = 6;
     /// PebsInterruptThreshold.
     pub const PEBS_INTERRUPT_THRESHOLD: u8 = 7;
-    /// What general counter 0 is loaded with after a record; those of the others follow.
+    /// Value loaded into general counter 0 after a record; those of the other counters follow.
     pub const PEBS_COUNTER_RESET: u8 = 8;
 }
 
-/// PROCESSOR_PROFILE_CONTROL_AREA of versions 6.2 to 1809: 0x60 bytes (seed 004).
+/// PROCESSOR_PROFILE_CONTROL_AREA of Windows 8 (6.2) to Windows 10 1809: 0x60 bytes (seed 004).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ControlAreaV62 {
-    /// The buffers.
+    /// Bounds of the buffers.
     pub save_area: SaveArea,
-    /// PebsCounterReset0 to 3: what a general counter is loaded with after a record.
+    /// PebsCounterReset0 to 3: values loaded into the general counters after a record.
     pub pebs_counter_reset: [u64; 4],
 }
 
-/// PROCESSOR_PROFILE_CONTROL_AREA since version 1903: 0xA0 bytes, in its 64-bit form (public symbols of the kernel).
+/// 64-bit PROCESSOR_PROFILE_CONTROL_AREA since Windows 10 1903: 0xA0 bytes (public symbols of the kernel).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ControlArea1903 {
-    /// The buffers.
+    /// Bounds of the buffers.
     pub save_area: SaveArea,
-    /// PebsGpCounterReset: of general counters.
+    /// PebsGpCounterReset: values for the general counters.
     pub pebs_gp_counter_reset: [u64; 8],
-    /// PebsFixedCounterReset: of fixed counters.
+    /// PebsFixedCounterReset: values for the fixed counters.
     pub pebs_fixed_counter_reset: [u64; 4],
 }
 
-/// One of the two.
+/// Layout of the control area, which depends on the Windows release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// [`ControlAreaV62`].
@@ -81,22 +81,22 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The build number of Windows 8, which had the first of them: version 6.2.
-    const FIRST: u32 = 9_200;
-    /// That of version 1903, which has the other.
-    const LARGER: u32 = 18_362;
+    /// Build number of Windows 8 (6.2), the first release with a control area.
+    const WINDOWS_8: u32 = 9_200;
+    /// Build number of Windows 10 1903, the first release with the larger area.
+    const WINDOWS_10_1903: u32 = 18_362;
 
-    /// That of the Windows with this build number; none before version 6.2.
+    /// Returns the layout of a Windows build; `None` before Windows 8.
     #[must_use]
     pub const fn of_build(build: u32) -> Option<Self> {
         match build {
-            ..Self::FIRST => None,
-            Self::FIRST..Self::LARGER => Some(Self::V62),
-            Self::LARGER.. => Some(Self::V1903),
+            ..Self::WINDOWS_8 => None,
+            Self::WINDOWS_8..Self::WINDOWS_10_1903 => Some(Self::V62),
+            Self::WINDOWS_10_1903.. => Some(Self::V1903),
         }
     }
 
-    /// Bytes.
+    /// Returns the size of the area in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -105,7 +105,7 @@ impl Layout {
         }
     }
 
-    /// General counters for which there is a place to reset them from.
+    /// Returns the number of general counters that have a reset field.
     #[must_use]
     pub const fn general_resets(self) -> u8 {
         match self {
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_is_where_the_seed_has_it() {
-        for (word, seed) in [
+    fn every_field_has_its_documented_offset() {
+        for (word, documented) in [
             (word::BTS_BUFFER_BASE, 0x00),
             (word::BTS_INDEX, 0x08),
             (word::BTS_ABSOLUTE_MAXIMUM, 0x10),
@@ -140,9 +140,9 @@ mod tests {
             (word::PEBS_INTERRUPT_THRESHOLD, 0x38),
             (word::PEBS_COUNTER_RESET, 0x40),
         ] {
-            assert_eq!(u32::from(word) * 8, seed);
+            assert_eq!(u32::from(word) * 8, documented);
         }
-        for (offset, seed) in [
+        for (offset, documented) in [
             (offset_of!(SaveArea, bts_buffer_base), 0x00),
             (offset_of!(SaveArea, bts_index), 0x08),
             (offset_of!(SaveArea, bts_absolute_maximum), 0x10),
@@ -152,7 +152,7 @@ mod tests {
             (offset_of!(SaveArea, pebs_absolute_maximum), 0x30),
             (offset_of!(SaveArea, pebs_interrupt_threshold), 0x38),
         ] {
-            assert_eq!(offset, seed);
+            assert_eq!(offset, documented);
         }
         for (number, value) in (0_u64..).zip(0x40_u64..).take(4) {
             let mut area = ControlAreaV62::default();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_release_of_windows_says_which_layout_it_has() {
+    fn windows_build_selects_the_layout() {
         for (build, layout, size) in [
             (7_601, None, 0),
             (9_199, None, 0),

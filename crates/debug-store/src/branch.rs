@@ -1,44 +1,43 @@
-//! Records of branches (SDM Vol. 3B, "BTS and DS Save Area": 64-bit branch trace record).
+//! BTS records (SDM Vol. 3B, "BTS and DS Save Area": 64-bit branch trace record).
 
 use bitfield_struct::bitfield;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A branch, an interrupt or an exception.
+/// Record of a branch, an interrupt or an exception.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct BranchRecord {
-    /// The address of the branch.
+    /// Address of the branch instruction.
     pub from: u64,
-    /// Where it went.
+    /// Address of the target.
     pub to: u64,
-    /// [`BranchFlags`].
+    /// See [`BranchFlags`].
     pub flags: u64,
 }
 
 const _: () = assert!(size_of::<BranchRecord>() == 24);
 
-/// The third word of a record.
+/// Third word of a record.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct BranchFlags {
     #[bits(4)]
     __: u8,
-    /// Branch Predicted: by processors that tell; else 0.
+    /// Branch Predicted; always 0 on processors that do not report it.
     pub predicted: bool,
     #[bits(59)]
     __: u64,
 }
 
 impl BranchRecord {
-    /// Whether the processor says that it had predicted the branch.
+    /// Returns whether the processor reported the branch as predicted.
     #[must_use]
     pub const fn predicted(&self) -> bool {
         BranchFlags::from_bits(self.flags).predicted()
     }
 }
 
-/// The whole records in what has been written of a buffer, oldest first. Where a processor was stopped in the middle of one
-/// (it is told so nowhere) that is left out.
+/// Returns the complete records in the written part of a buffer, oldest first. An incomplete last record is ignored.
 pub fn records(written: &[u8]) -> impl Iterator<Item = BranchRecord> {
     written.chunks_exact(size_of::<BranchRecord>()).filter_map(|bytes| BranchRecord::read_from_bytes(bytes).ok())
 }
@@ -49,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_record_is_where_it_came_from_where_it_went_and_whether_that_was_foreseen() {
+    fn record_has_source_target_and_prediction() {
         let mut bytes = Vec::new();
         for word in [0x1400_1000_u64, 0x1400_2000, 0x10, 0xFFFF_F800_0000_1000, 0x1400_3000, 0] {
             bytes.extend(word.to_le_bytes());
@@ -60,7 +59,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_as_many_records_as_there_is_room_for(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn arbitrary_bytes_are_as_many_records_as_fit(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             prop_assert_eq!(records(&bytes).count(), bytes.len() / 24);
         }
     }

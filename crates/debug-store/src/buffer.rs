@@ -1,19 +1,20 @@
-//! What of a buffer has been written: the index is the processor's, and anybody's who can write to the save area.
+//! Bounds of a buffer. The index is untrusted: the processor writes it, and so can any code that can write to the save
+//! area.
 
-/// A buffer of the save area, by linear addresses.
+/// A BTS or PEBS buffer of the save area. All fields are linear addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffer {
-    /// Where it begins.
+    /// Start of the buffer.
     pub base: u64,
-    /// Where the next record goes.
+    /// Address of the next record.
     pub index: u64,
-    /// Behind the last record.
+    /// End of the buffer: the byte after its last record.
     pub maximum: u64,
 }
 
 impl Buffer {
-    /// Bytes that have been written, in a buffer of `length` bytes: none where the addresses contradict each other or the
-    /// buffer, and never more than there are.
+    /// Returns the number of bytes written to a buffer of `length` bytes; 0 if the addresses contradict each other or
+    /// `length`.
     #[must_use]
     pub fn written(self, length: usize) -> usize {
         let within = self.base <= self.index && self.index <= self.maximum;
@@ -21,15 +22,16 @@ impl Buffer {
         usize::try_from(bytes).ok().filter(|bytes| *bytes <= length).unwrap_or(0)
     }
 
-    /// Where the interrupt comes after so many records of `size` bytes, one at least; no later than at the end.
+    /// Returns the threshold for an interrupt after `records` records of `size` bytes, but after at least one record
+    /// and at the end of the buffer at the latest.
     #[must_use]
     pub const fn threshold(self, size: u64, records: u64) -> u64 {
-        let before = if records == 0 { 1 } else { records };
-        let threshold = self.base.saturating_add(before.saturating_mul(size));
+        let records = if records == 0 { 1 } else { records };
+        let threshold = self.base.saturating_add(records.saturating_mul(size));
         if threshold < self.maximum { threshold } else { self.maximum }
     }
 
-    /// The end that leaves no room for a part of a record.
+    /// Creates an empty buffer of as many whole records of `size` bytes as fit into `length` bytes.
     #[must_use]
     pub const fn whole(base: u64, length: u64, size: u64) -> Self {
         let records = match length.checked_div(size) {
@@ -46,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_written_lies_between_base_and_index() {
+    fn written_bytes_lie_between_base_and_index() {
         let buffer = |base, index, maximum| Buffer { base, index, maximum };
         for (buffer, written) in [
             (buffer(0x1000, 0x1000, 0x2000), 0),
@@ -63,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_lies_behind_so_many_records() {
+    fn threshold_follows_the_requested_number_of_records() {
         let buffer = Buffer::whole(0x1000, 250, 24);
         assert_eq!(buffer.maximum, 0x1000 + 10 * 24);
         for (wanted, records) in [(0, 1), (1, 1), (9, 9), (10, 10), (11, 10), (u64::MAX, 10)] {
@@ -73,13 +75,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_addresses_make_more_of_a_buffer_than_there_is(base: u64, index: u64, maximum: u64, length in 0_usize..10_000) {
+        fn written_never_exceeds_the_buffer(base: u64, index: u64, maximum: u64, length in 0_usize..10_000) {
             let buffer = Buffer { base, index, maximum };
             prop_assert!(buffer.written(length) <= length);
         }
 
         #[test]
-        fn the_threshold_lies_within_the_buffer(base in 0..u64::MAX / 4, length in 24..100_000_u64, records: u64) {
+        fn threshold_lies_within_the_buffer(base in 0..u64::MAX / 4, length in 24..100_000_u64, records: u64) {
             let buffer = Buffer::whole(base, length, 24);
             let threshold = buffer.threshold(24, records);
             prop_assert!(buffer.base < threshold && threshold <= buffer.maximum);

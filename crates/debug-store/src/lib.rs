@@ -1,15 +1,15 @@
-//! Intel's Debug Store (SDM Vol. 3B, "Debug Store (DS) Mechanism"; seed 004): memory into which a processor writes by itself
-//! which branches it took (BTS) and what it was doing when an event happened (PEBS).
+//! Intel's Debug Store (SDM Vol. 3B, "Debug Store (DS) Mechanism"; seed 004): memory into which the processor itself
+//! writes the branches that it takes (BTS) and its state at events (PEBS).
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `area` | the save area, as the processor and as Windows have it |
-//! | `buffer` | what of a buffer has been written |
-//! | `branch` | records of branches |
-//! | `pebs` | records of events, by format |
+//! | `area` | the save area, in the layouts of the processor and of Windows |
+//! | `buffer` | bounds of a buffer and how much of it has been written |
+//! | `branch` | BTS records |
+//! | `pebs` | PEBS records, by format |
 //!
-//! Everything here reads what a processor has written, and believes nothing of it: no value of a buffer makes the code read
-//! beyond it, panic, or take longer than the buffer is long.
+//! The contents of a buffer are untrusted: no value makes the code read beyond the buffer, panic, or take longer than
+//! linear time.
 
 #![cfg_attr(not(test), no_std)]
 

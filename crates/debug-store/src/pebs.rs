@@ -1,17 +1,17 @@
-//! Records of events (SDM Vol. 3B, "Processor Event Based Sampling (PEBS)", and "Adaptive PEBS" since Ice Lake): what the
-//! processor was doing when a counter had overflowed, written by itself.
+//! PEBS records (SDM Vol. 3B, "Processor Event Based Sampling (PEBS)", and "Adaptive PEBS" since Ice Lake): the state
+//! that the processor itself writes after a counter overflowed.
 //!
-//! | format | processors | bytes | what a record has |
+//! | format | processors | bytes | contents of a record |
 //! |---|---|---|---|
 //! | 0 | Core 2 | 144 | registers |
-//! | 1 | Nehalem to Ivy Bridge | 176 | and counters, address, source and latency of a load |
-//! | 2 | Haswell, Broadwell | 192 | and the address of the instruction itself, transactions |
-//! | 3 | Skylake to Comet Lake | 200 | and time |
-//! | 4, 5 | Ice Lake and later | as the record says | a basic group, and others as they were asked for |
+//! | 1 | Nehalem to Ivy Bridge | 176 | also counters; address, source and latency of a load |
+//! | 2 | Haswell, Broadwell | 192 | also the address of the instruction itself, transactions |
+//! | 3 | Skylake to Comet Lake | 200 | also the time |
+//! | 4, 5 | Ice Lake and later | in each record | a basic group, and the groups that were requested |
 
 use bitfield_struct::bitfield;
 
-/// PEBS_FMT of IA32_PERF_CAPABILITIES (SDM Vol. 4).
+/// PEBS record format: PEBS_FMT of IA32_PERF_CAPABILITIES (SDM Vol. 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// 0000B.
@@ -28,39 +28,39 @@ pub enum Format {
     Adaptive5,
 }
 
-/// A record.
+/// A decoded record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Of the instruction that the event is of, if `is_exact`; else of the one behind it.
+    /// Address of the instruction that caused the event if `is_exact`, else of the next instruction.
     pub ip: u64,
-    /// Whether `ip` is that of the instruction itself.
+    /// Whether `ip` is the address of the instruction that caused the event.
     pub is_exact: bool,
-    /// Bit n is counter n, bit 32 + n fixed counter n: those whose overflow it is. `None`: the format has them not.
+    /// Counters that overflowed: bit n is general counter n, bit 32 + n is fixed counter n. `None` in format 0.
     pub counters: Option<u64>,
-    /// The time-stamp counter, by the formats that have it.
+    /// Time-stamp counter, if the format has it.
     pub time: Option<u64>,
-    /// Registers at the end of the instruction, where they were written.
+    /// Registers at the end of the instruction, if they were recorded.
     pub registers: Option<Registers>,
-    /// What the instruction read, where that was written.
+    /// Memory access of the instruction, if it was recorded.
     pub memory: Option<Memory>,
-    /// Entries of the last branch records behind the others.
+    /// Number of LBR entries at the end of the record.
     pub branches: u8,
 }
 
-/// What a processor that is asked for nothing more has in every record, of any format.
+/// The fields that are in a record of every format when no optional group is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Essence {
-    /// As [`Record::ip`].
+    /// See [`Record::ip`].
     pub ip: u64,
-    /// As [`Record::is_exact`].
+    /// See [`Record::is_exact`].
     pub is_exact: bool,
-    /// As [`Record::counters`].
+    /// See [`Record::counters`].
     pub counters: Option<u64>,
 }
 
 /// General registers at the end of an instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are the registers of their names")]
+#[expect(missing_docs, reason = "each field is named after its register")]
 pub struct Registers {
     pub flags: u64,
     pub ip: u64,
@@ -76,29 +76,29 @@ pub struct Registers {
     pub r8: [u64; 8],
 }
 
-/// A read of memory.
+/// A memory access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Its linear address.
+    /// Linear address of the data.
     pub address: u64,
-    /// Where the data came from, as the processor encodes it.
+    /// Data source, in the encoding of the processor.
     pub source: u64,
-    /// Clocks that it took.
+    /// Latency in clock cycles.
     pub latency: u64,
 }
 
-/// Why a buffer can not be read further.
+/// Why the rest of a buffer cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// A record says that it has so many bytes, which it can not have.
-    #[error("a record says that it has {0} bytes")]
+    /// The size in a record does not match its groups.
+    #[error("a record has the size {0}, which does not match its groups")]
     Size(usize),
-    /// The end is not that of a record.
-    #[error("the last record is not whole: {0} bytes")]
+    /// The last record is incomplete: the buffer ends after this many bytes of it.
+    #[error("the last record is incomplete: {0} bytes")]
     Torn(usize),
 }
 
-/// The first word of an adaptive record: MSR_PEBS_DATA_CFG as it was, and the record's size.
+/// First word of an adaptive record: the groups, as in MSR_PEBS_DATA_CFG, and the size of the record.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct Basic {
@@ -112,16 +112,16 @@ pub struct Basic {
     pub branches: bool,
     #[bits(20)]
     __: u32,
-    /// How many, less one.
+    /// Number of LBR entries minus 1.
     pub last_branch: u8,
-    /// Clocks since the instruction before was retired; format 5.
+    /// Clock cycles since the previous instruction retired (format 5).
     pub retire_latency: u16,
-    /// Bytes of the record.
+    /// Size of the record in bytes.
     pub size: u16,
 }
 
 impl Basic {
-    /// Bytes of a record with these groups.
+    /// Returns the size in bytes of a record with these groups.
     #[must_use]
     pub const fn size_by_groups(self) -> usize {
         let mut size = BASIC;
@@ -148,17 +148,17 @@ const XMM: usize = 256;
 const BRANCH: usize = 24;
 
 impl Format {
-    /// Every format, in the order of its number.
+    /// Every format, indexed by PEBS_FMT.
     pub const ALL: [Self; 6] =
         [Self::Core2, Self::Nehalem, Self::Haswell, Self::Skylake, Self::Adaptive, Self::Adaptive5];
 
-    /// By PEBS_FMT; none that came later.
+    /// Returns the format with this PEBS_FMT; `None` if it is unknown.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Bytes of a record; `None` where each says its own.
+    /// Returns the size of a record in bytes; `None` if each record contains its own size.
     #[must_use]
     pub const fn size(self) -> Option<usize> {
         match self {
@@ -167,13 +167,13 @@ impl Format {
         }
     }
 
-    /// Bytes of a record with no more than what every record has.
+    /// Returns the size in bytes of a record without optional groups.
     #[must_use]
     pub const fn least_size(self) -> usize {
         self.least_words() as usize * 8
     }
 
-    /// The same in words.
+    /// Returns the size in 64-bit words of a record without optional groups.
     #[must_use]
     pub const fn least_words(self) -> u8 {
         match self {
@@ -185,10 +185,10 @@ impl Format {
         }
     }
 
-    /// The first record of what is left of a buffer, and what follows it.
+    /// Decodes the first record of `left`. Returns it and the bytes after it.
     ///
     /// # Errors
-    /// [`Damage`]; nothing behind it can be read.
+    /// Returns [`Damage`] if the record cannot be decoded; the position of the next record is then unknown.
     pub fn decode(self, left: &[u8]) -> Result<(Record, &[u8]), Damage> {
         match self.size() {
             Some(size) => {
@@ -199,8 +199,8 @@ impl Format {
         }
     }
 
-    /// The essence of a record of [`least_size`](Self::least_size), where it lies: `at` reads the word at an offset. `None`
-    /// where an adaptive one says that it is longer.
+    /// Reads the fields that every record has, in place: `at` returns the word at a byte offset. Returns `None` if an
+    /// adaptive record does not have [`least_size`](Self::least_size).
     pub fn essence(self, at: impl Fn(usize) -> u64) -> Option<Essence> {
         if self.size().is_none() {
             let is_basic = usize::from(Basic::from_bits(at(0x00)).size()) == BASIC;
@@ -225,7 +225,7 @@ impl Format {
             di: at(0x38),
             bp: at(0x40),
             sp: at(0x48),
-            r8: eight(record, 0x50),
+            r8: eight_words(record, 0x50),
         };
         let memory = Memory { address: at(0x98), source: at(0xA0), latency: at(0xA8) };
         Record {
@@ -240,7 +240,7 @@ impl Format {
     }
 }
 
-/// What has been written of a buffer, record by record, oldest first; ends with the first that can not be read.
+/// Decodes the written part of a buffer, oldest record first, up to the first error.
 pub fn records(format: Format, written: &[u8]) -> impl Iterator<Item = Result<Record, Damage>> {
     let mut left = Some(written);
     core::iter::from_fn(move || {
@@ -284,19 +284,19 @@ fn adaptive(left: &[u8]) -> Result<(Record, &[u8]), Damage> {
             bp: word(group, 0x38),
             si: word(group, 0x40),
             di: word(group, 0x48),
-            r8: eight(group, 0x50),
+            r8: eight_words(group, 0x50),
         }),
         branches: if basic.branches() { basic.last_branch().saturating_add(1) } else { 0 },
     };
     Ok((decoded, rest))
 }
 
-/// The word at an offset; 0 where there is none.
+/// Returns the word at an offset, or 0 beyond the end.
 fn word(bytes: &[u8], offset: usize) -> u64 {
     bytes.get(offset..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-fn eight(bytes: &[u8], offset: usize) -> [u64; 8] {
+fn eight_words(bytes: &[u8], offset: usize) -> [u64; 8] {
     core::array::from_fn(|number| word(bytes, offset + 8 * number))
 }
 
@@ -305,18 +305,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A record of words 1, 2, 3 and so on, so that each field tells where it was read.
+    /// Returns a record of the words 1, 2, 3 and so on, so that each value identifies its offset.
     fn counting(size: usize) -> Vec<u8> {
         (1_u64..).take(size / 8).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// The number that [`counting`] has at an offset.
+    /// Returns the word that [`counting`] has at an offset.
     fn at(offset: u64) -> u64 {
         offset / 8 + 1
     }
 
     #[test]
-    fn fields_of_fixed_formats_are_where_the_manuals_have_them() {
+    fn fixed_format_fields_have_their_documented_offsets() {
         for (number, ip, is_exact, counters, time) in [
             (0, at(0x08), false, None, None),
             (1, at(0x08), false, Some(at(0x90)), None),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_essence_of_a_record_is_that_of_the_record() {
+    fn essence_matches_the_decoded_record() {
         for format in Format::ALL {
             let mut bytes = counting(format.least_size());
             if format.size().is_none() {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_adaptive_records_follow_each_other_as_the_first_word_says() {
+    fn adaptive_groups_follow_in_the_order_of_the_first_word() {
         for groups in 0..16_u64 {
             let branches = 3;
             let basic = Basic::from_bits(groups).with_last_branch(branches - 1);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_whose_size_is_not_that_of_its_groups_ends_the_reading() {
+    fn record_size_that_contradicts_its_groups_stops_decoding() {
         let good = Basic::new().with_size(32);
         let word = |basic: Basic| basic.into_bits().to_le_bytes();
         for bad in [good.with_size(0), good.with_size(40), good.with_registers(true), good.with_size(u16::MAX)] {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_not_whole_is_told_and_those_before_it_are_read() {
+    fn incomplete_record_is_reported_after_those_before_it() {
         for (format, size) in
             [(Format::Core2, 144), (Format::Nehalem, 176), (Format::Haswell, 192), (Format::Skylake, 200)]
         {
@@ -406,14 +406,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_to_their_end_or_to_the_first_that_is_damaged(
+        fn arbitrary_bytes_are_decoded_to_their_end_or_the_first_error(
             number in 0_u8..6,
             bytes in prop::collection::vec(any::<u8>(), 0..2_000),
         ) {
             let format = Format::from_number(number).unwrap();
             let found: Vec<_> = records(format, &bytes).collect();
-            prop_assert!(found.len() <= bytes.len() / format.least_size() + 1, "bounded by the bytes");
-            prop_assert!(found.iter().rev().skip(1).all(Result::is_ok), "nothing behind what is damaged");
+            prop_assert!(found.len() <= bytes.len() / format.least_size() + 1, "bounded by the number of bytes");
+            prop_assert!(found.iter().rev().skip(1).all(Result::is_ok), "nothing follows the first error");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Samples a second into a file and out of it, in batches as the driver gives them.
+//! Samples per second written to a recording and read from it, in batches as the driver returns them.
 
-#![expect(clippy::unwrap_used, reason = "a bench that can not be set up must not measure")]
+#![expect(clippy::unwrap_used, reason = "a benchmark whose setup fails must not measure")]
 
 use std::hint::black_box;
 use std::io::{self, sink};
@@ -11,7 +11,7 @@ use recording::{Reader, Session, Summary, Writer};
 
 const SAMPLES: usize = 1 << 20;
 
-/// Samples of one request.
+/// Samples per request.
 const BATCHES: [usize; 3] = [64, 1_024, 16_384];
 
 fn session() -> Session {

@@ -1,139 +1,141 @@
-//! What the blocks say.
+//! Contents of the blocks.
 
 use protocol::Sample;
 use serde::{Deserialize, Serialize};
 
-/// As [`Process::id`]: the kernel, whose modules are those of no process. As the process of a sample the same number is
+/// In [`Process::id`]: the kernel, which has modules but is not a process. In a sample the same number means
 /// [`UNKNOWN`](protocol::UNKNOWN).
 pub const KERNEL: u32 = u32::MAX;
 
-/// A block.
+/// A block of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
-    /// The first: what was recorded, where and how.
+    /// The first block: parameters of the recording.
     Session(Session),
-    /// A process, or modules of it that were not known before.
+    /// A process, or modules that it loaded later.
     Process(Process),
-    /// Samples, and what befell the sampling, in the order in which the driver gave them.
+    /// Samples and losses, throttling and sleep, in the order in which the driver returned them.
     Samples(Vec<Sample>),
-    /// The last: how it ended.
+    /// The last block: the end of the recording.
     Summary(Summary),
 }
 
-/// What was recorded, where and how.
+/// Parameters of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
-    /// When it began, in milliseconds since 1970, UTC.
+    /// Start time in milliseconds since 1970-01-01 UTC.
     pub created_unix_ms: u64,
-    /// Version of the client: `1.2.3`.
+    /// Version of the client, for example `1.2.3`.
     pub client: String,
     /// Version of the driver.
     pub driver: String,
-    /// Brand string of the processor, or its vendor.
+    /// Brand string of the processor, or its vendor if it has none.
     pub processor: String,
-    /// Name of the computer, where it has one.
+    /// Name of the computer, if it has one.
     pub computer: Option<String>,
-    /// The command and its arguments; empty where none was run.
+    /// The command and its arguments; empty if no command was run.
     pub command: Vec<String>,
-    /// Units a second of [`Sample::time`].
+    /// Units per second of [`Sample::time`].
     pub clock: u64,
-    /// The processors that were sampled, ascending.
+    /// The sampled processors, in ascending order.
     pub processors: Vec<u32>,
-    /// Records that a processor wrote before it interrupted, of events that are [precise](protocol::modes::PRECISE); 0
-    /// where none is.
+    /// Records that a processor wrote per interrupt for [precise](protocol::modes::PRECISE) events; 0 if no event is
+    /// precise.
     pub batch: u32,
-    /// What was sampled.
+    /// The sampled events.
     pub events: Vec<Event>,
 }
 
-/// An event of the session.
+/// A sampled event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// KPROFILE_SOURCE.
     pub source: u32,
-    /// Its name in the HAL, without `Profile`.
+    /// Name in the HAL without the prefix `Profile`.
     pub name: String,
-    /// [`protocol::modes`], with [`PRECISE`](protocol::modes::PRECISE) of an event that the processor itself recorded.
+    /// Bits of [`protocol::modes`], with [`PRECISE`](protocol::modes::PRECISE) if the processor itself recorded the
+    /// event.
     pub modes: u32,
-    /// Events between two samples; where there is a frequency, at the beginning. Of [`BRANCHES`](protocol::BRANCHES):
-    /// records before an interrupt.
+    /// Events between two samples, or the initial value of it if `frequency` is not zero. For
+    /// [`BRANCHES`](protocol::BRANCHES): records per interrupt.
     pub interval: u32,
-    /// Samples a second and processor towards which the interval was moved; zero: it stayed.
+    /// Target of samples per second and processor, to which the interval was adjusted; zero if the interval was fixed.
     pub frequency: u32,
 }
 
-/// A process. Later blocks of the same process add their modules to those of the earlier ones.
+/// A process. Later blocks of the same process add modules to those of earlier blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
-    /// Its number, or [`KERNEL`].
+    /// Process ID, or [`KERNEL`].
     pub id: u32,
-    /// The name of its program's file; empty where Windows does not tell.
+    /// File name of the program; empty if Windows does not report it.
     pub name: String,
-    /// Modules that were found in it since the block before.
+    /// Modules found since the previous block of the process.
     pub modules: Vec<Module>,
 }
 
-/// A file in the address space of a process.
+/// An image in the address space of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Module {
-    /// Its lowest address.
+    /// Lowest address.
     pub base: u64,
-    /// Bytes of address space.
+    /// Size in bytes of address space.
     pub size: u64,
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// TimeDateStamp of its COFF header; with `image_size` the key by which symbol servers know it. Zero: not read.
+    /// TimeDateStamp of the COFF header; with `image_size` the key of the image on symbol servers. Zero if it was not
+    /// read.
     pub timestamp: u32,
-    /// SizeOfImage of its optional header. Zero: not read.
+    /// SizeOfImage of the optional header. Zero if it was not read.
     pub image_size: u32,
-    /// The symbols that were built with it, where it names them.
+    /// PDB of the image, if its headers name one.
     pub debug: Option<DebugFile>,
 }
 
-/// The CodeView record of a module: which PDB holds its symbols.
+/// CodeView record of a module, which identifies the PDB with its symbols.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DebugFile {
-    /// The PDB, as the linker named it.
+    /// Name of the PDB, as the linker wrote it.
     pub name: String,
-    /// Its GUID as 32 hexadecimal digits, upper case, and its age in as many as it takes, as Breakpad writes them.
+    /// Breakpad ID: the GUID as 32 upper-case hexadecimal digits, followed by the age without leading zeros.
     pub id: String,
 }
 
-/// How the recording ended.
+/// End of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// From the start to the stop, in units of 100 ns.
+    /// Time from start to stop, in units of 100 ns.
     pub elapsed: u64,
-    /// The final counts.
+    /// Final counts.
     pub counts: Vec<Count>,
-    /// Whether Ctrl-C ended it.
+    /// Whether Ctrl-C ended the recording.
     pub interrupted_by_user: bool,
-    /// The exit code of the command; none where none was run, or something else ended it.
+    /// Exit code of the command; `None` if no command was run or it did not end the recording.
     pub exit_code: Option<i32>,
 }
 
-/// The final count of an event on a processor.
+/// Final count of an event on a processor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
     /// KPROFILE_SOURCE.
     pub source: u32,
-    /// [`protocol::modes`].
+    /// Bits of [`protocol::modes`].
     pub modes: u32,
     /// Processor.
     pub processor: u32,
     /// Events.
     pub count: u64,
-    /// Samples that the driver took.
+    /// Samples taken by the driver.
     pub samples: u64,
-    /// Samples for which there was no room, or whose counter was stopped before it was served.
+    /// Samples lost because the ring was full, or because the counter was stopped before its overflow was handled.
     pub lost: u64,
-    /// Overflows that were dropped because the processor had spent its budget.
+    /// Overflows dropped because the processor had used up its interrupt budget.
     pub throttled: u64,
 }

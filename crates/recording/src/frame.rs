@@ -1,23 +1,24 @@
-//! The layouts around the payloads.
+//! Layouts of the file header and of block headers.
 
 use protocol::Sample;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Version of the file; it changes with any layout or meaning.
+/// Version of the file format; any change of layout or meaning increments it.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// The most samples in a block.
-pub const MOST_SAMPLES: usize = 1 << 16;
+/// Maximum number of samples in a block.
+pub const MAX_SAMPLES: usize = 1 << 16;
 
-/// The most bytes of a JSON payload: the final counts of every event that a session can have on every processor.
-pub const MOST_TEXT: usize = 32 << 20;
+/// Maximum size of a JSON payload in bytes. The final counts of every event of the largest session on every processor
+/// fit.
+pub const MAX_JSON: usize = 32 << 20;
 
-/// No text, and damaged by a transfer that takes it for text.
+/// Signature of the file: not valid text, and corrupted by a transfer in text mode.
 pub const MAGIC: [u8; 8] = *b"\x89HALPRF\n";
 
-const _: () = assert!(cfg!(target_endian = "little"), "layouts are written as they lie in memory");
+const _: () = assert!(cfg!(target_endian = "little"), "layouts are written as they are in memory");
 
-/// The beginning of the file.
+/// Header of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FileHeader {
@@ -29,40 +30,40 @@ pub struct FileHeader {
     pub reserved: u32,
 }
 
-/// The beginning of a block.
+/// Header of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct BlockHead {
+pub struct BlockHeader {
     /// A [`BlockKind`].
     pub kind: u32,
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     pub length: u32,
-    /// Number of the block, from 0.
+    /// Sequence number of the block, from 0.
     pub number: u64,
     /// CRC-32 of the payload.
-    pub payload: u32,
-    /// CRC-32 of the fields before.
-    pub head: u32,
+    pub payload_crc: u32,
+    /// CRC-32 of the preceding fields.
+    pub header_crc: u32,
 }
 
-const _: () = assert!(size_of::<FileHeader>() == 16 && size_of::<BlockHead>() == 24);
+const _: () = assert!(size_of::<FileHeader>() == 16 && size_of::<BlockHeader>() == 24);
 
-impl BlockHead {
-    /// The head of the block with this number and payload; `None` where a payload of its kind can not be so long.
+impl BlockHeader {
+    /// Creates the header of a block; `None` if the payload is too long for its kind.
     pub fn new(kind: BlockKind, number: u64, payload: &[u8]) -> Option<Self> {
-        let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= kind.longest())?;
-        let head = Self { kind: kind as u32, length, number, payload: crc32fast::hash(payload), head: 0 };
-        Some(Self { head: head.checksum(), ..head })
+        let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= kind.max_payload())?;
+        let header = Self { kind: kind as u32, length, number, payload_crc: crc32fast::hash(payload), header_crc: 0 };
+        Some(Self { header_crc: header.checksum(), ..header })
     }
 
-    /// What [`head`](Self::head) should be.
+    /// Returns the correct value of [`header_crc`](Self::header_crc).
     pub fn checksum(&self) -> u32 {
         let bytes = self.as_bytes();
-        crc32fast::hash(bytes.strip_suffix(self.head.as_bytes()).unwrap_or(bytes))
+        crc32fast::hash(bytes.strip_suffix(self.header_crc.as_bytes()).unwrap_or(bytes))
     }
 }
 
-/// What a block holds.
+/// Kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum BlockKind {
@@ -80,16 +81,16 @@ impl BlockKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Session, Self::Process, Self::Samples, Self::Summary];
 
-    /// The kind with this number.
+    /// Returns the kind with this number.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// The most bytes of its payload.
-    pub fn longest(self) -> usize {
+    /// Returns the maximum size of the payload in bytes.
+    pub fn max_payload(self) -> usize {
         match self {
-            Self::Samples => MOST_SAMPLES * size_of::<Sample>(),
-            Self::Session | Self::Process | Self::Summary => MOST_TEXT,
+            Self::Samples => MAX_SAMPLES * size_of::<Sample>(),
+            Self::Session | Self::Process | Self::Summary => MAX_JSON,
         }
     }
 }

@@ -1,31 +1,32 @@
-//! The file that `record` writes and `report` reads.
+//! The recording file that `record` writes and `report` reads.
 //!
-//! A file header, then blocks: one [`Session`], any number of [`Process`]es and of samples in the order in which they
-//! became known, one [`Summary`]. All integers are little-endian.
+//! A file header is followed by blocks: one [`Session`], then [`Process`] and sample blocks in the order in which they
+//! became known, then one [`Summary`]. All integers are little-endian.
 //!
-//! | bytes | the file header |
+//! | bytes | file header |
 //! |---|---|
 //! | 8 | 0x89, `HALPRF`, line feed |
 //! | 4 | [`FORMAT_VERSION`] |
 //! | 4 | zero |
 //!
-//! | bytes | the head of a block |
+//! | bytes | block header |
 //! |---|---|
 //! | 4 | kind: 1 session, 2 process, 3 samples, 4 summary |
-//! | 4 | bytes of the payload that follows the head |
-//! | 8 | number of the block, from 0 |
+//! | 4 | size in bytes of the payload that follows the header |
+//! | 8 | sequence number of the block, from 0 |
 //! | 4 | CRC-32 of the payload |
-//! | 4 | CRC-32 of the 20 bytes before |
+//! | 4 | CRC-32 of the preceding 20 bytes |
 //!
-//! The payload of samples is an array of [`Sample`](protocol::Sample), 48 bytes each, that of the other kinds a JSON
-//! object. A block reaches the system in one write: whatever ends the writer, every block before it can be read.
+//! The payload of a sample block is an array of [`Sample`](protocol::Sample), 48 bytes each. The payload of every other
+//! kind is a JSON object. Each block is written with one system call, so if the writer is terminated, all earlier
+//! blocks stay readable.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `block` | what the blocks say |
+//! | `block` | contents of the blocks |
 //! | `frame` | the layouts above |
-//! | `writer` | [`Writer`] |
-//! | `reader` | [`Reader`], and what it does not take |
+//! | `writer` | [`Writer`] and its errors |
+//! | `reader` | [`Reader`] and its errors |
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,6 @@ mod reader;
 mod writer;
 
 pub use block::{Block, Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary};
-pub use frame::{FORMAT_VERSION, MOST_SAMPLES};
+pub use frame::{FORMAT_VERSION, MAX_SAMPLES};
 pub use reader::{Damage, ReadError, Reader};
 pub use writer::{WriteError, Writer};

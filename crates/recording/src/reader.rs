@@ -1,4 +1,4 @@
-//! Reading a recording, a block at a time.
+//! Reads a recording block by block.
 
 use std::io::{self, Read};
 
@@ -8,101 +8,101 @@ use thiserror::Error;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::block::Block;
-use crate::frame::{BlockHead, BlockKind, FORMAT_VERSION, FileHeader, MAGIC};
+use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC};
 
-/// Why there are no more blocks. What was read before is whole, and true.
+/// Why no more blocks can be read. The blocks that were read before are complete and their checksums are correct.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The system does not give the file.
+    /// The system cannot read the file.
     #[error("the file cannot be read at byte {offset}")]
     Read {
-        /// From where on.
+        /// Start of the part that cannot be read.
         offset: u64,
-        /// The system's words.
+        /// Error of the system.
         #[source]
         cause: io::Error,
     },
-    /// Something else than a recording.
-    #[error("the file is no recording")]
+    /// The file is not a recording.
+    #[error("the file is not a recording")]
     NotARecording,
-    /// A recording of another time.
-    #[error("the recording has version {file} of the format, and this program reads version {FORMAT_VERSION}")]
+    /// The recording has another version of the format.
+    #[error("the recording has format version {file}, but this program reads version {FORMAT_VERSION}")]
     Version {
-        /// The version of the file.
+        /// Version of the file.
         file: u32,
     },
-    /// There is no summary: what wrote the file was ended, or still writes it.
+    /// The summary is missing: the writer was terminated, or is still writing.
     #[error("the recording was cut off after {offset} bytes")]
     CutOff {
-        /// Bytes of the file that make whole blocks.
+        /// Size in bytes of the complete blocks and the file header.
         offset: u64,
     },
-    /// The file is not as it was written.
+    /// The contents of the file are invalid.
     #[error("the recording is damaged at byte {offset}")]
     Damaged {
-        /// Where the block, or the file header, begins.
+        /// Start of the invalid block, or of the file header.
         offset: u64,
-        /// What is wrong with it.
+        /// Defect of the block.
         #[source]
         cause: Damage,
     },
 }
 
-/// What is wrong with a block.
+/// Defect of a block or of the file header.
 #[derive(Debug, Error)]
 pub enum Damage {
-    /// The file header.
-    #[error("the file header has {0:#x} where zero belongs")]
-    Header(u32),
-    /// The head of the block.
-    #[error("the checksum of the block's head is wrong")]
-    Head,
-    /// What follows it.
-    #[error("the checksum of the block's {length} bytes is wrong")]
+    /// The reserved field of the file header is not zero.
+    #[error("the reserved field of the file header is {0:#x} instead of zero")]
+    FileHeader(u32),
+    /// The checksum of the block header is wrong.
+    #[error("the checksum of the block header is wrong")]
+    BlockHeader,
+    /// The checksum of the payload is wrong.
+    #[error("the checksum of the payload of {length} bytes is wrong")]
     Payload {
-        /// Bytes of the payload.
+        /// Size of the payload in bytes.
         length: u32,
     },
-    /// Blocks are missing, come twice or in another order.
-    #[error("the block has the number {found} where number {expected} belongs")]
+    /// Blocks are missing, repeated or out of order.
+    #[error("the block has number {found} instead of {expected}")]
     Order {
-        /// Number of the block that belongs here.
+        /// Sequence number that the block should have.
         expected: u64,
-        /// Number of the block that is here.
+        /// Sequence number of the block.
         found: u64,
     },
-    /// A kind that this version of the format does not have.
-    #[error("there is no block of kind {0}")]
+    /// This version of the format does not have the kind.
+    #[error("block kind {0} is unknown")]
     Kind(u32),
-    /// Longer than any block of its kind.
-    #[error("the block has {length} bytes, and there can be no more than {most}")]
+    /// The payload is longer than its kind allows.
+    #[error("the block has {length} bytes, but at most {max} are allowed")]
     TooLong {
-        /// Bytes of the payload.
+        /// Size of the payload in bytes.
         length: u32,
-        /// Bytes of the longest payload.
-        most: usize,
+        /// Maximum size of the payload in bytes.
+        max: usize,
     },
-    /// No whole number of samples.
-    #[error("{0} bytes are no whole number of samples")]
-    Fraction(u32),
-    /// The JSON does not say what the block has to say.
-    #[error("the text of the block says something else than it should")]
-    Text(#[from] serde_json::Error),
-    /// The first block is another one, or another one is a session again.
-    #[error("the session does not come first, and once")]
+    /// The size of the payload is not a multiple of the size of a sample.
+    #[error("{0} bytes are not a whole number of samples")]
+    PartialSample(u32),
+    /// The payload is not JSON, or does not match the kind of the block.
+    #[error("the JSON of the block is invalid")]
+    Json(#[from] serde_json::Error),
+    /// The first block is not a session, or a later block is one.
+    #[error("the first block must be a session, and no other block may be one")]
     Session,
-    /// Something follows the summary.
-    #[error("the file goes on after its end")]
+    /// Data follows the summary.
+    #[error("the file continues after the summary")]
     AfterEnd,
 }
 
-/// A recording that is being read: the blocks, then, unless a summary was the last of them, why there are no more.
+/// An iterator over the blocks of a recording. Unless it ends after a summary, its last item is an error.
 ///
-/// A block at a time is in memory, at most 32 MiB.
+/// One block at a time is in memory, at most 32 MiB.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
-    /// Bytes of the file before the block that comes next.
+    /// Offset of the next block in the file.
     offset: u64,
     number: u64,
     state: State,
@@ -112,17 +112,18 @@ pub struct Reader<R> {
 enum State {
     Blocks,
     Summarized,
-    Over,
+    Done,
 }
 
 impl<R: Read> Reader<R> {
     /// Reads the file header.
     ///
     /// # Errors
-    /// When it is not that of a recording of this version.
+    /// If the file cannot be read, or is not a recording of this version.
     pub fn new(mut source: R) -> Result<Self, ReadError> {
         let mut header = FileHeader::new_zeroed();
-        let length = fill(&mut source, header.as_mut_bytes()).map_err(|cause| ReadError::Read { offset: 0, cause })?;
+        let length =
+            read_full(&mut source, header.as_mut_bytes()).map_err(|cause| ReadError::Read { offset: 0, cause })?;
         let FileHeader { magic, version, reserved } = header;
         let whole = length == size_of::<FileHeader>();
         let begun = length.min(MAGIC.len());
@@ -136,29 +137,29 @@ impl<R: Read> Reader<R> {
             return Err(ReadError::Version { file: version });
         }
         if reserved != 0 {
-            return Err(ReadError::Damaged { offset: 0, cause: Damage::Header(reserved) });
+            return Err(ReadError::Damaged { offset: 0, cause: Damage::FileHeader(reserved) });
         }
         Ok(Self { source, offset: length as u64, number: 0, state: State::Blocks })
     }
 
-    /// The next block; none at the end of the file.
+    /// Reads the next block; `None` at the end of the file.
     fn block(&mut self) -> Result<Option<Block>, ReadError> {
-        let mut head = BlockHead::new_zeroed();
-        let length = self.fill(head.as_mut_bytes())?;
+        let mut header = BlockHeader::new_zeroed();
+        let length = self.fill(header.as_mut_bytes())?;
         match (self.state, length) {
             (State::Summarized, 0) => return Ok(None),
             (State::Summarized, _) => return Err(self.damaged(Damage::AfterEnd)),
-            (_, length) if length < size_of::<BlockHead>() => return Err(ReadError::CutOff { offset: self.offset }),
+            (_, length) if length < size_of::<BlockHeader>() => return Err(ReadError::CutOff { offset: self.offset }),
             _ => {}
         }
-        let kind = self.check(&head).map_err(|damage| self.damaged(damage))?;
+        let kind = self.check(&header).map_err(|damage| self.damaged(damage))?;
         let block = match kind {
-            BlockKind::Session => Block::Session(self.text(&head)?),
-            BlockKind::Process => Block::Process(self.text(&head)?),
-            BlockKind::Samples => Block::Samples(self.samples(&head)?),
-            BlockKind::Summary => Block::Summary(self.text(&head)?),
+            BlockKind::Session => Block::Session(self.json(&header)?),
+            BlockKind::Process => Block::Process(self.json(&header)?),
+            BlockKind::Samples => Block::Samples(self.samples(&header)?),
+            BlockKind::Summary => Block::Summary(self.json(&header)?),
         };
-        self.offset += size_of::<BlockHead>() as u64 + u64::from(head.length);
+        self.offset += size_of::<BlockHeader>() as u64 + u64::from(header.length);
         self.number += 1;
         if kind == BlockKind::Summary {
             self.state = State::Summarized;
@@ -166,51 +167,51 @@ impl<R: Read> Reader<R> {
         Ok(Some(block))
     }
 
-    /// Whether a block with this head can come now, and what it holds.
-    fn check(&self, head: &BlockHead) -> Result<BlockKind, Damage> {
-        if head.checksum() != head.head {
-            return Err(Damage::Head);
+    /// Checks that a block with this header is valid at this position, and returns its kind.
+    fn check(&self, header: &BlockHeader) -> Result<BlockKind, Damage> {
+        if header.checksum() != header.header_crc {
+            return Err(Damage::BlockHeader);
         }
-        if head.number != self.number {
-            return Err(Damage::Order { expected: self.number, found: head.number });
+        if header.number != self.number {
+            return Err(Damage::Order { expected: self.number, found: header.number });
         }
-        let kind = BlockKind::from_number(head.kind).ok_or(Damage::Kind(head.kind))?;
+        let kind = BlockKind::from_number(header.kind).ok_or(Damage::Kind(header.kind))?;
         if (kind == BlockKind::Session) != (self.number == 0) {
             return Err(Damage::Session);
         }
-        if head.length as usize > kind.longest() {
-            return Err(Damage::TooLong { length: head.length, most: kind.longest() });
+        if header.length as usize > kind.max_payload() {
+            return Err(Damage::TooLong { length: header.length, max: kind.max_payload() });
         }
-        if kind == BlockKind::Samples && !(head.length as usize).is_multiple_of(size_of::<Sample>()) {
-            return Err(Damage::Fraction(head.length));
+        if kind == BlockKind::Samples && !(header.length as usize).is_multiple_of(size_of::<Sample>()) {
+            return Err(Damage::PartialSample(header.length));
         }
         Ok(kind)
     }
 
-    fn text<T: DeserializeOwned>(&mut self, head: &BlockHead) -> Result<T, ReadError> {
-        let mut payload = vec![0; head.length as usize];
-        self.payload(head, &mut payload)?;
+    fn json<T: DeserializeOwned>(&mut self, header: &BlockHeader) -> Result<T, ReadError> {
+        let mut payload = vec![0; header.length as usize];
+        self.payload(header, &mut payload)?;
         serde_json::from_slice(&payload).map_err(|cause| self.damaged(cause.into()))
     }
 
-    fn samples(&mut self, head: &BlockHead) -> Result<Vec<Sample>, ReadError> {
-        let mut samples = vec![Sample::new_zeroed(); head.length as usize / size_of::<Sample>()];
-        self.payload(head, samples.as_mut_bytes())?;
+    fn samples(&mut self, header: &BlockHeader) -> Result<Vec<Sample>, ReadError> {
+        let mut samples = vec![Sample::new_zeroed(); header.length as usize / size_of::<Sample>()];
+        self.payload(header, samples.as_mut_bytes())?;
         Ok(samples)
     }
 
-    fn payload(&mut self, head: &BlockHead, payload: &mut [u8]) -> Result<(), ReadError> {
+    fn payload(&mut self, header: &BlockHeader, payload: &mut [u8]) -> Result<(), ReadError> {
         if self.fill(payload)? < payload.len() {
             return Err(ReadError::CutOff { offset: self.offset });
         }
-        if crc32fast::hash(payload) != head.payload {
-            return Err(self.damaged(Damage::Payload { length: head.length }));
+        if crc32fast::hash(payload) != header.payload_crc {
+            return Err(self.damaged(Damage::Payload { length: header.length }));
         }
         Ok(())
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, ReadError> {
-        fill(&mut self.source, bytes).map_err(|cause| ReadError::Read { offset: self.offset, cause })
+        read_full(&mut self.source, bytes).map_err(|cause| ReadError::Read { offset: self.offset, cause })
     }
 
     fn damaged(&self, cause: Damage) -> ReadError {
@@ -222,19 +223,19 @@ impl<R: Read> Iterator for Reader<R> {
     type Item = Result<Block, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.state == State::Over {
+        if self.state == State::Done {
             return None;
         }
         let block = self.block().transpose();
         if !matches!(block, Some(Ok(_))) {
-            self.state = State::Over;
+            self.state = State::Done;
         }
         block
     }
 }
 
-/// As many bytes as there are, up to the length of the buffer; answers how many.
-fn fill(source: &mut impl Read, mut bytes: &mut [u8]) -> io::Result<usize> {
+/// Fills the buffer as far as the source has bytes. Returns the number of bytes read.
+fn read_full(source: &mut impl Read, mut bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while !bytes.is_empty() {
         match source.read(bytes) {

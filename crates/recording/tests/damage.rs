@@ -1,31 +1,31 @@
-//! A file that is not as it was written: what is whole comes, then why there is no more.
+//! Damaged files: the reader returns the intact blocks, then the reason why it stops.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
-mod scene;
+mod support;
 
 use std::error::Error as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use recording::{Block, Damage, FORMAT_VERSION, ReadError};
-use scene::{FILE_HEADER, HEAD, forged, places, read, small, written};
+use support::{BLOCK_HEADER, FILE_HEADER, block_ranges, forged, read, small, written};
 
-/// The blocks of a file, as bytes.
+/// Splits a file into the bytes of its blocks.
 fn parts(file: &[u8]) -> Vec<Vec<u8>> {
-    places(file).into_iter().map(|place| file[place].to_vec()).collect()
+    block_ranges(file).into_iter().map(|range| file[range].to_vec()).collect()
 }
 
 fn file(parts: &[Vec<u8>]) -> Vec<u8> {
     [written(&small())[..FILE_HEADER].to_vec(), parts.concat()].concat()
 }
 
-/// Where the block with this index begins.
+/// Returns the offset of the block with this index.
 fn start(parts: &[Vec<u8>], index: usize) -> u64 {
     (FILE_HEADER + parts[..index].iter().map(Vec::len).sum::<usize>()) as u64
 }
 
-/// The damage of the block with this index, before which all is whole.
+/// Asserts that all blocks before this index are intact, and returns the damage of the block with this index.
 fn damage_of(parts: &[Vec<u8>], index: usize) -> Damage {
     let (blocks, end) = read(&file(parts)[..]);
     assert_eq!(blocks, small()[..index]);
@@ -36,14 +36,14 @@ fn damage_of(parts: &[Vec<u8>], index: usize) -> Damage {
 }
 
 #[test]
-fn a_file_cut_off_anywhere_gives_the_blocks_before_and_says_so() {
+fn truncated_file_gives_its_whole_blocks_and_a_cut_off_error() {
     let whole = written(&small());
-    let places = places(&whole);
+    let block_ranges = block_ranges(&whole);
     for length in 0..whole.len() {
         let (blocks, end) = read(&whole[..length]);
-        let complete = places.iter().filter(|place| place.end <= length).count();
+        let complete = block_ranges.iter().filter(|range| range.end <= length).count();
         assert_eq!(blocks, small()[..complete], "{length}");
-        let wanted = if length < FILE_HEADER { 0 } else { places[complete].start as u64 };
+        let wanted = if length < FILE_HEADER { 0 } else { block_ranges[complete].start as u64 };
         match end {
             Some(ReadError::NotARecording) if length == 0 => {}
             Some(ReadError::CutOff { offset }) if length > 0 => assert_eq!(offset, wanted, "{length}"),
@@ -53,15 +53,15 @@ fn a_file_cut_off_anywhere_gives_the_blocks_before_and_says_so() {
 }
 
 #[test]
-fn a_bit_flipped_anywhere_is_found_where_its_block_begins() {
+fn flipped_bit_is_reported_at_the_start_of_its_block() {
     let whole = written(&small());
-    let places = places(&whole);
+    let block_ranges = block_ranges(&whole);
     for index in 0..whole.len() {
         for bit in 0..8 {
             let mut bytes = whole.clone();
             bytes[index] ^= 1 << bit;
             let (blocks, end) = read(&bytes[..]);
-            let hit = places.iter().position(|place| place.contains(&index));
+            let hit = block_ranges.iter().position(|range| range.contains(&index));
             assert_eq!(blocks, small()[..hit.unwrap_or(0)], "{index}");
             match (end, hit) {
                 (Some(ReadError::NotARecording), None) => assert!(index < 8),
@@ -69,11 +69,14 @@ fn a_bit_flipped_anywhere_is_found_where_its_block_begins() {
                     assert!((8..12).contains(&index));
                     assert_eq!(file, FORMAT_VERSION ^ 1 << ((index - 8) * 8 + bit));
                 }
-                (Some(ReadError::Damaged { offset: 0, cause: Damage::Header(_) }), None) => assert!(index >= 12),
+                (Some(ReadError::Damaged { offset: 0, cause: Damage::FileHeader(_) }), None) => assert!(index >= 12),
                 (Some(ReadError::Damaged { offset, cause }), Some(hit)) => {
-                    assert_eq!(offset, places[hit].start as u64, "{index}");
-                    let in_head = index - places[hit].start < HEAD;
-                    assert!(matches!((&cause, in_head), (Damage::Head, true) | (Damage::Payload { .. }, false)));
+                    assert_eq!(offset, block_ranges[hit].start as u64, "{index}");
+                    let in_header = index - block_ranges[hit].start < BLOCK_HEADER;
+                    assert!(matches!(
+                        (&cause, in_header),
+                        (Damage::BlockHeader, true) | (Damage::Payload { .. }, false)
+                    ));
                 }
                 (end, _) => panic!("{index}: {end:?}"),
             }
@@ -82,7 +85,7 @@ fn a_bit_flipped_anywhere_is_found_where_its_block_begins() {
 }
 
 #[test]
-fn blocks_that_change_places_are_found() {
+fn swapped_blocks_are_detected() {
     let parts = parts(&written(&small()));
     for first in 0..parts.len() {
         for second in first + 1..parts.len() {
@@ -96,12 +99,12 @@ fn blocks_that_change_places_are_found() {
 }
 
 #[test]
-fn a_block_that_comes_twice_is_found_wherever_it_comes_again() {
+fn repeated_block_is_detected_at_every_position() {
     let parts = parts(&written(&small()));
     for copied in 0..parts.len() {
         for place in 0..=parts.len() {
             if place == copied {
-                continue; // Then the copy is the block, and the block the copy.
+                continue; // This gives the same file as `copied + 1`.
             }
             let mut more = parts.clone();
             more.insert(place, parts[copied].clone());
@@ -113,7 +116,7 @@ fn a_block_that_comes_twice_is_found_wherever_it_comes_again() {
 }
 
 #[test]
-fn a_block_that_is_missing_is_found() {
+fn missing_block_is_detected() {
     let parts = parts(&written(&small()));
     for missing in 0..parts.len() {
         let mut fewer = parts.clone();
@@ -129,23 +132,20 @@ fn a_block_that_is_missing_is_found() {
 }
 
 #[test]
-fn a_block_that_says_what_none_can_is_told_with_its_reason_though_its_checksums_are_right() {
-    let text = serde_json::to_vec(&scene::session()).unwrap();
+fn invalid_block_with_correct_checksums_is_rejected_with_a_reason() {
+    let text = serde_json::to_vec(&support::session()).unwrap();
     let length = u32::try_from(text.len()).unwrap();
     let cases = [
-        (forged(0, 3, 0, &[]), "there is no block of kind 0"),
-        (forged(5, 3, 0, &[]), "there is no block of kind 5"),
-        (forged(1, 3, length, &text), "the session does not come first, and once"),
-        (forged(3, 3, 47, &[0; 47]), "47 bytes are no whole number of samples"),
-        (forged(3, 3, 3_145_776, &[]), "the block has 3145776 bytes, and there can be no more than 3145728"),
-        (forged(3, 3, u32::MAX, &[]), "the block has 4294967295 bytes, and there can be no more than 3145728"),
-        (forged(2, 3, (32 << 20) + 1, &[]), "the block has 33554433 bytes, and there can be no more than 33554432"),
-        (forged(2, 3, 2, b"{}"), "the text of the block says something else than it should"),
-        (forged(2, 3, 3, b"\xFF{}"), "the text of the block says something else than it should"),
-        (
-            forged(2, 3, 40, br#"{"id":1,"name":"","modules":[],"more":1}"#),
-            "the text of the block says something else than it should",
-        ),
+        (forged(0, 3, 0, &[]), "block kind 0 is unknown"),
+        (forged(5, 3, 0, &[]), "block kind 5 is unknown"),
+        (forged(1, 3, length, &text), "the first block must be a session, and no other block may be one"),
+        (forged(3, 3, 47, &[0; 47]), "47 bytes are not a whole number of samples"),
+        (forged(3, 3, 3_145_776, &[]), "the block has 3145776 bytes, but at most 3145728 are allowed"),
+        (forged(3, 3, u32::MAX, &[]), "the block has 4294967295 bytes, but at most 3145728 are allowed"),
+        (forged(2, 3, (32 << 20) + 1, &[]), "the block has 33554433 bytes, but at most 33554432 are allowed"),
+        (forged(2, 3, 2, b"{}"), "the JSON of the block is invalid"),
+        (forged(2, 3, 3, b"\xFF{}"), "the JSON of the block is invalid"),
+        (forged(2, 3, 40, br#"{"id":1,"name":"","modules":[],"more":1}"#), "the JSON of the block is invalid"),
     ];
     for (block, reason) in cases {
         let mut parts = parts(&written(&small()))[..3].to_vec();
@@ -153,11 +153,11 @@ fn a_block_that_says_what_none_can_is_told_with_its_reason_though_its_checksums_
         assert_eq!(damage_of(&parts, 3).to_string(), reason);
     }
     let first = vec![forged(3, 0, 0, &[])];
-    assert_eq!(damage_of(&first, 0).to_string(), "the session does not come first, and once");
+    assert_eq!(damage_of(&first, 0).to_string(), "the first block must be a session, and no other block may be one");
 }
 
 #[test]
-fn a_block_that_announces_the_longest_payload_and_has_none_is_cut_off() {
+fn block_without_its_announced_payload_is_cut_off() {
     for (kind, length) in [(3, 3_145_728), (2, 32 << 20)] {
         let mut parts = parts(&written(&small()))[..3].to_vec();
         parts.push(forged(kind, 3, length, &[]));
@@ -168,17 +168,17 @@ fn a_block_that_announces_the_longest_payload_and_has_none_is_cut_off() {
 }
 
 #[test]
-fn each_end_says_what_happened_and_a_damage_why() {
+fn errors_say_what_happened_and_why() {
     let whole = written(&small());
     let of_version = |version| [&whole[..8], &[version], &whole[9..]].concat();
     let mut damaged = whole.clone();
     damaged[20] ^= 1;
     for (bytes, text, because) in [
-        (&b"PERFILE2........"[..], "the file is no recording", None),
-        (&of_version(1), "the recording has version 1 of the format, and this program reads version 2", None),
-        (&of_version(7), "the recording has version 7 of the format, and this program reads version 2", None),
+        (&b"PERFILE2........"[..], "the file is not a recording", None),
+        (&of_version(1), "the recording has format version 1, but this program reads version 2", None),
+        (&of_version(7), "the recording has format version 7, but this program reads version 2", None),
         (&whole[..20], "the recording was cut off after 16 bytes", None),
-        (&damaged, "the recording is damaged at byte 16", Some("the checksum of the block's head is wrong")),
+        (&damaged, "the recording is damaged at byte 16", Some("the checksum of the block header is wrong")),
     ] {
         let (_, end) = read(bytes);
         let end = end.unwrap();
@@ -188,7 +188,7 @@ fn each_end_says_what_happened_and_a_damage_why() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_end_with_a_reason(bytes in vec(any::<u8>(), 0..200), begin in any::<bool>()) {
+    fn arbitrary_bytes_end_with_an_error(bytes in vec(any::<u8>(), 0..200), begin in any::<bool>()) {
         let whole = written(&small());
         let file = if begin { [&whole[..FILE_HEADER], &bytes].concat() } else { bytes };
         let (blocks, end) = read(&file[..]);
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_in_a_block_with_right_checksums_ends_with_a_reason(
+    fn arbitrary_text_with_correct_checksums_ends_with_an_error(
         kind in 0_u32..6,
         text in prop_oneof![vec(any::<u8>(), 0..80), "[\\[\\]{}\":,a-z0-9]{0,80}".prop_map(String::into_bytes)],
     ) {

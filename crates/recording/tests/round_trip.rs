@@ -1,8 +1,8 @@
-//! What was written is what is read.
+//! A recording is read as it was written.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
-mod scene;
+mod support;
 
 use std::io::{self, Read, Write};
 
@@ -11,9 +11,9 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::Sample;
 use recording::{
-    Block, Count, DebugFile, Event, MOST_SAMPLES, Module, Process, ReadError, Session, Summary, WriteError, Writer,
+    Block, Count, DebugFile, Event, MAX_SAMPLES, Module, Process, ReadError, Session, Summary, WriteError, Writer,
 };
-use scene::{forged, places, process, read, sample, session, small, summary, written};
+use support::{block_ranges, forged, process, read, sample, session, small, summary, written};
 
 fn any_sample() -> impl Strategy<Value = Sample> {
     let numbers = any::<(u64, u64, u32, u32, u32, u32, u32, u16, u16, u64)>();
@@ -104,7 +104,7 @@ fn any_recording() -> impl Strategy<Value = Vec<Block>> {
 
 proptest! {
     #[test]
-    fn every_recording_comes_back_as_it_was_written(blocks in any_recording()) {
+    fn every_recording_round_trips(blocks in any_recording()) {
         let (back, end) = read(&written(&blocks)[..]);
         prop_assert_eq!(back, blocks);
         prop_assert!(end.is_none(), "{:?}", end);
@@ -112,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn the_layout_is_the_one_that_the_documentation_tells() {
+fn layout_is_as_documented() {
     let session = session();
     let file = Writer::new(Vec::new(), &session).unwrap().finish(&summary()).unwrap();
     let text = serde_json::to_vec(&session).unwrap();
@@ -127,22 +127,22 @@ fn the_layout_is_the_one_that_the_documentation_tells() {
 }
 
 #[test]
-fn more_samples_than_a_block_holds_go_to_several_and_none_to_none() {
-    let samples: Vec<Sample> = (0..=2 * MOST_SAMPLES as u64).map(sample).collect();
+fn samples_are_split_over_as_many_blocks_as_needed() {
+    let samples: Vec<Sample> = (0..=2 * MAX_SAMPLES as u64).map(sample).collect();
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     writer.samples(&[]).unwrap();
     writer.samples(&samples).unwrap();
     let (blocks, end) = read(&writer.finish(&summary()).unwrap()[..]);
     let lengths =
         blocks.iter().filter_map(|block| if let Block::Samples(some) = block { Some(some.len()) } else { None });
-    assert_eq!(lengths.collect::<Vec<_>>(), [MOST_SAMPLES, MOST_SAMPLES, 1]);
+    assert_eq!(lengths.collect::<Vec<_>>(), [MAX_SAMPLES, MAX_SAMPLES, 1]);
     let back = blocks.into_iter().filter_map(|block| if let Block::Samples(some) = block { Some(some) } else { None });
     assert_eq!(back.flatten().collect::<Vec<_>>(), samples);
     assert!(end.is_none());
 }
 
 #[test]
-fn modules_that_are_too_many_for_a_block_are_spread_in_their_order() {
+fn modules_are_split_over_several_blocks_in_order() {
     let one = process(4).modules.remove(0);
     let modules: Vec<Module> = (0..3).map(|base| Module { base, path: "x".repeat(12 << 20), ..one.clone() }).collect();
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
@@ -158,7 +158,7 @@ fn modules_that_are_too_many_for_a_block_are_spread_in_their_order() {
 }
 
 #[test]
-fn what_no_reader_takes_is_not_written_and_what_follows_is_read() {
+fn block_that_is_too_long_is_rejected_and_later_blocks_are_readable() {
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     let huge = Process { name: "x".repeat(33 << 20), ..process(4) };
     assert!(matches!(writer.process(&huge), Err(WriteError::TooLong { length }) if length > 33 << 20));
@@ -166,7 +166,7 @@ fn what_no_reader_takes_is_not_written_and_what_follows_is_read() {
     assert_eq!((blocks.len(), end.is_none()), (2, true));
 }
 
-/// Notes each write, and from one of them on takes only half of what it is given.
+/// Logs the size of each write. The write with index `full_at` is cut in half, later ones fail.
 struct Disk {
     file: Vec<u8>,
     writes: Vec<usize>,
@@ -194,21 +194,21 @@ fn disk(full_at: usize) -> Disk {
 }
 
 #[test]
-fn every_block_reaches_the_system_in_one_write_before_the_call_returns() {
+fn every_block_is_written_in_one_write_before_the_call_returns() {
     let mut disk = disk(usize::MAX);
     let mut writer = Writer::new(&mut disk, &session()).unwrap();
     writer.process(&process(4)).unwrap();
     writer.samples(&[sample(1), sample(2)]).unwrap();
-    let told = writer.written();
+    let reported = writer.written();
     drop(writer);
-    assert_eq!(disk.file.len() as u64, told, "nothing was held back");
-    let mut blocks: Vec<usize> = places(&disk.file).into_iter().map(|place| place.len()).collect();
-    blocks[0] += scene::FILE_HEADER;
+    assert_eq!(disk.file.len() as u64, reported, "nothing is buffered");
+    let mut blocks: Vec<usize> = block_ranges(&disk.file).into_iter().map(|range| range.len()).collect();
+    blocks[0] += support::FILE_HEADER;
     assert_eq!(disk.writes, blocks);
 }
 
 #[test]
-fn after_a_full_disk_every_block_before_it_is_read() {
+fn blocks_before_a_full_disk_are_readable() {
     for full_at in 1..4 {
         let mut disk = disk(full_at);
         let mut writer = Writer::new(&mut disk, &session()).unwrap();
@@ -225,7 +225,7 @@ fn after_a_full_disk_every_block_before_it_is_read() {
     }
 }
 
-/// Gives a byte at a time, is interrupted before each, and fails at the end.
+/// Returns one byte per read, each after an `Interrupted` error, and fails at the end.
 struct Slow<'a> {
     bytes: &'a [u8],
     interrupted: bool,
@@ -249,9 +249,9 @@ impl Read for Slow<'_> {
 }
 
 #[test]
-fn a_source_that_gives_little_is_asked_again_and_its_failure_told_with_its_place() {
+fn short_reads_are_continued_and_failures_are_reported_with_their_offset() {
     let file = written(&small());
-    let cut = places(&file)[3].start;
+    let cut = block_ranges(&file)[3].start;
     let (blocks, end) = read(Slow { bytes: &file[..cut + 30], interrupted: false });
     assert_eq!(blocks, small()[..3]);
     let Some(ReadError::Read { offset, cause }) = end else { panic!("{end:?}") };

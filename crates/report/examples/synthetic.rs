@@ -1,8 +1,8 @@
-//! Makes a recording for measurements: samples at some 20,000 addresses in 50 modules, the same ones every time.
+//! Writes a deterministic recording for benchmarks: samples at up to 20,000 addresses in 50 modules.
 //!
 //! ```text
 //! cargo run --release -p report --example synthetic -- 10000000 big.rec
-//! cargo run --release -p report --example synthetic -- 1000000 big.txt    (as `perf script` prints samples)
+//! cargo run --release -p report --example synthetic -- 1000000 big.txt    (in the format of `perf script`)
 //! ```
 
 use std::env;
@@ -16,17 +16,17 @@ use recording::{Event, Module, Process, Session, Summary, Writer};
 
 const MODULES: u64 = 50;
 const ADDRESSES: u64 = 400;
-/// Bytes from one module to the next.
+/// Distance between the bases of two modules in bytes.
 const SPACING: u64 = 0x100_0000;
 
 const PROCESSES: u32 = 8;
 const PROCESSORS: u32 = 16;
 const INTERVAL: u32 = 100_003;
 
-/// Samples that are written at a time.
+/// Samples per write.
 const BATCH: usize = 4096;
 
-/// Units of time in a second.
+/// Units of time per second.
 const CLOCK: u64 = 10_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -56,7 +56,7 @@ fn recording(mut samples: impl Iterator<Item = Sample>, file: File) -> Result<()
     Ok(())
 }
 
-/// One frame a sample, as there is one address.
+/// Writes one frame per sample, because a sample is one address.
 fn script(samples: impl Iterator<Item = Sample>, mut out: impl Write) -> Result<(), Box<dyn Error>> {
     for Sample { time, ip, process, thread, processor, interval, .. } in samples {
         let program = process / 4 - 1;
@@ -102,7 +102,7 @@ fn session() -> Session {
     }
 }
 
-/// Samples without end.
+/// An endless sequence of samples.
 struct Samples {
     random: SplitMix,
     time: u64,
@@ -111,7 +111,7 @@ struct Samples {
 impl Iterator for Samples {
     type Item = Sample;
 
-    /// The product of two even numbers makes few addresses hot and many cold.
+    /// The product of two uniformly distributed numbers makes few addresses hot and many cold.
     fn next(&mut self) -> Option<Sample> {
         self.time += 10;
         let place =
@@ -132,7 +132,7 @@ impl Iterator for Samples {
     }
 }
 
-/// The generator of G. L. Steele, D. Lea and C. H. Flood (2014).
+/// SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, 2014).
 struct SplitMix(u64);
 
 impl SplitMix {

@@ -1,4 +1,4 @@
-//! What addresses are called.
+//! Modules and symbols of addresses.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,34 +12,34 @@ use crate::read::Contents;
 use crate::symbols::{Missing, SymbolFinder};
 use crate::tally::Place;
 
-/// A symbol of an [`Atlas`].
+/// Index of a symbol in an [`Atlas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymbolId(usize);
 
 /// A symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// The module that has it.
+    /// The module of the symbol.
     pub module: ModuleId,
-    /// Its address, relative to the module's base.
+    /// Address relative to the base of the module.
     pub address: u32,
-    /// Its length in bytes, where it is known.
+    /// Length in bytes, if it is known.
     pub size: Option<u32>,
-    /// Its name, demangled.
+    /// Demangled name.
     pub name: String,
 }
 
-/// What a module is called: itself, or what stands for it.
+/// The module of an address, or a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Owner {
     Module(ModuleId),
-    /// Kernel mode, and the recording does not tell what the kernel has loaded.
+    /// A kernel-mode address, and the recording has no kernel modules.
     Kernel,
-    /// No module that the recording tells of covers the address.
+    /// No recorded module covers the address.
     Unknown,
 }
 
-/// What an address is called: a symbol, or what stands for it.
+/// The symbol of an address, or a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Name {
     Symbol(SymbolId),
@@ -47,16 +47,16 @@ pub(crate) enum Name {
     Address(u64),
 }
 
-/// An address, seen from where it was executed.
+/// An address in the address space in which it was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    /// 0 in kernel mode, where all processes see the same.
+struct AddressKey {
+    /// 0 in kernel mode, where all processes share the modules.
     process: u32,
     kernel: bool,
     ip: u64,
 }
 
-impl Key {
+impl AddressKey {
     fn of(place: &Place) -> Self {
         Self { process: if place.kernel { 0 } else { place.process }, kernel: place.kernel, ip: place.ip }
     }
@@ -65,51 +65,51 @@ impl Key {
 /// The modules and symbols of addresses.
 #[derive(Debug, Default)]
 pub struct Atlas {
-    spots: FxHashMap<Key, (Owner, Name)>,
+    addresses: FxHashMap<AddressKey, (Owner, Name)>,
     modules: Modules,
     symbols: Vec<Symbol>,
     missing: Vec<Missing>,
 }
 
 impl Atlas {
-    /// Looks up every place of the tally that `filter` takes.
+    /// Resolves every location of the tally that `filter` selects.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
         let places = contents.tally.places().map(|(place, _)| *place);
         Self::of(&contents.processes, places.filter(|place| filter.takes(place.source, place.process)), finder)
     }
 
-    /// Looks up these places: the modules first, then, module by module, the symbols.
+    /// Resolves these locations: first the modules, then the symbols of one module after the other.
     #[must_use]
     pub fn of(processes: &Processes, places: impl IntoIterator<Item = Place>, finder: &SymbolFinder) -> Self {
         let mut atlas = Self { modules: processes.modules().clone(), ..Self::default() };
-        let mut covered: BTreeMap<ModuleId, Vec<(Key, u64)>> = BTreeMap::new();
+        let mut covered: BTreeMap<ModuleId, Vec<(AddressKey, u64)>> = BTreeMap::new();
         for place in places {
-            let key = Key::of(&place);
+            let key = AddressKey::of(&place);
             if let Some((module, offset)) = processes.module_at(place.process, place.kernel, place.ip) {
                 covered.entry(module).or_default().push((key, offset));
                 continue;
             }
-            let untold = place.kernel && !processes.know_the_kernel();
-            let owner = if untold { Owner::Kernel } else { Owner::Unknown };
-            atlas.spots.insert(key, (owner, Name::Address(place.ip)));
+            let unnamed_kernel = place.kernel && !processes.has_kernel_modules();
+            let owner = if unnamed_kernel { Owner::Kernel } else { Owner::Unknown };
+            atlas.addresses.insert(key, (owner, Name::Address(place.ip)));
         }
-        for (module, mut spots) in covered {
-            spots.sort_unstable();
-            spots.dedup();
-            atlas.name_module(module, &spots, finder);
+        for (module, mut addresses) in covered {
+            addresses.sort_unstable();
+            addresses.dedup();
+            atlas.name_module(module, &addresses, finder);
         }
         atlas
     }
 
-    fn name_module(&mut self, module: ModuleId, spots: &[(Key, u64)], finder: &SymbolFinder) {
+    fn name_module(&mut self, module: ModuleId, addresses: &[(AddressKey, u64)], finder: &SymbolFinder) {
         let found = self.modules.get(module).map(|module| finder.find(module)).transpose();
         let symbols = found.unwrap_or_else(|reason| {
             self.missing.push(Missing { module, reason });
             None
         });
         let mut known: FxHashMap<u32, SymbolId> = FxHashMap::default();
-        for (key, offset) in spots.iter().copied() {
+        for (key, offset) in addresses.iter().copied() {
             let name = match symbols.as_ref().and_then(|symbols| symbols.at(offset)) {
                 Some(found) => Name::Symbol(*known.entry(found.address).or_insert_with(|| {
                     let (address, size, name) = (found.address, found.size, found.name);
@@ -118,21 +118,21 @@ impl Atlas {
                 })),
                 None => Name::Offset(module, offset),
             };
-            self.spots.insert(key, (Owner::Module(module), name));
+            self.addresses.insert(key, (Owner::Module(module), name));
         }
     }
 
     pub(crate) fn owner_and_name(&self, place: &Place) -> (Owner, Name) {
-        self.spots.get(&Key::of(place)).copied().unwrap_or((Owner::Unknown, Name::Address(place.ip)))
+        self.addresses.get(&AddressKey::of(place)).copied().unwrap_or((Owner::Unknown, Name::Address(place.ip)))
     }
 
-    /// The name of the module at `place`; `[kernel]` or `[unknown]` where there is none.
+    /// Returns the name of the module at `place`, or `[kernel]` or `[unknown]` if there is none.
     #[must_use]
     pub fn module(&self, place: &Place) -> &str {
         self.owner_text(self.owner_and_name(place).0)
     }
 
-    /// The symbol at `place`; `module+0x1234` where it has none, the address where it has no module either.
+    /// Returns the symbol at `place`, or `module+0x1234` without a symbol, or the address without a module.
     #[must_use]
     pub fn symbol(&self, place: &Place) -> Cow<'_, str> {
         self.name_text(self.owner_and_name(place).1)
@@ -154,19 +154,19 @@ impl Atlas {
         }
     }
 
-    /// Every module of the recording.
+    /// Returns the modules of the recording.
     #[must_use]
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
-    /// Every symbol that was looked up.
+    /// Returns every symbol that was found for an address.
     #[must_use]
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
-    /// The modules that samples fell in and whose symbols were not found.
+    /// Returns the modules with samples for which no symbols were found.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing

@@ -1,4 +1,4 @@
-//! Branches counted by where they are and where they went.
+//! Counts branches by source and target.
 
 use std::cmp::Reverse;
 use std::ops::AddAssign;
@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 
 use crate::tally::Place;
 
-/// A branch of the code. The processor writes down no process with it, so that those of one user address are one.
+/// A branch. BTS records have no process, so equal user addresses of different processes are one branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Branch {
-    /// Whether it is in kernel mode.
+    /// Whether the source is in kernel mode.
     pub kernel: bool,
-    /// Its address.
+    /// Address of the branch instruction.
     pub from: u64,
-    /// Where it went.
+    /// Address of the target.
     pub to: u64,
 }
 
@@ -24,16 +24,16 @@ impl Branch {
         Self { kernel: u32::from(sample.modes) == modes::KERNEL, from: sample.ip, to: sample.mark }
     }
 
-    /// Where it is.
+    /// Returns the location of the branch instruction.
     #[must_use]
     pub fn source(&self) -> Place {
         Self::place(self.kernel, self.from)
     }
 
-    /// Where it went: into the kernel where the address is one of its half.
+    /// Returns the location of the target. It is in the kernel if the address is in the upper half.
     #[must_use]
     pub fn target(&self) -> Place {
-        Self::place(is_kernels(self.to), self.to)
+        Self::place(is_kernel_address(self.to), self.to)
     }
 
     fn place(kernel: bool, ip: u64) -> Place {
@@ -41,17 +41,17 @@ impl Branch {
     }
 }
 
-/// Whether the address lies in the upper half, which is the kernel's.
-fn is_kernels(address: u64) -> bool {
+/// Returns whether the address is in the upper half of the address space, which belongs to the kernel.
+fn is_kernel_address(address: u64) -> bool {
     address >> 63 == 1
 }
 
-/// How often a branch was taken.
+/// Execution counts of a branch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// How often.
+    /// Number of times that the branch was taken.
     pub count: u64,
-    /// As often the processor told that it had predicted it. Many processors never do.
+    /// Number of times that the processor reported it as predicted. Many processors never do.
     pub predicted: u64,
 }
 
@@ -62,7 +62,7 @@ impl AddAssign for Taken {
     }
 }
 
-/// Branches, each with how often it was taken. Memory grows with the branches of the code, not with time.
+/// Execution counts by branch. Memory grows with the number of distinct branches, not with time.
 #[derive(Debug, Clone, Default)]
 pub struct Branches {
     taken: FxHashMap<Branch, Taken>,
@@ -79,19 +79,19 @@ impl Branches {
         }
     }
 
-    /// All of them.
+    /// Returns the sum over all branches.
     #[must_use]
     pub fn total(&self) -> Taken {
         self.total
     }
 
-    /// How many different ones there are.
+    /// Returns the number of distinct branches.
     #[must_use]
     pub fn different(&self) -> usize {
         self.taken.len()
     }
 
-    /// The `number` that were taken most, the most frequent first; equals by their addresses.
+    /// Returns the `number` most frequent branches in descending order; equal counts are ordered by address.
     #[must_use]
     pub fn most(&self, number: usize) -> Vec<(Branch, Taken)> {
         let mut all: Vec<(Branch, Taken)> = self.taken.iter().map(|(branch, taken)| (*branch, *taken)).collect();

@@ -1,24 +1,25 @@
-//! Which samples are wanted.
+//! Selection of samples.
 
 use std::collections::BTreeSet;
 
-/// A choice among samples; the default takes all.
+/// A selection of samples; the default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Those of this source alone.
+    /// Selects only samples of this source.
     pub source: Option<u32>,
-    /// Those in these processes alone.
+    /// Selects only samples in these processes.
     pub processes: Option<BTreeSet<u32>>,
 }
 
 impl Filter {
-    /// Whether samples of `source` in `process` are wanted.
+    /// Returns whether samples of `source` in `process` are selected.
     #[must_use]
     pub fn takes(&self, source: u32, process: u32) -> bool {
         self.takes_source(source) && self.processes.as_ref().is_none_or(|wanted| wanted.contains(&process))
     }
 
-    /// Whether what befell `source` is wanted; what befell [`ALL_SOURCES`](protocol::ALL_SOURCES) always is.
+    /// Returns whether records of losses, throttling and sleep of `source` are selected. Those of
+    /// [`ALL_SOURCES`](protocol::ALL_SOURCES) always are.
     #[must_use]
     pub fn takes_source(&self, source: u32) -> bool {
         source == protocol::ALL_SOURCES || self.source.is_none_or(|wanted| wanted == source)

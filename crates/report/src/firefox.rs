@@ -1,8 +1,8 @@
-//! Profiles for the Firefox Profiler (<https://profiler.firefox.com>).
+//! Exports profiles for the Firefox Profiler (<https://profiler.firefox.com>).
 //!
-//! A process has a track for each thread, and for each source where several were sampled. Samples are stacks of one
-//! frame, in the category user or kernel. What befell the sampling stands as markers in tracks of their own, one for
-//! each processor.
+//! A process has a track for each thread, and one for each thread and source if several sources were sampled. Samples
+//! are stacks of one frame, in the category user or kernel. Losses, throttling and sleep are markers in separate
+//! tracks, one for each processor.
 
 mod marker;
 
@@ -27,17 +27,17 @@ use crate::modules::{ModuleId, file_name};
 use crate::read::{Contents, ExportError, for_each_record};
 use crate::tally::{Detail, Place};
 
-/// A number that no process of Windows has: theirs are multiples of four.
+/// A process ID that Windows never uses: process IDs are multiples of four.
 const NO_PROCESS: u32 = u32::MAX;
 
-/// Nanoseconds between two samples where the recording does not tell.
+/// Nanoseconds between two samples if the recording does not determine it.
 const USUAL_INTERVAL: u64 = 1_000_000;
 
-/// Writes the samples that `filter` takes as a profile. `input` is the recording again, of which the `contents` are.
-/// All of the profile is in memory: some 50 bytes a sample.
+/// Writes the samples that `filter` selects as a profile. `input` is the recording from which `contents` was read. The
+/// whole profile is in memory, about 50 bytes per sample.
 ///
 /// # Errors
-/// When the recording can not be read again, or the output written.
+/// If the recording cannot be read again or the output cannot be written.
 pub fn firefox(
     contents: &Contents,
     atlas: &Atlas,
@@ -53,10 +53,10 @@ pub fn firefox(
     Ok(serde_json::to_writer(out, &builder.profile).map_err(io::Error::from)?)
 }
 
-/// A track: a thread, as far as it was interrupted by one source.
+/// A track: the samples of one source in one thread.
 struct Track {
     handle: ThreadHandle,
-    /// The sample before, in nanoseconds.
+    /// Time of the previous sample in nanoseconds.
     last: u64,
 }
 
@@ -67,12 +67,12 @@ struct Builder<'a> {
     filter: &'a Filter,
     user: CategoryHandle,
     kernel: CategoryHandle,
-    /// Nanoseconds between two samples of a processor, on the average.
+    /// Average time between two samples of a processor in nanoseconds.
     interval: u64,
     libraries: FxHashMap<ModuleId, LibraryHandle>,
     symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>>,
     processes: FxHashMap<u32, ProcessHandle>,
-    /// What stands for a process around the processors' tracks.
+    /// Pseudo-process that contains the tracks of the processors.
     sampling: Option<ProcessHandle>,
     tracks: FxHashMap<(u32, u32, u32), Track>,
     processors: FxHashMap<u32, ThreadHandle>,
@@ -88,7 +88,7 @@ impl<'a> Builder<'a> {
             SamplingInterval::from_nanos(interval),
         );
         profile.set_os_name("Windows");
-        // The names are in it, and there is no server to ask for others.
+        // The profile contains all names, so the Firefox Profiler must not query a symbol server.
         profile.set_symbolicated(true);
         let mut symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>> = FxHashMap::default();
         for symbol in atlas.symbols() {
@@ -130,7 +130,7 @@ impl<'a> Builder<'a> {
         let frame = self.frame(&Place::of(sample, Detail::default()));
         let interval = self.interval;
         let track = self.track(sample);
-        // No more than the time since the sample before: a thread does not run on two processors.
+        // At most the time since the previous sample, because a thread does not run on two processors at once.
         let delta = CpuDelta::from_nanos(interval.min(time.saturating_sub(track.last)));
         track.last = time;
         let thread = track.handle;
@@ -180,7 +180,7 @@ impl<'a> Builder<'a> {
                 thread => format!("Thread {thread}"),
             };
             if contents.tally.totals().count() > 1 {
-                // Writing to a String does not fail.
+                // Writing to a `String` cannot fail.
                 let _ = write!(name, ": {}", contents.source_name(source));
             }
             self.profile.set_thread_name(handle, &name);
@@ -188,7 +188,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Processors have their tracks in a process of their own.
+    /// Returns the track of a processor, in the pseudo-process for all processors.
     fn processor(&mut self, processor: u32) -> ThreadHandle {
         let start = Timestamp::from_nanos_since_reference(0);
         let owner = *self.sampling.get_or_insert_with(|| self.profile.add_process("Sampling", NO_PROCESS, start));
@@ -227,7 +227,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The program of the command, or what stands for it.
+/// Returns the program of the command, or a placeholder.
 fn product(command: &[String]) -> String {
     command.first().map_or("All processes", |program| file_name(program)).to_owned()
 }

@@ -1,4 +1,4 @@
-//! Folded stacks, `process;module;symbol count`, and the flame graph that inferno draws of them.
+//! Folded stacks, `process;module;symbol count`, and flame graphs, which inferno draws.
 
 use std::io::{self, Write};
 
@@ -7,8 +7,8 @@ use protocol::UNKNOWN;
 
 use crate::table::Table;
 
-/// A line for each row of a table with the columns process, module and symbol. The count is that of events, so that
-/// widths in a flame graph are the shares of a report.
+/// Returns a folded stack for each row of a table with the columns process, module and symbol. The count is the number
+/// of events, so widths in a flame graph equal the shares in a report.
 #[must_use]
 pub fn folded(table: &Table) -> Vec<String> {
     let mut lines: Vec<String> = table
@@ -27,7 +27,7 @@ pub fn folded(table: &Table) -> Vec<String> {
     lines
 }
 
-/// A semicolon ends a frame, and a line ends a stack.
+/// Replaces the separators of the format: a semicolon ends a frame, a line break ends a stack.
 fn frame(name: &str) -> String {
     name.chars()
         .map(|c| {
@@ -42,10 +42,10 @@ fn frame(name: &str) -> String {
         .collect()
 }
 
-/// Draws folded stacks as an SVG.
+/// Draws folded stacks as a flame graph in SVG.
 ///
 /// # Errors
-/// When there are none, or the output can not be written.
+/// If there are no stacks or the output cannot be written.
 pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: impl Write) -> io::Result<()> {
     let mut options = Options::default();
     title.clone_into(&mut options.title);

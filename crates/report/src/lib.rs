@@ -1,25 +1,25 @@
-//! Reading recordings: where samples fell, by process, module and symbol.
+//! Analyzes recordings: samples by process, module and symbol.
 //!
-//! A recording is read once, block by block: [`Tally`] counts samples by place, so that memory grows with the distinct
-//! addresses and not with the samples, and [`Processes`] keeps what was loaded where. Afterwards [`Atlas`] gives
-//! every address its module and, through [`SymbolFinder`], its symbol. From these come tables ([`Table`]), folded
-//! stacks, flame graphs, profiles for the Firefox Profiler and CSV.
+//! A recording is read once, block by block. [`Tally`] counts samples by location, so memory grows with the number of
+//! distinct addresses, not with the number of samples. [`Processes`] keeps the modules of each process. Then [`Atlas`]
+//! resolves every address to its module and, through [`SymbolFinder`], to its symbol. Tables ([`Table`]), folded
+//! stacks, flame graphs, profiles for the Firefox Profiler and CSV are made from these.
 //!
 //! There are no call stacks: a sample is one address.
 //!
 //! inferno, the library that draws the flame graphs, is under the CDDL 1.0.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `read` | the passes over a recording |
-//! | `tally` | samples by place, and what befell the sampling |
-//! | `processes`, `modules` | what was loaded where |
-//! | `symbols` | which files have the symbols of a module |
-//! | `atlas` | what every address is called |
+//! | `tally` | samples by location; losses, throttling and sleep |
+//! | `processes`, `modules` | the modules of each process |
+//! | `symbols` | search for the symbol files of a module |
+//! | `atlas` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
-//! | `branches` | branches by where they are and where they went |
+//! | `branches` | branches by source and target |
 //! | `merge` | ordinary samples and precise records in one order |
-//! | `folded`, `firefox`, `lines` | what other programs read |
+//! | `folded`, `firefox`, `lines` | exports for other programs |
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Single samples as lines of CSV.
+//! Exports single samples as CSV.
 
 use std::io::{self, Read, Write};
 
@@ -9,7 +9,7 @@ use crate::filter::Filter;
 use crate::read::{Contents, ExportError, for_each_record};
 use crate::tally::{Detail, Place, events};
 
-/// The names of the fields, which are the first line.
+/// Names of the fields; the first line of the output.
 const FIELDS: [&str; 13] = [
     "time_ns",
     "kind",
@@ -26,11 +26,11 @@ const FIELDS: [&str; 13] = [
     "detail",
 ];
 
-/// Writes every sample that `filter` takes, and what befell the sampling, a line each. `input` is the recording again,
-/// of which the `contents` are. The detail of a precise sample is its number, that of a branch where it went.
+/// Writes one line for each sample that `filter` selects and for each loss, pause and sleep. `input` is the recording
+/// from which `contents` was read. The detail of a precise sample is its number, that of a branch its target.
 ///
 /// # Errors
-/// When the recording can not be read again, or the output written.
+/// If the recording cannot be read again or the output cannot be written.
 pub fn lines(
     contents: &Contents,
     atlas: &Atlas,
@@ -98,9 +98,9 @@ impl<W: Write> Lines<'_, W> {
             word,
             processor,
             source,
-            &known(sample.process),
+            &id_text(sample.process),
             self.contents.processes.text(sample.process),
-            &known(sample.thread),
+            &id_text(sample.thread),
             mode,
             &events(sample, kind).to_string(),
             &format!("{:#018x}", sample.ip),
@@ -112,7 +112,7 @@ impl<W: Write> Lines<'_, W> {
     }
 }
 
-/// The number of a process or of a thread; nothing where it is not known.
-fn known(id: u32) -> String {
+/// Returns a process or thread ID as text; empty if it is unknown.
+fn id_text(id: u32) -> String {
     if id == UNKNOWN { String::new() } else { id.to_string() }
 }

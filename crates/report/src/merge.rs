@@ -1,12 +1,12 @@
-//! Ordinary samples and precise records in one order, processor by processor.
+//! Ordinary samples and precise records in one order per processor.
 //!
-//! A processor numbers its precise records from 0 ([`mark`](Sample::mark)), and an ordinary sample says how many there
-//! were when it was taken: with the mark 5 it lies behind record 4 and before record 5. Times do not tell that: most
-//! processors' records carry that at which they were fetched.
+//! The precise records of a processor are numbered from 0 ([`mark`](Sample::mark)). The mark of an ordinary sample is
+//! the number of records before it: a sample with mark 5 is between records 4 and 5. Times do not give this order,
+//! because the records of most processors have the time at which they were fetched.
 //!
-//! A record of a batch does not say which process it is of. It is put to one where the ordinary samples next to it, on
-//! both sides, are of one process and thread, and no record between them that names its own says otherwise: as far as
-//! the samples tell, nothing else ran between.
+//! A record of a batch has no process. It is assigned to one if the nearest ordinary samples before and after it have
+//! the same process and thread, and no record between them names another. As far as the samples show, nothing else ran
+//! in between.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -17,36 +17,36 @@ use crate::filter::Filter;
 use crate::read::{ExportError, for_each_record};
 use crate::tally::{Detail, Place};
 
-/// A sample in its place.
+/// A sample in the merged order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Merged {
-    /// The sample, with the process and the thread that it was put to, where it named none.
+    /// The sample, with the inferred process and thread if it had none.
     pub sample: Sample,
-    /// Which kind it is: never a branch, and nothing that befell the sampling.
+    /// `Sample`, `Precise` or `PreciseNext`.
     pub kind: SampleKind,
-    /// Whether process and thread are those of the samples beside it.
+    /// Whether process and thread were inferred from the neighboring samples.
     pub inferred: bool,
 }
 
 impl Merged {
-    /// Whether the processor itself recorded it.
+    /// Returns whether the sample is a PEBS record.
     #[must_use]
     pub fn is_precise(&self) -> bool {
         self.kind != SampleKind::Sample
     }
 
-    /// Where it fell; thread and processor are left out.
+    /// Returns the location without thread and processor.
     #[must_use]
     pub fn place(&self) -> Place {
         Place::of(&self.sample, Detail::default())
     }
 
-    /// Before another of the same processor exactly if it is less; equals keep the order of the file.
+    /// Returns the sort key among samples of one processor. Samples with equal keys keep the order of the file.
     fn order(&self) -> (u64, bool) {
         (self.sample.mark, self.is_precise())
     }
 
-    /// Its process and thread, where both are known.
+    /// Returns process and thread if both are known.
     fn owner(&self) -> Option<(u32, u32)> {
         let Sample { process, thread, .. } = self.sample;
         (process != UNKNOWN && thread != UNKNOWN).then_some((process, thread))
@@ -57,11 +57,12 @@ impl Merged {
     }
 }
 
-/// The samples of a recording that `filter` takes, ordered by processor, then as the module says. Branches have no place
-/// in this order and are left out. Every sample is in memory at once: 56 bytes each.
+/// Returns the samples of a recording that `filter` selects, by processor and then in the order of the module
+/// documentation. Branches have no position in this order and are omitted. All samples are in memory at once, 56 bytes
+/// each.
 ///
 /// # Errors
-/// When the recording can not be read.
+/// If the recording cannot be read.
 pub fn merged(filter: &Filter, input: impl Read) -> Result<Vec<Merged>, ExportError> {
     let mut processors: BTreeMap<u32, Vec<Merged>> = BTreeMap::new();
     for_each_record(input, |record| {
@@ -82,11 +83,11 @@ pub fn merged(filter: &Filter, input: impl Read) -> Result<Vec<Merged>, ExportEr
     Ok(all)
 }
 
-/// Puts the records that name no process to that of their neighbours, in samples of one processor in their order.
+/// Infers process and thread of records without them. `samples` are the sorted samples of one processor.
 fn infer(samples: &mut [Merged]) {
     let mut before = None;
     for stretch in samples.chunk_by_mut(|one, _| one.is_precise()) {
-        // A stretch is records, and at its end the ordinary sample behind them; the last may have none.
+        // A stretch is a run of records and the ordinary sample after them, which the last stretch may lack.
         let after = stretch.last().filter(|last| !last.is_precise()).and_then(Merged::owner);
         if let Some((process, thread)) = after.filter(|after| before == Some(*after))
             && stretch.iter().all(|one| one.can_be_of(process, thread))

@@ -1,22 +1,22 @@
-//! The modules of a recording, each once, however many processes have it loaded.
+//! The modules of a recording. A module that several processes have loaded is stored once.
 
 use recording::{DebugFile, Module};
 use rustc_hash::FxHashMap;
 
-/// A module of a [`Modules`].
+/// Index of a module in [`Modules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(usize);
 
-/// What makes a module the same in two processes: everything but where it is loaded.
+/// Identity of a module across processes: everything except its address range.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Identity {
+struct ModuleKey {
     path: String,
     timestamp: u32,
     image_size: u32,
     debug: Option<(String, String)>,
 }
 
-impl Identity {
+impl ModuleKey {
     fn of(module: &Module) -> Self {
         let debug = module.debug.as_ref().map(|DebugFile { name, id }| (name.clone(), id.clone()));
         Self { path: module.path.clone(), timestamp: module.timestamp, image_size: module.image_size, debug }
@@ -27,32 +27,32 @@ impl Identity {
 #[derive(Debug, Clone, Default)]
 pub struct Modules {
     list: Vec<Module>,
-    ids: FxHashMap<Identity, ModuleId>,
+    ids: FxHashMap<ModuleKey, ModuleId>,
 }
 
 impl Modules {
-    /// The number of `module`, which it gets if it is new.
+    /// Returns the index of `module`, adding it if it is new.
     pub(crate) fn intern(&mut self, module: &Module) -> ModuleId {
-        *self.ids.entry(Identity::of(module)).or_insert_with(|| {
+        *self.ids.entry(ModuleKey::of(module)).or_insert_with(|| {
             self.list.push(module.clone());
             ModuleId(self.list.len() - 1)
         })
     }
 
-    /// The module with this number, with the base that it had in the first process that told of it.
+    /// Returns the module with this index. Its base is that in the first process that had it.
     #[must_use]
     pub fn get(&self, id: ModuleId) -> Option<&Module> {
         self.list.get(id.0)
     }
 
-    /// The last part of the path of a module.
+    /// Returns the file name of a module.
     #[must_use]
     pub fn name(&self, id: ModuleId) -> &str {
         self.get(id).map_or("", |module| file_name(&module.path))
     }
 }
 
-/// The last part of a path of Windows, on any system.
+/// Returns the file name of a Windows path, on any system.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit(['\\', '/']).next().unwrap_or(path)
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_file_follows_the_last_separator() {
+    fn file_name_follows_the_last_separator() {
         for (path, name) in
             [("C:\\Windows\\System32\\ntdll.dll", "ntdll.dll"), ("/usr/bin/app", "app"), ("a.exe", "a.exe"), ("", "")]
         {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_the_same_wherever_it_is_loaded_and_another_when_it_was_built_anew() {
+    fn module_is_identified_by_its_build_not_its_base() {
         let module = |base, timestamp| Module {
             base,
             size: 0x1000,

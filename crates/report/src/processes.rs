@@ -1,4 +1,4 @@
-//! Which modules were loaded where, process by process.
+//! The modules of each process.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use recording::{KERNEL, Module, Process};
 
 use crate::modules::{ModuleId, Modules};
 
-/// A module in an address space.
+/// A module loaded in an address space.
 #[derive(Debug, Clone, Copy)]
-struct Loaded {
+struct LoadedModule {
     size: u64,
     module: ModuleId,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Space {
+struct AddressSpace {
     name: String,
-    /// By base; they do not overlap.
-    loaded: BTreeMap<u64, Loaded>,
+    /// Modules by base address; they do not overlap.
+    loaded: BTreeMap<u64, LoadedModule>,
 }
 
-impl Space {
-    /// What was loaded there before has been unloaded since.
-    fn load(&mut self, base: u64, loaded: Loaded) {
+impl AddressSpace {
+    /// Adds a module and removes every module that overlaps it: those were unloaded before.
+    fn load(&mut self, base: u64, loaded: LoadedModule) {
         let end = base.saturating_add(loaded.size);
         let below =
             self.loaded.range(..base).next_back().filter(|(start, other)| start.saturating_add(other.size) > base);
@@ -45,66 +45,64 @@ impl Space {
 /// The processes of a recording, and the kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
-    spaces: BTreeMap<u32, Space>,
+    spaces: BTreeMap<u32, AddressSpace>,
     modules: Modules,
 }
 
 impl Processes {
-    /// Takes what a block tells: the last name of a process counts, and its modules are added to those told before.
-    /// A module that overlaps others takes their place.
+    /// Adds a block. The last name of a process counts; modules are added to those of earlier blocks, and a module
+    /// replaces those that it overlaps.
     pub fn add(&mut self, process: &Process) {
         let space = self.spaces.entry(process.id).or_default();
         process.name.clone_into(&mut space.name);
         for module in &process.modules {
             let Module { base, size, .. } = *module;
-            space.load(base, Loaded { size, module: self.modules.intern(module) });
+            space.load(base, LoadedModule { size, module: self.modules.intern(module) });
         }
     }
 
-    /// The name of process `id`, where it is known.
+    /// Returns the name of process `id`, if it is known.
     #[must_use]
     pub fn name(&self, id: u32) -> Option<&str> {
         let space = self.spaces.get(&id).filter(|_| id != KERNEL);
         space.map(|space| space.name.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// The name of process `id`, or what stands for it.
+    /// Returns the name of process `id`, or `[unknown]`.
     #[must_use]
     pub fn text(&self, id: u32) -> &str {
         self.name(id).unwrap_or("[unknown]")
     }
 
-    /// The processes with the name `name`, with or without its `.exe`, in any case.
+    /// Returns the processes named `name`. Case and the suffix `.exe` are ignored.
     pub fn called(&self, name: &str) -> impl Iterator<Item = u32> {
-        let wanted = plain(name);
+        let wanted = normalized(name);
         let spaces = self.spaces.iter().filter(|(id, _)| **id != KERNEL);
-        spaces.filter(move |(_, space)| plain(&space.name) == wanted).map(|(id, _)| *id)
+        spaces.filter(move |(_, space)| normalized(&space.name) == wanted).map(|(id, _)| *id)
     }
 
-    /// The module at `address` and the offset in it: of the kernel's, or of those of process `id`. A process that is
-    /// [not known](protocol::UNKNOWN) has none.
-    #[must_use]
-    pub fn module_at(&self, id: u32, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
+    /// Returns the module at `address` and the offset in it, among the modules of the kernel or of process `id`. An
+    /// [unknown](protocol::UNKNOWN) process has no modules.
+    pub(crate) fn module_at(&self, id: u32, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
         if !kernel && id == UNKNOWN {
             return None;
         }
         self.spaces.get(if kernel { &KERNEL } else { &id })?.at(address)
     }
 
-    /// Whether it is known what the kernel has loaded.
-    #[must_use]
-    pub fn know_the_kernel(&self) -> bool {
+    /// Returns whether the recording has kernel modules.
+    pub(crate) fn has_kernel_modules(&self) -> bool {
         self.spaces.get(&KERNEL).is_some_and(|space| !space.loaded.is_empty())
     }
 
-    /// Every module.
+    /// Returns the modules of all processes.
     #[must_use]
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 }
 
-fn plain(name: &str) -> String {
+fn normalized(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     name.strip_suffix(".exe").map(ToOwned::to_owned).unwrap_or(name)
 }
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_belongs_to_the_module_that_covers_it() {
+    fn address_belongs_to_the_module_that_covers_it() {
         let mut processes = Processes::default();
         processes.add(&process(7, &[module(0x1000, 0x100, "a"), module(0x2000, 0x100, "b")]));
         processes.add(&process(KERNEL, &[module(0x2000, 0x100, "nt")]));
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_loaded_is_of_no_process_and_so_not_of_one_that_is_unknown() {
+    fn kernel_modules_belong_to_no_process_not_even_an_unknown_one() {
         let mut processes = Processes::default();
         let kernel = Process { id: KERNEL, name: "kernel".to_owned(), modules: vec![module(0x2000, 0x100, "nt")] };
         processes.add(&kernel);
@@ -157,20 +155,20 @@ mod tests {
     }
 
     #[test]
-    fn later_blocks_add_to_earlier_ones_and_the_last_name_counts() {
+    fn later_blocks_add_modules_and_replace_the_name() {
         let mut processes = Processes::default();
         processes.add(&process(7, &[module(0x1000, 0x100, "a")]));
         processes.add(&Process { id: 7, name: "renamed".to_owned(), modules: vec![module(0x2000, 0x100, "b")] });
         assert_eq!(processes.name(7), Some("renamed"));
         assert_eq!(name_at(&processes, 7, false, 0x1000), Some(("a", 0)));
         assert_eq!(name_at(&processes, 7, false, 0x2000), Some(("b", 0)));
-        assert!(!processes.know_the_kernel());
+        assert!(!processes.has_kernel_modules());
     }
 
     proptest! {
-        /// Against a list that is searched from its end.
+        /// Compares with a list from which each new module removes those that it overlaps.
         #[test]
-        fn of_modules_that_overlap_the_last_one_stays(
+        fn last_of_overlapping_modules_stays(
             bases in prop::collection::vec((0_u64..64, 1_u64..32), 1..12), address in 0_u64..100
         ) {
             let modules: Vec<Module> =

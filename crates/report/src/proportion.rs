@@ -1,21 +1,21 @@
-//! How far a share of samples can be from the share of time or of events that it estimates.
+//! Confidence interval of a share of samples, as an estimate of a share of time or of events.
 
-/// The 97.5th percentile of the normal distribution: two sides of 95 %.
+/// The 97.5th percentile of the normal distribution, for a two-sided 95 % interval.
 const Z: f64 = 1.959_963_985;
 
 /// An interval of shares, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
+    /// Lower bound.
     pub low: f64,
-    /// Its upper end.
+    /// Upper bound.
     pub high: f64,
 }
 
 impl Interval {
-    /// Wilson's 95 % interval for the `share` that was found in `samples` independent samples (E. B. Wilson, 1927).
-    /// Unlike the normal approximation it holds for few samples and for shares near 0 and 1. Samples that fall in step
-    /// with what the program does are not independent: against that helps an interval that is a prime.
+    /// Returns Wilson's 95 % interval for a `share` of `samples` independent samples (E. B. Wilson, 1927). Unlike the
+    /// normal approximation, it is valid for few samples and for shares near 0 and 1. Samples in lockstep with a loop
+    /// of the program are not independent; a prime sampling interval helps against this.
     #[must_use]
     pub fn wilson(share: f64, samples: f64) -> Self {
         if samples <= 0.0 {
@@ -27,16 +27,10 @@ impl Interval {
         let half = Z / scale * (share * (1.0 - share) / samples + square / (4.0 * samples * samples)).sqrt();
         Self { low: (middle - half).clamp(0.0, share), high: (middle + half).clamp(share, 1.0) }
     }
-
-    /// Half its width.
-    #[must_use]
-    pub fn half(self) -> f64 {
-        (self.high - self.low) / 2.0
-    }
 }
 
-/// As many samples of one weight as tell as much as samples of different weights do, from the sum of the weights and
-/// the sum of their squares (L. Kish, 1965).
+/// Returns the effective number of samples with different weights, from the sum of the weights and the sum of their
+/// squares (L. Kish, 1965).
 pub(crate) fn effective_samples(sum: f64, squares: f64) -> f64 {
     if squares > 0.0 { sum * sum / squares } else { 0.0 }
 }
@@ -48,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wilson_gives_what_the_textbooks_have() {
+    fn wilson_interval_matches_published_values() {
         for (hits, samples, low, high) in [
             (10.0, 100.0, 0.0552, 0.1744),
             (0.0, 10.0, 0.0, 0.2775),
@@ -61,14 +55,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_from_no_samples() {
+    fn no_samples_give_the_full_interval() {
         assert_eq!(Interval::wilson(0.0, 0.0), Interval { low: 0.0, high: 1.0 });
         assert_eq!(effective_samples(0.0, 0.0).to_bits(), 0.0_f64.to_bits());
     }
 
-    /// Of all samples that a share can give, those whose interval has the share in it are 95 % or nearly.
+    /// The probability that the interval of a random sample contains the true share is about 95 %.
     #[test]
-    fn the_interval_covers_the_share_about_as_often_as_it_says() {
+    fn interval_covers_the_share_with_its_nominal_probability() {
         for (share, samples) in [(0.02, 200_u32), (0.1, 100), (0.3, 50), (0.5, 400)] {
             let mut probability = (1.0_f64 - share).powi(samples.try_into().unwrap());
             let mut covered = 0.0;
@@ -86,14 +80,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_share_is_in_its_interval_and_more_samples_make_it_narrower(share in 0.0_f64..=1.0, samples in 1.0_f64..1e9) {
+        fn interval_contains_the_share_and_narrows_with_more_samples(share in 0.0_f64..=1.0, samples in 1.0_f64..1e9) {
             let interval = Interval::wilson(share, samples);
             prop_assert!(0.0 <= interval.low && interval.low <= share && share <= interval.high && interval.high <= 1.0);
-            prop_assert!(Interval::wilson(share, samples * 2.0).half() < interval.half());
+            let narrower = Interval::wilson(share, samples * 2.0);
+            prop_assert!(narrower.high - narrower.low < interval.high - interval.low);
         }
 
         #[test]
-        fn samples_of_one_weight_count_each_and_uneven_ones_less(weight in 1_u32..u32::MAX, samples in 2_u32..1_000_000) {
+        fn uneven_weights_reduce_the_effective_number_of_samples(weight in 1_u32..u32::MAX, samples in 2_u32..1_000_000) {
             let (weight, samples) = (f64::from(weight), f64::from(samples));
             let even = effective_samples(weight * samples, weight * weight * samples);
             prop_assert!((even / samples - 1.0).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! Reading a recording: once for everything but the single samples, and again for those.
+//! Reads a recording: one pass for everything except single samples, another pass for those.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -10,29 +10,29 @@ use thiserror::Error;
 use crate::processes::Processes;
 use crate::tally::{Detail, Tally};
 
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 const NANOSECONDS: u128 = 1_000_000_000;
 
-/// What a recording holds, but for the single samples.
+/// The contents of a recording, except single samples.
 #[derive(Debug)]
 pub struct Contents {
-    /// What was asked for, and where.
+    /// Parameters of the recording.
     pub session: Session,
-    /// What was loaded where.
+    /// Processes and their modules.
     pub processes: Processes,
-    /// The samples by place.
+    /// Samples by location.
     pub tally: Tally,
-    /// How it ended; a recording that was cut off does not tell.
+    /// The summary block; `None` if reading stopped before it.
     pub summary: Option<Summary>,
-    /// Why there is no more than this, where there should be.
+    /// The error that stopped reading, if the recording is incomplete or damaged.
     pub damage: Option<ReadError>,
 }
 
 impl Contents {
-    /// Reads all whole blocks of a recording.
+    /// Reads all blocks of a recording up to the first damaged one.
     ///
     /// # Errors
-    /// When not even the first block can be read. Later damage is [told](Self::damage) beside what was read.
+    /// If the file header or the first block cannot be read. Later damage is reported in [`damage`](Self::damage).
     pub fn read(input: impl Read, detail: Detail) -> Result<Self, ReadError> {
         let mut blocks = Reader::new(input)?;
         let Some(Block::Session(session)) = blocks.next().transpose()? else {
@@ -45,7 +45,7 @@ impl Contents {
                 Ok(Block::Process(process)) => contents.processes.add(&process),
                 Ok(Block::Samples(samples)) => contents.tally.add(&samples),
                 Ok(Block::Summary(summary)) => contents.summary = Some(summary),
-                // The reader lets no second session through.
+                // The reader rejects a second session.
                 Ok(Block::Session(_)) => {}
                 Err(error) => contents.damage = Some(error),
             }
@@ -53,20 +53,23 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Nanoseconds from the earliest record to `time`, which is in units of the recording's clock.
+    /// Returns the time from the earliest record to `time`.
+    ///
+    /// # Units
+    /// `time` is in units of the recording's clock, the result in nanoseconds.
     #[must_use]
     pub fn nanoseconds(&self, time: u64) -> u64 {
         self.duration(time.saturating_sub(self.tally.earliest().unwrap_or(time)))
     }
 
-    /// Nanoseconds in `units` of the recording's clock.
+    /// Converts units of the recording's clock to nanoseconds.
     #[must_use]
     pub fn duration(&self, units: u64) -> u64 {
         let nanoseconds = u128::from(units) * NANOSECONDS / u128::from(self.session.clock.max(1));
         nanoseconds.try_into().unwrap_or(u64::MAX)
     }
 
-    /// The name of `source` in this recording, or its number.
+    /// Returns the name of `source` in this recording, or its number.
     #[must_use]
     pub fn source_name(&self, source: u32) -> Cow<'_, str> {
         let event = self.session.events.iter().find(|event| event.source == source);
@@ -74,18 +77,18 @@ impl Contents {
     }
 }
 
-/// Why single samples could not be exported.
+/// Why single samples were not exported.
 #[derive(Debug, Error)]
 pub enum ExportError {
-    /// The recording, which was read before, can not be read again.
+    /// The recording cannot be read again.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The output takes no more.
+    /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] io::Error),
 }
 
-/// Gives every record of a recording to `each`, as far as its blocks are whole.
+/// Passes every record of a recording to `each`, up to the first damaged block.
 pub(crate) fn for_each_record(
     input: impl Read,
     mut each: impl FnMut(&Sample) -> io::Result<()>,

@@ -1,10 +1,10 @@
-//! Finding the symbols of modules.
+//! Search for the symbols of modules.
 //!
-//! wholesym reads them: from PDBs, from the DWARF and the COFF symbols of an image, or else from its export table; and
-//! it is the one library that also asks symbol servers, without which the kernel and Windows' own modules have no
-//! names. Where it looks, and that nothing but the very build that was recorded is used, is decided here.
+//! wholesym reads symbols from PDBs, from DWARF and COFF symbols of an image, or from its export table. It also
+//! supports symbol servers, without which the kernel and Windows' own modules have no names. This module decides where
+//! to search, and uses only files of the recorded build.
 
-mod identity;
+mod image_id;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,44 +16,44 @@ use tokio::runtime::{Builder, Runtime};
 use wholesym::debugid::DebugId;
 use wholesym::{Error, LookupAddress, SymbolManager, SymbolManagerConfig, SymbolMap};
 
-use self::identity::Identity;
+use self::image_id::ImageId;
 use crate::modules::{ModuleId, file_name};
 
-/// As much of an image as its headers can take: section alignment of one page, and room for a large DOS stub.
-const HEADERS: u64 = 1 << 16;
+/// Bytes of an image to read for its headers; enough for a large DOS stub.
+const MAX_HEADERS: u64 = 1 << 16;
 
-/// A module whose symbols were not found.
+/// A module for which no symbols were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Which.
+    /// The module.
     pub module: ModuleId,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why symbols were not found.
+/// Why no symbols were found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// There is no file with them.
+    /// No symbol file exists.
     #[error("no file with symbols was found")]
     NotFound,
-    /// The recording does not say which build it was, so that no file can be the right one.
-    #[error("the recording does not tell which build it is")]
-    NotTold,
-    /// There is one, but of another build than the one that was recorded.
-    #[error("{} is of another build", .0.display())]
+    /// The recording does not identify the build, so no file can be verified.
+    #[error("the recording does not say which build of the module was loaded")]
+    UnknownBuild,
+    /// The file is from another build than the recorded one.
+    #[error("{} is from another build", .0.display())]
     OtherBuild(PathBuf),
-    /// There is one, and it can not be read.
-    #[error("{} can not be read: {cause}", .path.display())]
+    /// The file cannot be read.
+    #[error("{} cannot be read: {cause}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the error.
         cause: String,
     },
 }
 
-/// Where symbols are looked for.
+/// Searches for symbols.
 pub struct SymbolFinder {
     runtime: Runtime,
     given: Vec<PathBuf>,
@@ -62,12 +62,12 @@ pub struct SymbolFinder {
 }
 
 impl SymbolFinder {
-    /// Looks in the folders `given` first, then at the paths that were recorded and beside them, then in the folder
-    /// `beside` the recording, and at last where `symbol_path` says, which is written as in `_NT_SYMBOL_PATH` and can
-    /// name symbol servers. An image without debug information comes after all those.
+    /// Creates a finder. It searches the folders `given` first, then the folders of the recorded paths, then the folder
+    /// `beside` the recording, and finally `symbol_path`, which has the syntax of `_NT_SYMBOL_PATH` and can name symbol
+    /// servers. The image itself is used only if no PDB has the symbols.
     ///
     /// # Errors
-    /// When the system has no resources for what asks the servers.
+    /// If the system has no resources for the runtime that accesses the servers.
     pub fn new(given: Vec<PathBuf>, beside: Option<PathBuf>, symbol_path: Option<String>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let servers = symbol_path
@@ -76,7 +76,7 @@ impl SymbolFinder {
         Ok(Self { runtime, given, beside, servers })
     }
 
-    /// The symbols of `module`.
+    /// Returns the symbols of `module`.
     pub(crate) fn find(&self, module: &Module) -> Result<Symbols, Reason> {
         let mut reason = Reason::NotFound;
         if let Some((path, id)) = debug_file(module) {
@@ -84,19 +84,19 @@ impl SymbolFinder {
             let folders = self.folders(&[&module.path, path]);
             let local = folders.iter().map(|folder| self.debug_file(folder, name, id));
             let served = iter::once_with(|| self.served_debug_file(name, id));
-            if let Some(symbols) = first(local.chain(served), &mut reason) {
+            if let Some(symbols) = first_found(local.chain(served), &mut reason) {
                 return Ok(symbols);
             }
         }
         if module.image_size == 0 {
-            return Err(if module.debug.is_some() { reason } else { Reason::NotTold });
+            return Err(if module.debug.is_some() { reason } else { Reason::UnknownBuild });
         }
         let folders = self.folders(&[&module.path]);
         let images = folders.iter().map(|folder| self.image(&folder.join(file_name(&module.path)), module));
-        first(images, &mut reason).ok_or(reason)
+        first_found(images, &mut reason).ok_or(reason)
     }
 
-    /// The folders to look in, those of the `recorded` paths among them if they can be paths of this system.
+    /// Returns the folders to search, with those of the `recorded` paths that are absolute on this system.
     fn folders(&self, recorded: &[&str]) -> Vec<PathBuf> {
         let recorded = recorded.iter().map(Path::new).filter(|path| path.is_absolute()).filter_map(Path::parent);
         let mut folders: Vec<PathBuf> = Vec::new();
@@ -108,7 +108,7 @@ impl SymbolFinder {
         folders
     }
 
-    /// The symbols in the PDB `name` in `folder`.
+    /// Returns the symbols of the PDB `name` in `folder`.
     fn debug_file(&self, folder: &Path, name: &str, id: DebugId) -> Result<Symbols, Reason> {
         let path = folder.join(name);
         if !path.is_file() {
@@ -121,19 +121,19 @@ impl SymbolFinder {
 
     fn served_debug_file(&self, name: &str, id: DebugId) -> Result<Symbols, Reason> {
         let manager = self.servers.as_ref().ok_or(Reason::NotFound)?;
-        // What a server does not have is the usual case, and looks like every other failure.
+        // A file that no server has is the normal case, and cannot be distinguished from other failures.
         self.runtime.block_on(manager.load_symbol_map(name, id)).map(Symbols).map_err(|_| Reason::NotFound)
     }
 
-    /// The symbols in the image `path`.
+    /// Returns the symbols of the image `path`.
     fn image(&self, path: &Path, module: &Module) -> Result<Symbols, Reason> {
         if !path.is_file() {
             return Err(Reason::NotFound);
         }
         let unreadable = |cause: String| Reason::Unreadable { path: path.to_owned(), cause };
         let data = headers(path).map_err(|error| unreadable(error.to_string()))?;
-        let identity = Identity::of_image(&data).ok_or_else(|| unreadable("it is no image".to_owned()))?;
-        if identity != (Identity { timestamp: module.timestamp, image_size: module.image_size }) {
+        let id = ImageId::of_image(&data).ok_or_else(|| unreadable("it is not a PE image".to_owned()))?;
+        if id != (ImageId { timestamp: module.timestamp, image_size: module.image_size }) {
             return Err(Reason::OtherBuild(path.to_owned()));
         }
         let manager = SymbolManager::with_config(SymbolManagerConfig::new());
@@ -142,17 +142,17 @@ impl SymbolFinder {
     }
 }
 
-/// The PDB of a module and which build of it.
+/// Returns the path of a module's PDB and its build ID.
 fn debug_file(module: &Module) -> Option<(&str, DebugId)> {
     let debug = module.debug.as_ref()?;
     Some((&debug.name, DebugId::from_breakpad(&debug.id).ok()?))
 }
 
-/// Why the PDB that is at `path` gives no symbols.
+/// Returns why the PDB at `path` has no usable symbols.
 fn no_debug_file(path: PathBuf, error: Error) -> Reason {
     match error {
         Error::UnmatchedDebugId(..) => Reason::OtherBuild(path),
-        // The last file that was tried is the one at `path`; the library tried others that can not be there.
+        // wholesym also tries files that cannot exist; the last one is the file at `path`.
         Error::NoSuccessfulCandidate(mut errors) => match errors.pop() {
             Some(last) => no_debug_file(path, last),
             None => Reason::NotFound,
@@ -161,9 +161,8 @@ fn no_debug_file(path: PathBuf, error: Error) -> Reason {
     }
 }
 
-/// The first symbols that there are. Why the others are none is worth telling if there is more to tell than that they
-/// are not there.
-fn first(tried: impl Iterator<Item = Result<Symbols, Reason>>, reason: &mut Reason) -> Option<Symbols> {
+/// Returns the first symbols. Stores the last failure other than `NotFound` in `reason`.
+fn first_found(tried: impl Iterator<Item = Result<Symbols, Reason>>, reason: &mut Reason) -> Option<Symbols> {
     for one in tried {
         match one {
             Ok(symbols) => return Some(symbols),
@@ -174,29 +173,29 @@ fn first(tried: impl Iterator<Item = Result<Symbols, Reason>>, reason: &mut Reas
     None
 }
 
-/// The beginning of an image.
+/// Reads the first [`MAX_HEADERS`] bytes of an image.
 fn headers(path: &Path) -> io::Result<Vec<u8>> {
     let mut data = Vec::new();
-    File::open(path)?.take(HEADERS).read_to_end(&mut data)?;
+    File::open(path)?.take(MAX_HEADERS).read_to_end(&mut data)?;
     Ok(data)
 }
 
 /// The symbols of a module.
 pub(crate) struct Symbols(SymbolMap);
 
-/// A symbol, its address relative to the module's base.
+/// A symbol with its address relative to the base of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundSymbol {
     pub address: u32,
     pub size: Option<u32>,
     pub name: String,
 }
 
 impl Symbols {
-    /// The symbol at `offset` from the module's base.
-    pub(crate) fn at(&self, offset: u64) -> Option<Found> {
+    /// Returns the symbol at `offset` from the base of the module.
+    pub(crate) fn at(&self, offset: u64) -> Option<FoundSymbol> {
         let address = LookupAddress::Relative(offset.try_into().ok()?);
         let symbol = self.0.lookup_sync(address)?.symbol;
-        Some(Found { address: symbol.address, size: symbol.size, name: symbol.name })
+        Some(FoundSymbol { address: symbol.address, size: symbol.size, name: symbol.name })
     }
 }

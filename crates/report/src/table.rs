@@ -1,4 +1,4 @@
-//! Tables: the samples of a source, summed over what the columns do not tell apart.
+//! Tables of the samples of a source, grouped by columns.
 
 use std::cmp::Ordering;
 
@@ -10,14 +10,14 @@ use crate::proportion::{Interval, effective_samples};
 use crate::read::Contents;
 use crate::tally::{Place, Total, Weight};
 
-/// What a column of a table tells.
+/// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Column {
     /// The process.
     Process,
-    /// The thread; its tally must have been made with [`Detail::thread`](crate::Detail::thread).
+    /// The thread; requires a tally with [`Detail::thread`](crate::Detail::thread).
     Thread,
-    /// The processor; its tally must have been made with [`Detail::processor`](crate::Detail::processor).
+    /// The processor; requires a tally with [`Detail::processor`](crate::Detail::processor).
     Processor,
     /// The module.
     Module,
@@ -27,9 +27,9 @@ pub enum Column {
     Address,
 }
 
-/// What the columns of a table tell apart; nothing where there is no such column.
+/// Group of a row. Fields without a column are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct GroupKey {
     process: Option<u32>,
     thread: Option<u32>,
     processor: Option<u32>,
@@ -38,7 +38,7 @@ struct Key {
     address: Option<u64>,
 }
 
-impl Key {
+impl GroupKey {
     fn of(place: &Place, columns: &[Column], atlas: &Atlas) -> Self {
         let mut key = Self::default();
         for column in columns {
@@ -55,26 +55,26 @@ impl Key {
     }
 }
 
-/// A row of a table. What the table has no column for is `None`.
+/// A row of a table. Fields without a column are `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// How much fell there.
+    /// Samples and events of the row.
     pub weight: Weight,
-    /// Its events as a share of all events of the source, from 0 to 1.
+    /// Events of the row as a share of all events of the source, from 0 to 1.
     pub share: f64,
-    /// Where the true share lies, with 95 % confidence.
+    /// 95 % confidence interval of the share.
     pub interval: Interval,
-    /// Number of the process, or [`UNKNOWN`](protocol::UNKNOWN).
+    /// Process ID, or [`UNKNOWN`](protocol::UNKNOWN).
     pub process: Option<u32>,
-    /// Name of the process, `[unknown]` where the recording tells none.
+    /// Name of the process, or `[unknown]`.
     pub process_name: Option<String>,
-    /// Thread, or [`UNKNOWN`](protocol::UNKNOWN).
+    /// Thread ID, or [`UNKNOWN`](protocol::UNKNOWN).
     pub thread: Option<u32>,
     /// Processor.
     pub processor: Option<u32>,
     /// Name of the module, or `[kernel]` or `[unknown]`.
     pub module: Option<String>,
-    /// Name of the symbol, or what stands for it.
+    /// Name of the symbol, or a placeholder as of [`Atlas::symbol`].
     pub symbol: Option<String>,
     /// Address.
     pub address: Option<u64>,
@@ -83,20 +83,20 @@ pub struct Row {
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// All samples of the source, those that are in no row among them.
+    /// All samples of the source, including those in no row.
     pub total: Total,
-    /// Its rows, the one with most events first.
+    /// Rows in descending order of events.
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// The samples of `source` that `filter` takes, by `columns`.
+    /// Groups the samples of `source` that `filter` selects by `columns`.
     #[must_use]
     pub fn new(contents: &Contents, atlas: &Atlas, source: u32, columns: &[Column], filter: &Filter) -> Self {
-        let mut sums: FxHashMap<Key, Weight> = FxHashMap::default();
+        let mut sums: FxHashMap<GroupKey, Weight> = FxHashMap::default();
         let places = contents.tally.places().filter(|(place, _)| place.source == source);
         for (place, weight) in places.filter(|(place, _)| filter.takes(place.source, place.process)) {
-            *sums.entry(Key::of(place, columns, atlas)).or_default() += weight;
+            *sums.entry(GroupKey::of(place, columns, atlas)).or_default() += weight;
         }
         let total = contents.tally.total(source);
         let mut rows: Vec<Row> = sums.iter().map(|(key, weight)| row(key, *weight, &total, contents, atlas)).collect();
@@ -105,7 +105,7 @@ impl Table {
     }
 }
 
-fn row(key: &Key, weight: Weight, total: &Total, contents: &Contents, atlas: &Atlas) -> Row {
+fn row(key: &GroupKey, weight: Weight, total: &Total, contents: &Contents, atlas: &Atlas) -> Row {
     let events = real(total.weight.events.into());
     let share = if events > 0.0 { real(weight.events.into()) / events } else { 0.0 };
     Row {
@@ -122,7 +122,7 @@ fn row(key: &Key, weight: Weight, total: &Total, contents: &Contents, atlas: &At
     }
 }
 
-/// Most events first; among equals by what is in the columns, so that one recording always gives one table.
+/// Orders by events, descending, then by the columns, so that the order is deterministic.
 fn compare(one: &Row, other: &Row) -> Ordering {
     let weights = (other.weight.events, other.weight.samples).cmp(&(one.weight.events, one.weight.samples));
     weights.then_with(|| names(one).cmp(&names(other)))

@@ -1,4 +1,4 @@
-//! Counting samples by place, in one pass.
+//! Counts samples by location in one pass.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -6,29 +6,29 @@ use std::ops::AddAssign;
 use protocol::{Sample, SampleKind, modes};
 use rustc_hash::FxHashMap;
 
-/// What tells places apart besides source, process, mode and address. Each asks for more memory.
+/// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// The thread.
+    /// Distinguish threads.
     pub thread: bool,
-    /// The processor.
+    /// Distinguish processors.
     pub processor: bool,
 }
 
-/// Where samples fell.
+/// Location of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// KPROFILE_SOURCE.
     pub source: u32,
-    /// The process that was interrupted, or [`UNKNOWN`](protocol::UNKNOWN).
+    /// The interrupted process, or [`UNKNOWN`](protocol::UNKNOWN).
     pub process: u32,
-    /// The thread, or [`UNKNOWN`](protocol::UNKNOWN); 0 unless [`Detail`] asks for it.
+    /// The thread, or [`UNKNOWN`](protocol::UNKNOWN); 0 unless selected by [`Detail`].
     pub thread: u32,
-    /// The processor; 0 unless [`Detail`] asks for it.
+    /// The processor; 0 unless selected by [`Detail`].
     pub processor: u32,
     /// Whether kernel mode was interrupted.
     pub kernel: bool,
-    /// The instruction pointer; where a branch is, not where it went.
+    /// The instruction pointer; for a branch its source, not its target.
     pub ip: u64,
 }
 
@@ -45,17 +45,17 @@ impl Place {
     }
 }
 
-/// The events that a sample stands for; a branch is one, and says something else in the place of its interval.
+/// Returns the number of events that a sample represents. A branch is one event: its `interval` has another meaning.
 pub(crate) fn events(sample: &Sample, kind: SampleKind) -> u64 {
     if kind == SampleKind::Branch { 1 } else { sample.interval.into() }
 }
 
-/// How much fell somewhere.
+/// Number of samples and of the events that they represent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weight {
     /// Samples.
     pub samples: u64,
-    /// Events that they stand for: the sum of their intervals.
+    /// Events: the sum of the intervals of the samples.
     pub events: u64,
 }
 
@@ -66,35 +66,35 @@ impl AddAssign for Weight {
     }
 }
 
-/// All samples of a source.
+/// Sum over all samples of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Total {
-    /// How much.
+    /// Samples and events.
     pub weight: Weight,
-    /// Of the samples: the processor's own records of the instruction that made the event happen.
+    /// Samples that are PEBS records of the instruction that caused the event.
     pub precise: u64,
-    /// Of the samples: its records of the instruction behind that.
+    /// Samples that are PEBS records of the next instruction.
     pub precise_next: u64,
-    /// The sum of the squares of the intervals: how evenly the samples weigh.
+    /// Sum of the squared events per sample, from which the effective number of samples is computed.
     pub squares: u128,
 }
 
-/// What befell the sampling of a source on a processor.
+/// Losses, throttling and sleep that affected a source on a processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Disturbance {
-    /// Samples that were lost.
+    /// Number of lost samples.
     pub lost: u64,
-    /// How often sampling paused because interrupts had spent their budget.
+    /// Number of pauses because interrupts had used up their time budget.
     pub pauses: u64,
-    /// How long it paused in all, in units of the recording's clock; a pause that never ended is not in it.
+    /// Total duration of the pauses that ended, in units of the recording's clock.
     pub paused: u64,
-    /// How often the machine slept.
+    /// Number of times that the machine slept.
     pub sleeps: u64,
-    /// How long in all, in units of the recording's clock.
+    /// Total duration of sleep, in units of the recording's clock.
     pub slept: u64,
 }
 
-/// Samples counted by place.
+/// Samples counted by location.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     detail: Detail,
@@ -106,7 +106,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// Creates an empty tally.
     #[must_use]
     pub fn new(detail: Detail) -> Self {
         Self { detail, ..Self::default() }
@@ -150,43 +150,43 @@ impl Tally {
         }
     }
 
-    /// Every place and what fell there, in no order.
+    /// Returns every location and its samples, in no particular order.
     pub fn places(&self) -> impl Iterator<Item = (&Place, Weight)> {
         self.places.iter().map(|(place, weight)| (place, *weight))
     }
 
-    /// The sources that have samples, in ascending order, with all of theirs.
+    /// Returns the sources that have samples and their totals, in ascending order.
     pub fn totals(&self) -> impl Iterator<Item = (u32, Total)> {
         self.totals.iter().map(|(source, total)| (*source, *total))
     }
 
-    /// All samples of `source`.
+    /// Returns the total of `source`.
     #[must_use]
     pub fn total(&self, source: u32) -> Total {
         self.totals.get(&source).copied().unwrap_or_default()
     }
 
-    /// What befell the sampling, by source and processor in ascending order. The source is
-    /// [`ALL_SOURCES`](protocol::ALL_SOURCES) where it befell all that were sampled on the processor.
+    /// Returns losses, throttling and sleep by source and processor, in ascending order. The source is
+    /// [`ALL_SOURCES`](protocol::ALL_SOURCES) if all sources sampled on the processor were affected.
     pub fn disturbances(&self) -> impl Iterator<Item = (u32, u32, Disturbance)> {
         self.disturbances.iter().map(|((source, processor), disturbance)| (*source, *processor, *disturbance))
     }
 
-    /// How often the machine slept, and how long in all, in units of the recording's clock: every processor tells of
-    /// the same sleeps, if its ring had room.
+    /// Returns how often the machine slept and the total duration, in units of the recording's clock. Every processor
+    /// records the same sleeps unless its ring was full, so this is the maximum over all processors.
     #[must_use]
     pub fn slept(&self) -> (u64, u64) {
         let told = self.disturbances.values().map(|disturbance| (disturbance.sleeps, disturbance.slept));
         told.max().unwrap_or_default()
     }
 
-    /// The time of the earliest record, in units of the recording's clock.
+    /// Returns the time of the earliest record, in units of the recording's clock.
     #[must_use]
     pub fn earliest(&self) -> Option<u64> {
         self.earliest
     }
 
-    /// Records of a kind that this program does not know.
+    /// Returns the number of records of unknown kinds.
     #[must_use]
     pub fn unknown(&self) -> u64 {
         self.unknown

@@ -1,6 +1,6 @@
-//! Reading recordings: from the file to tables, symbols and exports.
+//! From a recording to tables, symbols and exports.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 #[path = "reading/branches.rs"]
 mod branches;
@@ -12,8 +12,8 @@ mod exports;
 mod kinds;
 #[path = "reading/merge.rs"]
 mod merge;
-#[path = "reading/scene.rs"]
-mod scene;
+#[path = "reading/support.rs"]
+mod support;
 #[path = "reading/symbols.rs"]
 mod symbols;
 #[path = "reading/tables.rs"]

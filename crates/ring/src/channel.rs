@@ -1,13 +1,16 @@
-//! One producer, one consumer, and a ring of fixed room between them.
+//! A bounded ring buffer for one producer and one consumer.
 //!
-//! `head` counts the items that were ever pushed, `tail` those that were ever taken; both wrap with their type. The
-//! producer alone writes `head`, the consumer alone `tail`, and each on a cache line of its own.
+//! `head` counts all items ever pushed and `tail` all items ever removed; both wrap. Only the producer writes `head`,
+//! only the consumer writes `tail`, and each is on its own cache line.
 //!
-//! Who fetches sleeps below the half, and the push that reaches it wakes. Each side writes its count and looks at the
-//! other's after a fence: of a fetch and a push at the same time at least one sees the other, so that nobody sleeps
-//! while half of the room is in use.
+//! The consumer may sleep while less than half of the ring is in use; the push that reaches half wakes it. Each end
+//! stores its own count, executes a full fence and then loads the other count. If a push and a removal race, at least
+//! one end sees the other's count, so the consumer never sleeps while half of the ring is in use.
 
-#![expect(unsafe_code, reason = "two owners of one memory, and items that are there by what the counts say")]
+#![expect(
+    unsafe_code,
+    reason = "shared ownership of one allocation, whose items are initialized according to the counts"
+)]
 
 use alloc::alloc::{Layout, alloc, dealloc};
 use alloc::vec::Vec;
@@ -20,20 +23,20 @@ use core::sync::atomic::Ordering;
 
 use crate::sync::{AtomicUsize, UnsafeCell, fence};
 
-/// A count on a cache line of its own.
+/// A count on its own cache line.
 #[repr(align(64))]
-struct Line(AtomicUsize);
+struct CacheAligned(AtomicUsize);
 
-/// What both ends see.
+/// State shared by both ends.
 struct Shared<T, S> {
-    /// Items ever pushed.
-    head: Line,
-    /// Items ever taken.
-    tail: Line,
-    /// Ends that are left.
+    /// Number of items ever pushed.
+    head: CacheAligned,
+    /// Number of items ever removed.
+    tail: CacheAligned,
+    /// Number of ends that have not been dropped.
     ends: AtomicUsize,
     mask: usize,
-    /// As many as the capacity.
+    /// Its length is the capacity.
     items: Vec<UnsafeCell<MaybeUninit<T>>>,
     side: S,
 }
@@ -43,75 +46,75 @@ impl<T, S> Shared<T, S> {
         self.mask + 1
     }
 
-    /// Half of the capacity, 1 at least.
-    const fn half(&self) -> usize {
+    /// Returns half of the capacity, but at least 1.
+    const fn watermark(&self) -> usize {
         (self.mask >> 1) + 1
     }
 }
 
-/// One of the two ends.
+/// One of the two ends. The last one to be dropped frees the shared state.
 struct End<T, S> {
     shared: NonNull<Shared<T, S>>,
     owns: PhantomData<Shared<T, S>>,
 }
 
-// SAFETY: an end may be used from any thread, by one at a time; items cross threads, and the side is seen from both
+// SAFETY: one thread at a time uses an end; items are `Send`, and `side`, which both ends access, is `Send + Sync`
 unsafe impl<T: Send, S: Send + Sync> Send for End<T, S> {}
 
-// SAFETY: a shared reference to an end gives no more than counts and the side
+// SAFETY: a shared reference to an end gives access only to the counts and to `side`, which is `Sync`
 unsafe impl<T: Send, S: Send + Sync> Sync for End<T, S> {}
 
 impl<T, S> End<T, S> {
     #[inline]
     const fn shared(&self) -> &Shared<T, S> {
-        // SAFETY: the memory lives as long as an end is left
+        // SAFETY: the allocation lives until the last end is dropped
         unsafe { self.shared.as_ref() }
     }
 }
 
 impl<T, S> Drop for End<T, S> {
     fn drop(&mut self) {
-        // Release: what this end did is seen by the last one.
+        // Release, paired with the acquire fence below: the last end sees everything that this one did.
         if self.shared().ends.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
         fence(Ordering::Acquire);
-        // SAFETY: nobody else has it any more, and `channel` initialized it
+        // SAFETY: this is the last end, and `channel` initialized the value
         unsafe { self.shared.drop_in_place() };
-        // SAFETY: `channel` allocated it, with this layout
+        // SAFETY: `channel` allocated the memory with this layout
         unsafe { dealloc(self.shared.as_ptr().cast(), Layout::new::<Shared<T, S>>()) };
     }
 }
 
-/// The end that writes.
+/// The writing end of a ring.
 pub struct Producer<T, S> {
     end: End<T, S>,
     head: usize,
-    /// As it was last seen.
+    /// The consumer's `tail` as last loaded; it may lag behind.
     tail: usize,
 }
 
-/// The end that fetches.
+/// The reading end of a ring.
 pub struct Consumer<T, S> {
     end: End<T, S>,
     tail: usize,
 }
 
-/// What became of an item.
+/// Outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
-    /// There was no room.
+    /// The ring is full; the item was not stored.
     Full,
-    /// It is in the ring.
+    /// The item was stored.
     Stored {
-        /// With it, exactly half of the room is in use (of a room for one, all): who fetches is to be woken. Whoever
-        /// has seen less than half with [`Consumer::is_half_full`] will be told of it by such a push.
+        /// Exactly half of the capacity is now in use (all of a capacity of 1): wake the consumer. After
+        /// [`Consumer::is_half_full`] returned false, the push that fills half of the ring always sets this flag.
         reached: bool,
     },
 }
 
-/// Both ends of a ring with room for `capacity` items, a power of two, and `side`, which both ends see. `None` when memory
-/// is short, or for another capacity.
+/// Creates a ring of `capacity` items, which must be a power of two, with a value `side` that both ends can access.
+/// Returns `None` if memory is short or `capacity` is not a power of two.
 pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Option<(Producer<T, S>, Consumer<T, S>)> {
     if !capacity.is_power_of_two() {
         return None;
@@ -119,52 +122,59 @@ pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Opti
     let mut items = Vec::new();
     items.try_reserve_exact(capacity).ok()?;
     items.resize_with(capacity, || UnsafeCell::new(MaybeUninit::uninit()));
-    // SAFETY: the counts alone have a size
+    // SAFETY: the layout has a nonzero size, because it contains the counts
     let memory = unsafe { alloc(Layout::new::<Shared<T, S>>()) };
     let shared = NonNull::new(memory.cast::<Shared<T, S>>())?;
-    let line = || Line(AtomicUsize::new(0));
-    let both = Shared { head: line(), tail: line(), ends: AtomicUsize::new(2), mask: capacity - 1, items, side };
-    // SAFETY: room for just this
-    unsafe { shared.write(both) };
+    let count = || CacheAligned(AtomicUsize::new(0));
+    let state = Shared { head: count(), tail: count(), ends: AtomicUsize::new(2), mask: capacity - 1, items, side };
+    // SAFETY: the memory was allocated with the layout of this type
+    unsafe { shared.write(state) };
     let end = || End { shared, owns: PhantomData };
     Some((Producer { end: end(), head: 0, tail: 0 }, Consumer { end: end(), tail: 0 }))
 }
 
 impl<T: Copy + Send, S> Producer<T, S> {
-    /// Writes an item. Any IRQL.
+    /// Appends an item.
+    ///
+    /// # IRQL
+    /// Any.
     #[inline]
     pub fn push(&mut self, item: T) -> Pushed {
         let shared = self.end.shared();
         if self.head.wrapping_sub(self.tail) >= shared.capacity() {
-            // Acquire: what the consumer read from the place is read before this writes there.
+            // Acquire: the consumer has finished reading the slot before it is overwritten below.
             self.tail = shared.tail.0.load(Ordering::Acquire);
             if self.head.wrapping_sub(self.tail) >= shared.capacity() {
                 return Pushed::Full;
             }
         }
-        // SAFETY: masked, it is below the capacity, and there are as many items
-        let place = unsafe { shared.items.get_unchecked(self.head & shared.mask) };
-        place.with_mut(|place| {
-            // SAFETY: the consumer has taken what was here, and looks again only when `head` says so
-            unsafe { (*place).write(item) };
+        // SAFETY: the masked index is below the capacity, which is the length of `items`
+        let slot = unsafe { shared.items.get_unchecked(self.head & shared.mask) };
+        slot.with_mut(|slot| {
+            // SAFETY: the slot is free, and the consumer does not read it before `head` is advanced
+            unsafe { (*slot).write(item) };
         });
         self.head = self.head.wrapping_add(1);
-        // Release: the item is there for who sees the count.
+        // Release: a consumer that sees the new count also sees the item.
         shared.head.0.store(self.head, Ordering::Release);
-        // With a `tail` of before there seem to be more items than there are, never fewer: only now it takes a look.
-        if self.head.wrapping_sub(self.tail) < shared.half() {
+        // A stale `tail` can only overestimate the number of items, so a result below half needs no new load.
+        if self.head.wrapping_sub(self.tail) < shared.watermark() {
             return Pushed::Stored { reached: false };
         }
-        // SeqCst, as in `is_half_full`: who does not see the count above has written the one below.
+        // SeqCst, paired with `is_half_full`: a consumer that misses the `head` stored above has stored the `tail`
+        // loaded below.
         fence(Ordering::SeqCst);
         // Acquire: as above.
         self.tail = shared.tail.0.load(Ordering::Acquire);
-        Pushed::Stored { reached: self.head.wrapping_sub(self.tail) == shared.half() }
+        Pushed::Stored { reached: self.head.wrapping_sub(self.tail) == shared.watermark() }
     }
 }
 
 impl<T, S> Producer<T, S> {
-    /// What both ends see. Any IRQL.
+    /// Returns the value that both ends share.
+    ///
+    /// # IRQL
+    /// Any.
     #[inline]
     #[must_use]
     pub const fn side(&self) -> &S {
@@ -173,28 +183,30 @@ impl<T, S> Producer<T, S> {
 }
 
 impl<T, S> Consumer<T, S> {
-    /// How many items are there.
+    /// Returns the number of items in the ring.
     #[must_use]
     pub fn len(&self) -> usize {
-        // Acquire: with the count come the items.
+        // Acquire: the counted items are visible.
         self.end.shared().head.0.load(Ordering::Acquire).wrapping_sub(self.tail)
     }
 
-    /// Whether none is.
+    /// Returns whether the ring is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether half of the room is in use, or more. Where it is not, a push will say that it reached the half.
+    /// Returns whether at least half of the capacity is in use. If not, the push that fills half of the ring reports it
+    /// in [`Pushed::Stored`].
     #[must_use]
     pub fn is_half_full(&self) -> bool {
-        // SeqCst, as in `push`: who does not see the `tail` that was written before this has written what is seen now.
+        // SeqCst, paired with `push`: a producer that misses the `tail` stored before this has stored the `head` loaded
+        // below.
         fence(Ordering::SeqCst);
-        self.len() >= self.end.shared().half()
+        self.len() >= self.end.shared().watermark()
     }
 
-    /// What both ends see.
+    /// Returns the value that both ends share.
     #[must_use]
     pub const fn side(&self) -> &S {
         &self.end.shared().side
@@ -202,48 +214,49 @@ impl<T, S> Consumer<T, S> {
 }
 
 impl<T: Copy + Send, S> Consumer<T, S> {
-    /// Takes the oldest item.
+    /// Removes and returns the oldest item.
     pub fn pop(&mut self) -> Option<T> {
         let mut item = None;
         self.drain(1, |items| item = items.first().copied());
         item
     }
 
-    /// Shows the oldest items, `most` of them at the most, in one or two slices, and takes them; answers how many. If
-    /// `show` panics they stay.
-    pub fn drain(&mut self, most: usize, mut show: impl FnMut(&[T])) -> usize {
-        let count = self.len().min(most);
+    /// Passes the oldest items, at most `max`, to `visit` in one or two slices, removes them and returns their number.
+    /// If `visit` panics, the items stay in the ring.
+    pub fn drain(&mut self, max: usize, mut visit: impl FnMut(&[T])) -> usize {
+        let count = self.len().min(max);
         if count == 0 {
             return 0;
         }
         let shared = self.end.shared();
         let begin = self.tail & shared.mask;
         let first = count.min(shared.capacity() - begin);
-        self.show(begin..begin + first, &mut show);
+        self.pass(begin..begin + first, &mut visit);
         if first < count {
-            self.show(0..count - first, &mut show);
+            self.pass(0..count - first, &mut visit);
         }
         self.tail = self.tail.wrapping_add(count);
-        // Release: the items were read before the producer sees that their places are free.
+        // Release: the items have been read before the producer sees their slots as free.
         shared.tail.0.store(self.tail, Ordering::Release);
         count
     }
 
-    /// Shows the items at these places, which are in the ring.
+    /// Passes the items at these indices to `visit`.
     #[cfg(not(loom))]
-    fn show(&self, places: Range<usize>, show: &mut impl FnMut(&[T])) {
-        // SAFETY: `drain` stays below the capacity, and there are as many items
-        let cells = unsafe { self.end.shared().items.get_unchecked(places) };
-        // SAFETY: the producer has written them, and will not again before `tail` says so; cells lie as their items do
-        show(unsafe { core::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) });
+    fn pass(&self, indices: Range<usize>, visit: &mut impl FnMut(&[T])) {
+        // SAFETY: `drain` passes indices below the capacity, which is the length of `items`
+        let cells = unsafe { self.end.shared().items.get_unchecked(indices) };
+        // SAFETY: the producer initialized these items and does not touch them before `tail` is advanced; the cells
+        // have the layout of their items
+        visit(unsafe { core::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) });
     }
 
-    /// The same, one by one: loom's cells do not lie as their items do.
+    /// Passes the items one by one, because loom's cells do not have the layout of their contents.
     #[cfg(loom)]
-    fn show(&self, places: Range<usize>, show: &mut impl FnMut(&[T])) {
-        for cell in self.end.shared().items.get(places).into_iter().flatten() {
-            // SAFETY: the producer has written it, and will not again before `tail` says so
-            cell.with(|item| show(unsafe { core::slice::from_raw_parts(item.cast(), 1) }));
+    fn pass(&self, indices: Range<usize>, visit: &mut impl FnMut(&[T])) {
+        for cell in self.end.shared().items.get(indices).into_iter().flatten() {
+            // SAFETY: the producer initialized the item and does not touch it before `tail` is advanced
+            cell.with(|item| visit(unsafe { core::slice::from_raw_parts(item.cast(), 1) }));
         }
     }
 }

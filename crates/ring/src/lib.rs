@@ -1,13 +1,15 @@
-//! The ring between an interrupt that writes and a request that fetches, and the slot in which the interrupt finds it.
+//! A ring buffer between an interrupt handler that writes and a request that reads, and the slot through which the
+//! handler finds the ring.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `channel` | [`channel`]: one [`Producer`], one [`Consumer`], memory that can be refused |
-//! | `slot` | [`Slot`]: a value that one at a time uses, and nobody waits for |
-//! | `sync` | the atomics, or loom's in their place |
+//! | `channel` | [`channel()`]: one [`Producer`], one [`Consumer`]; creation is fallible |
+//! | `slot` | [`Slot`]: exclusive, non-blocking access to a value |
+//! | `sync` | core's atomics and cells, or loom's |
 //!
-//! The producer's side, and [`Slot::with`], are for any IRQL: nothing allocates, waits, loops or panics there. The
-//! other functions that make or drop something are for IRQLs at which memory can be had.
+//! # IRQL
+//! The functions of [`Producer`], and [`Slot::with`], can be called at any IRQL: they do not allocate, wait, loop or
+//! panic. Creating a ring and dropping an end require an IRQL at which the global allocator can be called.
 
 #![cfg_attr(not(any(test, loom)), no_std)]
 

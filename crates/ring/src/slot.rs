@@ -1,6 +1,6 @@
-//! A value that one at a time uses.
+//! Exclusive, non-blocking access to a value.
 
-#![expect(unsafe_code, reason = "a claim, not the compiler, keeps two from using the value")]
+#![expect(unsafe_code, reason = "exclusive access to the value is checked at run time")]
 
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -8,100 +8,102 @@ use core::sync::atomic::Ordering;
 
 use crate::sync::{AtomicU8, UnsafeCell};
 
-/// Nothing is in it.
+/// The slot holds no value.
 const EMPTY: u8 = 0;
 
-/// A value is in it, and nobody uses it.
+/// The slot holds a value that is not in use.
 const FULL: u8 = 1;
 
-/// Somebody uses it, or puts it in, or takes it out.
+/// The value is in use, being stored or being removed.
 const CLAIMED: u8 = 2;
 
-/// A place for a value that is used by one at a time. Who comes while another uses it is told so, and does not wait.
+/// Holds a value that one caller at a time can use. A concurrent second caller fails instead of waiting.
 pub struct Slot<T> {
     state: AtomicU8,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: the value is touched by who has claimed the slot alone, and may be so from any thread
+// SAFETY: only the holder of the claim accesses the value, and `T: Send` permits this on any thread
 unsafe impl<T: Send> Sync for Slot<T> {}
 
-// SAFETY: it owns its value
+// SAFETY: the slot owns its value, which is `Send`
 unsafe impl<T: Send> Send for Slot<T> {}
 
-/// Has claimed a slot; leaves it in a state when it is dropped, by whatever way.
+/// Guard of a claimed slot: stores the final state on every exit path.
 struct Claim<'a> {
     state: &'a AtomicU8,
-    leaves: u8,
+    on_drop: u8,
 }
 
 impl<'a> Claim<'a> {
     #[inline]
-    fn new(state: &'a AtomicU8, from: u8, leaves: u8) -> Option<Self> {
-        // Acquire: what was done to the value before is seen.
+    fn new(state: &'a AtomicU8, from: u8, on_drop: u8) -> Option<Self> {
+        // Acquire: makes the previous holder's accesses to the value visible.
         state.compare_exchange(from, CLAIMED, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(Self { state, leaves })
+        Some(Self { state, on_drop })
     }
 }
 
 impl Drop for Claim<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: what was done to the value is seen by the next.
-        self.state.store(self.leaves, Ordering::Release);
+        // Release: makes this holder's accesses to the value visible to the next one.
+        self.state.store(self.on_drop, Ordering::Release);
     }
 }
 
 impl<T> Slot<T> {
-    /// Nothing in it.
+    /// Creates an empty slot.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn empty() -> Self {
         Self { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// Nothing in it.
+    /// Creates an empty slot.
     #[cfg(loom)]
     #[must_use]
     pub fn empty() -> Self {
         Self { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// Puts a value in.
+    /// Stores a value.
     ///
     /// # Errors
-    /// The value, where the slot is not empty.
+    /// Returns the value if the slot is not empty.
     pub fn put(&self, value: T) -> Result<(), T> {
         let Some(_claim) = Claim::new(&self.state, EMPTY, FULL) else { return Err(value) };
-        self.value.with_mut(|place| {
-            // SAFETY: claimed, so that nobody else touches the place
-            let place = unsafe { &mut *place };
-            place.write(value);
+        self.value.with_mut(|cell| {
+            // SAFETY: the claim gives exclusive access
+            let cell = unsafe { &mut *cell };
+            cell.write(value);
         });
         Ok(())
     }
 
-    /// Takes the value out; `None` where there is none, or it is in use just now.
+    /// Removes and returns the value; `None` if the slot is empty or in use.
     pub fn take(&self) -> Option<T> {
         let _claim = Claim::new(&self.state, FULL, EMPTY)?;
-        Some(self.value.with(|place| {
-            // SAFETY: claimed, so that nobody else touches the place
-            let place = unsafe { &*place };
-            // SAFETY: it was full, and will be empty: the value moves out once
-            unsafe { place.assume_init_read() }
+        Some(self.value.with(|cell| {
+            // SAFETY: the claim gives exclusive access
+            let cell = unsafe { &*cell };
+            // SAFETY: the slot was full and becomes empty, so the value moves out exactly once
+            unsafe { cell.assume_init_read() }
         }))
     }
 
-    /// Uses the value; `None` where there is none, or it is in use just now. Any IRQL. If `work` panics the value
-    /// stays.
+    /// Calls `work` with the value; returns `None` if the slot is empty or in use. If `work` panics, the value stays.
+    ///
+    /// # IRQL
+    /// Any.
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _claim = Claim::new(&self.state, FULL, FULL)?;
-        self.value.with_mut(|place| {
-            // SAFETY: claimed, so that nobody else touches the place
-            let place = unsafe { &mut *place };
-            // SAFETY: it was full
-            Some(work(unsafe { place.assume_init_mut() }))
+        self.value.with_mut(|cell| {
+            // SAFETY: the claim gives exclusive access
+            let cell = unsafe { &mut *cell };
+            // SAFETY: the slot was full, so the value is initialized
+            Some(work(unsafe { cell.assume_init_mut() }))
         })
     }
 }

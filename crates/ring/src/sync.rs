@@ -1,4 +1,4 @@
-//! The atomics and cells of the crate: core's, or loom's, which try every order of what threads do.
+//! Atomics and cells: core's, or loom's, which explore every interleaving of the threads.
 
 #[cfg(loom)]
 pub use loom::{
@@ -9,7 +9,7 @@ pub use loom::{
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicU8, AtomicUsize, fence};
 
-/// core's cell, with the functions of loom's.
+/// core's `UnsafeCell` with the interface of loom's.
 #[cfg(not(loom))]
 #[derive(Debug)]
 #[repr(transparent)]

@@ -1,4 +1,4 @@
-//! What holds of a ring and a slot in one thread, and what millions of items show with two.
+//! Properties of a ring and a slot in one thread, and a stress test with two threads.
 
 #![cfg(not(loom))]
 
@@ -11,7 +11,7 @@ use std::thread;
 use proptest::prelude::*;
 use ring::{Pushed, Slot, channel};
 
-/// Miri takes its time.
+/// Miri is slow.
 const STEPS: usize = if cfg!(miri) { 30 } else { 400 };
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn a_ring_is_a_queue_that_refuses_when_it_is_full(
+    fn ring_behaves_like_a_bounded_queue(
         power in 0..5_u32,
         steps in prop::collection::vec(step(), 0..STEPS),
     ) {
@@ -44,10 +44,10 @@ proptest! {
                     }
                 },
                 Step::Pop => prop_assert_eq!(consumer.pop(), queue.pop_front()),
-                Step::Drain(most) => {
+                Step::Drain(max) => {
                     let mut seen = Vec::new();
-                    let (mut calls, wanted) = (0, queue.len().min(most));
-                    let count = consumer.drain(most, |items| {
+                    let (mut calls, wanted) = (0, queue.len().min(max));
+                    let count = consumer.drain(max, |items| {
                         calls += 1;
                         seen.extend_from_slice(items);
                     });
@@ -62,7 +62,7 @@ proptest! {
 }
 
 #[test]
-fn who_is_always_fetched_from_wakes_nobody() {
+fn ring_that_is_always_drained_never_reaches_half() {
     let (mut producer, mut consumer) = channel(64, ()).unwrap();
     for number in 0..640 {
         assert_eq!(producer.push(number), Pushed::Stored { reached: false });
@@ -71,29 +71,29 @@ fn who_is_always_fetched_from_wakes_nobody() {
 }
 
 #[test]
-fn only_powers_of_two_have_rings_and_memory_that_is_short_is_no_panic() {
+fn channel_returns_none_for_bad_capacity_or_short_memory() {
     for capacity in [0, 3, 5, 100, usize::MAX] {
         assert!(channel::<u64, ()>(capacity, ()).is_none(), "{capacity}");
     }
     assert!(channel::<[u64; 5], ()>(1 << 62, ()).is_none());
-    // Miri ends where memory is short.
+    // Miri aborts when an allocation fails.
     assert!(cfg!(miri) || channel::<[u64; 5], ()>(1 << 56, ()).is_none());
 }
 
-/// Counts how often it was dropped.
-struct Dropped(Arc<AtomicUsize>);
+/// Counts its drops.
+struct DropCounter(Arc<AtomicUsize>);
 
-impl Drop for Dropped {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 #[test]
-fn the_side_is_seen_from_both_ends_and_dropped_with_the_last() {
+fn side_is_shared_by_both_ends_and_dropped_with_the_last() {
     for first in [true, false] {
         let drops = Arc::new(AtomicUsize::new(0));
-        let (producer, consumer) = channel::<u8, _>(4, Dropped(drops.clone())).unwrap();
+        let (producer, consumer) = channel::<u8, _>(4, DropCounter(drops.clone())).unwrap();
         assert!(std::ptr::eq(producer.side(), consumer.side()));
         if first {
             drop(producer);
@@ -109,7 +109,7 @@ fn the_side_is_seen_from_both_ends_and_dropped_with_the_last() {
 }
 
 #[test]
-fn items_survive_a_panic_of_who_looks_at_them() {
+fn items_stay_in_the_ring_if_the_visitor_panics() {
     let (mut producer, mut consumer) = channel(4, ()).unwrap();
     producer.push(1);
     producer.push(2);
@@ -119,7 +119,7 @@ fn items_survive_a_panic_of_who_looks_at_them() {
 }
 
 #[test]
-fn between_two_threads_nothing_is_lost_unsaid_and_the_order_stays() {
+fn concurrent_push_and_drain_keep_order_and_report_every_loss() {
     const ITEMS: u64 = if cfg!(miri) { 300 } else { 2_000_000 };
     let (mut producer, mut consumer) = channel(16, ()).unwrap();
     let writer = thread::spawn(move || {
@@ -143,14 +143,14 @@ fn between_two_threads_nothing_is_lost_unsaid_and_the_order_stays() {
     while !writer.is_finished() {
         fetch();
     }
-    // Only the join, not `is_finished`, shows all that the thread did.
+    // `is_finished` does not synchronize with the thread, `join` does.
     let lost = writer.join().unwrap();
     fetch();
     assert_eq!(seen + lost, ITEMS);
 }
 
 #[test]
-fn a_slot_holds_one_value_and_gives_it_back_once() {
+fn slot_holds_one_value_and_returns_it_once() {
     let slot = Slot::empty();
     assert_eq!((slot.take(), slot.with(|value: &mut u32| *value)), (None, None));
     assert_eq!(slot.put(1), Ok(()));
@@ -160,7 +160,7 @@ fn a_slot_holds_one_value_and_gives_it_back_once() {
 }
 
 #[test]
-fn who_comes_while_a_slot_is_in_use_is_told_so() {
+fn slot_in_use_rejects_every_other_access() {
     let slot = Slot::empty();
     slot.put(1).unwrap();
     let inside = slot.with(|_| (slot.take(), slot.with(|value| *value), slot.put(2)));
@@ -169,7 +169,7 @@ fn who_comes_while_a_slot_is_in_use_is_told_so() {
 }
 
 #[test]
-fn a_slot_survives_a_panic_of_who_uses_its_value() {
+fn slot_keeps_its_value_if_the_user_panics() {
     let slot = Slot::empty();
     slot.put(7).unwrap();
     let outcome = catch_unwind(AssertUnwindSafe(|| slot.with(|_| panic!("in the middle"))));
@@ -178,12 +178,12 @@ fn a_slot_survives_a_panic_of_who_uses_its_value() {
 }
 
 #[test]
-fn a_slot_drops_what_is_in_it() {
+fn slot_drops_its_value() {
     let drops = Arc::new(AtomicUsize::new(0));
     let slot = Slot::empty();
-    assert!(slot.put(Dropped(drops.clone())).is_ok());
+    assert!(slot.put(DropCounter(drops.clone())).is_ok());
     drop(slot.take());
-    assert!(slot.put(Dropped(drops.clone())).is_ok());
+    assert!(slot.put(DropCounter(drops.clone())).is_ok());
     drop(slot);
     assert_eq!(drops.load(Ordering::Relaxed), 2);
 }

@@ -1,4 +1,5 @@
-//! Every order of what two threads do, by loom: `RUSTFLAGS="--cfg loom" cargo test -p halprof-ring --release --test loom`.
+//! Loom runs every interleaving of two threads: `RUSTFLAGS="--cfg loom" cargo test -p halprof-ring --release --test
+//! loom`.
 
 #![cfg(loom)]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -9,7 +10,7 @@ use loom::thread;
 use ring::{Consumer, Pushed, Slot, channel};
 
 #[test]
-fn over_the_wrap_nothing_is_lost_unsaid_nothing_comes_twice_and_the_order_stays() {
+fn wrapping_ring_keeps_order_and_reports_every_loss() {
     loom::model(|| {
         const ITEMS: usize = 5;
         let (mut producer, mut consumer) = channel::<usize, ()>(2, ()).unwrap();
@@ -30,12 +31,12 @@ fn over_the_wrap_nothing_is_lost_unsaid_nothing_comes_twice_and_the_order_stays(
     });
 }
 
-/// One who fetches and one who pushes, in every order, over these: capacity, items that are there before, items that
-/// come meanwhile, fetches of one meanwhile. `sleep` gets the consumer, how many it fetched, and whether it was woken;
-/// then `rise` gets what it answered, when all items have come.
-fn meet<A>(
-    sleep: impl Fn(&mut Consumer<usize, ()>, usize, &AtomicBool) -> A + Copy + Send + Sync + 'static,
-    rise: impl Fn(&Consumer<usize, ()>, A, bool) + Copy + Send + Sync + 'static,
+/// Runs a producer and a consumer concurrently for several combinations of capacity, initial items, pushes and pops.
+/// `decide` gets the consumer, the number of popped items and the wake flag. When all pushes are done, `check` gets the
+/// result of `decide`.
+fn race<A>(
+    decide: impl Fn(&mut Consumer<usize, ()>, usize, &AtomicBool) -> A + Copy + Send + Sync + 'static,
+    check: impl Fn(&Consumer<usize, ()>, A, bool) + Copy + Send + Sync + 'static,
 ) {
     for (capacity, before, meanwhile, fetches) in
         [(1, 0, 2, 1), (2, 0, 3, 1), (2, 1, 1, 1), (2, 2, 2, 2), (4, 2, 2, 1), (4, 3, 2, 2)]
@@ -57,24 +58,24 @@ fn meet<A>(
                 })
             };
             let fetched = (0..fetches).filter_map(|_| consumer.pop()).count();
-            let answer = sleep(&mut consumer, fetched, &woken);
+            let decision = decide(&mut consumer, fetched, &woken);
             writer.join().unwrap();
-            rise(&consumer, answer, woken.load(Ordering::Acquire));
+            check(&consumer, decision, woken.load(Ordering::Acquire));
         });
     }
 }
 
 #[test]
-fn who_sleeps_below_the_half_is_woken_when_it_is_reached() {
-    meet(
+fn consumer_below_half_is_woken_when_half_is_reached() {
+    race(
         |consumer, _, _| !consumer.is_half_full(),
-        |consumer, sleeps, woken| assert!(!sleeps || woken || !consumer.is_half_full(), "sleeps with work to do"),
+        |consumer, sleeps, woken| assert!(!sleeps || woken || !consumer.is_half_full(), "sleeps while half full"),
     );
 }
 
 #[test]
-fn who_is_woken_finds_the_half_unless_it_has_fetched_meanwhile() {
-    meet(
+fn woken_consumer_finds_half_unless_it_has_popped() {
+    race(
         |consumer, fetched, woken| {
             assert!(!woken.load(Ordering::Acquire) || fetched > 0 || consumer.is_half_full());
         },
@@ -82,24 +83,24 @@ fn who_is_woken_finds_the_half_unless_it_has_fetched_meanwhile() {
     );
 }
 
-/// A side that tells the sum of its two counts when it is dropped.
+/// Adds the sum of its two counts to `sum_at_drop` when it is dropped.
 struct Side {
     counts: [AtomicUsize; 2],
-    told: Arc<AtomicUsize>,
+    sum_at_drop: Arc<AtomicUsize>,
 }
 
 impl Drop for Side {
     fn drop(&mut self) {
         let sum = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
-        self.told.fetch_add(sum, Ordering::Relaxed);
+        self.sum_at_drop.fetch_add(sum, Ordering::Relaxed);
     }
 }
 
 #[test]
-fn the_side_goes_once_with_the_last_end_and_with_what_both_did_to_it() {
+fn side_is_dropped_once_with_the_writes_of_both_ends() {
     loom::model(|| {
-        let told = Arc::new(AtomicUsize::new(0));
-        let side = Side { counts: [AtomicUsize::new(0), AtomicUsize::new(0)], told: told.clone() };
+        let sum_at_drop = Arc::new(AtomicUsize::new(0));
+        let side = Side { counts: [AtomicUsize::new(0), AtomicUsize::new(0)], sum_at_drop: sum_at_drop.clone() };
         let (mut producer, mut consumer) = channel(2, side).unwrap();
         let other = thread::spawn(move || {
             producer.push(0);
@@ -109,12 +110,12 @@ fn the_side_goes_once_with_the_last_end_and_with_what_both_did_to_it() {
         consumer.side().counts[1].store(2, Ordering::Relaxed);
         drop(consumer);
         other.join().unwrap();
-        assert_eq!(told.load(Ordering::Relaxed), 3);
+        assert_eq!(sum_at_drop.load(Ordering::Relaxed), 3);
     });
 }
 
-/// A slot with this in it, and what comes of `there` and `here` at the same time.
-fn at_once<A: Send + 'static, B>(
+/// Runs `there` and `here` concurrently on a slot that holds `first`. Returns the slot and both results.
+fn concurrently<A: Send + 'static, B>(
     first: Option<usize>,
     there: impl FnOnce(&Slot<usize>) -> A + Send + 'static,
     here: impl FnOnce(&Slot<usize>) -> B,
@@ -131,7 +132,7 @@ fn at_once<A: Send + 'static, B>(
     (slot, other.join().unwrap(), here)
 }
 
-/// Adds one; answers what there was.
+/// Increments the value and returns the previous one.
 fn add(slot: &Slot<usize>) -> Option<usize> {
     slot.with(|value| {
         *value += 1;
@@ -140,9 +141,9 @@ fn add(slot: &Slot<usize>) -> Option<usize> {
 }
 
 #[test]
-fn a_value_is_used_by_one_at_a_time() {
+fn value_is_used_by_one_thread_at_a_time() {
     loom::model(|| {
-        let (slot, there, here) = at_once(Some(0), add, add);
+        let (slot, there, here) = concurrently(Some(0), add, add);
         let used = usize::from(there.is_some()) + usize::from(here.is_some());
         assert!(used >= 1);
         assert_eq!(slot.take(), Some(used));
@@ -150,9 +151,9 @@ fn a_value_is_used_by_one_at_a_time() {
 }
 
 #[test]
-fn a_value_is_taken_before_its_use_or_after_or_stays() {
+fn value_is_taken_before_or_after_its_use_or_stays() {
     loom::model(|| {
-        let (slot, used, taken) = at_once(Some(5), add, Slot::take);
+        let (slot, used, taken) = concurrently(Some(5), add, Slot::take);
         let left = slot.take();
         match (used, taken) {
             (None, Some(5)) | (Some(5), Some(6)) => assert_eq!(left, None),
@@ -163,9 +164,9 @@ fn a_value_is_taken_before_its_use_or_after_or_stays() {
 }
 
 #[test]
-fn a_value_is_used_whole_or_not_there_yet() {
+fn value_is_used_completely_stored_or_not_at_all() {
     loom::model(|| {
-        let (slot, used, put) = at_once(None, add, |slot| slot.put(5));
+        let (slot, used, put) = concurrently(None, add, |slot| slot.put(5));
         assert_eq!(put, Ok(()));
         match used {
             Some(5) => assert_eq!(slot.take(), Some(6)),
@@ -176,23 +177,23 @@ fn a_value_is_used_whole_or_not_there_yet() {
 }
 
 #[test]
-fn of_two_who_put_or_take_one_does() {
+fn one_of_two_concurrent_puts_or_takes_succeeds() {
     loom::model(|| {
-        let (slot, there, here) = at_once(None, |slot| slot.put(1), |slot| slot.put(2));
+        let (slot, there, here) = concurrently(None, |slot| slot.put(1), |slot| slot.put(2));
         let stays = slot.take().unwrap();
         assert_eq!([there, here], if stays == 1 { [Ok(()), Err(2)] } else { [Err(1), Ok(())] });
     });
     loom::model(|| {
-        let (slot, there, here) = at_once(Some(3), Slot::take, Slot::take);
+        let (slot, there, here) = concurrently(Some(3), Slot::take, Slot::take);
         assert!([(Some(3), None), (None, Some(3))].contains(&(there, here)));
         assert_eq!(slot.take(), None);
     });
 }
 
 #[test]
-fn what_is_put_where_something_is_taken_comes_in_or_back() {
+fn put_during_take_succeeds_or_returns_the_value() {
     loom::model(|| {
-        let (slot, put, taken) = at_once(Some(1), |slot| slot.put(2), Slot::take);
+        let (slot, put, taken) = concurrently(Some(1), |slot| slot.put(2), Slot::take);
         assert_eq!(taken, Some(1));
         assert_eq!(slot.take(), if put.is_ok() { Some(2) } else { None });
     });

@@ -344,7 +344,7 @@ fn of_a_recording_that_is_not_whole_what_is_whole_is_reported_with_a_warning() {
     *damaged.last_mut().unwrap() ^= 1;
     let run = File::holding(&damaged).run("report FILE --json");
     assert!(run.json()["recording"]["damage"].as_str().unwrap().starts_with("the recording is damaged at byte "));
-    assert!(run.err.contains("\n  because: the checksum of the block's "), "{}", run.err);
+    assert!(run.err.contains("\n  because: the checksum of the payload "), "{}", run.err);
     assert_eq!(run.outcome.unwrap(), Exit::Incomplete.code());
 }
 
@@ -370,7 +370,8 @@ fn what_cannot_be_read_or_is_not_recorded_has_its_code_and_its_words() {
     assert!(!Path::new(&file.beside("out")).exists(), "nothing was begun");
     let mut newer = bytes();
     newer[8] += 1;
-    for (bytes, words) in [(&b"perf.data"[..], "the file is no recording"), (&newer, "of the client that recorded it")]
+    for (bytes, words) in
+        [(&b"perf.data"[..], "the file is not a recording"), (&newer, "of the client that recorded it")]
     {
         let (code, report) = File::holding(bytes).run("report FILE").failure();
         assert!(code == Exit::Recording && report.contains(words), "{report}");

@@ -1,4 +1,4 @@
-//! The markers of what befell the sampling.
+//! Markers for losses, throttling and sleep.
 
 use fxprof_processed_profile::{
     CategoryHandle, MarkerFieldFlags, MarkerFieldFormat, Profile, StaticSchemaMarker, StaticSchemaMarkerField,
@@ -12,16 +12,16 @@ const SOURCE: StaticSchemaMarkerField = StaticSchemaMarkerField {
     flags: MarkerFieldFlags::SEARCHABLE,
 };
 
-/// Samples were lost before this moment.
+/// Samples were lost before this time.
 pub struct Lost {
     pub source: StringHandle,
-    /// Samples.
+    /// Number of lost samples.
     pub samples: f64,
 }
 
 impl StaticSchemaMarker for Lost {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "Lost";
-    const DESCRIPTION: Option<&'static str> = Some("Samples for which the ring of the processor had no room.");
+    const DESCRIPTION: Option<&'static str> = Some("Samples that were lost before this time.");
     const CHART_LABEL: Option<&'static str> = Some("{marker.data.samples}");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.data.samples} samples of {marker.data.source}");
     const FIELDS: &'static [StaticSchemaMarkerField] = &[
@@ -51,14 +51,14 @@ impl StaticSchemaMarker for Lost {
     }
 }
 
-/// Interrupts had spent their budget: nothing was sampled while this lasts.
+/// Interrupts had used up their time budget: nothing is sampled during this interval.
 pub struct Throttled {
     pub source: StringHandle,
 }
 
 impl StaticSchemaMarker for Throttled {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "Throttled";
-    const DESCRIPTION: Option<&'static str> = Some("The interrupts of the processor had spent their budget.");
+    const DESCRIPTION: Option<&'static str> = Some("The interrupts of the processor had used up their time budget.");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.data.source}");
     const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
 
@@ -74,13 +74,13 @@ impl StaticSchemaMarker for Throttled {
         self.source
     }
 
-    /// There is no such field.
+    /// The marker has no number field.
     fn number_field_value(&self, _: u32) -> f64 {
         0.0
     }
 }
 
-/// The machine slept: nothing was sampled while this lasts.
+/// The machine slept: nothing is sampled during this interval.
 pub struct Slept {
     pub source: StringHandle,
 }
@@ -102,7 +102,7 @@ impl StaticSchemaMarker for Slept {
         self.source
     }
 
-    /// There is no such field.
+    /// The marker has no number field.
     fn number_field_value(&self, _: u32) -> f64 {
         0.0
     }

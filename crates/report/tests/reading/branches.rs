@@ -1,10 +1,10 @@
-//! Branches by where they are and where they went.
+//! Branches by source and target.
 
 use proptest::prelude::*;
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
 use report::{Branch, Branches, Taken};
 
-use super::scene::{APP, CYCLES, NT, NTDLL, sample};
+use super::support::{APP, CYCLES, NT, NTDLL, sample};
 
 fn branch(process: u32, from: u64, to: u64, predicted: u32) -> Sample {
     Sample { kind: SampleKind::Branch as u16, mark: to, ..sample(BRANCHES, process, from, predicted) }
@@ -17,7 +17,7 @@ fn counted(samples: &[Sample]) -> Branches {
 }
 
 #[test]
-fn branches_of_the_same_ends_are_the_same_whatever_process_a_record_names() {
+fn branches_are_counted_by_source_and_target_across_processes() {
     for (from, to) in [(NT, NT + 8), (NT, APP), (APP, NT), (APP, APP + 8)] {
         let branches = counted(&[branch(8, from, to, 1), branch(12, from, to, 0)]);
         let one = Branch { kernel: from == NT, from, to };
@@ -27,7 +27,7 @@ fn branches_of_the_same_ends_are_the_same_whatever_process_a_record_names() {
 }
 
 #[test]
-fn the_end_of_a_branch_is_in_the_kernel_exactly_where_its_address_is() {
+fn branch_ends_are_in_the_kernel_if_their_addresses_are() {
     for (from, to, kernel) in [(APP, NT, [false, true]), (NT, NTDLL, [true, false]), (APP, NTDLL, [false, false])] {
         let (branch, _) = counted(&[branch(8, from, to, 0)]).most(1)[0];
         let places = [branch.source(), branch.target()];
@@ -38,7 +38,7 @@ fn the_end_of_a_branch_is_in_the_kernel_exactly_where_its_address_is() {
 
 proptest! {
     #[test]
-    fn the_ones_taken_most_come_first_and_all_add_up(
+    fn most_frequent_branches_come_first_and_counts_add_up(
         taken in prop::collection::vec((0_u64..4, 0_u64..4, 0_u32..2), 0..80), number in 0_usize..20
     ) {
         let mut samples: Vec<Sample> =

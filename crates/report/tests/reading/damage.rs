@@ -1,12 +1,12 @@
-//! Recordings that are not whole.
+//! Truncated and damaged recordings.
 
 use recording::ReadError;
 use report::{Contents, Detail};
 
-use super::scene::{CYCLES, recording};
+use super::support::{CYCLES, recording};
 
 #[test]
-fn of_a_recording_that_was_cut_off_all_whole_blocks_are_read() {
+fn truncated_recording_is_read_up_to_its_last_whole_block() {
     let whole = recording();
     let mut most = 0;
     for length in 0..whole.len() {
@@ -27,7 +27,7 @@ fn of_a_recording_that_was_cut_off_all_whole_blocks_are_read() {
 }
 
 #[test]
-fn behind_a_damaged_block_nothing_is_believed() {
+fn damaged_block_ends_the_reading() {
     let mut bytes = recording();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;

@@ -1,9 +1,9 @@
-//! What other programs are given.
+//! Exports for other programs.
 
 use report::{Column, Filter, Table, firefox, flamegraph, folded, lines};
 use serde_json::Value;
 
-use super::scene::{CYCLES, MISSES, atlas, read, recording};
+use super::support::{CYCLES, MISSES, atlas, read, recording};
 
 fn of_cycles() -> Filter {
     Filter { source: Some(CYCLES), processes: None }
@@ -16,12 +16,12 @@ fn folded_lines() -> Vec<String> {
 }
 
 #[test]
-fn folded_lines_are_process_module_and_symbol_with_their_events() {
+fn folded_lines_have_process_module_symbol_and_events() {
     insta::assert_snapshot!(folded_lines().join("\n"));
 }
 
 #[test]
-fn csv_has_a_line_for_each_sample_and_each_thing_that_befell() {
+fn csv_has_a_line_for_each_sample_loss_and_pause() {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
@@ -30,7 +30,7 @@ fn csv_has_a_line_for_each_sample_and_each_thing_that_befell() {
 }
 
 #[test]
-fn csv_of_a_source_and_a_process_has_what_befell_that_source_and_all_sources() {
+fn filtered_csv_keeps_losses_and_pauses_of_its_source_and_of_all_sources() {
     let file = recording();
     let contents = read(&file);
     let filter = Filter { source: Some(MISSES), processes: Some([12].into()) };
@@ -52,13 +52,13 @@ fn profile(filter: &Filter) -> Value {
 }
 
 #[test]
-fn a_profile_for_firefox_is_as_it_was_looked_at() {
+fn firefox_profile_matches_the_reviewed_snapshot() {
     insta::assert_json_snapshot!(profile(&of_cycles()));
 }
 
-/// As the Firefox Profiler reads it: every index into a table has its row, and columns are of one length.
+/// Every index into a table must have its row, as the Firefox Profiler requires.
 #[test]
-fn a_profile_for_firefox_is_consistent() {
+fn firefox_profile_is_consistent() {
     let profile = profile(&Filter::default());
     let libraries = profile["libs"].as_array().unwrap().len();
     let categories: Vec<&Value> =
@@ -98,7 +98,7 @@ fn a_profile_for_firefox_is_consistent() {
 }
 
 #[test]
-fn a_flame_graph_has_a_box_for_each_frame() {
+fn flame_graph_has_a_box_for_each_frame() {
     let mut svg = Vec::new();
     flamegraph(&folded_lines(), "TotalCycles", "app.exe", &mut svg).unwrap();
     let svg = String::from_utf8(svg).unwrap();
@@ -113,6 +113,6 @@ fn a_flame_graph_has_a_box_for_each_frame() {
 }
 
 #[test]
-fn there_is_no_flame_graph_of_nothing() {
+fn flame_graph_without_stacks_is_an_error() {
     assert!(flamegraph(&[], "t", "s", &mut Vec::new()).is_err());
 }

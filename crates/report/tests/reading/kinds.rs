@@ -1,24 +1,24 @@
-//! Precise records and branches among samples, and processes that are not known.
+//! Precise records and branches among samples, and unknown processes.
 
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
 use recording::Block;
 use report::{Column, Contents, Filter, Row, Table, Total, Weight, firefox, folded, lines};
 
-use super::scene::{APP, CYCLES, NT, atlas, file, processes, read, sample};
+use super::support::{APP, CYCLES, NT, atlas, file, processes, read, sample};
 
 const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
 
-/// One sample of each kind.
+/// Returns samples of every kind.
 fn kinds() -> Vec<Sample> {
     let of = |kind: SampleKind, ip| Sample { kind: kind as u16, mark: 6, ..sample(CYCLES, 8, ip, 1000) };
     let branch = |ip, interval| Sample { source: BRANCHES, interval, mark: NT, ..of(SampleKind::Branch, ip) };
-    let nobodys = |ip| Sample { process: UNKNOWN, thread: UNKNOWN, ..of(SampleKind::Precise, ip) };
+    let of_unknown_process = |ip| Sample { process: UNKNOWN, thread: UNKNOWN, ..of(SampleKind::Precise, ip) };
     vec![
         of(SampleKind::Sample, APP + 0x10),
         of(SampleKind::Precise, APP + 0x20),
         of(SampleKind::PreciseNext, APP + 0x20),
-        nobodys(APP + 0x30),
-        nobodys(NT + 0x40),
+        of_unknown_process(APP + 0x30),
+        of_unknown_process(NT + 0x40),
         branch(APP + 0x50, 0),
         branch(APP + 0x50, 1),
     ]
@@ -35,21 +35,21 @@ fn rows(contents: &Contents, source: u32) -> Vec<Row> {
 }
 
 #[test]
-fn records_of_the_processor_are_samples_of_their_event_and_told_apart_in_the_total() {
+fn precise_records_count_as_samples_and_separately_in_the_total() {
     let contents = read(&recording());
     let wanted = Total { weight: Weight { samples: 5, events: 5000 }, precise: 3, precise_next: 1, squares: 5_000_000 };
     assert_eq!(contents.tally.total(CYCLES), wanted);
 }
 
 #[test]
-fn a_branch_is_one_event_where_it_is_whether_it_was_predicted_or_not() {
+fn branch_is_one_event_at_its_source() {
     let contents = read(&recording());
     let [row] = &rows(&contents, BRANCHES)[..] else { panic!() };
     assert_eq!((row.weight, row.symbol.as_deref()), (Weight { samples: 2, events: 2 }, Some("app.exe+0x50")));
 }
 
 #[test]
-fn user_code_of_an_unknown_process_has_no_module_and_the_kernel_is_the_same_for_all() {
+fn unknown_process_has_kernel_modules_but_no_user_modules() {
     let rows = rows(&read(&recording()), CYCLES);
     let unknown: Vec<_> = rows.iter().filter(|row| row.process == Some(UNKNOWN)).collect();
     let names: Vec<_> = unknown.iter().map(|row| (row.process_name.as_deref(), row.symbol.as_deref())).collect();
@@ -58,7 +58,7 @@ fn user_code_of_an_unknown_process_has_no_module_and_the_kernel_is_the_same_for_
 }
 
 #[test]
-fn exports_have_each_kind_and_no_number_for_what_is_not_known() {
+fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     let bytes = recording();
     let contents = read(&bytes);
     let table = Table::new(&contents, &atlas(&contents), CYCLES, &COLUMNS, &Filter::default());
@@ -78,7 +78,7 @@ fn exports_have_each_kind_and_no_number_for_what_is_not_known() {
 }
 
 #[test]
-fn in_the_profile_for_firefox_each_kind_is_a_sample_and_unknown_threads_have_a_track() {
+fn firefox_profile_has_samples_of_every_kind_and_a_track_of_unknown_threads() {
     let bytes = recording();
     let contents = read(&bytes);
     let mut out = Vec::new();

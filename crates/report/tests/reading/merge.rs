@@ -7,14 +7,14 @@ use protocol::{Sample, SampleKind, UNKNOWN};
 use recording::Block;
 use report::{Atlas, Filter, Merged, SymbolFinder, merged};
 
-use super::scene::{APP, CYCLES, MISSES, file, processes, read, sample};
+use super::support::{APP, CYCLES, MISSES, file, processes, read, sample};
 
-/// An ordinary sample behind `mark` records, of thread `process + 1`.
+/// Returns an ordinary sample after `mark` records, of thread `process + 1`.
 fn ordinary(process: u32, mark: u64) -> Sample {
     Sample { mark, ..sample(MISSES, process, APP + 0x10, 5) }
 }
 
-/// The record with this number.
+/// Returns the precise record with this number.
 fn record(process: u32, mark: u64) -> Sample {
     Sample { mark, kind: SampleKind::Precise as u16, ..sample(CYCLES, process, APP + 0x20, 7) }
 }
@@ -23,32 +23,36 @@ fn merge(samples: &[Sample], filter: &Filter) -> Vec<Merged> {
     merged(filter, file(&[Block::Samples(samples.to_vec())]).as_slice()).unwrap()
 }
 
-/// What a line of the table tells apart: precise or not, number, process.
-fn told(samples: &[Merged]) -> Vec<(bool, u64, u32)> {
+/// Returns whether each sample is precise, its mark and its process.
+fn summary(samples: &[Merged]) -> Vec<(bool, u64, u32)> {
     samples.iter().map(|one| (one.is_precise(), one.sample.mark, one.sample.process)).collect()
 }
 
 #[test]
-fn an_ordinary_sample_lies_behind_as_many_records_as_it_says() {
+fn ordinary_sample_follows_as_many_records_as_its_mark() {
     let samples = [record(8, 0), record(8, 1), record(8, 2), ordinary(8, 0), ordinary(8, 2), ordinary(12, 2)];
     assert_eq!(
-        told(&merge(&samples, &Filter::default())),
+        summary(&merge(&samples, &Filter::default())),
         [(false, 0, 8), (true, 0, 8), (true, 1, 8), (false, 2, 8), (false, 2, 12), (true, 2, 8)]
     );
 }
 
 #[test]
-fn a_record_is_put_to_a_process_only_where_the_samples_on_both_sides_are_of_one_thread() {
+fn process_is_inferred_only_between_samples_of_one_thread() {
     let thread = |sample: Sample, thread| Sample { thread, ..sample };
     let far = |sample: Sample| Sample { processor: 1, ..sample };
     for (name, samples, wanted) in [
         ("both of one thread", vec![ordinary(8, 0), ordinary(8, 2)], 8),
-        ("another process behind it", vec![ordinary(8, 0), ordinary(12, 2)], UNKNOWN),
-        ("another thread behind it", vec![ordinary(8, 0), thread(ordinary(8, 2), 99)], UNKNOWN),
-        ("nothing behind it", vec![ordinary(8, 0), ordinary(8, 0)], UNKNOWN),
+        ("another process after it", vec![ordinary(8, 0), ordinary(12, 2)], UNKNOWN),
+        ("another thread after it", vec![ordinary(8, 0), thread(ordinary(8, 2), 99)], UNKNOWN),
+        ("nothing after it", vec![ordinary(8, 0), ordinary(8, 0)], UNKNOWN),
         ("nothing before it", vec![ordinary(8, 2), ordinary(8, 2)], UNKNOWN),
         ("another processor before it", vec![far(ordinary(8, 0)), ordinary(8, 2)], UNKNOWN),
-        ("a sample of nobody behind it", vec![ordinary(8, 0), ordinary(UNKNOWN, 1), ordinary(8, 2)], UNKNOWN),
+        (
+            "a sample of an unknown process after it",
+            vec![ordinary(8, 0), ordinary(UNKNOWN, 1), ordinary(8, 2)],
+            UNKNOWN,
+        ),
         ("another process between the two", vec![ordinary(8, 0), record(12, 1), ordinary(8, 2)], UNKNOWN),
         ("another thread between the two", vec![ordinary(8, 0), thread(record(8, 1), 99), ordinary(8, 2)], UNKNOWN),
         ("the same thread between the two", vec![ordinary(8, 0), record(8, 1), ordinary(8, 2)], 8),
@@ -62,17 +66,17 @@ fn a_record_is_put_to_a_process_only_where_the_samples_on_both_sides_are_of_one_
 }
 
 #[test]
-fn what_is_filtered_away_is_a_neighbour_all_the_same_and_branches_have_no_place() {
+fn filter_applies_after_inference_and_branches_are_omitted() {
     let branch = Sample { kind: SampleKind::Branch as u16, ..ordinary(8, 1) };
     let samples = [ordinary(8, 0), record(UNKNOWN, 0), branch, ordinary(8, 1), record(UNKNOWN, 1), ordinary(12, 2)];
     let of_cycles = Filter { source: Some(CYCLES), processes: None };
-    assert_eq!(told(&merge(&samples, &of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
+    assert_eq!(summary(&merge(&samples, &of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
     let of_app = Filter { source: None, processes: Some([8].into()) };
-    assert_eq!(told(&merge(&samples, &of_app)), [(false, 0, 8), (true, 0, 8), (false, 1, 8)]);
+    assert_eq!(summary(&merge(&samples, &of_app)), [(false, 0, 8), (true, 0, 8), (false, 1, 8)]);
 }
 
 #[test]
-fn an_address_of_a_record_is_named_by_the_modules_of_the_process_that_it_was_put_to() {
+fn record_address_is_resolved_in_the_inferred_process() {
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
     blocks.push(Block::Samples(vec![ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1)]));
     let bytes = file(&blocks);
@@ -84,8 +88,8 @@ fn an_address_of_a_record_is_named_by_the_modules_of_the_process_that_it_was_put
     assert_eq!(names, ["app.exe+0x10", "app.exe+0x20", "app.exe+0x10", "0x0000000140000020"]);
 }
 
-/// Histories as processors have them: numbers of records ascend, and ordinary samples tell how many there were. Records
-/// come late, in the order in which they are drained.
+/// Generates realistic histories: record numbers ascend, and the mark of an ordinary sample is the number of records
+/// before it. Records arrive late, when they are drained.
 fn history() -> impl Strategy<Value = Vec<Sample>> {
     let step = (0_u32..3, prop_oneof![Just(8_u32), Just(12), Just(UNKNOWN)], any::<bool>(), any::<bool>());
     prop::collection::vec(step, 0..60).prop_map(|steps| {
@@ -110,7 +114,7 @@ fn history() -> impl Strategy<Value = Vec<Sample>> {
 
 proptest! {
     #[test]
-    fn each_sample_appears_once_processor_by_processor_and_numbers_never_go_down(samples in history()) {
+    fn merged_samples_appear_once_with_ascending_marks_per_processor(samples in history()) {
         let merged = merge(&samples, &Filter::default());
         let key = |sample: &Sample| (sample.processor, sample.mark, sample.kind, sample.time, sample.ip);
         let mut wanted: Vec<_> = samples.iter().map(key).collect();
@@ -126,9 +130,9 @@ proptest! {
         }
     }
 
-    /// Against the nearest ordinary samples, searched for afresh from each record.
+    /// Compares with a search for the nearest ordinary samples that starts at each record.
     #[test]
-    fn a_process_is_inferred_exactly_as_it_is_said(samples in history()) {
+    fn inference_matches_a_search_from_each_record(samples in history()) {
         let merged = merge(&samples, &Filter::default());
         for (index, one) in merged.iter().enumerate() {
             let own = samples.iter().find(|sample| {

@@ -11,7 +11,7 @@ use recording::{Block, DebugFile, Module, Process};
 use report::{Atlas, Contents, Detail, Filter, Place, Reason, SymbolFinder};
 use tempfile::TempDir;
 
-use super::scene::{APP, CYCLES, file, sample};
+use super::support::{APP, CYCLES, file, sample};
 
 const DLL: &[u8] = include_bytes!("../fixtures/functions.dll");
 const PDB: &[u8] = include_bytes!("../fixtures/functions.pdb.gz");
@@ -46,7 +46,7 @@ fn exe() -> Module {
     }
 }
 
-/// A folder with these files.
+/// Creates a folder with these files.
 fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
@@ -59,7 +59,7 @@ fn given(folder: &Path) -> SymbolFinder {
     SymbolFinder::new(vec![folder.to_owned()], None, None).unwrap()
 }
 
-/// The symbols at these offsets in `module`, and why there are none.
+/// Returns the names at these offsets in `module`, and the reason if no symbols were found.
 fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
     let process = Process { id: 8, name: "app.exe".to_owned(), modules: vec![module.clone()] };
     let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1)).collect();
@@ -72,7 +72,7 @@ fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<Stri
 }
 
 #[test]
-fn a_pdb_names_every_function_from_its_first_byte_to_its_last() {
+fn pdb_names_every_function_from_its_first_byte_to_its_last() {
     let folder = folder(&[("functions.pdb", &pdb())]);
     let (names, missing) = look_up(&dll(), &[0x1000, 0x1010, 0x1020, 0x1030, 0x1040, 0x105D], &given(folder.path()));
     let [beta, alpha, entry] = ["functions::inner::beta()", "functions::alpha()", "functions::entry()"];
@@ -81,7 +81,7 @@ fn a_pdb_names_every_function_from_its_first_byte_to_its_last() {
 }
 
 #[test]
-fn an_image_of_mingw_names_its_functions_the_static_ones_too() {
+fn mingw_image_names_its_functions_including_static_ones() {
     let folder = folder(&[("functions.exe", EXE)]);
     let (names, missing) = look_up(&exe(), &[0x1000, 0x101E, 0x101F, 0x103D, 0x103E], &given(folder.path()));
     assert_eq!(names, ["beta", "beta", "alpha", "alpha", "entry"]);
@@ -89,7 +89,7 @@ fn an_image_of_mingw_names_its_functions_the_static_ones_too() {
 }
 
 #[test]
-fn without_its_pdb_an_image_names_what_it_exports() {
+fn image_without_pdb_names_its_exports() {
     let folder = folder(&[("functions.dll", DLL)]);
     let (names, missing) = look_up(&dll(), &[0x1020, 0x1028, 0x1040], &given(folder.path()));
     assert_eq!(names, ["alpha", "alpha", "entry"]);
@@ -97,7 +97,7 @@ fn without_its_pdb_an_image_names_what_it_exports() {
 }
 
 #[test]
-fn nothing_but_the_build_that_was_recorded_is_used() {
+fn only_files_of_the_recorded_build_are_used() {
     let other_id = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E2".to_owned() };
     let pdb = pdb();
     let both = folder(&[("functions.pdb", &pdb), ("functions.dll", DLL), ("functions.exe", EXE)]);
@@ -116,13 +116,13 @@ fn nothing_but_the_build_that_was_recorded_is_used() {
 }
 
 #[test]
-fn where_there_is_no_file_or_no_readable_one_addresses_stay_offsets() {
+fn addresses_stay_offsets_without_a_readable_file() {
     let empty = folder(&[]);
     let (names, missing) = look_up(&exe(), &[0x1020], &given(empty.path()));
     assert_eq!((names, missing), (vec!["functions.exe+0x1020".to_owned()], Some(Reason::NotFound)));
 
-    let untold = Module { image_size: 0, ..exe() };
-    assert_eq!(look_up(&untold, &[0x1020], &given(empty.path())).1, Some(Reason::NotTold));
+    let without_build = Module { image_size: 0, ..exe() };
+    assert_eq!(look_up(&without_build, &[0x1020], &given(empty.path())).1, Some(Reason::UnknownBuild));
 
     let pdb = pdb();
     for (bytes, name, module) in [
@@ -140,7 +140,7 @@ fn where_there_is_no_file_or_no_readable_one_addresses_stay_offsets() {
 }
 
 #[test]
-fn symbols_are_looked_for_in_the_given_folders_beside_the_recorded_path_and_beside_the_recording() {
+fn symbols_are_found_in_given_folders_at_the_recorded_path_and_beside_the_recording() {
     let folder = folder(&[("functions.exe", EXE)]);
     let nowhere = || SymbolFinder::new(Vec::new(), None, None).unwrap();
     let recorded = Module { path: folder.path().join("functions.exe").to_str().unwrap().to_owned(), ..exe() };
@@ -153,7 +153,7 @@ fn symbols_are_looked_for_in_the_given_folders_beside_the_recorded_path_and_besi
 }
 
 #[test]
-fn a_symbol_path_names_stores_that_are_laid_out_as_symbol_servers_are() {
+fn symbol_path_names_stores_with_the_layout_of_symbol_servers() {
     let store = tempfile::tempdir().unwrap();
     let inside = store.path().join("functions.pdb").join("FB43168BD573ADCA4C4C44205044422E1");
     fs::create_dir_all(&inside).unwrap();
@@ -166,7 +166,7 @@ fn a_symbol_path_names_stores_that_are_laid_out_as_symbol_servers_are() {
     assert_eq!(look_up(&dll(), &[0x1000], &finder(" ".to_owned())).1, Some(Reason::NotFound));
 }
 
-/// Answers requests for files of symbol servers: the PDB under its name and build, and nothing else.
+/// Serves the PDB under its name and build ID like a symbol server, and 404 for every other request.
 fn serve(listener: &TcpListener, body: &[u8]) {
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
@@ -179,7 +179,7 @@ fn serve(listener: &TcpListener, body: &[u8]) {
 }
 
 #[test]
-fn a_symbol_server_is_asked_once_and_its_answer_is_kept() {
+fn symbol_server_response_is_cached() {
     let cache = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -189,8 +189,8 @@ fn a_symbol_server_is_asked_once_and_its_answer_is_kept() {
         SymbolFinder::new(Vec::new(), None, Some(path)).unwrap()
     };
     assert_eq!(look_up(&dll(), &[0x1000], &finder(port)).0, ["functions::inner::beta()"]);
-    let nobody = 1;
-    assert_eq!(look_up(&dll(), &[0x1000], &finder(nobody)).0, ["functions::inner::beta()"]);
+    let closed_port = 1;
+    assert_eq!(look_up(&dll(), &[0x1000], &finder(closed_port)).0, ["functions::inner::beta()"]);
     let other = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E2".to_owned() };
     let other = Module { debug: Some(other), ..dll() };
     assert_eq!(look_up(&other, &[0x1000], &finder(port)).1, Some(Reason::NotFound));

@@ -1,4 +1,4 @@
-//! What tables add up to.
+//! Rows, sums and shares of tables.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use protocol::Sample;
 use recording::{Block, Process};
 use report::{Column, Detail, Filter, Interval, Row, Table, Weight};
 
-use super::scene::{APP, CYCLES, MISSES, NT, NTDLL, atlas, file, module, processes, read, recording, sample};
+use super::support::{APP, CYCLES, MISSES, NT, NTDLL, atlas, file, module, processes, read, recording, sample};
 
 const COLUMNS: [Column; 6] =
     [Column::Process, Column::Thread, Column::Processor, Column::Module, Column::Symbol, Column::Address];
@@ -44,7 +44,7 @@ fn samples_are_summed_by_process_module_and_symbol() {
 }
 
 #[test]
-fn columns_that_are_left_out_are_summed_over() {
+fn omitted_columns_are_summed_over() {
     let contents = read(&recording());
     insta::assert_snapshot!(text(&table(&contents, &[Column::Module], &Filter::default())), @r"
     0.300 3 300009 - | app.exe | -
@@ -55,14 +55,14 @@ fn columns_that_are_left_out_are_summed_over() {
 }
 
 #[test]
-fn a_share_is_one_of_all_samples_of_the_source_whatever_is_filtered() {
+fn share_refers_to_all_samples_of_the_source_with_any_filter() {
     let contents = read(&recording());
     let filter = Filter { source: None, processes: Some(contents.processes.called("OTHER").collect()) };
     insta::assert_snapshot!(text(&table(&contents, &[Column::Process], &filter)), @"0.300 3 300009 other.exe | - | -");
 }
 
 #[test]
-fn kernel_mode_without_the_kernels_modules_is_told_from_an_unknown_address() {
+fn kernel_without_modules_is_distinguished_from_unknown_addresses() {
     let contents = read(&file(&[Block::Samples(vec![sample(CYCLES, 8, NT, 5), sample(CYCLES, 8, APP, 5)])]));
     insta::assert_snapshot!(text(&table(&contents, &[Column::Module], &Filter::default())), @r"
     0.500 1 5 - | [kernel] | -
@@ -71,7 +71,7 @@ fn kernel_mode_without_the_kernels_modules_is_told_from_an_unknown_address() {
 }
 
 #[test]
-fn an_address_outside_all_of_the_kernels_modules_is_unknown() {
+fn kernel_address_outside_all_modules_is_unknown() {
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
     blocks.push(Block::Samples(vec![sample(CYCLES, 8, NT + 0x20_0000, 5)]));
     let contents = read(&file(&blocks));
@@ -79,7 +79,7 @@ fn an_address_outside_all_of_the_kernels_modules_is_unknown() {
 }
 
 #[test]
-fn the_confidence_interval_is_that_of_samples_of_the_weights_that_there_are() {
+fn confidence_interval_uses_the_effective_number_of_samples() {
     for (intervals, effective) in [([1000; 4], 4.0), ([1000, 2000, 500, 500], 16e6 / 5.5e6)] {
         let samples = intervals.into_iter().zip([APP, NT, NT, NT]);
         let samples = samples.map(|(interval, ip)| sample(CYCLES, 8, ip, interval)).collect();
@@ -92,7 +92,7 @@ fn the_confidence_interval_is_that_of_samples_of_the_weights_that_there_are() {
 }
 
 #[test]
-fn a_process_is_found_by_its_name_in_any_case_with_or_without_exe() {
+fn process_is_found_by_name_ignoring_case_and_exe_suffix() {
     let contents = read(&recording());
     for (name, wanted) in [("app.exe", vec![8]), ("APP", vec![8]), ("ap", vec![]), ("", vec![])] {
         assert_eq!(contents.processes.called(name).collect::<Vec<_>>(), wanted, "{name:?}");
@@ -100,13 +100,13 @@ fn a_process_is_found_by_its_name_in_any_case_with_or_without_exe() {
 }
 
 #[test]
-fn what_befell_the_sampling_is_told_by_source_and_processor() {
+fn losses_and_pauses_are_reported_by_source_and_processor() {
     let contents = read(&recording());
-    let told = contents.tally.disturbances().map(|(source, processor, befell)| {
-        (contents.source_name(source).into_owned(), processor, befell.lost, befell.pauses, befell.paused)
+    let losses = contents.tally.disturbances().map(|(source, processor, loss)| {
+        (contents.source_name(source).into_owned(), processor, loss.lost, loss.pauses, loss.paused)
     });
-    let told: Vec<_> = told.collect();
-    assert_eq!(told, [("TotalCycles".to_owned(), 1, 3, 0, 0), ("0xffffffff".to_owned(), 1, 0, 1, 5000)]);
+    let losses: Vec<_> = losses.collect();
+    assert_eq!(losses, [("TotalCycles".to_owned(), 1, 3, 0, 0), ("0xffffffff".to_owned(), 1, 0, 1, 5000)]);
     assert_eq!(contents.duration(5000), 500_000);
 }
 
@@ -134,7 +134,7 @@ fn sum(rows: &[Row]) -> Weight {
 
 proptest! {
     #[test]
-    fn whatever_the_columns_the_rows_add_up_to_all_samples_of_the_source(
+    fn rows_add_up_to_all_samples_of_the_source_for_any_columns(
         samples in prop::collection::vec(any_sample(), 0..60), columns in prop::sample::subsequence(COLUMNS.to_vec(), 0..=6)
     ) {
         let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn the_processes_and_the_others_make_up_the_whole(
+    fn selected_and_other_processes_add_up_to_the_total(
         samples in prop::collection::vec(any_sample(), 0..60), processes in prop::sample::subsequence(vec![8, 12, 99], 0..=3)
     ) {
         let contents = read(&file(&[Block::Samples(samples)]));
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn any_order_of_blocks_gives_the_same_table(
+    fn block_order_does_not_affect_the_table(
         samples in prop::collection::vec(any_sample(), 1..60), cuts in prop::collection::vec(0_usize..60, 3), seed in any::<prop::sample::Index>()
     ) {
         let modules = [module(APP, "C:\\app\\app.exe"), module(NTDLL, "C:\\Windows\\System32\\ntdll.dll")];
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn less_detail_gives_the_same_table_by_what_is_left(samples in prop::collection::vec(any_sample(), 0..60)) {
+    fn less_detail_gives_the_same_table_for_the_remaining_columns(samples in prop::collection::vec(any_sample(), 0..60)) {
         let bytes = file(&[Block::Samples(samples)]);
         let columns = [Column::Process, Column::Module, Column::Symbol, Column::Address];
         let coarse = report::Contents::read(bytes.as_slice(), Detail::default()).unwrap();

@@ -1,19 +1,19 @@
-//! Which build of a module a file holds.
+//! Identification of the build of an image.
 
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader};
 use object::{FileKind, LittleEndian, pe};
 
-/// What the headers of an image say about its build: the same pair under which symbol servers keep images.
+/// Build of an image according to its headers; symbol servers store images under the same pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
+pub struct ImageId {
     /// TimeDateStamp of the file header.
     pub timestamp: u32,
     /// SizeOfImage of the optional header.
     pub image_size: u32,
 }
 
-impl Identity {
-    /// From the bytes of an image; `None` where they are none.
+impl ImageId {
+    /// Reads the headers of an image; `None` if the data is not a PE image.
     pub fn of_image(data: &[u8]) -> Option<Self> {
         match FileKind::parse(data).ok()? {
             FileKind::Pe32 => of::<pe::ImageNtHeaders32>(data),
@@ -23,10 +23,10 @@ impl Identity {
     }
 }
 
-fn of<Headers: ImageNtHeaders>(data: &[u8]) -> Option<Identity> {
+fn of<Headers: ImageNtHeaders>(data: &[u8]) -> Option<ImageId> {
     let mut offset = pe::ImageDosHeader::parse(data).ok()?.nt_headers_offset().into();
     let (headers, _) = Headers::parse(data, &mut offset).ok()?;
-    Some(Identity {
+    Some(ImageId {
         timestamp: headers.file_header().time_date_stamp.get(LittleEndian),
         image_size: headers.optional_header().size_of_image(),
     })

@@ -1,14 +1,14 @@
-//! A small recording.
+//! A small recording for the tests.
 
 use protocol::{ALL_SOURCES, Sample, SampleKind, UNKNOWN, modes};
 use recording::{Block, Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary, Writer};
 use report::{Atlas, Contents, Detail, Filter, SymbolFinder};
 
-/// TotalCycles of Emon, and BranchMispredictions.
+/// The sources TotalCycles (EMON interface) and BranchMispredictions.
 pub const CYCLES: u32 = 25;
 pub const MISSES: u32 = 11;
 
-/// Where the modules are.
+/// Base addresses of the modules.
 pub const APP: u64 = 0x1_4000_0000;
 pub const NTDLL: u64 = 0x7FF8_0000_0000;
 pub const NT: u64 = 0xFFFF_F800_0000_0000;
@@ -47,7 +47,7 @@ pub fn processes() -> [Process; 3] {
     ]
 }
 
-/// A sample in user mode, or in kernel mode where its address is the kernel's.
+/// Returns a sample in kernel mode if `ip` is in the upper half, else in user mode.
 pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> Sample {
     let mode = if ip >= 1 << 63 { modes::KERNEL } else { modes::USER };
     Sample {
@@ -64,8 +64,8 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> Sample {
     }
 }
 
-/// What befell the sampling on processor 1.
-pub fn befell(kind: SampleKind, source: u32, time: u64, detail: u64) -> Sample {
+/// Returns a record of a loss, pause or sleep on processor 1.
+pub fn status_record(kind: SampleKind, source: u32, time: u64, detail: u64) -> Sample {
     Sample {
         time,
         ip: detail,
@@ -80,7 +80,7 @@ pub fn befell(kind: SampleKind, source: u32, time: u64, detail: u64) -> Sample {
     }
 }
 
-/// Ten samples of cycles and two of misses, a loss and a pause of 0.5 ms.
+/// Returns ten samples of cycles and two of mispredictions, a loss and a pause of 0.5 ms.
 pub fn records() -> Vec<Sample> {
     let cycles = [
         (8, APP + 0x1000),
@@ -101,9 +101,9 @@ pub fn records() -> Vec<Sample> {
         .collect();
     records.push(Sample { time: 2000, processor: 1, ..sample(MISSES, 8, APP + 0x1000, 1009) });
     records.push(Sample { time: 3000, processor: 1, ..sample(MISSES, 12, NTDLL + 0x40, 1009) });
-    records.push(befell(SampleKind::Lost, CYCLES, 4000, 3));
-    records.push(befell(SampleKind::Throttled, ALL_SOURCES, 5000, 0));
-    records.push(befell(SampleKind::Resumed, ALL_SOURCES, 10_000, 5000));
+    records.push(status_record(SampleKind::Lost, CYCLES, 4000, 3));
+    records.push(status_record(SampleKind::Throttled, ALL_SOURCES, 5000, 0));
+    records.push(status_record(SampleKind::Resumed, ALL_SOURCES, 10_000, 5000));
     records
 }
 
@@ -125,7 +125,7 @@ pub fn summary() -> Summary {
     }
 }
 
-/// A file with these blocks between the session and the summary.
+/// Writes a file with these blocks between the session and the summary.
 pub fn file(blocks: &[Block]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     for block in blocks {
@@ -138,7 +138,7 @@ pub fn file(blocks: &[Block]) -> Vec<u8> {
     writer.finish(&summary()).unwrap()
 }
 
-/// The whole small recording.
+/// Writes the complete small recording.
 pub fn recording() -> Vec<u8> {
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
     blocks.push(Block::Samples(records()));
@@ -149,7 +149,7 @@ pub fn read(file: &[u8]) -> Contents {
     Contents::read(file, Detail { thread: true, processor: true }).unwrap()
 }
 
-/// An atlas from no symbol files.
+/// Returns an atlas without symbol files.
 pub fn atlas(contents: &Contents) -> Atlas {
     Atlas::new(contents, &Filter::default(), &SymbolFinder::new(Vec::new(), None, None).unwrap())
 }

@@ -1,6 +1,6 @@
-//! Recordings to write, to damage and to read.
+//! Recordings for the tests to write, damage and read.
 
-#![allow(dead_code, reason = "each test crate takes what it needs")]
+#![allow(dead_code, reason = "each test crate uses a part of it")]
 
 use std::io;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use std::ops::Range;
 use protocol::Sample;
 use recording::{Block, Count, DebugFile, Event, KERNEL, Module, Process, ReadError, Reader, Session, Summary, Writer};
 
-/// Bytes of the file header.
+/// Size of the file header in bytes.
 pub const FILE_HEADER: usize = 16;
 
-/// Bytes of a block's head.
-pub const HEAD: usize = 24;
+/// Size of a block header in bytes.
+pub const BLOCK_HEADER: usize = 24;
 
-/// A session of one event on two processors.
+/// Returns a session with one event on two processors.
 pub fn session() -> Session {
     Session {
         created_unix_ms: 1_790_000_000_000,
@@ -30,7 +30,7 @@ pub fn session() -> Session {
     }
 }
 
-/// A process with one module.
+/// Returns a process with one module.
 pub fn process(id: u32) -> Process {
     let debug = Some(DebugFile { name: "app.pdb".into(), id: "3F4A0C0B8A3B4D1F9E0C6A5B4C3D2E1F1".into() });
     let path = "C:\\app\\app.exe".into();
@@ -38,19 +38,19 @@ pub fn process(id: u32) -> Process {
     Process { id, name: "app.exe".into(), modules: vec![module] }
 }
 
-/// A sample of processor 1.
+/// Returns a sample of processor 1.
 pub fn sample(time: u64) -> Sample {
     let ip = 0x1_4000_1000 + time;
     Sample { time, ip, process: 4, thread: 8, processor: 1, source: 0x13, interval: 65_536, kind: 0, modes: 1, mark: 0 }
 }
 
-/// An end after a second.
+/// Returns the summary of a recording of one second.
 pub fn summary() -> Summary {
     let count = Count { source: 0x13, modes: 3, processor: 1, count: u64::MAX, samples: 3, lost: 1, throttled: 2 };
     Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: Some(-3) }
 }
 
-/// A recording with blocks of every kind.
+/// Returns a recording with blocks of every kind.
 pub fn small() -> Vec<Block> {
     vec![
         Block::Session(session()),
@@ -62,7 +62,7 @@ pub fn small() -> Vec<Block> {
     ]
 }
 
-/// The file with these blocks.
+/// Writes a file with these blocks.
 pub fn written(blocks: &[Block]) -> Vec<u8> {
     let [Block::Session(session), middle @ .., Block::Summary(summary)] = blocks else {
         panic!("a session first and a summary last")
@@ -78,7 +78,7 @@ pub fn written(blocks: &[Block]) -> Vec<u8> {
     writer.finish(summary).unwrap()
 }
 
-/// The blocks that can be read, and why there are no more.
+/// Returns the blocks that can be read and the error after them, if any.
 pub fn read(source: impl io::Read) -> (Vec<Block>, Option<ReadError>) {
     let reader = match Reader::new(source) {
         Ok(reader) => reader,
@@ -95,18 +95,18 @@ pub fn read(source: impl io::Read) -> (Vec<Block>, Option<ReadError>) {
     (blocks, end)
 }
 
-/// Where the blocks of a whole file lie, by the lengths in their heads.
-pub fn places(file: &[u8]) -> Vec<Range<usize>> {
-    let (mut places, mut start) = (Vec::new(), FILE_HEADER);
+/// Returns the byte ranges of the blocks of an intact file, according to the lengths in their headers.
+pub fn block_ranges(file: &[u8]) -> Vec<Range<usize>> {
+    let (mut ranges, mut start) = (Vec::new(), FILE_HEADER);
     while start < file.len() {
         let length = u32::from_le_bytes(file[start + 4..start + 8].try_into().unwrap()) as usize;
-        places.push(start..start + HEAD + length);
-        start += HEAD + length;
+        ranges.push(start..start + BLOCK_HEADER + length);
+        start += BLOCK_HEADER + length;
     }
-    places
+    ranges
 }
 
-/// A block with right checksums, whatever it says.
+/// Builds a block with correct checksums and arbitrary contents.
 pub fn forged(kind: u32, number: u64, length: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = [&kind.to_le_bytes()[..], &length.to_le_bytes(), &number.to_le_bytes()].concat();
     bytes.extend(crc32fast::hash(payload).to_le_bytes());
