@@ -1,10 +1,11 @@
-//! Instructions that each operation of `profile` takes, and the handler of the interrupt as a whole, besides its accesses to model-specific registers, as callgrind
-//! counts them: the same figures on every machine and in every run, for the same compiler. Times only on request.
+//! Counts the instructions of each operation of `profile` and of the whole interrupt handler with callgrind, without
+//! the accesses to model-specific registers. With the same compiler the counts are the same on every machine and in
+//! every run. Times are measured only on request.
 //!
-//! `crates/profile/benches/instructions.rs` and `crates/engine/benches/handler.rs` execute every operation once. Callgrind counts inside of its `measured_`
-//! functions alone and writes what it has counted before each `report`. What the processor of the bench does for an
-//! access is a function of its own there and taken off, with the call of it, which stands for the instruction that
-//! makes the access.
+//! `crates/profile/benches/instructions.rs` and `crates/engine/benches/handler.rs` execute every operation once.
+//! Callgrind counts only inside their `measured_` functions, and writes its counts before each call of `report`. A
+//! register access of the simulated processor is a function of its own; its cost is subtracted, and so is the call,
+//! which stands for the instruction that makes the access.
 
 use std::{
     collections::BTreeMap,
@@ -19,31 +20,33 @@ use serde_json::Value;
 
 use crate::{run, workspace::Workspace};
 
-/// The profile that `halprof.sys` is compiled with: link-time optimization changes the figures much.
+/// The profile of `halprof.sys`: link-time optimization changes the counts considerably.
 const PROFILE: &str = "driver";
 
-/// Package and bench.
+/// Package and bench that count instructions.
 const PROGRAMS: [(&str, &str); 2] = [("profile", "instructions"), ("engine", "handler")];
 
-/// Package and bench of those that take times.
+/// Package and bench that measure times.
 const TIMED: [(&str, &str); 4] =
     [("profile", "operations"), ("halprof-ring", "throughput"), ("engine", "pipeline"), ("recording", "throughput")];
 
-/// Instructions that an interrupt for one of four counters may take, from the overflow to the sample in the ring.
+/// Maximum number of instructions for the interrupt of one of four counters, from the overflow to the sample in the
+/// ring.
 const INTERRUPT_TARGET: u64 = 250;
 
-/// The functions that stand for RDMSR, WRMSR and RDPMC, in the order in which a bench tells the accesses: their names
-/// behind that of the bench.
+/// The functions that simulate RDMSR, WRMSR and RDPMC, in the order in which a bench prints the numbers of accesses.
+/// The names are suffixes, which follow the name of the bench.
 const ACCESSES: [&str; 3] = [
     "::scene::Recorder as profile::cpu::Cpu>::rdmsr",
     "::scene::Recorder as profile::cpu::Cpu>::wrmsr",
     "::scene::Recorder as profile::cpu::Cpu>::rdpmc",
 ];
 
-/// What they take in a bench in which they are loads and stores and no functions: a counter is found by its number.
+/// Instructions of each access in a bench that inlines them as loads and stores. RDPMC takes more, because it finds the
+/// counter by its number.
 const PLAIN_ACCESSES: [u64; 3] = [1, 1, 3];
 
-/// Counts the instructions, twice; with `time` runs the bench that takes times as well.
+/// Counts the instructions twice and checks that both runs agree. With `time`, measures times as well.
 pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
     ensure_valgrind()?;
     let mut runs = [Vec::new(), Vec::new()];
@@ -83,14 +86,14 @@ fn ensure_valgrind() -> Result<()> {
     }
 }
 
-/// Cargo, compiling as the driver is compiled (.cargo/config.toml), in a folder that nothing else takes for its own.
+/// Returns a cargo command with the driver's compiler flags (.cargo/config.toml) and a target folder of its own.
 fn cargo(workspace: &Workspace, subcommand: &str) -> Command {
     let mut command = workspace.cargo(subcommand);
     command.env("RUSTFLAGS", "-C jump-tables=no").env("CARGO_TARGET_DIR", workspace.target().join("bench"));
     command
 }
 
-/// The bench's program.
+/// Builds a bench and returns its executable.
 fn build(workspace: &Workspace, package: &str, bench: &str) -> Result<PathBuf> {
     let mut command = cargo(workspace, "build");
     command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
@@ -98,14 +101,14 @@ fn build(workspace: &Workspace, package: &str, bench: &str) -> Result<PathBuf> {
     executable(&messages, bench).context("cargo did not say where the bench is")
 }
 
-/// The last program of that name in cargo's messages.
+/// Returns the last executable for the target `name` in cargo's messages.
 fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     let messages = messages.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut programs = messages.filter(|message| message.pointer("/target/name").is_some_and(|found| found == name));
     programs.find_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
 }
 
-/// Runs the bench under callgrind.
+/// Runs a bench under callgrind and returns its operations.
 fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> Result<Vec<Operation>> {
     let folder = workspace.target().join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -114,25 +117,25 @@ fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> R
     command.args(["--quiet", "--tool=callgrind", "--combine-dumps=yes", "--toggle-collect=*measured_*"]);
     command.arg(format!("--dump-before=*{bench}::report*"));
     command.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
-    // Callgrind would add to the file of an earlier call.
+    // Callgrind appends to a file that exists.
     let _ = fs::remove_file(&counts);
     let told = run::text(&mut command)?;
     let text = fs::read_to_string(&counts).with_context(|| format!("cannot read {}", counts.display()))?;
     operations(&told, &parts(&text)?)
 }
 
-/// An operation with what it takes.
+/// An operation and its cost.
 #[derive(Debug, PartialEq, Eq)]
 struct Operation {
     interface: String,
     name: String,
-    /// Counters.
+    /// Number of counters.
     n: u64,
-    /// How many of them have overflowed.
+    /// Number of counters that have overflowed.
     k: u64,
-    /// RDMSR, WRMSR and RDPMC.
+    /// Numbers of RDMSR, WRMSR and RDPMC.
     accesses: [u64; 3],
-    /// Instructions besides those.
+    /// Instructions without the accesses.
     instructions: u64,
 }
 
@@ -143,14 +146,13 @@ impl fmt::Display for Operation {
     }
 }
 
-/// What callgrind counted between two dumps: instructions of each function, those that it called left out.
+/// Callgrind's counts between two dumps: the instructions of each function, without those of its callees.
 type Part = BTreeMap<String, u64>;
 
-/// Takes callgrind's file apart.
+/// Parses callgrind's output file.
 ///
-/// A line with a cost begins with a line number, absolute or relative to the one before; the one that follows
-/// `calls=` is the cost of the function called, which has lines of its own. Names are written once and then go by
-/// their number.
+/// A line with a cost begins with a line number, absolute or relative to the one before. The line after `calls=` has
+/// the cost of the callee, which also has lines of its own. A name is written once; after that only its number is.
 fn parts(text: &str) -> Result<Vec<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
@@ -172,7 +174,7 @@ fn parts(text: &str) -> Result<Vec<Part>> {
             if std::mem::take(&mut called) {
                 continue;
             }
-            // A cost of zero may be left out.
+            // Callgrind may omit a cost of zero.
             let cost = line.split_ascii_whitespace().nth(1).unwrap_or("0");
             let cost: u64 = cost.parse().with_context(|| format!("callgrind wrote `{line}`"))?;
             let (Some(part), Some(function)) = (parts.last_mut(), function) else {
@@ -187,7 +189,7 @@ fn parts(text: &str) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// `(number) name`, or `(number)` for a name that was there before.
+/// Returns the name in `(number) name`, or the earlier name for `(number)`.
 fn named<'a>(names: &mut BTreeMap<&'a str, &'a str>, text: &'a str) -> Result<&'a str> {
     let (number, name) = text.split_once(')').with_context(|| format!("callgrind wrote the function `{text}`"))?;
     let name = name.trim_start();
@@ -197,9 +199,9 @@ fn named<'a>(names: &mut BTreeMap<&'a str, &'a str>, text: &'a str) -> Result<&'
     names.get(number).copied().with_context(|| format!("callgrind did not name the function {number})"))
 }
 
-/// Puts together what the bench tells of each operation and what callgrind counted of it.
+/// Combines the bench's output with callgrind's counts for each operation.
 fn operations(told: &str, parts: &[Part]) -> Result<Vec<Operation>> {
-    // The last part is what came after the last operation.
+    // The last part covers what ran after the last operation.
     let (rest, parts) = parts.split_last().context("callgrind wrote nothing")?;
     ensure!(rest.values().all(|cost| *cost == 0), "something was measured and not told");
     let lines: Vec<&str> = told.lines().collect();
@@ -208,7 +210,8 @@ fn operations(told: &str, parts: &[Part]) -> Result<Vec<Operation>> {
     lines.into_iter().zip(parts).map(|(line, part)| operation(line, part, &mut costs)).collect()
 }
 
-/// `costs` are the instructions that each kind of access takes, as far as they are known.
+/// Returns the operation that a line of the bench's output describes. `costs` are the instructions of each kind of
+/// access, as far as they are known.
 fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()]) -> Result<Operation> {
     let cells: Vec<&str> = line.split('|').collect();
     let [interface, name, numbers @ ..] = cells.as_slice() else { bail!("the bench told `{line}`") };
@@ -220,10 +223,10 @@ fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()])
     for (((function, plain), count), known) in ACCESSES.iter().zip(PLAIN_ACCESSES).zip(accesses).zip(costs) {
         let here = part.iter().filter(|(name, _)| name.ends_with(function)).map(|(_, cost)| cost).sum::<u64>();
         if !part.keys().any(|name| name.ends_with(function)) && part.keys().all(|name| !name.contains("::scene::")) {
-            spent += count * plain; // a bench in which an access is a part of what makes it
+            spent += count * plain; // this bench inlines the accesses
             continue;
         }
-        // An access takes the same way every time: where its cost varies, or is none, something else was taken off.
+        // An access always costs the same. If the cost varies or is zero, something else would be subtracted.
         let cost = here.checked_div(count).map_or(0, |cost| *known.get_or_insert(cost));
         ensure!(here == count * cost && here >= count, "{count} calls of {function} took {here} instructions: {line}");
         spent += here + count;
@@ -251,7 +254,7 @@ fn table(operations: &[Operation]) -> String {
 mod tests {
     use super::*;
 
-    /// As callgrind 3.19 writes it: two dumps and the end, abridged.
+    /// Abridged output of callgrind 3.19: two dumps and the remainder.
     const COUNTS: &str = "\
 # callgrind format
 version: 1

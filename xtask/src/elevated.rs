@@ -1,15 +1,15 @@
-//! Whether the prompt may install drivers.
+//! The check for an elevated prompt.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// On Windows, makes sure that the prompt is an elevated one. Elsewhere drivers run under Wine, where everyone may.
+/// Checks on Windows that the prompt is elevated. Elsewhere drivers run under Wine, which needs no privilege.
 pub fn ensure() -> Result<()> {
     if cfg!(not(windows)) {
         return Ok(());
     }
-    // It lists the filters of file systems, which it may for an administrator alone.
+    // fltmc lists file system filters, which only administrators may do.
     let mut asked = Command::new("fltmc.exe");
     let status = asked.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     let status = status.context("cannot start fltmc.exe, which tells an elevated prompt")?;

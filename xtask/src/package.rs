@@ -1,4 +1,4 @@
-//! The package: the folder that one carries to a Windows machine, with a driver signed for tests.
+//! The package: a folder to copy to a Windows machine, with a test-signed driver.
 
 mod authenticode;
 mod certificate;
@@ -19,16 +19,16 @@ use crate::{artifacts, prerequisites, workspace::Workspace};
 /// The file that is signed.
 const DRIVER: &str = "halprof.sys";
 
-/// The certificate that the signature is checked with; not its key.
+/// The certificate that verifies the signature, without its private key.
 const CERTIFICATE: &str = "halprof.cer";
 
-/// The list of the package's files with their hashes, itself signed. Windows' tools alone make one.
+/// The signed catalog with the hashes of the package's files. Only Windows' tools can make it.
 const CATALOG: &str = "halprof.cat";
 
-/// Built files that go into the package as they are.
+/// Built files that are copied into the package.
 const BUILT: &[&str] = &["client.exe", "halprof.pdb"];
 
-/// Files of the repository that go into the package as they are.
+/// Files of the repository that are copied into the package.
 const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "docs/windows.md"];
 
 /// Builds everything and makes the package.
@@ -50,7 +50,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Makes the package anew from the built files.
+/// Makes the package from the built files, replacing an earlier one.
 pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     let (built, folder) = (workspace.artifacts(), workspace.package());
     if folder.exists() {
@@ -88,7 +88,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The names of its files.
+/// Returns the names of the files in the package, sorted.
 fn contents(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {

@@ -1,4 +1,4 @@
-//! The Wine prefix: the disk and registry of the Windows that the driver runs in.
+//! The Wine prefix: disk and registry of the Windows environment that the driver runs in.
 
 use std::{
     fs,
@@ -18,18 +18,18 @@ use crate::{
 const WINE: &str = "/usr/lib/wine/wine64";
 const SERVER: &str = "/usr/lib/wine/wineserver64";
 
-/// Counted up when a prefix made before would not do any more.
+/// Increased when prefixes of an earlier version can no longer be used.
 const PREFIX_VERSION: u32 = 1;
 
-/// It takes 2 to 5 seconds on a quiet machine.
+/// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
 const LIMIT: Duration = Duration::from_mins(3);
 
-/// Whether Wine is where Debian installs it.
+/// Returns whether Wine is where Debian installs it.
 pub fn wine_is_installed() -> bool {
     Path::new(WINE).is_file() && Path::new(SERVER).is_file()
 }
 
-/// The prefix in target/lab, made when there is none, with the DLL that Wine lacks.
+/// Returns the prefix in target/lab, with the DLL that Wine lacks. Creates it if it is missing or of another version.
 pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     let prefix = workspace.prefix();
     let stamp = prefix.join("halprof-stamp");
@@ -39,7 +39,7 @@ pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
         fs::create_dir_all(&prefix).with_context(|| format!("cannot make {}", prefix.display()))?;
         let mut boot = wine(&prefix, WINE);
         run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), LIMIT)?;
-        // A service made while the first server still winds up would vanish.
+        // A service created while this first server shuts down would be lost.
         stop_server(&prefix)?;
         fs::write(stamp, wanted)?;
     }
@@ -71,10 +71,10 @@ fn remove(prefix: &Path) -> Result<()> {
     fs::remove_dir_all(prefix).with_context(|| format!("cannot remove {}", prefix.display()))
 }
 
-/// Ends every process of the prefix and waits until the last is gone.
+/// Ends every process of the prefix and waits for the last one to exit.
 pub fn stop_server(prefix: &Path) -> Result<()> {
     for option in ["-k", "-w"] {
-        // Fails when no server runs, which is as good.
+        // The exit code does not matter: it is an error if no server runs.
         let mut command = wine(prefix, SERVER);
         command.arg(option).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().context("cannot start wineserver")?;
@@ -82,7 +82,8 @@ pub fn stop_server(prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A program of Wine in this prefix: quiet, without the questions about Mono and Gecko, without a display.
+/// Returns a command for a program of Wine in this prefix: without debug output, without prompts to install Mono and
+/// Gecko, and without a display.
 fn wine(prefix: &Path, program: &str) -> Command {
     let mut command = Command::new(program);
     command

@@ -1,8 +1,9 @@
-//! What the commands need from the system, and how it gets there.
+//! Prerequisites of the commands.
 //!
-//! On Debian and its like everything missing is installed: packages by apt-get, targets and components by rustup. When
-//! all is there this takes a few milliseconds: it looks for files and asks no package manager.
-//! On Windows the WDK is found, or missed with an explanation, by wdk-build; only rustup's parts are looked after.
+//! On Debian and its derivatives everything missing is installed: packages with apt-get, targets and components with
+//! rustup. If nothing is missing this takes a few milliseconds, because it looks for files and does not call the
+//! package manager. On Windows, wdk-build finds the WDK or explains what is missing; only parts of the Rust toolchain
+//! are installed.
 
 use std::{
     env,
@@ -15,15 +16,15 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{import_library::IMPORT_LIBRARIES, kit::Clang, prefix, run, workspace::Workspace};
 
-/// Downloads take long on slow lines.
+/// Time limit for an installation, which downloads packages.
 const INSTALL_LIMIT: Duration = Duration::from_mins(45);
 
-/// The target of the driver and of what else runs in Wine's kernel process without std.
+/// The target of the driver and of the test bench's no_std binaries, and of the client on Windows.
 pub const MSVC: &str = "x86_64-pc-windows-msvc";
-/// The target of the programs that run under Wine: mingw-w64 links them.
+/// The target of the programs with std that run under Wine; mingw-w64 links them.
 pub const GNU: &str = "x86_64-pc-windows-gnu";
 
-/// A package of Debian.
+/// A Debian package.
 struct Package {
     name: &'static str,
     reason: &'static str,
@@ -64,7 +65,7 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
-/// A part of the Rust toolchain, with the file below its root that shows it.
+/// A target or component of the Rust toolchain. If `file` exists below the toolchain's root, it is installed.
 struct Part {
     kind: &'static str,
     name: &'static str,
@@ -85,13 +86,13 @@ const PROGRAM_TARGET: Part = Part {
 const CLIPPY: Part = Part { kind: "component", name: "clippy", reason: "the lints", file: "bin/cargo-clippy" };
 const RUSTFMT: Part = Part { kind: "component", name: "rustfmt", reason: "the format check", file: "bin/cargo-fmt" };
 
-/// Sees to what `build`, `package` and `demo` need.
+/// Installs what `build`, `package` and `demo` need.
 pub fn for_building(workspace: &Workspace) -> Result<()> {
     system_packages(workspace)?;
     toolchain_parts(if cfg!(windows) { &[DRIVER_TARGET] } else { &[DRIVER_TARGET, PROGRAM_TARGET] })
 }
 
-/// Sees to what `test` needs.
+/// Installs what `test` needs.
 pub fn for_testing(workspace: &Workspace) -> Result<()> {
     for_building(workspace)?;
     toolchain_parts(&[CLIPPY, RUSTFMT])
@@ -129,7 +130,7 @@ fn install(workspace: &Workspace, names: &[&str]) -> Result<()> {
     println!("Installing them with apt-get:");
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
-        // Another apt-get may be at work, as on a machine that has just started.
+        // Another apt-get may hold the lock, for example on a machine that has just booted.
         command.args(["-o", "DPkg::Lock::Timeout=300"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
@@ -138,7 +139,7 @@ fn install(workspace: &Workspace, names: &[&str]) -> Result<()> {
     run::logged("packages", command.args(names), &workspace.log("apt-install"), INSTALL_LIMIT)
 }
 
-/// What somebody who is not root has to type.
+/// Returns the command line that installs the packages, for users without root.
 fn apt_line(names: &[&str]) -> String {
     format!("sudo apt-get update && sudo apt-get install -y --no-install-recommends {}", names.join(" "))
 }

@@ -1,14 +1,14 @@
-//! The checked edits that let wdk-build run on Linux.
+//! The edits that let wdk-build run on Linux.
 //!
-//! wdk-build runs inside build scripts, so on the host. Its work there (finding headers, calling bindgen, telling the
-//! linker) is portable; what is not are the registry, two guards and a symbolic link. An edit whose text is not found
-//! as often as expected is an error, so that a new wdk-build can not be ported half.
+//! wdk-build runs in build scripts, that is, on the host. Its work there (finding headers, calling bindgen, passing
+//! arguments to the linker) is portable except for the registry, two `cfg` guards and a symbolic link. If an anchor
+//! does not occur as often as expected, the edit fails, so that a new version of wdk-build is never ported in part.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 
-/// A replacement of one text in one file.
+/// A text replacement in one file.
 pub struct Edit {
     /// The file, relative to the package.
     pub file: &'static str,
@@ -16,9 +16,9 @@ pub struct Edit {
     pub reason: &'static str,
     /// The text to replace; lines end in a line feed.
     pub anchor: &'static str,
-    /// How often it occurs.
+    /// Expected number of occurrences of the anchor.
     pub times: usize,
-    /// What takes its place.
+    /// The replacement of each occurrence.
     pub replacement: &'static str,
 }
 
@@ -59,7 +59,7 @@ pub const EDITS: &[Edit] = &[
         times: 1,
         replacement: "\n#[cfg(windows)]\nfn read_registry_key_string_value(",
     },
-    // A build script sets its environment before it starts a thread, so the Windows versions are sound here too.
+    // The Windows versions are sound here as well: a build script sets its environment before it starts a thread.
     Edit {
         file: "src/utils.rs",
         reason: "set_var works on every system",
@@ -90,7 +90,7 @@ pub const EDITS: &[Edit] = &[
     },
 ];
 
-/// Makes all edits in the copy of wdk-build in `package`.
+/// Applies all edits to the copy of wdk-build in `package`.
 pub fn port(package: &Path) -> Result<()> {
     for edit in EDITS {
         let path = package.join(edit.file);
@@ -100,7 +100,7 @@ pub fn port(package: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `text` with one edit made. The package comes with CR LF line ends; they become LF.
+/// Returns `text` with one edit applied and with CR LF line ends, which the package has, converted to LF.
 fn edited(text: &str, edit: &Edit) -> Result<String> {
     let text = text.replace("\r\n", "\n");
     let found = text.matches(edit.anchor).count();

@@ -1,8 +1,8 @@
-//! That a signature was put on a file and nothing else done to it.
+//! The check that signing added a signature to a file and changed nothing else.
 //!
-//! Three places of a PE file are no part of what Authenticode's hash covers: the checksum, the entry of the directory
-//! that says where the certificate table is, and that table, which is the end of the file ("Windows Authenticode
-//! Portable Executable Signature Format"). Before the table the file is filled with zeros to a multiple of eight.
+//! Authenticode's hash covers a PE file except for the checksum, the directory entry of the certificate table, and that
+//! table, which is the end of the file ("Windows Authenticode Portable Executable Signature Format"). Before the table
+//! the file is padded with zeros to a multiple of eight bytes.
 
 use core::mem::{offset_of, size_of};
 
@@ -11,10 +11,10 @@ use object::pe::{
     IMAGE_DIRECTORY_ENTRY_SECURITY, ImageDataDirectory, ImageDosHeader, ImageNtHeaders64, ImageOptionalHeader64,
 };
 
-/// Where a table of certificates begins, if there is one, is a multiple of this.
+/// Alignment of the certificate table in the file.
 const ALIGNMENT: usize = 8;
 
-/// Makes sure that `signed` is `unsigned` with a signature.
+/// Checks that `signed` is `unsigned` plus a signature.
 pub fn ensure_only_signed(unsigned: &[u8], signed: &[u8]) -> Result<()> {
     let mut before = Parts::of(unsigned).context("the file before")?;
     let after = Parts::of(signed).context("the file after")?;
@@ -28,9 +28,9 @@ pub fn ensure_only_signed(unsigned: &[u8], signed: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A PE file as Authenticode sees it.
+/// A PE file, divided as Authenticode divides it.
 struct Parts<'a> {
-    /// What the hash covers, and zeros where it does not.
+    /// Everything before the certificate table, with zeros in the fields that the hash does not cover.
     covered: Vec<u8>,
     certificates: &'a [u8],
 }
@@ -61,12 +61,12 @@ impl<'a> Parts<'a> {
 mod tests {
     use super::*;
 
-    /// Where the NT headers of the file below are.
+    /// Offset of the NT headers in the test file.
     const NT: usize = 0x40;
     const CHECKSUM: usize = NT + 24 + 64;
     const SECURITY: usize = NT + 24 + 112 + 4 * 8;
 
-    /// A file with headers and a body that is no multiple of eight bytes.
+    /// Returns a file with headers and a length that is not a multiple of eight.
     fn unsigned() -> Vec<u8> {
         let mut file = vec![0; 0x203];
         file[..2].copy_from_slice(b"MZ");

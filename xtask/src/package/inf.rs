@@ -1,16 +1,16 @@
-//! halprof.inf: its date and version, and the rules for drivers that belong to no device.
+//! halprof.inf: its date and version, and the rules for drivers without a device.
 
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 
-/// The file of the repository. Its DriverVer has `*` in place of date and version, as the WDK's .inx files have.
+/// The file in the repository. Its DriverVer is `*` instead of date and version, as in the WDK's .inx files.
 pub const TEMPLATE: &str = include_str!("../../../inf/halprof.inf");
 
-/// What stands in the template for date and version.
+/// The line of the template that [`stamp`] completes.
 const OPEN: &str = "DriverVer   = *";
 
-/// The template with date and version, lines ended as on Windows.
+/// Returns the template with date and version filled in and with CR LF line ends.
 pub fn stamp(template: &str, now: SystemTime, version: &str) -> Result<String> {
     ensure!(template.matches(OPEN).count() == 1, "halprof.inf has not one line `{OPEN}`");
     let date = humantime::format_rfc3339(now).to_string();

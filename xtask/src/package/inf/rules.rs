@@ -1,4 +1,4 @@
-//! What InfVerif and the driver store ask of the file, as far as it is documented (WDK, "Creating a primitive driver",
+//! The documented requirements of InfVerif and the driver store for the INF file (WDK, "Creating a primitive driver",
 //! "Driver package isolation", and the page of each directive).
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use super::super::{BUILT, CATALOG, DRIVER};
 use super::text::Inf;
 use super::{TEMPLATE, stamp};
 
-/// Sections that Windows knows by their names.
+/// Section names that Windows defines.
 const KNOWN: [&str; 9] = [
     "version",
     "destinationdirs",
@@ -21,7 +21,7 @@ const KNOWN: [&str; 9] = [
     "strings",
 ];
 
-/// Everything about the file that is not as it has to be.
+/// Returns every violation of a rule.
 fn faults(text: &str) -> Vec<String> {
     let inf = Inf::parse(text);
     [version(&inf), entry_points(&inf), references(&inf), strings(text, &inf), files(&inf), service(&inf)].concat()
@@ -37,7 +37,7 @@ fn version(inf: &Inf) -> Vec<String> {
     for (key, wanted) in [
         ("signature", "$WINDOWS NT$"),
         ("class", "System"),
-        ("classguid", "{4D36E97D-E325-11CE-BFC1-08002BE10318}"), // that of System, devguid.h
+        ("classguid", "{4D36E97D-E325-11CE-BFC1-08002BE10318}"), // GUID_DEVCLASS_SYSTEM, devguid.h
         ("provider", "%Provider%"),
         ("catalogfile", CATALOG),
         ("pnplockdown", "1"),
@@ -72,7 +72,7 @@ fn entry_points(inf: &Inf) -> Vec<String> {
     found
 }
 
-/// Names of sections in directives: key, and which of the values.
+/// Directives that name a section, each with the index of the value that names it.
 const REFERENCES: [(&str, usize); 3] = [("copyfiles", 0), ("delfiles", 0), ("addservice", 2)];
 
 fn references(inf: &Inf) -> Vec<String> {
