@@ -1,8 +1,8 @@
-//! The bench for end-to-end tests and the demo: client.exe and halprof.sys as they ship.
+//! The bench for the end-to-end tests and the demo, which run client.exe and halprof.sys as they ship.
 //!
-//! On Linux they run under Wine, in a prefix that `cargo xtask` made, with the lab behind the driver: a model of
-//! the processor's performance monitoring unit and the kernel functions that Wine lacks. On Windows they run on the
-//! machine itself: what asks nothing of the model ([`Machine`]).
+//! On Linux they run under Wine, in a prefix that `cargo xtask` makes. The lab provides a model of the processor's
+//! performance monitoring unit and the kernel functions that Wine lacks. On Windows the tests that do not need the
+//! model run on the machine itself (see [`Machine`]).
 
 mod lab;
 mod machine;

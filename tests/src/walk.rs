@@ -1,4 +1,4 @@
-//! A walk through compiled code: what a function of an image can reach, and how much stack it needs for that.
+//! A walk through compiled code: the functions that a function can reach, and the stack that they need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,42 +7,42 @@ use iced_x86::{
     Register,
 };
 
-/// The code of an image, at the addresses at which it wants to be loaded.
+/// The code of an image, at its preferred base address.
 #[derive(Debug, Clone, Default)]
 pub struct Image<'a> {
-    /// Executable sections: where they begin, and their bytes.
+    /// Executable sections: address and bytes.
     pub code: Vec<(u64, &'a [u8])>,
-    /// Slots of the import table: which function each gets.
+    /// Slots of the import table, and the function of each.
     pub imports: BTreeMap<u64, String>,
 }
 
 /// What a function can reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Functions of other modules.
+    /// Imported functions.
     pub imports: BTreeSet<String>,
-    /// Calls and jumps whose target no instruction tells, and instructions after which nobody knows the stack.
+    /// Calls and jumps with an unknown target, and instructions after which the stack depth is unknown.
     pub unknown: BTreeSet<u64>,
-    /// Instructions that stop or trap: UD2 and its like, INT3 and its like, HLT.
+    /// Instructions that trap or halt: UD and INT instructions, HLT.
     pub traps: BTreeSet<u64>,
-    /// Jumps to themselves, which never end.
+    /// Jumps to themselves, that is, endless loops.
     pub endless: BTreeSet<u64>,
-    /// Functions that, by whatever way, call themselves.
+    /// Functions that call themselves, directly or through others.
     pub recursive: BTreeSet<u64>,
-    /// Functions, the first among them.
+    /// Functions, including the first one.
     pub functions: BTreeSet<u64>,
-    /// Bytes of stack on the deepest way down, return addresses among them, imports not.
+    /// Bytes of stack on the deepest path, with return addresses but without the stack of imports.
     pub stack: u64,
 }
 
 impl Image<'_> {
-    /// What the function at `entry` can reach.
+    /// Returns what the function at `entry` can reach.
     #[must_use]
     pub fn reach(&self, entry: u64) -> Reach {
         self.reach_from([entry])
     }
 
-    /// What the functions at `entries` can reach together.
+    /// Returns what the functions at `entries` can reach together.
     #[must_use]
     pub fn reach_from(&self, entries: impl IntoIterator<Item = u64>) -> Reach {
         let mut walk = Walk { image: self, reach: Reach::default(), depths: BTreeMap::new(), open: Vec::new() };
@@ -59,18 +59,18 @@ impl Image<'_> {
     }
 }
 
-/// A walk on its way.
+/// A walk in progress.
 struct Walk<'a> {
     image: &'a Image<'a>,
     reach: Reach,
-    /// Functions that are done, with the stack that each needs.
+    /// Completed functions, with the stack that each needs.
     depths: BTreeMap<u64, u64>,
-    /// Functions on the way down.
+    /// The chain of calls to the current function.
     open: Vec<u64>,
 }
 
 impl Walk<'_> {
-    /// Walks a function; answers the stack that it needs, the return address included.
+    /// Walks a function and returns the stack that it needs, including the return address.
     fn function(&mut self, entry: u64) -> u64 {
         if let Some(depth) = self.depths.get(&entry) {
             return *depth;
@@ -82,12 +82,12 @@ impl Walk<'_> {
         self.open.push(entry);
         self.reach.functions.insert(entry);
         let (mut deepest, mut seen) = (8, BTreeMap::new());
-        // Where to go on, with the stack in use there.
+        // Addresses to continue at, with the stack in use there.
         let mut ways = vec![(entry, 8_u64)];
         while let Some((address, depth)) = ways.pop() {
             if let Some(before) = seen.insert(address, depth) {
                 if before != depth {
-                    // A loop that takes more each time, or ways that do not agree.
+                    // A loop that uses more stack in each round, or paths that disagree.
                     self.reach.unknown.insert(address);
                 }
                 continue;
@@ -134,7 +134,7 @@ impl Walk<'_> {
         deepest
     }
 
-    /// A call or a jump through memory: to an import, or nobody knows where.
+    /// Records a call or a jump through memory: to an import, or to an unknown target.
     fn import(&mut self, instruction: &Instruction) {
         let slot = instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address());
         match slot.and_then(|slot| self.image.imports.get(&slot)) {
@@ -144,7 +144,8 @@ impl Walk<'_> {
     }
 }
 
-/// The stack in use after an instruction, when what it calls has come back; `None` where the instruction does not tell.
+/// Returns the stack in use after an instruction, for a call after it has returned; `None` if the instruction does not
+/// determine it.
 fn after(instruction: &Instruction, depth: u64) -> Option<u64> {
     if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall | FlowControl::Return) {
         return Some(depth);
@@ -182,7 +183,7 @@ mod tests {
         Image { code: vec![(BASE, code)], imports }.reach(BASE)
     }
 
-    /// CALL or JMP through a slot of the import table that is `slot` away from the beginning.
+    /// Encodes CALL or JMP, at offset `at`, through the import slot at offset `slot`.
     fn through(operation: u8, at: u8, slot: u32) -> [u8; 6] {
         let [a, b, c, d] = (slot - u32::from(at) - 6).to_le_bytes();
         [0xFF, operation, a, b, c, d]

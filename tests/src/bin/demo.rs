@@ -1,4 +1,4 @@
-//! The main job, shown: install, look, count, uninstall; each line as one would type it.
+//! The demo: install, inspect, count, sample, uninstall. Each command is printed as a user types it.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,18 +8,18 @@ use clap::Parser;
 use serde_json::Value;
 use tests::{Lab, package};
 
-/// Show halprof at work.
+/// Show halprof at work
 #[derive(Parser)]
 struct Arguments {
     /// Processors to show it on, by their names in lab/processors
     #[arg(long = "processor", value_name = "NAME", default_values = ["haswell-4710mq", "amd-legacy"])]
     processors: Vec<String>,
-    /// One after the other, a processor of each generation
+    /// Show one processor of each generation after the other
     #[arg(long, conflicts_with = "processors")]
     generations: bool,
 }
 
-/// Command lines of the client, in order, and what each is for.
+/// Commands of the client in order, each with its purpose.
 const STEPS: [(&str, &[&str]); 13] = [
     ("Copy the driver, make its service, start it.", &["install"]),
     ("Which profile interface was chosen, and why?", &["info"]),
@@ -36,7 +36,7 @@ const STEPS: [(&str, &[&str]); 13] = [
     ("Stop the driver, delete its service, remove its file.", &["uninstall"]),
 ];
 
-/// The same on a processor that records by itself; before the last of [`STEPS`].
+/// Further commands for a processor that records by itself, before the last of [`STEPS`].
 const RECORDED: [(&str, &[&str]); 4] = [
     ("What does the processor record by itself?", &["control-area"]),
     ("Which branches does processor 0 take most?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
@@ -55,7 +55,7 @@ fn main() -> Result<()> {
     if cfg!(windows) {
         println!("halprof.sys and client.exe on this machine's own processor.");
         let client = package()?.join("client.exe");
-        // Whether Windows lets the processor record by itself is not for a demonstration to find out.
+        // The demo does not test whether Windows allows the processor to record by itself.
         return show(|| Ok(false), |arguments| on_windows(&client, arguments));
     }
     println!("halprof.sys and client.exe, byte for byte as they ship, under Wine on this machine.");
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Whether the processor has all of the Debug Store, as the driver found.
+/// Returns whether the driver found the complete Debug Store on every processor.
 fn records(lab: &Lab) -> Result<bool> {
     let told = lab.client(&["control-area", "--json"])?.json()?;
     let areas = told.get("areas").and_then(Value::as_array).context("areas")?;
@@ -108,7 +108,7 @@ fn show(records: impl Fn() -> Result<bool>, client: impl Fn(&[&str]) -> Result<i
     step(last)
 }
 
-/// All of it, or of a long table what fits a screen.
+/// Returns the text, cut to what fits a screen.
 fn beginning(text: &str) -> String {
     const ENOUGH: usize = 18;
     let lines: Vec<&str> = text.lines().collect();

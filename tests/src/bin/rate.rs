@@ -1,10 +1,10 @@
-//! What rate of samples the bench sustains, and where it breaks: the shipped driver and client under Wine.
+//! Measures the sample rate that the bench sustains, with the driver and client as they ship, under Wine.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tests::Lab;
 
-/// Events between two samples; a processor makes some billions of them in a second.
+/// Events between two samples. A processor generates some billions of events per second.
 const INTERVALS: [u32; 6] = [4_000_000, 1_000_000, 400_000, 200_000, 100_000, 40_000];
 
 const SECONDS: u64 = 3;
@@ -40,8 +40,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// All processors together, in millions of ticks of the time-stamp counter: interrupts came faster than the handler could
-/// be called.
+/// Returns for how many millions of ticks of the time-stamp counter, on all processors together, interrupts came faster
+/// than the handler could be called.
 fn stood_still(lab: &mut Lab) -> Result<u64> {
     Ok(lab.wire.skipped()?.iter().sum::<u64>() / 1_000_000)
 }
