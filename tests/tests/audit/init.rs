@@ -1,4 +1,4 @@
-//! The code that Windows throws away once the driver is loaded.
+//! The section INIT, which Windows discards once the driver is loaded.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ fn no_pointer_of_the_file_leads_to_what_is_thrown_away() {
         for place in block {
             let Some(data) = sections.pe_data_at(file.data(), place.virtual_address) else { continue };
             let pointer = u64::from_le_bytes(data[..8].try_into().unwrap());
-            // Its own jump tables may.
+            // Pointers within INIT are allowed: its jump tables.
             let own = init.contains(&(file.relative_address_base() + u64::from(place.virtual_address)));
             assert!(own || !init.contains(&pointer), "{:x}: {pointer:x}", place.virtual_address);
             pointers += 1;

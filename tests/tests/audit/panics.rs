@@ -1,4 +1,4 @@
-//! No panic: there is no code for one in the file.
+//! The driver contains no code for a panic.
 
 use object::read::pe::PeFile64;
 
@@ -8,7 +8,7 @@ use crate::file::{bytes, functions, image, imports};
 fn there_is_no_code_for_a_panic_in_the_driver() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
-    // The panic handler of wdk-panic ends in it; so where nobody imports it nobody can panic.
+    // The panic handler of wdk-panic calls it, so without this import there is no panic.
     assert!(imports(&file).iter().all(|import| import.name != "KeBugCheckEx"));
     let functions = functions(&file);
     assert!(functions.values().any(|name| name == "halprof::driver_entry()"), "names are found: {functions:?}");

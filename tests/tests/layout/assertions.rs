@@ -1,6 +1,6 @@
-//! The assertions in driver/src/layout.rs: the layout of every structure that the driver uses, as far as its source names
-//! fields, in the numbers of the official bindings. Both compilations of the driver check them, with the kit and with
-//! the genuine WDK.
+//! Generates driver/src/layout.rs, which asserts the layout of every structure that the driver uses, as far as its
+//! source names fields, with the numbers of the official bindings. The driver checks the assertions on both systems,
+//! against the kit and against the genuine WDK.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -29,7 +29,8 @@ macro_rules! layout {
 
 ";
 
-/// The content of the file, for these names and fields. What `ours` does not have the driver can not mean.
+/// Returns the content of the file for these names and fields. Fields that `ours` lacks cannot be used by the driver
+/// and are left out.
 pub fn text(ours: &Bindings, official: &Bindings, names: &BTreeSet<String>, fields: &BTreeSet<String>) -> String {
     let mut table = Table { ours, official, fields, types: BTreeMap::new() };
     for name in names {
@@ -54,7 +55,7 @@ pub fn text(ours: &Bindings, official: &Bindings, names: &BTreeSet<String>, fiel
     text
 }
 
-/// Whether a type has a field, which may be a field of a field.
+/// Returns whether a type has a field. The path may name a field of a field.
 fn has(bindings: &Bindings, name: &str, path: &str) -> bool {
     let Kind::Composite(_, composite) = named(bindings, name) else { return false };
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
@@ -65,7 +66,7 @@ fn has(bindings: &Bindings, name: &str, path: &str) -> bool {
     })
 }
 
-/// Size and alignment.
+/// Returns size and alignment of a type.
 fn extent(bindings: &Bindings, ty: &Type) -> (u64, u64) {
     match kind(bindings, ty) {
         Kind::Plain(name) => {
@@ -87,12 +88,12 @@ struct Table<'a> {
     ours: &'a Bindings,
     official: &'a Bindings,
     fields: &'a BTreeSet<String>,
-    /// Type, and the offsets of fields, which may be fields of fields.
+    /// For each type, the offsets of its fields, which may be fields of fields.
     types: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 impl Table<'_> {
-    /// A type with a name in C.
+    /// Adds a type that has a name in C.
     fn add(&mut self, name: &str) {
         if !self.types.contains_key(name) {
             self.types.insert(name.to_owned(), BTreeMap::new());
@@ -100,13 +101,13 @@ impl Table<'_> {
         }
     }
 
-    /// The fields of `part`, which is `name` or lies in it at `offset`, as `path`.
+    /// Adds the fields of `part`, which is `name` itself or is at `offset` in it, under the path `path`.
     fn add_fields(&mut self, name: &str, part: &str, path: &str, offset: u64) {
         let Kind::Composite(_, composite) = named(self.official, part) else { return };
         let mut end = 0_u64;
         for (field, ty) in &composite.fields {
             let (size, alignment) = extent(self.official, ty);
-            // bindgen does not check those that have no name in C: they follow what is before them.
+            // bindgen does not check fields without a name in C. Their offset follows from the field before them.
             let within = self.official.offset(part, field).unwrap_or(end.next_multiple_of(alignment));
             end = if composite.union { 0 } else { within + size };
             if !self.fields.contains(field) {

@@ -1,4 +1,4 @@
-//! Two sets of bindings, item by item.
+//! Compares two sets of bindings item by item.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
@@ -7,16 +7,16 @@ use syn::{BareFnArg, FnArg, GenericArgument, PathArguments, ReturnType, Type};
 
 use crate::bindings::{Bindings, Composite, Entry, integer, written};
 
-/// A type without the names that stand for it.
+/// A type after all aliases are resolved.
 pub enum Kind<'a> {
-    /// One of Rust's own.
+    /// A primitive type of Rust.
     Plain(String),
     Pointer(bool, &'a Type),
     Array(&'a Type, String),
     /// ABI, parameters, result.
     Function(String, Vec<&'a Type>, Option<&'a Type>),
     Composite(String, &'a Composite),
-    /// `Option<T>` and its like.
+    /// A generic type such as `Option<T>`.
     Around(String, Vec<&'a Type>),
 }
 
@@ -33,11 +33,11 @@ impl Display for Kind<'_> {
     }
 }
 
-/// The comparison, and what has come of it.
+/// A comparison and its results.
 pub struct Comparison<'a> {
     pub ours: &'a Bindings,
     pub theirs: &'a Bindings,
-    /// Composites that were compared, by their names here and there.
+    /// Composites that were compared, by their names in both sets.
     pub composites: BTreeSet<(String, String)>,
     pub differences: BTreeSet<String>,
 }
@@ -47,7 +47,7 @@ impl<'a> Comparison<'a> {
         Self { ours, theirs, composites: BTreeSet::new(), differences: BTreeSet::new() }
     }
 
-    /// Compares what a name means here and there, with everything that it is made of.
+    /// Compares the meaning of a name in both sets, and everything it consists of.
     pub fn item(&mut self, name: &str) {
         match (self.ours.get(name), self.theirs.get(name)) {
             (None, _) => self.differ(name, "not in the kit's bindings"),
@@ -158,7 +158,7 @@ fn result(output: &ReturnType) -> Option<&Type> {
     }
 }
 
-/// What a type is when every alias is followed.
+/// Returns the type after all aliases are resolved.
 pub fn kind<'a>(bindings: &'a Bindings, ty: &'a Type) -> Kind<'a> {
     match ty {
         Type::Ptr(pointer) => Kind::Pointer(pointer.mutability.is_some(), &pointer.elem),
@@ -192,7 +192,7 @@ pub fn named<'a>(bindings: &'a Bindings, name: &str) -> Kind<'a> {
     }
 }
 
-/// Rust's names of C's types, on Windows.
+/// Returns Rust's name of a C type on Windows.
 fn plain(name: &str) -> &str {
     match name {
         "c_char" | "c_schar" => "i8",

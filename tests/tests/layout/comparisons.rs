@@ -1,9 +1,9 @@
-//! The comparison sees what it has to see, in the forms of both versions of bindgen.
+//! Tests of the comparison, with the output of both versions of bindgen.
 
 use crate::bindings::Bindings;
 use crate::compare::Comparison;
 
-/// As bindgen 0.68 writes it.
+/// Output of bindgen 0.68.
 const OFFICIAL: &str = r#"
 pub type ULONG = ::core::ffi::c_ulong;
 pub mod _KIND {
@@ -58,7 +58,7 @@ extern "C" {
 }
 "#;
 
-/// The same, as bindgen of today writes it, with another name of a parameter and of a type.
+/// The same declarations as the current bindgen writes them, with another name for a parameter and for a type.
 const OURS: &str = r#"
 pub type DWORD = u32;
 pub mod _KIND {
@@ -93,7 +93,7 @@ unsafe extern "C" {
 }
 "#;
 
-/// What is found when our side is changed so.
+/// Returns the differences after `from` is replaced by `to` in `OURS`.
 fn differences(from: &str, to: &str) -> Vec<String> {
     assert!(OURS.contains(from), "{from}");
     let (mut ours, mut official) = (Bindings::default(), Bindings::default());
