@@ -1,9 +1,9 @@
-//! The table of identities. The outcomes are written by hand from the leaves.
+//! The table of identities. The outcomes were determined by hand from the leaves.
 
 use crate::amd::{K8, WITHOUT_NORTHBRIDGE, ZEN, ZEN3, ZEN4};
 use crate::{Expected, Identity};
 
-/// Every source of Emon but `ProfileTime`.
+/// Every source of Emon except `ProfileTime`.
 const ALL: &[u32] = &[2, 6, 10, 11, 19, 25, 26, 27, 28, 29, 30, 31];
 
 const EVERY: &str = "EBX bits 0 to 6 are clear within the length";
@@ -22,7 +22,7 @@ const fn emon(counters: u8, width: u8, supported: &'static [u32], why: &'static 
 }
 
 impl Expected {
-    /// With so many fixed counters besides.
+    /// Adds fixed counters.
     const fn and_fixed(self, fixed: u8) -> Self {
         Self { counters: self.counters + fixed, fixed, ..self }
     }
@@ -32,12 +32,12 @@ const fn default(why: &'static str) -> Expected {
     Expected { windows10: "Default", interface: "Default", counters: 0, fixed: 0, width: 0, supported: &[], why }
 }
 
-/// A profile interface that the HAL of the original Windows 10 has not.
+/// Returns the outcome for a profile interface that the HAL of the original Windows 10 lacks.
 const fn old(interface: &'static str, counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
     Expected { windows10: "Default", interface, counters, fixed: 0, width: 40, supported, why }
 }
 
-/// Its sources but `ProfileTime`.
+/// Every source of NetBurst except `ProfileTime`.
 const NETBURST: &[u32] = &[2, 6, 10, 11, 19, 25];
 
 const P6: Expected = old(

@@ -1,4 +1,4 @@
-//! Every identity is whole, and its expected outcome does not contradict its leaves.
+//! Checks that every identity is complete and that its expected outcome agrees with its leaves.
 
 use std::collections::BTreeSet;
 
@@ -88,10 +88,10 @@ fn the_outcome_of_amd64_agrees_with_the_extended_leaves() {
             _ => numbers & 0xF,
         };
         assert_eq!(u32::from(expected.counters), counters, "{name}");
-        // Only a Zen has sources of ours, and only before it are there those of segment registers.
+        // Only Zen has halprof's own sources; only earlier families have those for segment registers.
         assert_eq!(expected.supported.contains(&0x1000), family >= 0x17, "{name}");
         assert_eq!(expected.supported.contains(&0x22), family < 0x17, "{name}");
-        // From Zen 3 on data cache fills are told apart; from Zen 4 on, which has PerfMonV2, microcode is.
+        // Zen 3 and later distinguish data cache fills; Zen 4 and later, with PerfMonV2, also count microcode.
         assert_eq!(expected.supported.contains(&0x1017), family >= 0x17, "{name}");
         assert_eq!(expected.supported.contains(&0x1018), family >= 0x19, "{name}");
         assert_eq!(expected.supported.contains(&0x1006), family >= 0x19 && more & 1 == 1, "{name}");
@@ -100,7 +100,7 @@ fn the_outcome_of_amd64_agrees_with_the_extended_leaves() {
     }
 }
 
-/// The sources of Emon and their EBX bits, after seed 002.
+/// The sources of Emon and their EBX bits, according to seed 002.
 const EMON: [(u32, u32); 12] =
     [(2, 1), (6, 5), (10, 4), (11, 6), (19, 0), (25, 0), (26, 1), (27, 2), (28, 3), (29, 4), (30, 5), (31, 6)];
 
@@ -162,7 +162,7 @@ fn there_are_real_processors_enough() {
     assert!(all().iter().filter(|identity| identity.real).count() >= 24);
 }
 
-/// CPUID.7.0:EDX[15], and EAX[31:24] of leaf 0x1A.
+/// Returns the core type (CPUID.1A:EAX[31:24]) of a hybrid processor (CPUID.7.0:EDX[15]).
 fn hybrid_type(identity: &Identity) -> Option<u32> {
     let ([.., features], [native, ..]) = (identity.cpuid().cpuid(7, 0), identity.cpuid().cpuid(0x1A, 0));
     (features >> 15 & 1 == 1).then_some(native >> 24)
@@ -182,7 +182,7 @@ fn processors_of_another_kind_say_so_and_stand_at_every_odd_number() {
     }
 }
 
-/// Identities with the Debug Store whose IA32_PERF_CAPABILITIES says something of PEBS.
+/// Identities with the Debug Store, and the PEBS fields of their IA32_PERF_CAPABILITIES.
 const PEBS: [(&str, u64); 25] = [
     ("nehalem-920", 0x100),
     ("westmere-980x", 0x100),
@@ -200,7 +200,7 @@ const PEBS: [(&str, u64); 25] = [
     ("intel-hybrid", 0x4400),
     ("intel-hybrid-efficient", 0x4400),
     ("arrow-lake-245k", 0x4600),
-    // Made up from the leaves of a Nehalem.
+    // Made up, with the signature of a Nehalem.
     ("intel-v2", 0x100),
     ("intel-half-events", 0x100),
     ("intel-no-leaf-a", 0x100),
@@ -209,7 +209,7 @@ const PEBS: [(&str, u64); 25] = [
     ("intel-version-0", 0x100),
     ("intel-zero-counters", 0x100),
     ("intel-hyperv-masked", 0x100),
-    // Core 2: format 0 is no bit at all.
+    // Core 2: format 0 sets no bit.
     ("core2-6420", 0),
 ];
 
