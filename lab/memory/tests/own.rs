@@ -1,4 +1,4 @@
-//! The memory of this process.
+//! Tests of the memory of this process.
 
 use memory::Own;
 use model::Memory;
