@@ -1,4 +1,4 @@
-//! The lines of a test, and the answers.
+//! Reads the commands of a test and answers them.
 
 use crate::{
     device::{Buffer, Device, How, Win32Error},
@@ -15,7 +15,7 @@ use std::{
 
 const DEVICE: &str = "\\\\.\\halprof";
 
-/// Why there is nothing to answer.
+/// The error of a command.
 enum Trouble {
     Windows(Win32Error),
     Bad(&'static str),
@@ -27,14 +27,14 @@ impl From<Win32Error> for Trouble {
     }
 }
 
-/// What the lines before have left.
+/// The devices and threads that earlier commands opened and started.
 #[derive(Default)]
 struct Session {
     devices: BTreeMap<u32, Device>,
     aside: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
 }
 
-/// Answers lines until there are no more, or one says `exit`.
+/// Answers commands until the input ends or a command is `exit`.
 pub fn run() -> io::Result<ExitCode> {
     let mut session = Session::default();
     for line in io::stdin().lines() {
@@ -104,7 +104,7 @@ impl Session {
         number(handle).and_then(|handle| self.devices.get(&handle)).ok_or(Trouble::Bad("handle"))
     }
 
-    /// What sends a request and waits for its end, on any thread.
+    /// Returns a function that sends a request and waits for its completion. It can run on any thread.
     fn request(&self, words: &[&str]) -> Result<impl FnOnce() -> Result<Vec<u8>, Win32Error> + Send + use<>, Trouble> {
         let [handle, code, input, output] = *words else { return Err(Trouble::Bad("request")) };
         let handle = self.device(handle)?.handle();
@@ -116,7 +116,7 @@ impl Session {
     }
 }
 
-/// Adds a value under the next number.
+/// Adds a value under the next number and returns the number.
 fn add<T>(values: &mut BTreeMap<u32, T>, value: T) -> u32 {
     let number = values.last_key_value().map_or(1, |(last, _)| last + 1);
     values.insert(number, value);
@@ -135,7 +135,7 @@ fn number(text: &str) -> Option<u32> {
     }
 }
 
-/// A buffer; `content` reads what is no `null`.
+/// Parses a buffer. `content` parses everything except `null`.
 fn buffer(text: &str, content: impl FnOnce(&str) -> Option<Vec<u8>>) -> Option<Buffer> {
     match text.split_once(':') {
         Some(("null", length)) => number(length).map(Buffer::Null),
