@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The DLL that std takes random numbers from; Wine 8 lacks it.
-pub const RANDOM: &str = "bcryptprimitives.dll";
+pub const PRNG: &str = "bcryptprimitives.dll";
 
 /// Packages that one call of cargo builds, for one target and with one profile.
 pub struct Group {
@@ -48,7 +48,7 @@ const ON_LINUX: &[Group] = &[
             DRIVER_SYMBOLS,
             ("shim", "shim.dll", "shim.sys"),
             ("specimen", "specimen.dll", "specimen.sys"),
-            ("bcryptprimitives", RANDOM, RANDOM),
+            ("bcryptprimitives", PRNG, PRNG),
             ("target", "target.exe", "target.exe"),
             ("target", "target.pdb", "target.pdb"),
         ],
@@ -115,7 +115,7 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
 /// Microsoft's. Only cargo knows which of its output folders this build used.
 fn copy_bindings(mut build: Command, folder: &Path) -> Result<()> {
     let messages = run::text(build.args(["--quiet", "--message-format", "json"]))?;
-    let made = messages.lines().find_map(bindings).context("cargo says nothing of the build script of wdk-sys")?;
+    let made = messages.lines().find_map(bindings).context("cargo did not report the build script of wdk-sys")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     ["constants.rs", "ntddk.rs", "types.rs"]
         .iter()
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bindings_are_where_the_build_script_of_wdk_sys_says() {
+    fn bindings_are_found_through_the_build_script_of_wdk_sys() {
         let message = |reason, package| {
             format!(r#"{{"reason":"{reason}","package_id":"registry+https://example.org#{package}","out_dir":"/o"}}"#)
         };

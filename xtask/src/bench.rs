@@ -44,7 +44,7 @@ const ACCESSES: [&str; 3] = [
 
 /// Instructions of each access in a bench that inlines them as loads and stores. RDPMC takes more, because it finds the
 /// counter by its number.
-const PLAIN_ACCESSES: [u64; 3] = [1, 1, 3];
+const INLINE_ACCESSES: [u64; 3] = [1, 1, 3];
 
 /// Counts the instructions twice and checks that both runs agree. With `time`, measures times as well.
 pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
@@ -75,7 +75,7 @@ pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
 fn ensure_valgrind() -> Result<()> {
     match Command::new("valgrind").arg("--version").stdout(Stdio::null()).status() {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-            "valgrind is missing, which counts the instructions (on Linux alone). Debian's package has that name:\n\n    \
+            "valgrind, which counts the instructions (only on Linux), is missing. To install it on Debian:\n\n    \
              sudo apt-get install -y --no-install-recommends valgrind\n"
         ),
         Err(error) => Err(error).context("cannot start valgrind"),
@@ -98,7 +98,7 @@ fn build(workspace: &Workspace, package: &str, bench: &str) -> Result<PathBuf> {
     let mut command = cargo(workspace, "build");
     command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
     let messages = run::text(command.arg("--message-format=json-render-diagnostics"))?;
-    executable(&messages, bench).context("cargo did not say where the bench is")
+    executable(&messages, bench).context("cargo did not report the executable of the bench")
 }
 
 /// Returns the last executable for the target `name` in cargo's messages.
@@ -119,9 +119,9 @@ fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> R
     command.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
     // Callgrind appends to a file that exists.
     let _ = fs::remove_file(&counts);
-    let told = run::text(&mut command)?;
+    let output = run::text(&mut command)?;
     let text = fs::read_to_string(&counts).with_context(|| format!("cannot read {}", counts.display()))?;
-    operations(&told, &parts(&text)?)
+    operations(&output, &parts(&text)?)
 }
 
 /// An operation and its cost.
@@ -167,7 +167,7 @@ fn parts(text: &str) -> Result<Vec<Part>> {
         } else if let Some(name) = line.strip_prefix("cfn=") {
             named(&mut names, name)?;
         } else if let Some(events) = line.strip_prefix("events:") {
-            ensure!(events.trim() == "Ir", "callgrind counted {}, not instructions alone", events.trim());
+            ensure!(events.trim() == "Ir", "callgrind counted {}, not only instructions", events.trim());
         } else if line.starts_with("calls=") {
             called = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
@@ -183,7 +183,11 @@ fn parts(text: &str) -> Result<Vec<Part>> {
             *part.entry(function.to_owned()).or_default() += cost;
         } else if let Some(total) = line.strip_prefix("totals:") {
             let sum = parts.last().map_or(0, |part| part.values().sum::<u64>());
-            ensure!(total.trim().parse() == Ok(sum), "callgrind counted {} in all, its lines say {sum}", total.trim());
+            ensure!(
+                total.trim().parse() == Ok(sum),
+                "callgrind counted {} in total, its lines add up to {sum}",
+                total.trim()
+            );
         }
     }
     Ok(parts)
@@ -200,12 +204,17 @@ fn named<'a>(names: &mut BTreeMap<&'a str, &'a str>, text: &'a str) -> Result<&'
 }
 
 /// Combines the bench's output with callgrind's counts for each operation.
-fn operations(told: &str, parts: &[Part]) -> Result<Vec<Operation>> {
+fn operations(output: &str, parts: &[Part]) -> Result<Vec<Operation>> {
     // The last part covers what ran after the last operation.
     let (rest, parts) = parts.split_last().context("callgrind wrote nothing")?;
-    ensure!(rest.values().all(|cost| *cost == 0), "something was measured and not told");
-    let lines: Vec<&str> = told.lines().collect();
-    ensure!(lines.len() == parts.len(), "{} operations were told, {} measured", lines.len(), parts.len());
+    ensure!(rest.values().all(|cost| *cost == 0), "callgrind counted an operation that the bench did not print");
+    let lines: Vec<&str> = output.lines().collect();
+    ensure!(
+        lines.len() == parts.len(),
+        "the bench printed {} operations, callgrind counted {}",
+        lines.len(),
+        parts.len()
+    );
     let mut costs = [None; ACCESSES.len()];
     lines.into_iter().zip(parts).map(|(line, part)| operation(line, part, &mut costs)).collect()
 }
@@ -214,16 +223,16 @@ fn operations(told: &str, parts: &[Part]) -> Result<Vec<Operation>> {
 /// access, as far as they are known.
 fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()]) -> Result<Operation> {
     let cells: Vec<&str> = line.split('|').collect();
-    let [interface, name, numbers @ ..] = cells.as_slice() else { bail!("the bench told `{line}`") };
+    let [interface, name, numbers @ ..] = cells.as_slice() else { bail!("the bench printed `{line}`") };
     let numbers: Result<Vec<u64>, _> = numbers.iter().map(|number| number.parse()).collect();
     let Ok(Ok([n, k, accesses @ ..])) = numbers.map(<[u64; 2 + ACCESSES.len()]>::try_from) else {
-        bail!("the bench told `{line}`")
+        bail!("the bench printed `{line}`")
     };
     let mut spent = 0;
-    for (((function, plain), count), known) in ACCESSES.iter().zip(PLAIN_ACCESSES).zip(accesses).zip(costs) {
+    for (((function, inline), count), known) in ACCESSES.iter().zip(INLINE_ACCESSES).zip(accesses).zip(costs) {
         let here = part.iter().filter(|(name, _)| name.ends_with(function)).map(|(_, cost)| cost).sum::<u64>();
         if !part.keys().any(|name| name.ends_with(function)) && part.keys().all(|name| !name.contains("::scene::")) {
-            spent += count * plain; // this bench inlines the accesses
+            spent += count * inline; // this bench inlines the accesses
             continue;
         }
         // An access always costs the same. If the cost varies or is zero, something else would be subtracted.
@@ -239,7 +248,7 @@ fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()])
 
 fn table(operations: &[Operation]) -> String {
     let head = "interface operation         N  k  instructions    R  W  P\n";
-    let foot = "Instructions besides the accesses: R RDMSR, W WRMSR, P RDPMC. N counters, k of them overflowed.\n";
+    let foot = "Instructions without the accesses: R RDMSR, W WRMSR, P RDPMC. N counters, k of them overflowed.\n";
     let rows: Vec<String> = operations.iter().map(ToString::to_string).collect();
     let most = operations.iter().filter(|one| one.name == "sample" && (one.n, one.k) == (4, 1));
     let most = most.map(|one| one.instructions).max().unwrap_or(0);
@@ -310,10 +319,10 @@ calls=1 0
 totals: 0
 ";
 
-    const TOLD: &str = "Amd64|read|1|0|0|0|1\nEmon v2+|read|4|0|0|0|2\n";
+    const OUTPUT: &str = "Amd64|read|1|0|0|0|1\nEmon v2+|read|4|0|0|0|2\n";
 
     #[test]
-    fn a_function_has_its_own_cost_without_that_of_its_callees() {
+    fn the_cost_of_a_function_excludes_its_callees() {
         let parts = parts(COUNTS).unwrap();
         let costs: Vec<Vec<u64>> = parts.iter().map(|part| part.values().copied().collect()).collect();
         assert_eq!(costs, [vec![17, 14, 21], vec![34, 20], vec![]]);
@@ -321,36 +330,39 @@ totals: 0
     }
 
     #[test]
-    fn accesses_and_their_calls_are_taken_off() {
-        let found = operations(TOLD, &parts(COUNTS).unwrap()).unwrap();
+    fn accesses_and_their_calls_are_subtracted() {
+        let found = operations(OUTPUT, &parts(COUNTS).unwrap()).unwrap();
         let found: Vec<_> = found.iter().map(|one| (one.interface.as_str(), one.n, one.instructions)).collect();
         assert_eq!(found, [("Amd64", 1, 34), ("Emon v2+", 4, 18)]);
     }
 
-    fn refused(told: &str, counts: &str) -> String {
-        parts(counts).and_then(|parts| operations(told, &parts)).unwrap_err().to_string()
+    fn error_of(output: &str, counts: &str) -> String {
+        parts(counts).and_then(|parts| operations(output, &parts)).unwrap_err().to_string()
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
-        let one_line = TOLD.lines().next().unwrap();
-        assert_eq!(refused(one_line, COUNTS), "1 operations were told, 2 measured");
-        assert_eq!(refused(TOLD, ""), "callgrind wrote nothing");
-        assert!(refused(&TOLD.replace("0|2\n", "0|1\n"), COUNTS).starts_with("1 calls of"));
-        assert!(refused(&TOLD.replace("1|0|0|0|1", "1|0|0|0|0"), COUNTS).starts_with("0 calls of"));
-        assert!(refused(TOLD, &COUNTS.replace("Recorder as", "Other as")).contains("took 0 instructions"));
-        assert!(refused(&TOLD.replace("read|4", "read|four"), COUNTS).starts_with("the bench told"));
-        assert!(refused(&TOLD.replace("|2\n", "\n"), COUNTS).starts_with("the bench told"));
-        assert_eq!(refused(TOLD, &COUNTS.replace("+4 17", "+4 16")), "callgrind counted 52 in all, its lines say 51");
+    fn inconsistent_outputs_are_an_error() {
+        let one_line = OUTPUT.lines().next().unwrap();
+        assert_eq!(error_of(one_line, COUNTS), "the bench printed 1 operations, callgrind counted 2");
+        assert_eq!(error_of(OUTPUT, ""), "callgrind wrote nothing");
+        assert!(error_of(&OUTPUT.replace("0|2\n", "0|1\n"), COUNTS).starts_with("1 calls of"));
+        assert!(error_of(&OUTPUT.replace("1|0|0|0|1", "1|0|0|0|0"), COUNTS).starts_with("0 calls of"));
+        assert!(error_of(OUTPUT, &COUNTS.replace("Recorder as", "Other as")).contains("took 0 instructions"));
+        assert!(error_of(&OUTPUT.replace("read|4", "read|four"), COUNTS).starts_with("the bench printed"));
+        assert!(error_of(&OUTPUT.replace("|2\n", "\n"), COUNTS).starts_with("the bench printed"));
         assert_eq!(
-            refused(TOLD, &COUNTS.replace("(12) instructions::scene::measured_read", "(12)")),
+            error_of(OUTPUT, &COUNTS.replace("+4 17", "+4 16")),
+            "callgrind counted 52 in total, its lines add up to 51"
+        );
+        assert_eq!(
+            error_of(OUTPUT, &COUNTS.replace("(12) instructions::scene::measured_read", "(12)")),
             "callgrind did not name the function (12)"
         );
-        assert!(refused(TOLD, &COUNTS.replace("events: Ir\n", "events: Ir Dr\n")).contains("counted Ir Dr"));
+        assert!(error_of(OUTPUT, &COUNTS.replace("events: Ir\n", "events: Ir Dr\n")).contains("counted Ir Dr"));
     }
 
     #[test]
-    fn the_program_is_the_one_that_cargo_made_last() {
+    fn the_last_executable_in_the_messages_of_cargo_is_used() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"profile"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"instructions"},"executable":"/t/instructions-1"}
 {"reason":"build-finished","success":true}"#;

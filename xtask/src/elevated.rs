@@ -10,13 +10,13 @@ pub fn ensure() -> Result<()> {
         return Ok(());
     }
     // fltmc lists file system filters, which only administrators may do.
-    let mut asked = Command::new("fltmc.exe");
-    let status = asked.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let status = status.context("cannot start fltmc.exe, which tells an elevated prompt")?;
+    let mut fltmc = Command::new("fltmc.exe");
+    let status = fltmc.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status = status.context("cannot start fltmc.exe, which shows whether the prompt is elevated")?;
     ensure!(
         status.success(),
-        "this installs a driver, which takes an elevated prompt: open it with \"Run as administrator\", then run the \
-         command again"
+        "this command installs a driver, which needs an elevated prompt: open one with \"Run as administrator\", then \
+         run the command again"
     );
     Ok(())
 }

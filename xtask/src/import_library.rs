@@ -59,7 +59,7 @@ impl ImportLibrary {
     pub fn make(&self, folder: &Path) -> Result<()> {
         let symbols = run::text(Command::new("llvm-nm").arg("--quiet").arg(self.source()))?;
         let exports = self.exports(&symbols);
-        ensure!(exports.len() > self.additional.len(), "{} names no imports", self.source().display());
+        ensure!(exports.len() > self.additional.len(), "{} contains no imports", self.source().display());
 
         let definition = folder.join(self.name).with_extension("def");
         fs::write(&definition, self.definition(&exports))
@@ -129,7 +129,7 @@ c.o:
     }
 
     #[test]
-    fn a_name_that_lives_elsewhere_is_left_out() {
+    fn a_name_that_another_library_provides_is_left_out() {
         let [kernel, hal, ..] = IMPORT_LIBRARIES else { panic!("two libraries at least") };
         assert!(!kernel.exports(SYMBOLS).contains_key("KeQueryPerformanceCounter"));
         assert!(hal.exports("").contains_key("KeQueryPerformanceCounter"));

@@ -26,8 +26,8 @@ pub fn uninstall(workspace: &Workspace) -> Result<()> {
 fn ensure_windows() -> Result<()> {
     ensure!(
         cfg!(windows),
-        "the driver runs on Windows alone: take target/package there (`cargo xtask package` makes it, its windows.md \
-         says how), or see it at work under Wine: cargo xtask demo"
+        "the driver runs only on Windows: copy target/package there (`cargo xtask package` makes it, and its windows.md \
+         explains the installation), or run the driver under Wine: cargo xtask demo"
     );
     Ok(())
 }

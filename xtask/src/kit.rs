@@ -59,7 +59,7 @@ pub struct Kit {
 }
 
 /// A crate in cargo's registry.
-struct Source {
+struct CrateSource {
     name: &'static str,
     version: String,
     folder: PathBuf,
@@ -109,12 +109,11 @@ impl Kit {
             .env("CARGO_TARGET_X86_64_PC_WINDOWS_MSVC_LINKER", self.folder.join(LINKER.0));
     }
 
-    fn port(&self, source: &Source) -> Result<()> {
+    fn port(&self, source: &CrateSource) -> Result<()> {
         let copy = self.folder.join(source.name);
         copy_folder(&source.folder, &copy)?;
         if source.name == "wdk-build" {
-            return wdk_port::port(&copy)
-                .with_context(|| format!("{} {} can not be ported", source.name, source.version));
+            return wdk_port::port(&copy).with_context(|| format!("cannot port {} {}", source.name, source.version));
         }
         // Only the crate `windows` uses windows-future, and on Linux it is empty, so an empty library suffices.
         let library = copy.join("src/lib.rs");
@@ -127,8 +126,8 @@ impl Kit {
         make_folder(&crt)?;
         make_folder(&shared)?;
 
-        for (place, text) in OVERLAY {
-            fs::write(include.join(place), text).with_context(|| format!("cannot write {place}"))?;
+        for (path, text) in OVERLAY {
+            fs::write(include.join(path), text).with_context(|| format!("cannot write {path}"))?;
         }
         for header in files_in(&clang.headers)? {
             let name = header.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -184,7 +183,7 @@ impl Clang {
 }
 
 /// Returns the sources of the crates in [`PORTED`] in cargo's registry.
-fn ported_sources(workspace: &Workspace) -> Result<Vec<Source>> {
+fn ported_sources(workspace: &Workspace) -> Result<Vec<CrateSource>> {
     let metadata = run::text(workspace.cargo("metadata").args(["--format-version", "1", "--locked"]))?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
     let packages = metadata.get("packages").and_then(Value::as_array).context("cargo metadata has no packages")?;
@@ -192,7 +191,7 @@ fn ported_sources(workspace: &Workspace) -> Result<Vec<Source>> {
 }
 
 /// Returns the source of the only package called `name`.
-fn source(packages: &[Value], name: &'static str) -> Result<Source> {
+fn source(packages: &[Value], name: &'static str) -> Result<CrateSource> {
     fn text<'a>(package: &'a Value, key: &str) -> Option<&'a str> {
         package.get(key)?.as_str()
     }
@@ -203,11 +202,11 @@ fn source(packages: &[Value], name: &'static str) -> Result<Source> {
     let manifest = text(package, "manifest_path").context("a package without manifest_path")?;
     let folder = Path::new(manifest).parent().context("a manifest without a folder")?.to_path_buf();
     let version = text(package, "version").unwrap_or_default().to_owned();
-    Ok(Source { name, version, folder })
+    Ok(CrateSource { name, version, folder })
 }
 
 /// Returns a description of all inputs of the kit. A kit is outdated if its stamp differs.
-fn stamp(sources: &[Source], clang: &Clang) -> Result<String> {
+fn stamp(sources: &[CrateSource], clang: &Clang) -> Result<String> {
     let mut stamp = description(sources, clang);
     // A new version of a Debian package changes the time or size of its files.
     let kernel_header = Path::new(MINGW_HEADERS).join("ddk/ntifs.h");
@@ -221,7 +220,7 @@ fn stamp(sources: &[Source], clang: &Clang) -> Result<String> {
 }
 
 /// Returns the part of the stamp that does not depend on mingw-w64's files.
-fn description(sources: &[Source], clang: &Clang) -> String {
+fn description(sources: &[CrateSource], clang: &Clang) -> String {
     let edits: Vec<_> = EDITS.iter().map(|edit| (edit.file, edit.anchor, edit.replacement)).collect();
     let libraries: Vec<_> = IMPORT_LIBRARIES.iter().map(|it| (it.module, it.additional, it.elsewhere)).collect();
     let mut lines = vec![
@@ -309,27 +308,27 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_found_through_its_manifest() {
+    fn the_source_of_a_crate_is_found_by_its_manifest() {
         let source = source(&packages(), "wdk-build").unwrap();
         assert_eq!((source.version.as_str(), source.folder.as_path()), ("0.6.0", Path::new("/r/wdk-build-0.6.0")));
     }
 
     #[test]
-    fn a_missing_or_ambiguous_package_is_an_error_that_says_how_many() {
+    fn a_missing_or_ambiguous_package_is_an_error_with_the_number_of_matches() {
         assert!(source(&packages(), "absent").err().unwrap().to_string().contains("0 versions of absent"));
         assert!(source(&packages(), "twice").err().unwrap().to_string().contains("2 versions of twice"));
     }
 
     #[test]
-    fn the_digest_changes_with_any_header() {
-        let changed: Vec<_> = OVERLAY.iter().map(|(place, _)| (*place, "other")).collect();
+    fn the_digest_depends_on_every_header() {
+        let changed: Vec<_> = OVERLAY.iter().map(|(path, _)| (*path, "other")).collect();
         assert_ne!(digest(OVERLAY), digest(changed.as_slice()));
         assert_eq!(digest(OVERLAY), digest(OVERLAY.to_vec().as_slice()));
     }
 
     #[test]
-    fn the_stamp_changes_with_a_crate_and_with_the_compiler() {
-        let source = |version: &str| [Source { name: "a", version: version.to_owned(), folder: "/r/a".into() }];
+    fn the_stamp_depends_on_crate_versions_and_on_the_compiler() {
+        let source = |version: &str| [CrateSource { name: "a", version: version.to_owned(), folder: "/r/a".into() }];
         let clang = |headers: &str| Clang { library: "/l".into(), headers: headers.into() };
         let stamp = description(&source("1.0.0"), &clang("/h/14"));
         assert_eq!(stamp, description(&source("1.0.0"), &clang("/h/14")));

@@ -42,11 +42,11 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     }
     if cfg!(not(windows)) {
         println!(
-            "Without {CATALOG}: inf2cat, which makes it, is a tool of Windows. The signature in {DRIVER} is enough for\n\
-             `client install`; an installation by halprof.inf takes a package that was made on Windows."
+            "{CATALOG} is not included: inf2cat, which makes it, runs only on Windows. The signature in {DRIVER} is enough\n\
+             for `client install`. To install with halprof.inf, make the package on Windows."
         );
     }
-    println!("windows.md says how to go on.");
+    println!("The next steps are in windows.md.");
     Ok(())
 }
 
@@ -74,12 +74,12 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
         debian::sign(workspace, &unsigned, &folder)?;
     }
     authenticode::ensure_only_signed(&read(&unsigned)?, &read(&signed)?)
-        .with_context(|| format!("signing made another file of {}", unsigned.display()))?;
+        .with_context(|| format!("signing changed the content of {}", unsigned.display()))?;
     Ok(folder)
 }
 
 fn copy(from: &Path, folder: &Path) -> Result<()> {
-    let name = from.file_name().with_context(|| format!("{} is no file", from.display()))?;
+    let name = from.file_name().with_context(|| format!("{} is not a file", from.display()))?;
     fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(())
 }

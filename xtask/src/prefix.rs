@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 
 use crate::{
-    artifacts::RANDOM,
+    artifacts::PRNG,
     run,
     workspace::{Workspace, copy_if_different},
 };
@@ -22,7 +22,7 @@ const SERVER: &str = "/usr/lib/wine/wineserver64";
 const PREFIX_VERSION: u32 = 1;
 
 /// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
-const LIMIT: Duration = Duration::from_mins(3);
+const BOOT_LIMIT: Duration = Duration::from_mins(3);
 
 /// Returns whether Wine is where Debian installs it.
 pub fn wine_is_installed() -> bool {
@@ -38,13 +38,13 @@ pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
         remove(&prefix)?;
         fs::create_dir_all(&prefix).with_context(|| format!("cannot make {}", prefix.display()))?;
         let mut boot = wine(&prefix, WINE);
-        run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), LIMIT)?;
+        run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), BOOT_LIMIT)?;
         // A service created while this first server shuts down would be lost.
         stop_server(&prefix)?;
         fs::write(stamp, wanted)?;
     }
     let system = prefix.join("drive_c/windows/system32");
-    copy_if_different(&workspace.artifacts().join(RANDOM), &system.join(RANDOM))?;
+    copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))?;
     Ok(prefix)
 }
 
@@ -52,7 +52,7 @@ pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
 pub fn clean_lab(workspace: &Workspace) -> Result<()> {
     let lab = workspace.lab();
     if !lab.exists() {
-        println!("There is no {}", lab.display());
+        println!("Nothing to remove: {} does not exist", lab.display());
         return Ok(());
     }
     remove(&workspace.prefix())?;

@@ -45,7 +45,7 @@ const PACKAGES: &[Package] = &[
     },
     Package {
         name: "mingw-w64-x86-64-dev",
-        reason: "the kernel's headers and the names that it exports",
+        reason: "provides the kernel's headers and the names of its exports",
         present: || IMPORT_LIBRARIES.iter().all(|library| library.source().is_file()),
     },
     Package {
@@ -53,38 +53,36 @@ const PACKAGES: &[Package] = &[
         reason: "links the programs that run under Wine",
         present: || on_path("x86_64-w64-mingw32-gcc"),
     },
-    Package {
-        name: "openssl",
-        reason: "makes a certificate to sign the driver with for tests",
-        present: || on_path("openssl"),
-    },
+    Package { name: "openssl", reason: "makes the certificate for test signing", present: || on_path("openssl") },
     Package {
         name: "osslsigncode",
-        reason: "signs the driver for tests, and checks the signature",
+        reason: "signs the driver for tests and verifies the signature",
         present: || on_path("osslsigncode"),
     },
 ];
 
 /// A target or component of the Rust toolchain. If `file` exists below the toolchain's root, it is installed.
-struct Part {
+struct ToolchainPart {
     kind: &'static str,
     name: &'static str,
     reason: &'static str,
     file: &'static str,
 }
 
-const DRIVER_TARGET: Part =
-    Part { kind: "target", name: MSVC, reason: "the driver", file: "lib/rustlib/x86_64-pc-windows-msvc/lib" };
+const DRIVER_TARGET: ToolchainPart =
+    ToolchainPart { kind: "target", name: MSVC, reason: "the driver", file: "lib/rustlib/x86_64-pc-windows-msvc/lib" };
 
-const PROGRAM_TARGET: Part = Part {
+const PROGRAM_TARGET: ToolchainPart = ToolchainPart {
     kind: "target",
     name: GNU,
     reason: "the client and the test bench",
     file: "lib/rustlib/x86_64-pc-windows-gnu/lib",
 };
 
-const CLIPPY: Part = Part { kind: "component", name: "clippy", reason: "the lints", file: "bin/cargo-clippy" };
-const RUSTFMT: Part = Part { kind: "component", name: "rustfmt", reason: "the format check", file: "bin/cargo-fmt" };
+const CLIPPY: ToolchainPart =
+    ToolchainPart { kind: "component", name: "clippy", reason: "the lints", file: "bin/cargo-clippy" };
+const RUSTFMT: ToolchainPart =
+    ToolchainPart { kind: "component", name: "rustfmt", reason: "the format check", file: "bin/cargo-fmt" };
 
 /// Installs what `build`, `package` and `demo` need.
 pub fn for_building(workspace: &Workspace) -> Result<()> {
@@ -113,16 +111,19 @@ fn system_packages(workspace: &Workspace) -> Result<()> {
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
     ensure!(
         on_path("apt-get"),
-        "this system has no apt-get, so install the packages named above (these are Debian's names and places), \
-         then run the command again"
+        "this system has no apt-get: install the packages above another way (the names are Debian's), then run the \
+         command again"
     );
     if run::text(Command::new("id").arg("-u"))?.trim() != "0" {
-        bail!("only root may install them. Run this line, then the command again:\n\n    {}\n", apt_line(&names));
+        bail!(
+            "only root can install packages. Run this line, then repeat the command:\n\n    {}\n",
+            apt_command_line(&names)
+        );
     }
     install(workspace, &names)?;
     match missing.iter().find(|package| !(package.present)()) {
         None => Ok(()),
-        Some(package) => bail!("{} was installed, but its files are not where Debian 12 has them", package.name),
+        Some(package) => bail!("{} is installed, but its files are not where Debian 12 puts them", package.name),
     }
 }
 
@@ -140,25 +141,30 @@ fn install(workspace: &Workspace, names: &[&str]) -> Result<()> {
 }
 
 /// Returns the command line that installs the packages, for users without root.
-fn apt_line(names: &[&str]) -> String {
+fn apt_command_line(names: &[&str]) -> String {
     format!("sudo apt-get update && sudo apt-get install -y --no-install-recommends {}", names.join(" "))
 }
 
-fn toolchain_parts(parts: &[Part]) -> Result<()> {
+fn toolchain_parts(parts: &[ToolchainPart]) -> Result<()> {
     let root =
         run::text(Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).args(["--print", "sysroot"]))?;
     let root = PathBuf::from(root.trim());
-    for part in parts.iter().filter(|part| !exists(&root, part)) {
+    for part in parts.iter().filter(|part| !is_installed(&root, part)) {
         println!("The Rust {} {} is missing ({}); rustup adds it:", part.kind, part.name, part.reason);
         run::shown(Command::new("rustup").args([part.kind, "add", part.name])).with_context(|| {
-            format!("this Rust toolchain needs the {} {}; with rustup that is one command", part.kind, part.name)
+            format!("this Rust toolchain lacks the {} {}, and rustup cannot add it", part.kind, part.name)
         })?;
-        ensure!(exists(&root, part), "rustup added {}, but not to the toolchain in {}", part.name, root.display());
+        ensure!(
+            is_installed(&root, part),
+            "rustup added {}, but not to the toolchain in {}",
+            part.name,
+            root.display()
+        );
     }
     Ok(())
 }
 
-fn exists(root: &Path, part: &Part) -> bool {
+fn is_installed(root: &Path, part: &ToolchainPart) -> bool {
     let path = root.join(part.file);
     path.exists() || path.with_extension(env::consts::EXE_EXTENSION).exists()
 }
@@ -172,15 +178,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_root_gets_one_line_with_everything() {
+    fn users_without_root_get_one_line_that_installs_everything() {
         assert_eq!(
-            apt_line(&["wine64", "llvm"]),
+            apt_command_line(&["wine64", "llvm"]),
             "sudo apt-get update && sudo apt-get install -y --no-install-recommends wine64 llvm"
         );
     }
 
     #[test]
-    fn a_program_is_looked_for_on_the_path() {
+    fn an_unknown_program_is_not_on_the_path() {
         assert!(!on_path("no-program-has-this-name"));
     }
 }

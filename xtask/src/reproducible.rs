@@ -12,19 +12,19 @@ use crate::{artifacts, run, workspace::Workspace};
 /// Builds the driver twice from scratch and compares the files.
 pub fn check(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target().join("again");
-    let first = built(workspace, &folder)?;
-    let second = built(workspace, &folder)?;
+    let first = clean_build(workspace, &folder)?;
+    let second = clean_build(workspace, &folder)?;
     if first != second {
         let kept = folder.join("first.sys");
         fs::write(&kept, &first).with_context(|| format!("cannot write {}", kept.display()))?;
     }
-    ensure!(first == second, "the driver came out otherwise the second time; both are kept: see {}", folder.display());
-    println!("driver: {} bytes, the same twice", first.len());
+    ensure!(first == second, "two builds of the driver differ; both files are in {}", folder.display());
+    println!("driver: {} bytes, identical in two builds", first.len());
     fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
 }
 
 /// Returns the driver, built in an empty folder.
-fn built(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
+fn clean_build(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
     let group = artifacts::groups().first().context("nothing is built")?;
     let (_, made, _) = group.files.first().context("no driver is built")?;
     if folder.exists() {

@@ -36,7 +36,7 @@ pub fn logged(what: &str, command: &mut Command, log: &Path, limit: Duration) ->
         let text = fs::read(log).unwrap_or_default();
         eprintln!("{}", tail(&String::from_utf8_lossy(&text)));
     }
-    result.with_context(|| format!("the whole output is in {}", log.display()))
+    result.with_context(|| format!("the full output is in {}", log.display()))
 }
 
 fn timed(what: &str, command: &mut Command, limit: Duration) -> Result<()> {
@@ -68,7 +68,7 @@ fn timed(what: &str, command: &mut Command, limit: Duration) -> Result<()> {
 pub fn text(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_start(command))?;
     ensure!(output.status.success(), "`{}` failed ({})", line(command), output.status);
-    String::from_utf8(output.stdout).with_context(|| format!("`{}` did not write text", line(command)))
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` did not print UTF-8", line(command)))
 }
 
 /// Runs a command and shows its command line, and its output only if it fails.
@@ -121,21 +121,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_reads_as_one_would_type_it() {
+    fn a_command_line_is_quoted_as_in_a_shell() {
         let mut command = Command::new("/opt/bin/cargo");
         command.args(["build", "--config", "paths=['a']", "a b"]);
         assert_eq!(line(&command), "cargo build --config \"paths=['a']\" 'a b'");
     }
 
     #[test]
-    fn a_duration_has_minutes_from_one_minute_on() {
+    fn a_duration_of_a_minute_or_more_shows_minutes() {
         assert_eq!(duration(Duration::from_millis(1250)), "1.2 s");
         assert_eq!(duration(Duration::from_secs(59)), "59.0 s");
         assert_eq!(duration(Duration::from_secs(61)), "1 min 1 s");
     }
 
     #[test]
-    fn the_tail_is_the_end() {
+    fn the_tail_is_the_last_lines() {
         let text = (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
         let tail = tail(&text);
         assert_eq!(tail.lines().count(), TAIL);

@@ -56,7 +56,7 @@ impl Certificate {
         openssl.args(["req", "-x509", "-newkey", "rsa:3072", "-sha256", "-nodes", "-days", DAYS, "-batch", "-config"]);
         openssl.arg(request).arg("-keyout").arg(&certificate.key).arg("-out").arg(&certificate.pem);
         run::quiet(&mut openssl)?;
-        println!("  made a certificate for test signing, with its key, in {}", folder.display());
+        println!("  made a certificate for test signing and its key in {}", folder.display());
         Ok(certificate)
     }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_certificate_names_whom_it_is_looked_for_by() {
+    fn the_certificate_has_the_subject_that_it_is_found_by() {
         assert!(REQUEST.lines().any(|line| line == format!("CN = {SUBJECT}")));
     }
 }

@@ -21,12 +21,12 @@ struct Tool {
 }
 
 const SIGNTOOL: Tool =
-    Tool { file: "signtool.exe", architecture: "x64", reason: "it signs the driver; the Windows SDK has it" };
+    Tool { file: "signtool.exe", architecture: "x64", reason: "it signs the driver and is part of the Windows SDK" };
 
 const INF2CAT: Tool = Tool {
     file: "inf2cat.exe",
     architecture: "x86",
-    reason: "it makes the catalog, without which halprof.inf can not be installed; the WDK has it",
+    reason: "it makes the catalog, which an installation by halprof.inf needs, and is part of the WDK",
 };
 
 /// Folder of the kits' programs below `ProgramFiles(x86)`.
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_that_of_the_newest_version_that_has_it() {
+    fn the_newest_version_that_contains_a_tool_is_used() {
         let kits = tempfile::tempdir().unwrap();
         assert_eq!(SIGNTOOL.newest(kits.path()), None);
         for (folder, file) in [
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_tool_is_told_with_what_it_is_for() {
+    fn the_error_for_a_missing_tool_says_what_it_is_for() {
         let tool = Tool { file: "no-such-tool.exe", architecture: "x64", reason: "it does nothing" };
         let error = tool.find().unwrap_err().to_string();
         assert_eq!(error, "no-such-tool.exe is neither in the Windows kits nor on the PATH: it does nothing");
     }
 
     #[test]
-    fn a_path_can_not_end_the_text_that_it_stands_in() {
+    fn a_quote_in_a_path_does_not_end_the_literal() {
         let script = certificate_script(Path::new("C:\\it's here\\halprof.cer"));
         assert!(script.contains("-FilePath 'C:\\it''s here\\halprof.cer' |"), "{script}");
     }

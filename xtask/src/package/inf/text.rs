@@ -22,7 +22,7 @@ impl Inf {
         for line in text.lines().map(|line| without_comment(line).trim()).filter(|line| !line.is_empty()) {
             if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 section = name.trim().to_lowercase();
-                assert!(inf.0.insert(section.clone(), Vec::new()).is_none(), "[{section}] is there twice");
+                assert!(inf.0.insert(section.clone(), Vec::new()).is_none(), "[{section}] occurs twice");
                 continue;
             }
             let (key, values) = match line.split_once('=') {
@@ -58,7 +58,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 #[test]
-fn lines_come_apart_as_windows_reads_them() {
+fn lines_are_parsed_as_windows_parses_them() {
     let inf = Inf::parse("; all\r\n[A.B] ; here\r\nKey = 1, \"x; y\" ; there\r\nfile.sys\r\n\r\n[c]\r\nd=\r\n");
     let line = |key: Option<&str>, values: &[&str]| Line {
         key: key.map(str::to_owned),
