@@ -19,7 +19,7 @@ const GROUP: &str = "Extended Base";
 const PORT_FILE: &str = "lab/port";
 
 /// A bench that the previous test left clean, for the next one.
-static IN_ORDER: Mutex<Option<Bench>> = Mutex::new(None);
+static CLEAN_BENCH: Mutex<Option<Bench>> = Mutex::new(None);
 
 /// Wine with the lab loaded.
 struct Bench {
@@ -35,7 +35,7 @@ impl Bench {
         for _ in 1..TRIES {
             match Self::boot_once() {
                 Ok(bench) => return Ok(bench),
-                Err(error) => eprintln!("once more: {error:#}"),
+                Err(error) => eprintln!("trying again: {error:#}"),
             }
         }
         Self::boot_once()
@@ -44,7 +44,6 @@ impl Bench {
     fn boot_once() -> Result<Self> {
         let wine = Wine::boot()?;
         let artifacts = artifacts()?;
-        wine.copy(&artifacts.join("bcryptprimitives.dll"), "windows/system32/bcryptprimitives.dll")?;
         wine.copy(&artifacts.join("shim.sys"), "windows/system32/drivers/shim.sys")?;
         wine.copy(&artifacts.join("lab.dll"), "lab/lab.dll")?;
         // The lab writes this file when it is ready. One of an earlier boot would name the wrong port.
@@ -54,10 +53,10 @@ impl Bench {
         let create = ["create", "shim", "type=", "kernel", "start=", "demand", "group=", GROUP, "binPath=", image];
         wine.run("sc", &create)?;
         let started = wine.run("sc", &["start", "shim"])?;
-        ensure!(started.code == 0, "the lab does not start: {}{}\n{}", started.out, started.err, wine.said());
-        let line = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
-            .with_context(|| format!("the lab does not answer\n{}", wine.said()))?;
-        Ok(Self { wine, wire: line })
+        ensure!(started.code == 0, "the lab does not start: {}{}\n{}", started.out, started.err, wine.log_text());
+        let connection = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
+            .with_context(|| format!("the lab does not answer\n{}", wine.log_text()))?;
+        Ok(Self { wine, wire: connection })
     }
 }
 
@@ -76,7 +75,7 @@ impl Lab {
     /// # Errors
     /// Something is missing, or the identity does not exist.
     pub fn boot(identity: &str) -> Result<Self> {
-        let left = IN_ORDER.lock().ok().and_then(|mut left| left.take());
+        let left = CLEAN_BENCH.lock().ok().and_then(|mut left| left.take());
         let bench = left.map_or_else(Bench::boot, Ok)?;
         let artifacts = artifacts()?;
         let path = |name: &str| artifacts.join(name).to_string_lossy().into_owned();
@@ -120,7 +119,7 @@ impl Lab {
     /// Runs client.exe and waits until it exits.
     ///
     /// # Errors
-    /// It can not be started, or does not end. An exit code is no error.
+    /// The program cannot be started or does not end. An exit code is not an error.
     pub fn client(&self, arguments: &[&str]) -> Result<Ran> {
         let ran = self.wine.run(&self.client, arguments)?;
         // The client never fails without a message. On a busy machine Wine sometimes ends a program before it begins;
@@ -128,7 +127,7 @@ impl Lab {
         if (ran.code, ran.out.as_str(), ran.err.as_str()) != (1, "", "") {
             return Ok(ran);
         }
-        eprintln!("once more: {} did not begin", ran.line);
+        eprintln!("trying again: {} did not start", ran.line);
         self.wine.run(&self.client, arguments)
     }
 
@@ -172,7 +171,7 @@ impl Lab {
     /// # Errors
     /// The client fails.
     pub fn install(&self) -> Result<()> {
-        self.client(&["install"])?.success().with_context(|| self.wine.said()).map(|_| ())
+        self.client(&["install"])?.success().with_context(|| self.wine.log_text()).map(|_| ())
     }
 
     /// Installs and starts the bench's driver of this name.
@@ -186,7 +185,7 @@ impl Lab {
         let group = ["start=", "demand", "group=", GROUP, "binPath=", &image];
         self.wine.run("sc", &["delete", name])?; // an aborted test may have left it
         self.wine.run("sc", &[&["create", name, "type=", "kernel"], &group[..]].concat())?;
-        self.wine.run("sc", &["start", name])?.success().with_context(|| self.wine.said())?;
+        self.wine.run("sc", &["start", name])?.success().with_context(|| self.wine.log_text())?;
         Ok(())
     }
 
@@ -242,7 +241,7 @@ impl Lab {
     pub fn finish(mut self) -> Result<()> {
         self.client(&["uninstall"])?.success()?;
         self.left_nothing()?;
-        if let Ok(mut next) = IN_ORDER.lock() {
+        if let Ok(mut next) = CLEAN_BENCH.lock() {
             *next = Some(Bench { wine: self.wine, wire: self.wire });
         }
         Ok(())
@@ -255,12 +254,15 @@ impl Lab {
     /// The driver left something behind or violated a rule.
     pub fn left_nothing(&mut self) -> Result<()> {
         let violations: Vec<String> = self.wire.violations()?.iter().map(Violation::to_string).collect();
-        ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
+        ensure!(violations.is_empty(), "the driver violated rules: {violations:#?}");
         let pool = self.wire.pool()?;
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
         let stored = self.wire.stored()?;
-        ensure!(stored.iter().all(|stored| stored.faults == 0), "a processor wrote to what is not there: {stored:?}");
-        ensure!(self.counting()? == 0, "counters go on counting: {:?}", self.wire.enabled()?);
+        ensure!(
+            stored.iter().all(|stored| stored.faults == 0),
+            "a processor wrote to memory that is not mapped: {stored:?}"
+        );
+        ensure!(self.counting()? == 0, "counters are still enabled: {:?}", self.wire.enabled()?);
         ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
         ensure!(!self.wire.reserved()?, "the counters are still reserved");
         Ok(())

@@ -18,6 +18,6 @@ pub use machine::Machine;
 pub use pe::{checksum, checksum_place};
 pub use probe::{Probe, Reply, hex};
 pub use program::Ran;
-pub use target::{Function, SHARES, Says, Target};
+pub use target::{Description, Function, SHARES, Target};
 pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts, package};

@@ -34,7 +34,7 @@ impl Machine {
         let status = machine.client(&["status"])?;
         ensure!(
             status.code == NOT_INSTALLED,
-            "halprof is installed on this machine, and the tests would take it away. First: client uninstall\n{}{}",
+            "halprof is installed on this machine, and the tests would remove it. Run `client uninstall` first\n{}{}",
             status.out,
             status.err
         );
@@ -78,7 +78,7 @@ impl Machine {
         const BELOW: &str = "system32/drivers/halprof.sys";
         match &self.lab {
             Some(lab) => Ok(lab.wine().drive_c("windows").join(BELOW)),
-            None => Ok(PathBuf::from(env::var_os("SystemRoot").context("no SystemRoot")?).join(BELOW)),
+            None => Ok(PathBuf::from(env::var_os("SystemRoot").context("SystemRoot is not set")?).join(BELOW)),
         }
     }
 

@@ -30,7 +30,7 @@ impl Probe {
         for _ in 1..TRIES {
             match Self::start_once(command()) {
                 Ok(probe) => return Ok(probe),
-                Err(error) => eprintln!("once more: {error:#}"),
+                Err(error) => eprintln!("trying again: {error:#}"),
             }
         }
         Self::start_once(command())
@@ -51,19 +51,19 @@ impl Probe {
     /// # Errors
     /// The program has ended.
     pub fn say(&mut self, line: &str) -> Result<String> {
-        self.tell(line)?;
+        self.send(line)?;
         self.answer(line)
     }
 
-    fn tell(&mut self, line: &str) -> Result<()> {
-        writeln!(self.to, "{line}").context("probe.exe does not listen")
+    fn send(&mut self, line: &str) -> Result<()> {
+        writeln!(self.to, "{line}").context("cannot write to probe.exe")
     }
 
     fn answer(&mut self, line: &str) -> Result<String> {
         let mut answer = String::new();
-        self.from.read_line(&mut answer).context("probe.exe does not answer")?;
+        self.from.read_line(&mut answer).context("cannot read from probe.exe")?;
         if answer.is_empty() {
-            bail!("probe.exe is gone ({}), asked for {line:?}", self.child.wait()?);
+            bail!("probe.exe has ended ({}) at the command {line:?}", self.child.wait()?);
         }
         Ok(answer.trim_end().to_owned())
     }
@@ -77,7 +77,7 @@ impl Probe {
         match answer.split_once(' ') {
             Some(("handle", number)) => Ok(Ok(number.parse()?)),
             Some(("error", code)) => Ok(Err(code.parse()?)),
-            _ => bail!("probe.exe says {answer:?}"),
+            _ => bail!("unexpected answer of probe.exe: {answer:?}"),
         }
     }
 
@@ -85,12 +85,12 @@ impl Probe {
     ///
     /// # Errors
     /// The program has ended.
-    pub fn service(&mut self, deed: &str, name: &str) -> Result<std::result::Result<(), u32>> {
-        let answer = self.say(&format!("{deed} {name}"))?;
+    pub fn service(&mut self, command: &str, name: &str) -> Result<std::result::Result<(), u32>> {
+        let answer = self.say(&format!("{command} {name}"))?;
         match answer.split_once(' ') {
             None if answer == "ok" => Ok(Ok(())),
             Some(("error", code)) => Ok(Err(code.parse()?)),
-            _ => bail!("probe.exe says {answer:?}"),
+            _ => bail!("unexpected answer of probe.exe: {answer:?}"),
         }
     }
 
@@ -109,7 +109,7 @@ impl Probe {
     /// # Errors
     /// The program has ended.
     pub fn begin(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<()> {
-        self.tell(&format!("ioctl {handle} {code:#x} {input} {output}"))
+        self.send(&format!("ioctl {handle} {code:#x} {input} {output}"))
     }
 
     /// Waits for the result of a request that `begin` sent.
@@ -122,7 +122,7 @@ impl Probe {
         match (words.next(), words.next(), words.next()) {
             (Some("ok"), Some(_), bytes) => Ok(Reply::Done(unhex(bytes.unwrap_or_default())?)),
             (Some("error"), Some(code), _) => Ok(Reply::Failed(code.parse()?)),
-            _ => bail!("probe.exe says {answer:?}"),
+            _ => bail!("unexpected answer of probe.exe: {answer:?}"),
         }
     }
 
@@ -132,7 +132,8 @@ impl Probe {
     /// The program has ended.
     pub fn aside(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<u32> {
         let answer = self.say(&format!("aside {handle} {code:#x} {input} {output}"))?;
-        let number = answer.strip_prefix("aside ").with_context(|| format!("probe.exe says {answer:?}"))?;
+        let number =
+            answer.strip_prefix("aside ").with_context(|| format!("unexpected answer of probe.exe: {answer:?}"))?;
         Ok(number.parse()?)
     }
 
@@ -141,7 +142,7 @@ impl Probe {
     /// # Errors
     /// The program has ended.
     pub fn join(&mut self, aside: u32) -> Result<Reply> {
-        self.tell(&format!("join {aside}"))?;
+        self.send(&format!("join {aside}"))?;
         self.end_of_request()
     }
 

@@ -21,12 +21,12 @@ const KERNEL: Place = Place { ip: 0xFFFF_F801_2345_6000, user: false, process: 4
 pub struct Target {
     child: Child,
     /// Its description of itself.
-    pub says: Says,
+    pub says: Description,
 }
 
 /// The line that target.exe prints.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Says {
+pub struct Description {
     /// Process ID.
     pub process: u32,
     /// Thread ID.
@@ -52,15 +52,15 @@ impl Target {
         let mut child = command.spawn().context("cannot start target.exe")?;
         let mut line = String::new();
         let out = child.stdout.take().context("no pipe from target.exe")?;
-        BufReader::new(out).read_line(&mut line).context("target.exe says nothing")?;
-        let says = serde_json::from_str(&line).with_context(|| format!("target.exe says {line:?}"))?;
+        BufReader::new(out).read_line(&mut line).context("target.exe printed nothing")?;
+        let says = serde_json::from_str(&line).with_context(|| format!("target.exe printed {line:?}"))?;
         Ok(Self { child, says })
     }
 
     /// Returns where a processor is interrupted, by [`SHARES`]: at several addresses of each function.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
-        let Says { process, thread, functions } = &self.says;
+        let Description { process, thread, functions } = &self.says;
         let shared = functions.iter().filter_map(|function| {
             let (_, percent) = SHARES.iter().find(|(name, _)| function.name == *name)?;
             Some((function, percent))

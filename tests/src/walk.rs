@@ -45,7 +45,7 @@ impl Image<'_> {
     /// Returns what the functions at `entries` can reach together.
     #[must_use]
     pub fn reach_from(&self, entries: impl IntoIterator<Item = u64>) -> Reach {
-        let mut walk = Walk { image: self, reach: Reach::default(), depths: BTreeMap::new(), open: Vec::new() };
+        let mut walk = Walk { image: self, reach: Reach::default(), depths: BTreeMap::new(), callers: Vec::new() };
         let stack = entries.into_iter().map(|entry| walk.function(entry)).max().unwrap_or_default();
         Reach { stack, ..walk.reach }
     }
@@ -66,7 +66,7 @@ struct Walk<'a> {
     /// Completed functions, with the stack that each needs.
     depths: BTreeMap<u64, u64>,
     /// The chain of calls to the current function.
-    open: Vec<u64>,
+    callers: Vec<u64>,
 }
 
 impl Walk<'_> {
@@ -75,16 +75,16 @@ impl Walk<'_> {
         if let Some(depth) = self.depths.get(&entry) {
             return *depth;
         }
-        if self.open.contains(&entry) {
+        if self.callers.contains(&entry) {
             self.reach.recursive.insert(entry);
             return 0;
         }
-        self.open.push(entry);
+        self.callers.push(entry);
         self.reach.functions.insert(entry);
         let (mut deepest, mut seen) = (8, BTreeMap::new());
         // Addresses to continue at, with the stack in use there.
-        let mut ways = vec![(entry, 8_u64)];
-        while let Some((address, depth)) = ways.pop() {
+        let mut pending = vec![(entry, 8_u64)];
+        while let Some((address, depth)) = pending.pop() {
             if let Some(before) = seen.insert(address, depth) {
                 if before != depth {
                     // A loop that uses more stack in each round, or paths that disagree.
@@ -111,25 +111,25 @@ impl Walk<'_> {
             match flow {
                 FlowControl::Return => {}
                 FlowControl::ConditionalBranch => {
-                    ways.extend([(instruction.near_branch_target(), depth), (instruction.next_ip(), depth)]);
+                    pending.extend([(instruction.near_branch_target(), depth), (instruction.next_ip(), depth)]);
                 }
                 FlowControl::UnconditionalBranch if instruction.near_branch_target() == address => {
                     self.reach.endless.insert(address);
                 }
-                FlowControl::UnconditionalBranch => ways.push((instruction.near_branch_target(), depth)),
+                FlowControl::UnconditionalBranch => pending.push((instruction.near_branch_target(), depth)),
                 FlowControl::Call => {
                     deepest = deepest.max(depth + self.function(instruction.near_branch_target()));
-                    ways.push((instruction.next_ip(), depth));
+                    pending.push((instruction.next_ip(), depth));
                 }
                 FlowControl::IndirectCall => {
                     self.import(&instruction);
-                    ways.push((instruction.next_ip(), depth));
+                    pending.push((instruction.next_ip(), depth));
                 }
                 FlowControl::IndirectBranch => self.import(&instruction),
-                _ => ways.push((instruction.next_ip(), depth)),
+                _ => pending.push((instruction.next_ip(), depth)),
             }
         }
-        self.open.pop();
+        self.callers.pop();
         self.depths.insert(entry, deepest);
         deepest
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_instruction_tells_is_told() {
+    fn an_unknown_target_is_reported() {
         let mut code = through(0x15, 0, 0x1008).to_vec(); // not a slot of an import
         code.extend([0xFF, 0xD0, 0xC3]); // call rax; ret
         assert_eq!(reach(&code).unknown.into_iter().collect::<Vec<_>>(), [BASE, BASE + 6]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stack_is_that_of_the_deepest_way() {
+    fn the_stack_is_that_of_the_deepest_path() {
         // push rbx; sub rsp, 0x20; je +5; call +8; add rsp, 0x20; pop rbx; ret; sub rsp, 0x100; add rsp, 0x100; ret
         let mut code = vec![0x53, 0x48, 0x83, 0xEC, 0x20, 0x74, 0x05, 0xE8, 0x06, 0, 0, 0];
         code.extend([0x48, 0x83, 0xC4, 0x20, 0x5B, 0xC3]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_that_leaves_the_stack_anywhere_is_told() {
+    fn an_instruction_with_an_unknown_effect_on_the_stack_is_reported() {
         let cases: [(&str, &[u8]); 6] = [
             ("sub rsp, rax", &[0x48, 0x29, 0xC4]),
             ("and rsp, -4096", &[0x48, 0x81, 0xE4, 0x00, 0xF0, 0xFF, 0xFF]),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_taking_a_known_amount_is_counted() {
+    fn every_instruction_with_a_constant_effect_on_the_stack_is_counted() {
         let cases: [(&str, &[u8], u64); 4] = [
             ("push -1; pop rax", &[0x6A, 0xFF, 0x58], 8),
             ("push ax; pop ax", &[0x66, 0x50, 0x66, 0x58], 2),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_do_not_agree_on_the_stack_are_told() {
+    fn paths_that_disagree_on_the_stack_are_reported() {
         // push rax; jmp -3
         assert_eq!(reach(&[0x50, 0xEB, 0xFD]).unknown.into_iter().collect::<Vec<_>>(), [BASE]);
         // je +1; push rax; ret
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_traps_is_a_trap() {
+    fn every_instruction_that_traps_or_halts_is_a_trap() {
         for code in [&[0x0F, 0x0B][..], &[0x0F, 0xB9, 0xC0], &[0xCC], &[0xF1], &[0xCD, 0x29], &[0xF4]] {
             assert_eq!(reach(code).traps.len(), 1, "{code:x?}");
         }

@@ -18,7 +18,7 @@ const SERVER: &str = "/usr/lib/wine/wineserver64";
 /// # Errors
 /// The variable is not set.
 pub fn artifacts() -> Result<PathBuf> {
-    told("HALPROF_ARTIFACTS")
+    path_from("HALPROF_ARTIFACTS")
 }
 
 /// Returns the folder of the package, which `cargo xtask` passes in the environment.
@@ -26,12 +26,13 @@ pub fn artifacts() -> Result<PathBuf> {
 /// # Errors
 /// The variable is not set.
 pub fn package() -> Result<PathBuf> {
-    told("HALPROF_PACKAGE")
+    path_from("HALPROF_PACKAGE")
 }
 
-fn told(variable: &str) -> Result<PathBuf> {
+fn path_from(variable: &str) -> Result<PathBuf> {
     let path = env::var_os(variable);
-    path.map(PathBuf::from).with_context(|| format!("{variable} is not set: run `cargo xtask test` or `demo`"))
+    path.map(PathBuf::from)
+        .with_context(|| format!("{variable} is not set: run `cargo xtask test` or `cargo xtask demo`"))
 }
 
 /// A running Wine. Dropping it ends all its processes.
@@ -46,17 +47,17 @@ impl Wine {
     /// # Errors
     /// Wine or the prefix is missing.
     pub fn boot() -> Result<Self> {
-        let wine = Self { prefix: told("HALPROF_PREFIX")? };
+        let wine = Self { prefix: path_from("HALPROF_PREFIX")? };
         wine.shut_down()?;
         // `-p` keeps the server, and so the drivers, when the last program exits. The server and all services inherit
         // this output. It has to be a file, because a pipe to them would never be closed.
         let log = File::create(wine.log()).with_context(|| format!("cannot write {}", wine.log().display()))?;
-        let again = || log.try_clone().context("cannot share the log");
+        let output = || log.try_clone().context("cannot share the log");
         let mut server = wine.command(SERVER);
-        let ran = server.arg("-p").stdin(Stdio::null()).stdout(again()?).stderr(again()?).status();
+        let ran = server.arg("-p").stdin(Stdio::null()).stdout(output()?).stderr(output()?).status();
         ensure!(ran.context("cannot start wineserver")?.success(), "wineserver failed: {}", wine.log().display());
         let mut first = wine.command(WINE);
-        let ran = first.args(["cmd", "/c", "ver"]).stdin(Stdio::null()).stdout(again()?).stderr(again()?).status();
+        let ran = first.args(["cmd", "/c", "ver"]).stdin(Stdio::null()).stdout(output()?).stderr(output()?).status();
         ensure!(ran.context("cannot start wine")?.success(), "wine failed: {}", wine.log().display());
         Ok(wine)
     }
@@ -67,7 +68,7 @@ impl Wine {
 
     /// Returns the output of the drivers and of other services.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn log_text(&self) -> String {
         fs::read(self.log()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 

@@ -21,31 +21,32 @@ struct Arguments {
 
 /// Commands of the client in order, each with its purpose.
 const STEPS: [(&str, &[&str]); 13] = [
-    ("Copy the driver, make its service, start it.", &["install"]),
+    ("Copy the driver, create its service and start it.", &["install"]),
     ("Which profile interface was chosen, and why?", &["info"]),
     ("What can be counted here?", &["list"]),
-    ("Count until told otherwise, whoever asks later.", &["start", "TotalIssues", "BranchInstructions:u"]),
-    ("Who counts what?", &["status"]),
-    ("What has been counted so far? (another run of the client)", &["read", "--per-cpu"]),
-    ("Stop one, with its final counts,", &["stop", "BranchInstructions"]),
-    ("then all that is left.", &["stop", "--all"]),
+    ("Start counting, in a session that outlives this command.", &["start", "TotalIssues", "BranchInstructions:u"]),
+    ("Which sessions are there?", &["status"]),
+    ("Read the counts so far, from another run of the client.", &["read", "--per-cpu"]),
+    ("Stop one event and print its final counts.", &["stop", "BranchInstructions"]),
+    ("Stop everything else.", &["stop", "--all"]),
     ("Count while a command runs.", &["stat", "--", "cmd", "/c", "for /L %i in (1,1,20000) do @rem"]),
-    ("The same for programs.", &["stat", "-e", "TotalIssues", "--csv", "--", "cmd", "/c", "ver"]),
-    ("Sample: where are the processors at every four millionth instruction?", &RECORD),
-    ("There, by process, module and symbol.", &["report", RECORDING, "--error"]),
-    ("Stop the driver, delete its service, remove its file.", &["uninstall"]),
+    ("The same, in a format for programs.", &["stat", "-e", "TotalIssues", "--csv", "--", "cmd", "/c", "ver"]),
+    ("Sample where the processors are, every four million instructions.", &RECORD),
+    ("Show the samples by process, module and symbol.", &["report", RECORDING, "--error"]),
+    ("Stop the driver, delete its service and its file.", &["uninstall"]),
 ];
 
 /// Further commands for a processor that records by itself, before the last of [`STEPS`].
 const RECORDED: [(&str, &[&str]); 4] = [
-    ("What does the processor record by itself?", &["control-area"]),
-    ("Which branches does processor 0 take most?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
-    ("Sample by the records of the processor,", &PRECISE),
-    ("and see how far from it they are, and where.", &["report", PRECISELY, "--limit", "5"]),
+    ("What can the processor record by itself?", &["control-area"]),
+    ("Which branches does CPU 0 take most often?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
+    ("Sample with the processor's own records.", &PRECISE),
+    ("Show these samples.", &["report", PRECISE_RECORDING, "--limit", "5"]),
 ];
 
-const PRECISELY: &str = "C:\\windows\\temp\\precise.rec";
-const PRECISE: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", PRECISELY];
+const PRECISE_RECORDING: &str = "C:\\windows\\temp\\precise.rec";
+const PRECISE: [&str; 8] =
+    ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", PRECISE_RECORDING];
 
 const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
 const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
@@ -59,10 +60,10 @@ fn main() -> Result<()> {
         return show(|| Ok(false), |arguments| on_windows(&client, arguments));
     }
     println!("halprof.sys and client.exe, byte for byte as they ship, under Wine on this machine.");
-    println!("THE COUNTERS ARE A MODEL'S: no performance counter of this computer is read. A model of the");
-    println!("processor named below answers the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
-    println!("events happen at made-up rates as time goes by. So is made up what an interrupt finds: target.exe, a");
-    println!("program of the bench, in its functions alpha, beta and gamma 45 : 30 : 15 times, else the kernel.");
+    println!("THE COUNTERS ARE SIMULATED: no performance counter of this computer is read. A model of the");
+    println!("processor named below executes the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
+    println!("events occur at made-up rates. The interrupted code is made up as well: in 45, 30 and 15 % of the");
+    println!("cases it is in the functions alpha, beta and gamma of target.exe, otherwise in the kernel.");
     let chosen: Vec<&str> = arguments.processors.iter().map(String::as_str).collect();
     for name in if arguments.generations { &processors::GENERATIONS[..] } else { &chosen } {
         println!("\n======== {name} ========");
@@ -74,21 +75,21 @@ fn main() -> Result<()> {
         lab.live()?;
         let client = |arguments: &[&str]| {
             let ran = lab.client(arguments)?;
-            print!("{}{}", beginning(&ran.out), ran.err);
+            print!("{}{}", shortened(&ran.out), ran.err);
             Ok(ran.code)
         };
         show(|| records(&lab), client)?;
         drop(target);
         lab.finish()?;
     }
-    println!("\nThe driver left no memory, no counter and no handler behind, and called nothing above its IRQL.");
+    println!("\nThe driver left no memory, counter or handler behind and called no function at too high an IRQL.");
     Ok(())
 }
 
 /// Returns whether the driver found the complete Debug Store on every processor.
 fn records(lab: &Lab) -> Result<bool> {
-    let told = lab.client(&["control-area", "--json"])?.json()?;
-    let areas = told.get("areas").and_then(Value::as_array).context("areas")?;
+    let reply = lab.client(&["control-area", "--json"])?.json()?;
+    let areas = reply.get("areas").and_then(Value::as_array).context("areas")?;
     let has = |area: &Value, name: &str| area.get(name).is_some_and(|it| *it != false && !it.is_null());
     Ok(areas.iter().all(|area| has(area, "branches") && has(area, "precise_format")))
 }
@@ -109,7 +110,7 @@ fn show(records: impl Fn() -> Result<bool>, client: impl Fn(&[&str]) -> Result<i
 }
 
 /// Returns the text, cut to what fits a screen.
-fn beginning(text: &str) -> String {
+fn shortened(text: &str) -> String {
     const ENOUGH: usize = 18;
     let lines: Vec<&str> = text.lines().collect();
     match lines.get(..ENOUGH) {

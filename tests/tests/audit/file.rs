@@ -33,7 +33,7 @@ pub fn imports(file: &PeFile64) -> Vec<Import> {
         let mut slot = base + u64::from(descriptor.first_thunk.get(LE));
         let mut thunks = table.thunks(descriptor.original_first_thunk.get(LE)).unwrap();
         while let Some(thunk) = thunks.next::<ImageNtHeaders64>().unwrap() {
-            assert!(!thunk.is_ordinal(), "{module}: an import by number");
+            assert!(!thunk.is_ordinal(), "{module}: an import by ordinal");
             let (_, name) = table.hint_name(thunk.address()).unwrap();
             imports.push(Import { slot, module: module.clone(), name: String::from_utf8_lossy(name).into_owned() });
             slot += 8;
@@ -56,7 +56,7 @@ pub fn image<'a>(file: &PeFile64<'a>) -> Image<'a> {
 pub fn export(file: &PeFile64, name: &str) -> u64 {
     let table = file.export_table().unwrap().expect("the driver exports its entry and its handler");
     let found = table.exports().unwrap().into_iter().find(|found| found.name == Some(name.as_bytes()));
-    let ExportTarget::Address(address) = found.expect(name).target else { panic!("{name} is elsewhere") };
+    let ExportTarget::Address(address) = found.expect(name).target else { panic!("{name} is a forwarder") };
     file.relative_address_base() + u64::from(address)
 }
 

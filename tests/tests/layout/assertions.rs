@@ -74,7 +74,7 @@ fn extent(bindings: &Bindings, ty: &Type) -> (u64, u64) {
             let bytes = digits.parse().unwrap_or(8) / 8;
             (bytes, bytes)
         }
-        Kind::Pointer(..) | Kind::Function(..) | Kind::Around(..) => (8, 8),
+        Kind::Pointer(..) | Kind::Function(..) | Kind::Generic(..) => (8, 8),
         Kind::Array(of, length) => {
             let (size, alignment) = extent(bindings, of);
             let length = integer(length.trim_end_matches("usize")).unwrap();

@@ -17,7 +17,7 @@ pub enum Kind<'a> {
     Function(String, Vec<&'a Type>, Option<&'a Type>),
     Composite(String, &'a Composite),
     /// A generic type such as `Option<T>`.
-    Around(String, Vec<&'a Type>),
+    Generic(String, Vec<&'a Type>),
 }
 
 impl Display for Kind<'_> {
@@ -28,7 +28,7 @@ impl Display for Kind<'_> {
             Self::Pointer(false, to) => write!(formatter, "*const {}", written(to)),
             Self::Array(of, length) => write!(formatter, "[{}; {length}]", written(of)),
             Self::Function(..) => formatter.write_str("a function"),
-            Self::Around(name, _) => write!(formatter, "{name}<...>"),
+            Self::Generic(name, _) => write!(formatter, "{name}<...>"),
         }
     }
 }
@@ -92,7 +92,7 @@ impl<'a> Comparison<'a> {
             (Kind::Function(a, ours, our_result), Kind::Function(b, theirs, their_result)) if a == b => {
                 self.functions(place, &[ours, theirs], [our_result, their_result]);
             }
-            (Kind::Around(a, ours), Kind::Around(b, theirs)) if a == b && ours.len() == theirs.len() => {
+            (Kind::Generic(a, ours), Kind::Generic(b, theirs)) if a == b && ours.len() == theirs.len() => {
                 for (ours, theirs) in ours.into_iter().zip(theirs) {
                     self.types(place, ours, theirs);
                 }
@@ -140,13 +140,13 @@ impl<'a> Comparison<'a> {
             }
             self.types(&place, our_type, their_type);
         }
-        let alone = |one: &Composite, other: &Composite| {
+        let only_in = |one: &Composite, other: &Composite| {
             let has = |name: &String| other.fields.iter().any(|(other, _)| other == name);
             one.fields.iter().filter(|(name, _)| !has(name)).map(|(name, _)| name.clone()).collect::<Vec<_>>().join(" ")
         };
-        let (here, there) = (alone(ours, theirs), alone(theirs, ours));
+        let (here, there) = (only_in(ours, theirs), only_in(theirs, ours));
         if !(here.is_empty() && there.is_empty()) {
-            self.differ(&both, &format!("has alone: {here}; officially alone: {there}"));
+            self.differ(&both, &format!("only in ours: {here}; only in the official one: {there}"));
         }
     }
 }
@@ -174,7 +174,7 @@ pub fn kind<'a>(bindings: &'a Bindings, ty: &'a Type) -> Kind<'a> {
                     GenericArgument::Type(ty) => Some(ty),
                     _ => None,
                 });
-                return Kind::Around(last.ident.to_string(), inner.collect());
+                return Kind::Generic(last.ident.to_string(), inner.collect());
             }
             let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
             let name = names.join("::");

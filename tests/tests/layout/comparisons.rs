@@ -107,12 +107,12 @@ fn differences(from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_same_in_other_words_is_no_difference() {
+fn equivalent_declarations_do_not_differ() {
     assert_eq!(differences("", ""), [""; 0]);
 }
 
 #[test]
-fn every_change_is_seen() {
+fn every_change_is_reported() {
     let cases = [
         ("LIMIT: u32 = 0x40", "LIMIT: u32 = 0x41", "LIMIT: is 0x41, officially 64"),
         ("LIMIT: u32", "LIMIT: i32", "LIMIT: is i32, officially u32"),
@@ -122,7 +122,7 @@ fn every_change_is_seen() {
         ("_THING>() - 24", "_THING>() - 32", "_THING: size Some(32), officially Some(24)"),
         ("_THING>() - 8", "_THING>() - 16", "_THING: alignment Some(16), officially Some(8)"),
         ("Inner) - 4", "Inner) - 8", "_THING.Inner: at Some(8), officially Some(4)"),
-        ("    pub Next", "    pub Prev", "_THING: has alone: Prev; officially alone: Next"),
+        ("    pub Next", "    pub Prev", "_THING: only in ours: Prev; only in the official one: Next"),
         ("pub Value: DWORD", "pub Value: u16", "_INNER.Value: is u16, officially u32"),
         ("pub union", "pub struct", "_INNER: is another kind of type officially"),
         ("It: *mut _THING", "It: DWORD", "UseThing(0): is u32, officially *mut _THING"),

@@ -37,8 +37,8 @@ pub struct Constant {
 }
 
 impl Source {
-    /// Reads all Rust files below a folder, except those named `but`.
-    pub fn read(folder: &Path, but: &str) -> Self {
+    /// Reads all Rust files below a folder, except those named `excluded`.
+    pub fn read(folder: &Path, excluded: &str) -> Self {
         let mut found = Self::default();
         let mut folders = vec![folder.to_path_buf()];
         while let Some(folder) = folders.pop() {
@@ -46,7 +46,9 @@ impl Source {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if path.extension().is_some_and(|it| it == "rs") && path.file_name().is_none_or(|it| it != but) {
+                } else if path.extension().is_some_and(|it| it == "rs")
+                    && path.file_name().is_none_or(|it| it != excluded)
+                {
                     found.add(&fs::read_to_string(&path).unwrap(), &path);
                 }
             }

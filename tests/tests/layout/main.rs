@@ -34,18 +34,22 @@ enum By {
 /// Types that differ in mingw-w64, in fields that the driver's source does not name. `assertions` and the compiler
 /// check that on both systems.
 const KNOWN: &[(&str, By, &str)] = &[
-    ("_CM_PARTIAL_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "resources of hardware, in IO_STACK_LOCATION"),
-    ("_COMPRESSED_DATA_INFO", By::Pointer, "of file systems, in FAST_IO_DISPATCH; mingw-w64 does not know it"),
+    ("_CM_PARTIAL_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "hardware resources, in IO_STACK_LOCATION"),
+    ("_COMPRESSED_DATA_INFO", By::Pointer, "for file systems, in FAST_IO_DISPATCH; opaque in mingw-w64"),
     ("_DEVOBJ_EXTENSION", By::Pointer, "the I/O manager's, in DEVICE_OBJECT; undocumented members"),
-    ("_DISPATCHER_HEADER__bindgen_ty_1", By::Value, "one word with other names for its bytes; the kernel writes it"),
+    (
+        "_DISPATCHER_HEADER__bindgen_ty_1",
+        By::Value,
+        "one word with different names for its bytes; only the kernel writes it",
+    ),
     ("_DISPATCHER_HEADER__bindgen_ty_1__bindgen_ty_1", By::Part, "the same"),
-    ("_ERESOURCE", By::Pointer, "of file systems, in DEVICE_OBJECT's queues"),
+    ("_ERESOURCE", By::Pointer, "for file systems, in DEVICE_OBJECT's queues"),
     ("_ERESOURCE.ExclusiveWaiters", By::Pointer, "the same"),
     ("_ERESOURCE.SharedWaiters", By::Pointer, "the same"),
     ("_ERESOURCE__bindgen_ty_1", By::Pointer, "the same"),
-    ("_FAST_MUTEX.Owner", By::Value, "a pointer, which the kernel writes"),
+    ("_FAST_MUTEX.Owner", By::Value, "a pointer that only the kernel writes"),
     ("_IO_COMPLETION_CONTEXT", By::Pointer, "the I/O manager's, in FILE_OBJECT"),
-    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "resources of hardware, in IO_STACK_LOCATION"),
+    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "hardware resources, in IO_STACK_LOCATION"),
     ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1__bindgen_ty_3", By::Pointer, "the same"),
     ("_IRP", By::Value, "UserIosb is in a union"),
     ("_IRP__bindgen_ty_2__bindgen_ty_1, officially _IRP__bindgen_ty_3__bindgen_ty_1", By::Value, "UserApcContext too"),
@@ -110,7 +114,7 @@ fn names(ours: &Bindings) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_the_driver_takes_from_the_kernel_is_what_the_genuine_kit_says() {
+fn everything_that_the_driver_uses_is_declared_as_in_the_genuine_wdk() {
     let (ours, official) = (ours(), official());
     let names = names(&ours);
     let mut comparison = Comparison::new(&ours, &official);
@@ -118,7 +122,7 @@ fn what_the_driver_takes_from_the_kernel_is_what_the_genuine_kit_says() {
         comparison.item(name);
     }
     println!("{} names, {} structures and unions", names.len(), comparison.composites.len());
-    assert!(names.len() > 100 && comparison.composites.len() > 100, "the names are not found any more");
+    assert!(names.len() > 100 && comparison.composites.len() > 100, "too few names were found");
 
     let mut stale: BTreeSet<&str> = KNOWN.iter().map(|(place, ..)| *place).collect();
     let unknown: Vec<&String> = comparison
@@ -132,11 +136,11 @@ fn what_the_driver_takes_from_the_kernel_is_what_the_genuine_kit_says() {
         })
         .collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
-    assert!(stale.is_empty(), "these are officially the same now: {stale:?}");
+    assert!(stale.is_empty(), "these no longer differ: {stale:?}");
 }
 
 #[test]
-fn constants_that_the_driver_declares_itself_have_their_official_values() {
+fn constants_that_the_driver_declares_itself_have_the_official_values() {
     let official = official();
     let mut unused: BTreeSet<&str> = ELSEWHERE.iter().map(|(name, ..)| *name).collect();
     let mut compared = BTreeSet::new();
@@ -147,7 +151,7 @@ fn constants_that_the_driver_declares_itself_have_their_official_values() {
                 unused.remove(name.as_str());
                 let elsewhere = ELSEWHERE.iter().find(|(known, ..)| known == name).map(|(_, value, _)| *value);
                 let value = official.constant(name).or(elsewhere);
-                assert!(value.is_some(), "{}: where is the value of {name} from?", constant.file.display());
+                assert!(value.is_some(), "{}: the source of the value of {name} is unknown", constant.file.display());
                 value
             },
         );
@@ -169,13 +173,13 @@ fn constants_that_the_driver_declares_itself_have_their_official_values() {
 }
 
 #[test]
-fn structures_that_the_driver_declares_itself_are_as_it_asserts_and_officially_so() {
+fn structures_that_the_driver_declares_itself_have_the_official_layout() {
     let official = official();
     let mut asserted = driver().asserted;
     for ((own, theirs), fields) in OWN {
         for (field, other) in *fields {
             let offset = asserted.remove(&format!("{own},{field}"));
-            assert!(offset.is_some(), "the driver asserts nothing of {own}.{field}");
+            assert!(offset.is_some(), "the driver does not assert the offset of {own}.{field}");
             assert_eq!(offset, official.offset(theirs, other), "{own}.{field}");
         }
         // The driver may declare only the beginning of a structure.
@@ -183,11 +187,11 @@ fn structures_that_the_driver_declares_itself_are_as_it_asserts_and_officially_s
             assert_eq!(Some(size), official.size(theirs), "{own}");
         }
     }
-    assert!(asserted.is_empty(), "what are these officially? {asserted:?}");
+    assert!(asserted.is_empty(), "these assertions have no official counterpart in the table: {asserted:?}");
 }
 
 #[test]
-fn the_driver_asserts_the_official_layout_of_all_that_it_uses() {
+fn the_driver_asserts_the_official_layout_of_everything_it_uses() {
     let (ours, official) = (ours(), official());
     let text = assertions::text(&ours, &official, &names(&ours), &driver().fields);
     let file = folder("../driver/src/layout.rs");
@@ -195,5 +199,8 @@ fn the_driver_asserts_the_official_layout_of_all_that_it_uses() {
         fs::write(&file, &text).unwrap();
     }
     let found = fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-    assert!(found == text, "driver/src/layout.rs is to be made anew: HALPROF_WRITE=1 cargo xtask test\n{text}");
+    assert!(
+        found == text,
+        "driver/src/layout.rs is outdated; to regenerate it: HALPROF_WRITE=1 cargo xtask test\n{text}"
+    );
 }
