@@ -4,7 +4,7 @@
 //! writes to whatever address it finds there. While the processor can write, the address must be an aligned word in
 //! this process, and all other code may access that word only as an atomic. This crate cannot check any of that.
 
-#![expect(unsafe_code, reason = "memory by its address")]
+#![expect(unsafe_code, reason = "accesses memory by its address")]
 
 use model::Memory;
 use std::{

@@ -5,33 +5,33 @@
 const NORTHBRIDGE: [u32; 2] = [0x93, 0xBD];
 
 /// Sources of seed 000 below 0x19.
-const OF_WDM: [u32; 8] = [0x02, 0x06, 0x08, 0x09, 0x0B, 0x0D, 0x14, 0x15];
+const BELOW_19: [u32; 8] = [0x02, 0x06, 0x08, 0x09, 0x0B, 0x0D, 0x14, 0x15];
 
-#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
-const fn seed<const LENGTH: usize>(with_northbridge: bool) -> [u32; LENGTH] {
-    let mut sources = [0; LENGTH];
+#[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
+const fn sources<const LENGTH: usize>(with_northbridge: bool) -> [u32; LENGTH] {
+    let mut list = [0; LENGTH];
     let (mut place, mut next) = (0, 0x19);
     while place < LENGTH {
-        if place < OF_WDM.len() {
-            sources[place] = OF_WDM[place];
+        if place < BELOW_19.len() {
+            list[place] = BELOW_19[place];
         } else {
             if !with_northbridge && next == NORTHBRIDGE[0] {
                 next = NORTHBRIDGE[1] + 1;
             }
-            sources[place] = next;
+            list[place] = next;
             next += 1;
         }
         place += 1;
     }
     assert!(next == 0xC0);
-    sources
+    list
 }
 
 /// Families before 17h: all sources of seed 000.
-pub static K8: [u32; 175] = seed(true);
+pub static K8: [u32; 175] = sources(true);
 
 /// Families before 17h with separate northbridge counters (80000001:ECX[24]): all except the northbridge sources.
-pub static WITHOUT_NORTHBRIDGE: [u32; 132] = seed(false);
+pub static WITHOUT_NORTHBRIDGE: [u32; 132] = sources(false);
 
 /// Family 17h: Zen and Zen 2.
 pub const ZEN: &[u32] = &[

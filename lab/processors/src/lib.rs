@@ -52,11 +52,11 @@ impl Identity {
     /// Returns the CPUID leaves.
     ///
     /// # Panics
-    /// Never: a test reads every file.
+    /// Never: a test parses every file.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test reads every one")]
+    #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test parses every one")]
     pub fn cpuid(&self) -> Dump {
-        Dump::parse(self.dump).expect("an identity is a CPUID dump")
+        Dump::parse(self.dump).expect("the file of an identity is a CPUID dump")
     }
 
     /// Returns CPUID as the second thread of a core reports it.
