@@ -47,7 +47,7 @@ pub fn start(name: &str) -> Result<(), Win32Error> {
 }
 
 /// Time limit for a driver to stop.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Stops the service and waits until it has stopped. Fails with ERROR_SERVICE_REQUEST_TIMEOUT if it does not.
 pub fn stop(name: &str) -> Result<(), Win32Error> {
@@ -55,9 +55,9 @@ pub fn stop(name: &str) -> Result<(), Win32Error> {
     let mut status = SERVICE_STATUS::default();
     // SAFETY: the handle has the necessary right, and the status is writable.
     done(unsafe { ControlService(service.0, SERVICE_CONTROL_STOP, &raw mut status) })?;
-    let begun = Instant::now();
+    let started = Instant::now();
     while status.dwCurrentState != SERVICE_STOPPED {
-        if begun.elapsed() > PATIENCE {
+        if started.elapsed() > STOP_LIMIT {
             return Err(Win32Error(ERROR_SERVICE_REQUEST_TIMEOUT));
         }
         thread::sleep(Duration::from_millis(1));

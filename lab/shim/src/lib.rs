@@ -5,7 +5,7 @@
 
 #![cfg(windows)]
 #![no_std]
-#![expect(unsafe_code, reason = "a driver calls the loader, and a library by its address")]
+#![expect(unsafe_code, reason = "calls the loader, and a DLL by the address of its functions")]
 
 use core::{
     ffi::{CStr, c_void},
@@ -50,7 +50,7 @@ const DRIVER_UNLOAD: usize = 0x68;
 /// The base address of lab.dll.
 static LAB: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-#[expect(clippy::indexing_slicing, reason = "evaluated when compiled, where an index out of bounds is an error")]
+#[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
 const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
     let mut wide = [0; N];
     let mut at = 0;

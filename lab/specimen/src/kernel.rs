@@ -26,7 +26,7 @@ impl Text {
 }
 
 /// Converts a text to UTF-16.
-#[expect(clippy::indexing_slicing, reason = "evaluated when compiled, where an index out of bounds is an error")]
+#[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
 pub const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
     let mut wide = [0; N];
     let mut at = 0;
@@ -285,7 +285,7 @@ unsafe extern "system" {
     pub fn KeSetTargetProcessorDpcEx(dpc: Pointer, number: *const [u8; 4]) -> NtStatus;
     pub fn KeWaitForSingleObject(event: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64)
     -> NtStatus;
-    #[expect(dead_code, reason = "called by what the compiler makes")]
+    #[expect(dead_code, reason = "called by code that the compiler generates")]
     fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
     pub fn MmGetSystemRoutineAddress(name: *const Text) -> Pointer;
     pub fn MmMapIoSpaceEx(physical: u64, size: usize, protect: u32) -> Pointer;

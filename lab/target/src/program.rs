@@ -67,7 +67,7 @@ fn size(function: Function) -> u32 {
     unsafe { entry.as_ref() }.map_or(0, |entry| entry.end - entry.begin)
 }
 
-fn introduce() -> fmt::Result {
+fn print_description() -> fmt::Result {
     // SAFETY: the function has no preconditions.
     let (process, thread) = (unsafe { GetCurrentProcessId() }, unsafe { GetCurrentThreadId() });
     write!(Console, "{{\"process\":{process},\"thread\":{thread},\"functions\":[")?;
@@ -94,10 +94,10 @@ fn wait_for_end_of_input() {
 #[unsafe(no_mangle)]
 extern "system" fn start() -> ! {
     let seed = FUNCTIONS.iter().fold(1, |seed, (_, function)| function(seed));
-    let introduced = introduce();
+    let printed = print_description();
     wait_for_end_of_input();
     // Uses the result of the functions, so that the compiler keeps them.
-    let code = u32::from(introduced.is_err() || seed == 0);
+    let code = u32::from(printed.is_err() || seed == 0);
     // SAFETY: the function has no preconditions.
     unsafe { ExitProcess(code) }
 }
