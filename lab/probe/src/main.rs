@@ -12,8 +12,6 @@
 //! | `load NAME` | `ok`: the service of this name has been started |
 //! | `unload NAME` | `ok`: the service of this name has been stopped |
 //! | `pid` | `pid N` |
-//! | `exit CODE` | no answer |
-//! | `hang` | `hanging`; no more answers, the process has to be killed |
 //!
 //! If Windows rejects a call the answer is `error N` with its error code. If a command is invalid the answer is `bad`
 //! with the invalid part. `CODE` is a number, decimal or with `0x`. `INPUT` is hexadecimal digits, `-` for an empty
@@ -28,7 +26,7 @@ mod service;
 mod session;
 
 #[cfg(windows)]
-fn main() -> std::io::Result<std::process::ExitCode> {
+fn main() -> std::io::Result<()> {
     session::run()
 }
 

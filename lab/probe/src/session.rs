@@ -8,9 +8,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     io::{self, Write as _},
-    process::ExitCode,
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
 const DEVICE: &str = "\\\\.\\halprof";
@@ -34,15 +32,12 @@ struct Session {
     aside: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
 }
 
-/// Answers commands until the input ends or a command is `exit`.
-pub fn run() -> io::Result<ExitCode> {
+/// Answers commands until the input ends.
+pub fn run() -> io::Result<()> {
     let mut session = Session::default();
     for line in io::stdin().lines() {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
-        if let ["exit", code] = *words {
-            return Ok(code.parse::<u8>().map_or(ExitCode::FAILURE, ExitCode::from));
-        }
         let answer = match session.execute(&words) {
             Ok(answer) => answer,
             Err(Error::Windows(Win32Error(code))) => format!("error {code}"),
@@ -51,18 +46,8 @@ pub fn run() -> io::Result<ExitCode> {
         let mut out = io::stdout().lock();
         writeln!(out, "{answer}")?;
         out.flush()?;
-        drop(out);
-        if *words == ["hang"] {
-            hang();
-        }
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn hang() -> ! {
-    loop {
-        thread::sleep(Duration::from_secs(1));
-    }
+    Ok(())
 }
 
 impl Session {
@@ -95,7 +80,6 @@ impl Session {
             ["load", name] => Ok(service::start(name).map(|()| "ok".to_owned())?),
             ["unload", name] => Ok(service::stop(name).map(|()| "ok".to_owned())?),
             ["pid"] => Ok(format!("pid {}", std::process::id())),
-            ["hang"] => Ok("hanging".to_owned()),
             _ => Err(Error::Bad("command")),
         }
     }
