@@ -144,8 +144,8 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the stack in use after an instruction, for a call after it has returned; `None` if the instruction does not
-/// determine it.
+/// Returns the stack in use after an instruction (for a call, after it has returned), or `None` if the instruction does
+/// not determine it.
 fn after(instruction: &Instruction, depth: u64) -> Option<u64> {
     if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall | FlowControl::Return) {
         return Some(depth);

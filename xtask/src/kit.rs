@@ -2,8 +2,8 @@
 //!
 //! It consists of the content root that wdk-build looks for (headers and import libraries of mingw-w64, corrected by
 //! the files in xtask/kit), ported copies of two crates that do not compile on Linux, and a linker for reproducible
-//! builds. The copies replace the registry's crates through cargo's `paths`, which does not change Cargo.lock as
-//! `[patch]` would.
+//! builds. Cargo's `paths` substitutes the copies for the registry's crates; unlike `[patch]` it does not change
+//! Cargo.lock.
 
 use std::{
     collections::BTreeSet,

@@ -42,7 +42,7 @@ fn no_pointer_outside_of_init_leads_to_discarded_code() {
         for place in block {
             let Some(data) = sections.pe_data_at(file.data(), place.virtual_address) else { continue };
             let pointer = u64::from_le_bytes(data[..8].try_into().unwrap());
-            // Pointers within INIT are allowed: its jump tables.
+            // Pointers within INIT itself are allowed.
             let own = init.contains(&(file.relative_address_base() + u64::from(place.virtual_address)));
             assert!(own || !init.contains(&pointer), "{:x}: {pointer:x}", place.virtual_address);
             pointers += 1;

@@ -8,7 +8,7 @@ use crate::file::{bytes, functions, image, imports};
 fn the_driver_contains_no_code_for_a_panic() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
-    // The panic handler of wdk-panic calls it, so without this import there is no panic.
+    // wdk-panic's panic handler calls KeBugCheckEx, so the driver cannot panic without this import.
     assert!(imports(&file).iter().all(|import| import.name != "KeBugCheckEx"));
     let functions = functions(&file);
     assert!(

@@ -98,7 +98,7 @@ impl<'ast> Visit<'ast> for Imports {
     }
 }
 
-/// Returns a path below `wdk_sys` as the bindings have it: there, functions are not in the module `ntddk`.
+/// Returns a path below `wdk_sys` as in the bindings, which do not have the crate's module `ntddk`.
 fn within(path: &[String]) -> String {
     path.iter().skip_while(|step| *step == "ntddk").cloned().collect::<Vec<_>>().join("::")
 }
