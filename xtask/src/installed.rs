@@ -26,7 +26,7 @@ pub fn uninstall(workspace: &Workspace) -> Result<()> {
 fn ensure_windows() -> Result<()> {
     ensure!(
         cfg!(windows),
-        "the driver runs only on Windows: copy target/package there (`cargo xtask package` makes it, and its windows.md \
+        "the driver runs only on Windows: copy target/package there (`cargo xtask package` makes it, its windows.md \
          explains the installation), or run the driver under Wine: cargo xtask demo"
     );
     Ok(())

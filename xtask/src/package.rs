@@ -42,8 +42,8 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     }
     if cfg!(not(windows)) {
         println!(
-            "{CATALOG} is not included: inf2cat, which makes it, runs only on Windows. The signature in {DRIVER} is enough\n\
-             for `client install`. To install with halprof.inf, make the package on Windows."
+            "{CATALOG} is not included: inf2cat, which makes it, runs only on Windows. The signature in {DRIVER}\n\
+             is enough for `client install`. To install with halprof.inf, make the package on Windows."
         );
     }
     println!("The next steps are in windows.md.");
