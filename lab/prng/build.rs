@@ -1,4 +1,4 @@
-//! No C runtime and no entry point: the library is one forwarded call.
+//! Links the DLL without C runtime and entry point: it only forwards one call.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

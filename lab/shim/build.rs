@@ -1,4 +1,4 @@
-//! Makes a kernel driver of the library: a native image with `DriverEntry`, and no C runtime.
+//! Links the library as a kernel driver: a native image with `DriverEntry` and without C runtime.
 
 const ARGUMENTS: [&str; 8] = [
     "/DRIVER",

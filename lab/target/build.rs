@@ -1,4 +1,4 @@
-//! Makes a program without the C runtime, which there is none of where this is cross-compiled, and with a PDB.
+//! Links the program with a PDB and without the C runtime, which is missing when this is cross-compiled.
 
 const ARGUMENTS: [&str; 4] = ["/ENTRY:start", "/SUBSYSTEM:CONSOLE", "/NODEFAULTLIB", "/DEBUG:FULL"];
 

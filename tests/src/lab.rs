@@ -1,4 +1,4 @@
-//! The lab: Wine with shim.sys loaded, and a line to the model behind it.
+//! The lab: Wine with shim.sys loaded, and the connection to the model.
 
 use std::fs;
 use std::sync::Mutex;
@@ -12,28 +12,30 @@ use crate::program::Ran;
 use crate::target::Target;
 use crate::wine::{Wine, artifacts};
 
-/// Services of one load-order group share a process under Wine: the driver's own group, so that the lab sees it.
+/// Under Wine, services of one load-order group share a process. This is the driver's group, so that the lab shares its
+/// process.
 const GROUP: &str = "Extended Base";
 
 const PORT_FILE: &str = "lab/port";
 
-/// A machine that a test left in order, for the next one.
-static IN_ORDER: Mutex<Option<Bench>> = Mutex::new(None);
+/// A bench that the previous test left clean, for the next one.
+static CLEAN_BENCH: Mutex<Option<Bench>> = Mutex::new(None);
 
-/// Wine with the lab in it.
+/// Wine with the lab loaded.
 struct Bench {
     wine: Wine,
     wire: wire::Client,
 }
 
 impl Bench {
-    /// In a prefix that was just made Wine now and then does not start the first service; that is said, and tried again.
+    /// Boots Wine and the lab. In a new prefix Wine sometimes fails to start the first service; the failure is printed
+    /// and the boot repeated.
     fn boot() -> Result<Self> {
         const TRIES: usize = 3;
         for _ in 1..TRIES {
             match Self::boot_once() {
                 Ok(bench) => return Ok(bench),
-                Err(error) => eprintln!("once more: {error:#}"),
+                Err(error) => eprintln!("trying again: {error:#}"),
             }
         }
         Self::boot_once()
@@ -42,26 +44,25 @@ impl Bench {
     fn boot_once() -> Result<Self> {
         let wine = Wine::boot()?;
         let artifacts = artifacts()?;
-        wine.copy(&artifacts.join("bcryptprimitives.dll"), "windows/system32/bcryptprimitives.dll")?;
         wine.copy(&artifacts.join("shim.sys"), "windows/system32/drivers/shim.sys")?;
         wine.copy(&artifacts.join("lab.dll"), "lab/lab.dll")?;
-        // The lab writes it when it serves; one of an earlier boot would mislead.
+        // The lab writes this file when it is ready. One of an earlier boot would name the wrong port.
         let _ = fs::remove_file(wine.drive_c(PORT_FILE));
-        wine.run("sc", &["delete", "halprof"])?; // an earlier test may have died half-way
+        wine.run("sc", &["delete", "halprof"])?; // an aborted test may have left it
         let image = "C:\\windows\\system32\\drivers\\shim.sys";
         let create = ["create", "shim", "type=", "kernel", "start=", "demand", "group=", GROUP, "binPath=", image];
         wine.run("sc", &create)?;
         let started = wine.run("sc", &["start", "shim"])?;
-        ensure!(started.code == 0, "the lab does not start: {}{}\n{}", started.out, started.err, wine.said());
-        let line = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
-            .with_context(|| format!("the lab does not answer\n{}", wine.said()))?;
-        Ok(Self { wine, wire: line })
+        ensure!(started.code == 0, "the lab does not start: {}{}\n{}", started.out, started.err, wine.log_text());
+        let connection = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
+            .with_context(|| format!("the lab does not answer\n{}", wine.log_text()))?;
+        Ok(Self { wine, wire: connection })
     }
 }
 
-/// A machine with a processor of a chosen identity, on which halprof is not installed yet.
+/// A machine with processors of a chosen identity, on which halprof is not installed yet.
 pub struct Lab {
-    /// The line to the model.
+    /// The connection to the model.
     pub wire: wire::Client,
     wine: Wine,
     client: String,
@@ -69,12 +70,12 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A machine of this identity. Events happen when the test says so, see [`Lab::live`].
+    /// Boots a machine of this identity. Events happen only when the test says so; see [`Lab::live`].
     ///
     /// # Errors
     /// Something is missing, or the identity does not exist.
     pub fn boot(identity: &str) -> Result<Self> {
-        let left = IN_ORDER.lock().ok().and_then(|mut left| left.take());
+        let left = CLEAN_BENCH.lock().ok().and_then(|mut left| left.take());
         let bench = left.map_or_else(Bench::boot, Ok)?;
         let artifacts = artifacts()?;
         let path = |name: &str| artifacts.join(name).to_string_lossy().into_owned();
@@ -85,81 +86,81 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Changes the processors to another identity, after reset. The driver must not be loaded.
+    /// Resets the processors and gives them another identity. The driver must not be loaded.
     ///
     /// # Errors
-    /// It is loaded, or the identity does not exist.
+    /// The driver is loaded, or the identity does not exist.
     pub fn become_processor(&mut self, identity: &str) -> Result<()> {
         Ok(self.wire.set_identity(identity)?)
     }
 
-    /// From now on events happen as time goes by.
+    /// Makes events happen as time passes.
     ///
     /// # Errors
-    /// The lab is gone.
+    /// The connection to the lab is lost.
     pub fn live(&mut self) -> Result<()> {
         Ok(self.wire.set_time(Time::Live)?)
     }
 
-    /// From now on events happen only when the test says so.
+    /// Makes events happen only when the test says so.
     ///
     /// # Errors
-    /// The lab is gone.
+    /// The connection to the lab is lost.
     pub fn scripted(&mut self) -> Result<()> {
         Ok(self.wire.set_time(Time::Script)?)
     }
 
-    /// The Windows it runs.
+    /// Returns the Wine that the lab runs in.
     #[must_use]
     pub const fn wine(&self) -> &Wine {
         &self.wine
     }
 
-    /// Runs client.exe to its end.
+    /// Runs client.exe and waits until it exits.
     ///
     /// # Errors
-    /// It can not be started, or does not end. An exit code is no error.
+    /// The program cannot be started or does not end. An exit code is not an error.
     pub fn client(&self, arguments: &[&str]) -> Result<Ran> {
         let ran = self.wine.run(&self.client, arguments)?;
-        // The client does not fail without a word. On a busy machine Wine now and then ends before a program begins; that
-        // is said, and tried again.
+        // The client never fails without a message. On a busy machine Wine sometimes ends a program before it begins;
+        // that is printed and the program started again.
         if (ran.code, ran.out.as_str(), ran.err.as_str()) != (1, "", "") {
             return Ok(ran);
         }
-        eprintln!("once more: {} did not begin", ran.line);
+        eprintln!("trying again: {} did not start", ran.line);
         self.wine.run(&self.client, arguments)
     }
 
-    /// Starts client.exe and leaves it running.
+    /// Starts client.exe and does not wait for it.
     ///
     /// # Errors
-    /// It can not be started.
+    /// The program cannot be started.
     pub fn client_running(&self, arguments: &[&str]) -> Result<std::process::Child> {
         let mut command = self.wine.program(&self.client, arguments);
         command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
         command.stderr(std::process::Stdio::null()).spawn().context("cannot start client.exe")
     }
 
-    /// Starts a program that sends any request.
+    /// Starts probe.exe, which sends arbitrary requests to the driver.
     ///
     /// # Errors
-    /// It can not be started.
+    /// The program cannot be started.
     pub fn probe(&self) -> Result<Probe> {
         Probe::start(|| self.wine.program(&self.probe, &[]))
     }
 
-    /// How many processors the machine has.
+    /// Returns the number of processors.
     ///
     /// # Errors
-    /// The lab is gone.
+    /// The connection to the lab is lost.
     pub fn processors(&mut self) -> Result<u32> {
         Ok(u32::try_from(self.wire.accesses()?.len())?)
     }
 
-    /// Starts the program whose functions are known.
+    /// Starts target.exe, which has known functions.
     ///
     /// # Errors
-    /// It can not be started.
+    /// The program cannot be started.
     pub fn target(&self) -> Result<Target> {
         let program = artifacts()?.join("target.exe");
         Target::start(self.wine.program(&program.to_string_lossy(), &[]))
@@ -168,97 +169,100 @@ impl Lab {
     /// Installs and starts the driver.
     ///
     /// # Errors
-    /// The client says why.
+    /// The client fails.
     pub fn install(&self) -> Result<()> {
-        self.client(&["install"])?.success().with_context(|| self.wine.said()).map(|_| ())
+        self.client(&["install"])?.success().with_context(|| self.wine.log_text()).map(|_| ())
     }
 
-    /// Starts a driver of the bench's own, of this name.
+    /// Installs and starts the bench's driver of this name.
     ///
     /// # Errors
-    /// It can not be.
+    /// A step fails.
     pub fn load(&self, name: &str) -> Result<()> {
         let file = format!("{name}.sys");
         self.wine.copy(&artifacts()?.join(&file), &format!("windows/system32/drivers/{file}"))?;
         let image = format!("C:\\windows\\system32\\drivers\\{file}");
         let group = ["start=", "demand", "group=", GROUP, "binPath=", &image];
-        self.wine.run("sc", &["delete", name])?; // an earlier test may have died half-way
+        self.wine.run("sc", &["delete", name])?; // an aborted test may have left it
         self.wine.run("sc", &[&["create", name, "type=", "kernel"], &group[..]].concat())?;
-        self.wine.run("sc", &["start", name])?.success().with_context(|| self.wine.said())?;
+        self.wine.run("sc", &["start", name])?.success().with_context(|| self.wine.log_text())?;
         Ok(())
     }
 
-    /// Stops it and forgets it.
+    /// Stops the driver and deletes its service.
     ///
     /// # Errors
-    /// It can not be.
+    /// A step fails.
     pub fn unload(&self, name: &str) -> Result<()> {
         self.wine.run("sc", &["stop", name])?.success()?;
-        // What is left of it the next `load` takes away.
+        // The next `load` repeats this if it fails.
         self.wine.run("sc", &["delete", name])?;
         Ok(())
     }
 
-    /// How many counters count on all processors together.
+    /// Returns the number of enabled counters on all processors together.
     ///
     /// # Errors
-    /// The lab is gone.
+    /// The connection to the lab is lost.
     pub fn counting(&mut self) -> Result<usize> {
         Ok(self.wire.enabled()?.iter().map(Vec::len).sum())
     }
 
-    /// How many processors have a control area, whoever allocated it.
+    /// Returns the number of processors that have a control area, whoever allocated it.
     ///
     /// # Errors
-    /// The lab is gone.
+    /// The connection to the lab is lost.
     pub fn control_areas(&mut self) -> Result<usize> {
         Ok(self.wire.control_areas()?.iter().flatten().count())
     }
 
-    /// What a processor wrote to memory by itself, by the model's own account.
+    /// Returns the model's record of what a processor itself wrote to memory.
     ///
     /// # Errors
-    /// The lab is gone, or there is no such processor.
+    /// The connection to the lab is lost, or there is no such processor.
     pub fn stored(&mut self, processor: usize) -> Result<Stored> {
         self.wire.stored()?.into_iter().nth(processor).context("no such processor")
     }
 
-    /// What the counters of a processor that count (event, unit mask) were given, by the model's own account.
+    /// Returns the number of events (event, unit mask) that the model delivered to the counters of a processor.
     ///
     /// # Errors
-    /// The lab is gone.
+    /// The connection to the lab is lost.
     pub fn ledger(&mut self, processor: usize, event: u16, umask: u8) -> Result<u64> {
         let ledger = self.wire.ledger()?;
         let entries = ledger.get(processor).context("no such processor")?;
         Ok(entries.iter().filter(|entry| (entry.event, entry.umask) == (event, umask)).map(|entry| entry.counted).sum())
     }
 
-    /// Uninstalls the driver, and makes sure that it [left nothing](Self::left_nothing).
+    /// Uninstalls the driver and checks that it [left nothing](Self::left_nothing).
     ///
     /// # Errors
-    /// What it left or did.
+    /// The driver left something behind or violated a rule.
     pub fn finish(mut self) -> Result<()> {
         self.client(&["uninstall"])?.success()?;
         self.left_nothing()?;
-        if let Ok(mut next) = IN_ORDER.lock() {
+        if let Ok(mut next) = CLEAN_BENCH.lock() {
             *next = Some(Bench { wine: self.wine, wire: self.wire });
         }
         Ok(())
     }
 
-    /// Makes sure that the driver, which is not loaded any more, left nothing behind and did nothing that Windows
-    /// or the processor punishes.
+    /// Checks that the driver, which is no longer loaded, left nothing behind and violated no rule of Windows or of the
+    /// processor.
     ///
     /// # Errors
-    /// What it left or did.
+    /// The driver left something behind or violated a rule.
     pub fn left_nothing(&mut self) -> Result<()> {
         let violations: Vec<String> = self.wire.violations()?.iter().map(Violation::to_string).collect();
-        ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
+        ensure!(violations.is_empty(), "the driver violated rules: {violations:#?}");
         let pool = self.wire.pool()?;
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
         let stored = self.wire.stored()?;
-        ensure!(stored.iter().all(|stored| stored.faults == 0), "a processor wrote to what is not there: {stored:?}");
-        ensure!(self.counting()? == 0, "counters go on counting: {:?}", self.wire.enabled()?);
+        ensure!(
+            stored.iter().all(|stored| stored.faults == 0),
+            "a processor wrote to memory that is not mapped: {stored:?}"
+        );
+        ensure!(self.counting()? == 0, "counters are still enabled: {:?}", self.wire.enabled()?);
         ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
         ensure!(!self.wire.reserved()?, "the counters are still reserved");
         Ok(())

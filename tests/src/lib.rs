@@ -1,8 +1,8 @@
-//! The bench for end-to-end tests and the demo: client.exe and halprof.sys as they ship.
+//! The bench for the end-to-end tests and the demo, which run client.exe and halprof.sys as they ship.
 //!
-//! On Linux they run under Wine, in a prefix that `cargo xtask` made, with the lab behind the driver: a model of
-//! the processor's performance monitoring unit and the kernel functions that Wine lacks. On Windows they run on the
-//! machine itself: what asks nothing of the model ([`Machine`]).
+//! On Linux they run under Wine, in a prefix that `cargo xtask` makes. The lab provides a model of the processor's
+//! performance monitoring unit and the kernel functions that Wine lacks. On Windows the tests that do not need the
+//! model run on the machine itself (see [`Machine`]).
 
 mod lab;
 mod machine;
@@ -18,6 +18,6 @@ pub use machine::Machine;
 pub use pe::{checksum, checksum_place};
 pub use probe::{Probe, Reply, hex};
 pub use program::Ran;
-pub use target::{Function, SHARES, Says, Target};
+pub use target::{Description, Function, SHARES, Target};
 pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts, package};

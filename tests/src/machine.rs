@@ -1,5 +1,5 @@
-//! The machine of the tests that ask nothing of the model: on Windows it is the machine itself, with the driver of the
-//! package as a service and its own processor; on Linux it is the lab, of whose model they know nothing.
+//! The machine of the tests that do not need the model. On Windows it is this machine and its own processor, with the
+//! package's driver as a service; on Linux it is the lab.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use crate::lab::Lab;
 use crate::program::Ran;
 use crate::wine::package;
 
-/// The client's exit code where the driver is not installed.
+/// The client's exit code if the driver is not installed.
 const NOT_INSTALLED: i32 = 3;
 
 /// A machine on which halprof is not installed yet.
 pub struct Machine {
-    /// What stands for Windows, where there is none.
+    /// The lab, on Linux.
     lab: Option<Lab>,
 }
 
 impl Machine {
-    /// Finds the machine in order.
+    /// Starts the machine and checks that halprof is not installed on it.
     ///
     /// # Errors
-    /// Something is missing; or on Windows somebody has installed halprof, which a test would take away.
+    /// Something is missing, or halprof is installed already, which the test would remove.
     pub fn boot() -> Result<Self> {
         let lab = if cfg!(windows) { None } else { Some(Lab::boot("haswell-4710mq")?) };
         let mut machine = Self { lab };
@@ -34,17 +34,17 @@ impl Machine {
         let status = machine.client(&["status"])?;
         ensure!(
             status.code == NOT_INSTALLED,
-            "halprof is installed on this machine, and the tests would take it away. First: client uninstall\n{}{}",
+            "halprof is installed on this machine, and the tests would remove it. Run `client uninstall` first\n{}{}",
             status.out,
             status.err
         );
         Ok(machine)
     }
 
-    /// Runs a Windows program to its end, by its path or its name.
+    /// Runs a Windows program, given by its path or name, and waits until it exits.
     ///
     /// # Errors
-    /// It can not be started, or does not end. An exit code is no error.
+    /// The program cannot be started or does not end. An exit code is not an error.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Ran> {
         match &self.lab {
             Some(lab) => lab.wine().run(program, arguments),
@@ -52,40 +52,40 @@ impl Machine {
         }
     }
 
-    /// Runs the package's client.exe to its end.
+    /// Runs the package's client.exe and waits until it exits.
     ///
     /// # Errors
-    /// It can not be started, or does not end. An exit code is no error.
+    /// The program cannot be started or does not end. An exit code is not an error.
     pub fn client(&self, arguments: &[&str]) -> Result<Ran> {
         self.run(&package()?.join("client.exe").to_string_lossy(), arguments)
     }
 
-    /// A file of the package, as Windows programs name it.
+    /// Returns the Windows path of a file in the package.
     ///
     /// # Errors
-    /// Nobody told where the package is.
+    /// The path of the package is not set.
     pub fn packed(&self, name: &str) -> Result<String> {
         let path = package()?.join(name).to_string_lossy().into_owned();
-        // Wine has the root of the file system as drive Z:.
+        // Drive Z: of Wine is the root of the file system.
         Ok(if self.lab.is_some() { format!("Z:{}", path.replace('/', "\\")) } else { path })
     }
 
-    /// Where `client install` puts the driver.
+    /// Returns the path to which `client install` copies the driver.
     ///
     /// # Errors
-    /// Windows does not say where it lives.
+    /// SystemRoot is not set.
     pub fn driver(&self) -> Result<PathBuf> {
         const BELOW: &str = "system32/drivers/halprof.sys";
         match &self.lab {
             Some(lab) => Ok(lab.wine().drive_c("windows").join(BELOW)),
-            None => Ok(PathBuf::from(env::var_os("SystemRoot").context("no SystemRoot")?).join(BELOW)),
+            None => Ok(PathBuf::from(env::var_os("SystemRoot").context("SystemRoot is not set")?).join(BELOW)),
         }
     }
 
-    /// Uninstalls the driver, and makes sure that nothing is left of it.
+    /// Uninstalls the driver and checks that nothing of it is left.
     ///
     /// # Errors
-    /// What it left.
+    /// The driver cannot be uninstalled, its service or its file is still there, or the lab reports a violation.
     pub fn finish(self) -> Result<()> {
         self.client(&["uninstall"])?.success()?;
         let status = self.client(&["status"])?;

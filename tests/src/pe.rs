@@ -1,7 +1,7 @@
 //! The checksum of a PE file.
 
-/// CheckSumMappedFile: 16-bit words added with end-around carry, the checksum's own bytes (at `at`) as zero, plus the
-/// length.
+/// Returns the checksum of a PE file as CheckSumMappedFile computes it: all 16-bit words, added with end-around carry,
+/// plus the length. The checksum field at `at` counts as zero.
 #[must_use]
 pub fn checksum(bytes: &[u8], at: usize) -> u32 {
     let words = bytes.chunks(2).enumerate().filter(|(place, _)| ![at, at + 2].contains(&(place * 2)));
@@ -12,7 +12,7 @@ pub fn checksum(bytes: &[u8], at: usize) -> u32 {
     sum + u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-/// Where the checksum stands in a file: IMAGE_OPTIONAL_HEADER64.CheckSum. `None` for what is no such file.
+/// Returns the offset of IMAGE_OPTIONAL_HEADER64.CheckSum, or `None` if the file is too short to have one.
 #[must_use]
 pub fn checksum_place(bytes: &[u8]) -> Option<usize> {
     let header = u32::from_le_bytes(bytes.get(0x3C..0x40)?.try_into().ok()?);

@@ -1,11 +1,11 @@
-//! probe.exe, driven by lines: opens the device and sends any request.
+//! probe.exe, which is controlled by lines of text: it opens the device and sends arbitrary requests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// A running probe.exe. It is killed when it goes.
+/// A running probe.exe. Dropping it kills the program.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
@@ -13,24 +13,24 @@ pub struct Probe {
     from: BufReader<ChildStdout>,
 }
 
-/// What Windows said.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The bytes that came back.
+    /// The output.
     Done(Vec<u8>),
-    /// Win32 error.
+    /// The Win32 error code.
     Failed(u32),
 }
 
 impl Probe {
-    /// Starts it and waits until it answers. Under load Wine now and then ends a program before its first line; that
-    /// is said, and another is started.
+    /// Starts the program and waits until it answers. Under load Wine sometimes ends a program before its first line;
+    /// that is printed and the program started again.
     pub(crate) fn start(command: impl Fn() -> Command) -> Result<Self> {
         const TRIES: usize = 3;
         for _ in 1..TRIES {
             match Self::start_once(command()) {
                 Ok(probe) => return Ok(probe),
-                Err(error) => eprintln!("once more: {error:#}"),
+                Err(error) => eprintln!("trying again: {error:#}"),
             }
         }
         Self::start_once(command())
@@ -46,108 +46,110 @@ impl Probe {
         Ok(probe)
     }
 
-    /// One line, one answer.
+    /// Sends a line and returns the answer.
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn say(&mut self, line: &str) -> Result<String> {
-        self.tell(line)?;
+        self.send(line)?;
         self.answer(line)
     }
 
-    fn tell(&mut self, line: &str) -> Result<()> {
-        writeln!(self.to, "{line}").context("probe.exe does not listen")
+    fn send(&mut self, line: &str) -> Result<()> {
+        writeln!(self.to, "{line}").context("cannot write to probe.exe")
     }
 
     fn answer(&mut self, line: &str) -> Result<String> {
         let mut answer = String::new();
-        self.from.read_line(&mut answer).context("probe.exe does not answer")?;
+        self.from.read_line(&mut answer).context("cannot read from probe.exe")?;
         if answer.is_empty() {
-            bail!("probe.exe is gone ({}), asked for {line:?}", self.child.wait()?);
+            bail!("probe.exe has ended ({}) at the command {line:?}", self.child.wait()?);
         }
         Ok(answer.trim_end().to_owned())
     }
 
-    /// Opens the device: the handle's number, or the Win32 error.
+    /// Opens the device and returns the number of the handle, or the Win32 error.
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn open(&mut self, how: &str) -> Result<std::result::Result<u32, u32>> {
         let answer = self.say(&format!("open {how}"))?;
         match answer.split_once(' ') {
             Some(("handle", number)) => Ok(Ok(number.parse()?)),
             Some(("error", code)) => Ok(Err(code.parse()?)),
-            _ => bail!("probe.exe says {answer:?}"),
+            _ => bail!("unexpected answer of probe.exe: {answer:?}"),
         }
     }
 
-    /// Starts the service of a driver (`load`) or stops it (`unload`): nothing, or the Win32 error.
+    /// Starts (`load`) or stops (`unload`) the service of a driver, and returns the Win32 error if that fails.
     ///
     /// # Errors
-    /// The program is gone.
-    pub fn service(&mut self, deed: &str, name: &str) -> Result<std::result::Result<(), u32>> {
-        let answer = self.say(&format!("{deed} {name}"))?;
+    /// The program has ended.
+    pub fn service(&mut self, command: &str, name: &str) -> Result<std::result::Result<(), u32>> {
+        let answer = self.say(&format!("{command} {name}"))?;
         match answer.split_once(' ') {
             None if answer == "ok" => Ok(Ok(())),
             Some(("error", code)) => Ok(Err(code.parse()?)),
-            _ => bail!("probe.exe says {answer:?}"),
+            _ => bail!("unexpected answer of probe.exe: {answer:?}"),
         }
     }
 
-    /// Sends a request: control code, input (hexadecimal, `null`, `-`), output (length).
+    /// Sends a request and waits for its result. `input` is hexadecimal, `null` or `-`; `output` is a length or `null`.
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn control(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<Reply> {
         self.begin(handle, code, input, output)?;
         self.end_of_request()
     }
 
-    /// Sends a request that can wait; its answer is to be had by [`end_of_request`](Self::end_of_request).
+    /// Sends a request that may be pended, without waiting. [`end_of_request`](Self::end_of_request) returns its
+    /// result.
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn begin(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<()> {
-        self.tell(&format!("ioctl {handle} {code:#x} {input} {output}"))
+        self.send(&format!("ioctl {handle} {code:#x} {input} {output}"))
     }
 
-    /// The answer to a request that was begun; waits for it.
+    /// Waits for the result of a request that `begin` sent.
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn end_of_request(&mut self) -> Result<Reply> {
         let answer = self.answer("ioctl")?;
         let mut words = answer.split(' ');
         match (words.next(), words.next(), words.next()) {
             (Some("ok"), Some(_), bytes) => Ok(Reply::Done(unhex(bytes.unwrap_or_default())?)),
             (Some("error"), Some(code), _) => Ok(Reply::Failed(code.parse()?)),
-            _ => bail!("probe.exe says {answer:?}"),
+            _ => bail!("unexpected answer of probe.exe: {answer:?}"),
         }
     }
 
-    /// Sends a request on a thread of its own; the number is for [`join`](Self::join).
+    /// Sends a request on a separate thread and returns a number for [`join`](Self::join).
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn aside(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<u32> {
         let answer = self.say(&format!("aside {handle} {code:#x} {input} {output}"))?;
-        let number = answer.strip_prefix("aside ").with_context(|| format!("probe.exe says {answer:?}"))?;
+        let number =
+            answer.strip_prefix("aside ").with_context(|| format!("unexpected answer of probe.exe: {answer:?}"))?;
         Ok(number.parse()?)
     }
 
-    /// The answer to a request that was sent aside; waits for it.
+    /// Waits for the result of a request that `aside` sent.
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn join(&mut self, aside: u32) -> Result<Reply> {
-        self.tell(&format!("join {aside}"))?;
+        self.send(&format!("join {aside}"))?;
         self.end_of_request()
     }
 
-    /// Ends the program as the task manager does.
+    /// Terminates the program, as Task Manager does.
     ///
     /// # Errors
-    /// It can not be killed.
+    /// The program cannot be killed.
     pub fn kill(mut self) -> Result<()> {
         self.end()
     }
@@ -161,12 +163,12 @@ impl Probe {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // Killed before, or gone by itself.
+        // An error means that the program has already ended.
         let _ = self.end();
     }
 }
 
-/// Bytes as the probe takes them.
+/// Returns bytes in hexadecimal, the input format of probe.exe.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');

@@ -1,4 +1,4 @@
-//! A program that ran.
+//! Running a program to its end.
 
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -6,38 +6,38 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How long a program may take: far more than any of ours needs, far less than a hung test run.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Time limit for a program: far more than any of ours needs, far less than a hung test run would take.
+const TIME_LIMIT: Duration = Duration::from_mins(1);
 
-/// What a program said.
+/// The result of a program.
 #[derive(Debug, Clone)]
 pub struct Ran {
-    /// What was run.
+    /// The command line.
     pub line: String,
-    /// Exit code; -1 where a signal ended it.
+    /// Exit code, or -1 if a signal ended the program.
     pub code: i32,
-    /// Standard output, lines ended as on Unix.
+    /// Standard output, with LF line ends.
     pub out: String,
-    /// Standard error, likewise.
+    /// Standard error, with LF line ends.
     pub err: String,
 }
 
 impl Ran {
-    /// Runs a program to its end.
+    /// Runs a program and waits until it exits.
     pub(crate) fn run(command: &mut Command, line: String) -> Result<Self> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.with_context(|| format!("cannot start {line}"))?;
         let id = child.id();
         let waiter = thread::spawn(move || child.wait_with_output());
-        let begun = Instant::now();
+        let started = Instant::now();
         while !waiter.is_finished() {
-            if begun.elapsed() > PATIENCE {
-                // The waiter reaps it, or is left behind with it.
+            if started.elapsed() > TIME_LIMIT {
+                // The waiting thread reaps the process after the kill. It is not joined.
                 let id = id.to_string();
                 let (killer, how): (_, &[&str]) =
                     if cfg!(windows) { ("taskkill", &["/F", "/PID"]) } else { ("kill", &["-9"]) };
                 Command::new(killer).args(how).arg(id).status().with_context(|| format!("cannot run {killer}"))?;
-                bail!("{line} did not end within {PATIENCE:?}");
+                bail!("{line} did not exit within {TIME_LIMIT:?}");
             }
             thread::sleep(Duration::from_millis(2));
         }
@@ -51,10 +51,10 @@ impl Ran {
         Self { line, code, out: text(&output.stdout), err: text(&output.stderr) }
     }
 
-    /// The program itself, if it exited with 0.
+    /// Returns the result itself if the exit code is 0.
     ///
     /// # Errors
-    /// What it said, if not.
+    /// The program failed; the error contains its output.
     pub fn success(self) -> Result<Self> {
         if self.code == 0 {
             return Ok(self);
@@ -62,10 +62,10 @@ impl Ran {
         bail!("{} exited with {}\n{}{}", self.line, self.code, self.out, self.err)
     }
 
-    /// What it printed, as JSON.
+    /// Parses the standard output as JSON.
     ///
     /// # Errors
-    /// It failed, or printed something else.
+    /// The program failed or did not print JSON.
     pub fn json(self) -> Result<serde_json::Value> {
         let ran = self.success()?;
         serde_json::from_str(&ran.out).with_context(|| format!("{} printed no JSON:\n{}", ran.line, ran.out))

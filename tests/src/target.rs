@@ -1,4 +1,4 @@
-//! target.exe: a program whose functions are known.
+//! target.exe: a program with known functions.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,42 +7,42 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use wire::Place;
 
-/// How often each function is interrupted by [`Target::places`], in percent; what is left is the kernel.
+/// Share of the interrupts in each function by [`Target::places`], in percent. The remainder is in the kernel.
 pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
 
-/// Addresses of each function that are interrupted.
+/// Number of addresses in each function that are interrupted.
 const ADDRESSES: u32 = 4;
 
-/// An address of nobody, in the process of Windows' kernel.
+/// An address in the kernel's process that belongs to no module.
 const KERNEL: Place = Place { ip: 0xFFFF_F801_2345_6000, user: false, process: 4, thread: 8, weight: 0 };
 
-/// It, running. It ends when it goes.
+/// A running target.exe. Dropping it ends the program.
 #[derive(Debug)]
 pub struct Target {
     child: Child,
-    /// What it said of itself.
-    pub says: Says,
+    /// Its description of itself.
+    pub says: Description,
 }
 
-/// The line that it prints.
+/// The line that target.exe prints.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Says {
-    /// Its process.
+pub struct Description {
+    /// Process ID.
     pub process: u32,
-    /// Its thread.
+    /// Thread ID.
     pub thread: u32,
     /// Its functions.
     pub functions: Vec<Function>,
 }
 
-/// A function of it.
+/// A function of target.exe.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Function {
-    /// By which its PDB knows it.
+    /// Its name in the PDB.
     pub name: String,
-    /// Where it begins.
+    /// Its address.
     pub address: u64,
-    /// Bytes of it, about.
+    /// Its approximate size in bytes.
     pub size: u64,
 }
 
@@ -52,15 +52,15 @@ impl Target {
         let mut child = command.spawn().context("cannot start target.exe")?;
         let mut line = String::new();
         let out = child.stdout.take().context("no pipe from target.exe")?;
-        BufReader::new(out).read_line(&mut line).context("target.exe says nothing")?;
-        let says = serde_json::from_str(&line).with_context(|| format!("target.exe says {line:?}"))?;
+        BufReader::new(out).read_line(&mut line).context("target.exe printed nothing")?;
+        let says = serde_json::from_str(&line).with_context(|| format!("target.exe printed {line:?}"))?;
         Ok(Self { child, says })
     }
 
-    /// Where a processor is, by [`SHARES`]: at several addresses of each function.
+    /// Returns where a processor is interrupted, by [`SHARES`]: at several addresses of each function.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
-        let Says { process, thread, functions } = &self.says;
+        let Description { process, thread, functions } = &self.says;
         let shared = functions.iter().filter_map(|function| {
             let (_, percent) = SHARES.iter().find(|(name, _)| function.name == *name)?;
             Some((function, percent))
@@ -82,7 +82,7 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // It stays until its input is closed; killed, it can not stay.
+        // The program runs until its input is closed or it is killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

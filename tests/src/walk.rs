@@ -1,4 +1,4 @@
-//! A walk through compiled code: what a function of an image can reach, and how much stack it needs for that.
+//! A walk through compiled code: the functions that a function can reach, and the stack that they need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,45 +7,45 @@ use iced_x86::{
     Register,
 };
 
-/// The code of an image, at the addresses at which it wants to be loaded.
+/// The code of an image, at its preferred base address.
 #[derive(Debug, Clone, Default)]
 pub struct Image<'a> {
-    /// Executable sections: where they begin, and their bytes.
+    /// Executable sections: address and bytes.
     pub code: Vec<(u64, &'a [u8])>,
-    /// Slots of the import table: which function each gets.
+    /// Slots of the import table, and the function of each.
     pub imports: BTreeMap<u64, String>,
 }
 
 /// What a function can reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Functions of other modules.
+    /// Imported functions.
     pub imports: BTreeSet<String>,
-    /// Calls and jumps whose target no instruction tells, and instructions after which nobody knows the stack.
+    /// Calls and jumps with an unknown target, and instructions after which the stack depth is unknown.
     pub unknown: BTreeSet<u64>,
-    /// Instructions that stop or trap: UD2 and its like, INT3 and its like, HLT.
+    /// Instructions that trap or halt: UD and INT instructions, HLT.
     pub traps: BTreeSet<u64>,
-    /// Jumps to themselves, which never end.
+    /// Jumps to themselves, that is, endless loops.
     pub endless: BTreeSet<u64>,
-    /// Functions that, by whatever way, call themselves.
+    /// Functions that call themselves, directly or through others.
     pub recursive: BTreeSet<u64>,
-    /// Functions, the first among them.
+    /// Functions, including the first one.
     pub functions: BTreeSet<u64>,
-    /// Bytes of stack on the deepest way down, return addresses among them, imports not.
+    /// Bytes of stack on the deepest path, with return addresses but without the stack of imports.
     pub stack: u64,
 }
 
 impl Image<'_> {
-    /// What the function at `entry` can reach.
+    /// Returns what the function at `entry` can reach.
     #[must_use]
     pub fn reach(&self, entry: u64) -> Reach {
         self.reach_from([entry])
     }
 
-    /// What the functions at `entries` can reach together.
+    /// Returns what the functions at `entries` can reach together.
     #[must_use]
     pub fn reach_from(&self, entries: impl IntoIterator<Item = u64>) -> Reach {
-        let mut walk = Walk { image: self, reach: Reach::default(), depths: BTreeMap::new(), open: Vec::new() };
+        let mut walk = Walk { image: self, reach: Reach::default(), depths: BTreeMap::new(), callers: Vec::new() };
         let stack = entries.into_iter().map(|entry| walk.function(entry)).max().unwrap_or_default();
         Reach { stack, ..walk.reach }
     }
@@ -59,35 +59,35 @@ impl Image<'_> {
     }
 }
 
-/// A walk on its way.
+/// A walk in progress.
 struct Walk<'a> {
     image: &'a Image<'a>,
     reach: Reach,
-    /// Functions that are done, with the stack that each needs.
+    /// Completed functions, with the stack that each needs.
     depths: BTreeMap<u64, u64>,
-    /// Functions on the way down.
-    open: Vec<u64>,
+    /// The chain of calls to the current function.
+    callers: Vec<u64>,
 }
 
 impl Walk<'_> {
-    /// Walks a function; answers the stack that it needs, the return address included.
+    /// Walks a function and returns the stack that it needs, including the return address.
     fn function(&mut self, entry: u64) -> u64 {
         if let Some(depth) = self.depths.get(&entry) {
             return *depth;
         }
-        if self.open.contains(&entry) {
+        if self.callers.contains(&entry) {
             self.reach.recursive.insert(entry);
             return 0;
         }
-        self.open.push(entry);
+        self.callers.push(entry);
         self.reach.functions.insert(entry);
         let (mut deepest, mut seen) = (8, BTreeMap::new());
-        // Where to go on, with the stack in use there.
-        let mut ways = vec![(entry, 8_u64)];
-        while let Some((address, depth)) = ways.pop() {
+        // Addresses to continue at, with the stack in use there.
+        let mut pending = vec![(entry, 8_u64)];
+        while let Some((address, depth)) = pending.pop() {
             if let Some(before) = seen.insert(address, depth) {
                 if before != depth {
-                    // A loop that takes more each time, or ways that do not agree.
+                    // A loop that uses more stack in each round, or paths that disagree.
                     self.reach.unknown.insert(address);
                 }
                 continue;
@@ -111,30 +111,30 @@ impl Walk<'_> {
             match flow {
                 FlowControl::Return => {}
                 FlowControl::ConditionalBranch => {
-                    ways.extend([(instruction.near_branch_target(), depth), (instruction.next_ip(), depth)]);
+                    pending.extend([(instruction.near_branch_target(), depth), (instruction.next_ip(), depth)]);
                 }
                 FlowControl::UnconditionalBranch if instruction.near_branch_target() == address => {
                     self.reach.endless.insert(address);
                 }
-                FlowControl::UnconditionalBranch => ways.push((instruction.near_branch_target(), depth)),
+                FlowControl::UnconditionalBranch => pending.push((instruction.near_branch_target(), depth)),
                 FlowControl::Call => {
                     deepest = deepest.max(depth + self.function(instruction.near_branch_target()));
-                    ways.push((instruction.next_ip(), depth));
+                    pending.push((instruction.next_ip(), depth));
                 }
                 FlowControl::IndirectCall => {
                     self.import(&instruction);
-                    ways.push((instruction.next_ip(), depth));
+                    pending.push((instruction.next_ip(), depth));
                 }
                 FlowControl::IndirectBranch => self.import(&instruction),
-                _ => ways.push((instruction.next_ip(), depth)),
+                _ => pending.push((instruction.next_ip(), depth)),
             }
         }
-        self.open.pop();
+        self.callers.pop();
         self.depths.insert(entry, deepest);
         deepest
     }
 
-    /// A call or a jump through memory: to an import, or nobody knows where.
+    /// Records a call or a jump through memory: to an import, or to an unknown target.
     fn import(&mut self, instruction: &Instruction) {
         let slot = instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address());
         match slot.and_then(|slot| self.image.imports.get(&slot)) {
@@ -144,7 +144,8 @@ impl Walk<'_> {
     }
 }
 
-/// The stack in use after an instruction, when what it calls has come back; `None` where the instruction does not tell.
+/// Returns the stack in use after an instruction (for a call, after it has returned), or `None` if the instruction does
+/// not determine it.
 fn after(instruction: &Instruction, depth: u64) -> Option<u64> {
     if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall | FlowControl::Return) {
         return Some(depth);
@@ -182,7 +183,7 @@ mod tests {
         Image { code: vec![(BASE, code)], imports }.reach(BASE)
     }
 
-    /// CALL or JMP through a slot of the import table that is `slot` away from the beginning.
+    /// Encodes CALL or JMP, at offset `at`, through the import slot at offset `slot`.
     fn through(operation: u8, at: u8, slot: u32) -> [u8; 6] {
         let [a, b, c, d] = (slot - u32::from(at) - 6).to_le_bytes();
         [0xFF, operation, a, b, c, d]
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_instruction_tells_is_told() {
+    fn an_unknown_target_is_reported() {
         let mut code = through(0x15, 0, 0x1008).to_vec(); // not a slot of an import
         code.extend([0xFF, 0xD0, 0xC3]); // call rax; ret
         assert_eq!(reach(&code).unknown.into_iter().collect::<Vec<_>>(), [BASE, BASE + 6]);
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stack_is_that_of_the_deepest_way() {
+    fn the_stack_is_that_of_the_deepest_path() {
         // push rbx; sub rsp, 0x20; je +5; call +8; add rsp, 0x20; pop rbx; ret; sub rsp, 0x100; add rsp, 0x100; ret
         let mut code = vec![0x53, 0x48, 0x83, 0xEC, 0x20, 0x74, 0x05, 0xE8, 0x06, 0, 0, 0];
         code.extend([0x48, 0x83, 0xC4, 0x20, 0x5B, 0xC3]);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_that_leaves_the_stack_anywhere_is_told() {
+    fn an_instruction_with_an_unknown_effect_on_the_stack_is_reported() {
         let cases: [(&str, &[u8]); 6] = [
             ("sub rsp, rax", &[0x48, 0x29, 0xC4]),
             ("and rsp, -4096", &[0x48, 0x81, 0xE4, 0x00, 0xF0, 0xFF, 0xFF]),
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_taking_a_known_amount_is_counted() {
+    fn every_instruction_with_a_constant_effect_on_the_stack_is_counted() {
         let cases: [(&str, &[u8], u64); 4] = [
             ("push -1; pop rax", &[0x6A, 0xFF, 0x58], 8),
             ("push ax; pop ax", &[0x66, 0x50, 0x66, 0x58], 2),
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_do_not_agree_on_the_stack_are_told() {
+    fn paths_that_disagree_on_the_stack_are_reported() {
         // push rax; jmp -3
         assert_eq!(reach(&[0x50, 0xEB, 0xFD]).unknown.into_iter().collect::<Vec<_>>(), [BASE]);
         // je +1; push rax; ret
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_traps_is_a_trap() {
+    fn every_instruction_that_traps_or_halts_is_a_trap() {
         for code in [&[0x0F, 0x0B][..], &[0x0F, 0xB9, 0xC0], &[0xCC], &[0xF1], &[0xCD, 0x29], &[0xF4]] {
             assert_eq!(reach(code).traps.len(), 1, "{code:x?}");
         }

@@ -1,4 +1,4 @@
-//! Wine: a Windows with a disk and a registry of its own, for as long as it lives.
+//! Wine: a Windows environment with its own disk and registry.
 
 use std::env;
 use std::fs::{self, File};
@@ -12,50 +12,52 @@ use crate::program::Ran;
 const WINE: &str = "/usr/lib/wine/wine64";
 const SERVER: &str = "/usr/lib/wine/wineserver64";
 
-/// The folder with halprof.sys, client.exe and what the lab needs; `cargo xtask` tells it.
+/// Returns the folder with halprof.sys, client.exe and the files of the lab, which `cargo xtask` passes in the
+/// environment.
 ///
 /// # Errors
-/// Nobody told.
+/// The variable is not set.
 pub fn artifacts() -> Result<PathBuf> {
-    told("HALPROF_ARTIFACTS")
+    path_from("HALPROF_ARTIFACTS")
 }
 
-/// The folder that `cargo xtask package` makes; it is told likewise.
+/// Returns the folder of the package, which `cargo xtask` passes in the environment.
 ///
 /// # Errors
-/// Nobody told.
+/// The variable is not set.
 pub fn package() -> Result<PathBuf> {
-    told("HALPROF_PACKAGE")
+    path_from("HALPROF_PACKAGE")
 }
 
-fn told(variable: &str) -> Result<PathBuf> {
+fn path_from(variable: &str) -> Result<PathBuf> {
     let path = env::var_os(variable);
-    path.map(PathBuf::from).with_context(|| format!("{variable} is not set: run `cargo xtask test` or `demo`"))
+    path.map(PathBuf::from)
+        .with_context(|| format!("{variable} is not set: run `cargo xtask test` or `cargo xtask demo`"))
 }
 
-/// A running Wine. All its processes end with it.
+/// A running Wine. Dropping it ends all its processes.
 #[derive(Debug)]
 pub struct Wine {
     prefix: PathBuf,
 }
 
 impl Wine {
-    /// Boots the prefix, without anything that an earlier boot left running.
+    /// Boots the prefix, after ending everything that an earlier boot left running.
     ///
     /// # Errors
-    /// Wine or the prefix is not there.
+    /// Wine or the prefix is missing.
     pub fn boot() -> Result<Self> {
-        let wine = Self { prefix: told("HALPROF_PREFIX")? };
+        let wine = Self { prefix: path_from("HALPROF_PREFIX")? };
         wine.shut_down()?;
-        // Persistent: drivers would go when the last program exits. Whoever starts the server gives it and all
-        // services their output, so it has to be a file: a pipe would never come to its end.
+        // `-p` keeps the server, and so the drivers, when the last program exits. The server and all services inherit
+        // this output. It has to be a file, because a pipe to them would never be closed.
         let log = File::create(wine.log()).with_context(|| format!("cannot write {}", wine.log().display()))?;
-        let again = || log.try_clone().context("cannot share the log");
+        let output = || log.try_clone().context("cannot share the log");
         let mut server = wine.command(SERVER);
-        let ran = server.arg("-p").stdin(Stdio::null()).stdout(again()?).stderr(again()?).status();
+        let ran = server.arg("-p").stdin(Stdio::null()).stdout(output()?).stderr(output()?).status();
         ensure!(ran.context("cannot start wineserver")?.success(), "wineserver failed: {}", wine.log().display());
         let mut first = wine.command(WINE);
-        let ran = first.args(["cmd", "/c", "ver"]).stdin(Stdio::null()).stdout(again()?).stderr(again()?).status();
+        let ran = first.args(["cmd", "/c", "ver"]).stdin(Stdio::null()).stdout(output()?).stderr(output()?).status();
         ensure!(ran.context("cannot start wine")?.success(), "wine failed: {}", wine.log().display());
         Ok(wine)
     }
@@ -64,22 +66,22 @@ impl Wine {
         self.prefix.join("wine.log")
     }
 
-    /// What drivers printed, and what else the services said.
+    /// Returns the output of the drivers and of other services.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn log_text(&self) -> String {
         fs::read(self.log()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
     fn shut_down(&self) -> Result<()> {
         for option in ["-k", "-w"] {
             let mut server = self.command(SERVER);
-            // It fails where no server runs, which is as good.
+            // The exit code does not matter: it is an error if no server runs.
             let _ = server.arg(option).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
         }
         Ok(())
     }
 
-    /// A file of drive C:, by its path below the root, with `/`.
+    /// Returns the path of a file on drive C:. `path` is relative to the root and uses `/`.
     #[must_use]
     pub fn drive_c(&self, path: &str) -> PathBuf {
         self.prefix.join("drive_c").join(path)
@@ -88,7 +90,7 @@ impl Wine {
     /// Copies a file to drive C:.
     ///
     /// # Errors
-    /// It can not be.
+    /// The file cannot be copied.
     pub fn copy(&self, from: &Path, to: &str) -> Result<()> {
         let to = self.drive_c(to);
         let folder = to.parent().context("a file in a folder")?;
@@ -97,7 +99,7 @@ impl Wine {
         Ok(())
     }
 
-    /// A Windows program, by its path on Linux or its name on Windows, not started yet.
+    /// Returns a command that runs a Windows program, given by its path on Linux or its name on Windows.
     #[must_use]
     pub fn program(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = self.command(WINE);
@@ -105,10 +107,10 @@ impl Wine {
         command
     }
 
-    /// Runs a Windows program to its end.
+    /// Runs a Windows program and waits until it exits.
     ///
     /// # Errors
-    /// It can not be started, or does not end. An exit code is no error.
+    /// The program cannot be started or does not end. An exit code is not an error.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Ran> {
         let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
         let line = format!("{name} {}", arguments.join(" "));
@@ -129,7 +131,7 @@ impl Wine {
 
 impl Drop for Wine {
     fn drop(&mut self) {
-        // There is nobody to tell; the next boot shuts down what is left.
+        // An error has no consequence: the next boot ends what is left.
         let _ = self.shut_down();
     }
 }

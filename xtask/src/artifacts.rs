@@ -1,4 +1,4 @@
-//! The files that run on Windows, built and gathered in one folder.
+//! Builds the files that run on Windows and collects them in one folder.
 
 use std::{
     fs,
@@ -16,29 +16,29 @@ use crate::{
     workspace::{Workspace, copy_if_different},
 };
 
-/// The random numbers that std asks Windows for, which Wine 8 lacks.
-pub const RANDOM: &str = "bcryptprimitives.dll";
+/// The DLL that std takes random numbers from; Wine 8 lacks it.
+pub const PRNG: &str = "bcryptprimitives.dll";
 
-/// Packages that are built together: one call of cargo, one target, one profile.
+/// Packages that one call of cargo builds, for one target and with one profile.
 pub struct Group {
     /// Cargo's name of the target.
     pub target: &'static str,
     /// Cargo's name of the profile, which is also the name of its folder.
     pub profile: &'static str,
-    /// Package, the file that cargo makes, the file's name in the artifacts.
+    /// Package, file name in cargo's output, file name in the artifacts folder.
     pub files: &'static [(&'static str, &'static str, &'static str)],
-    /// Whether it takes the Windows Driver Kit.
+    /// Whether the packages need the Windows Driver Kit.
     kit: bool,
-    /// The name of the stage that checks its lints.
+    /// Name of the test stage that runs clippy on the packages.
     pub lints: &'static str,
 }
 
 const DRIVER: (&str, &str, &str) = ("halprof", "halprof.dll", "halprof.sys");
-/// The driver's debug information, for the tests that look into the file, and for whoever has a crash dump to read.
+/// The driver's debug information, for the tests that inspect the file and for reading crash dumps.
 const DRIVER_SYMBOLS: (&str, &str, &str) = ("halprof", "halprof.pdb", "halprof.pdb");
 const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
 
-/// What runs under Wine: the driver, the client, and the bench around them.
+/// The groups on Linux: the driver, the client and the test bench, all of which run under Wine.
 const ON_LINUX: &[Group] = &[
     Group {
         target: MSVC,
@@ -48,7 +48,7 @@ const ON_LINUX: &[Group] = &[
             DRIVER_SYMBOLS,
             ("shim", "shim.dll", "shim.sys"),
             ("specimen", "specimen.dll", "specimen.sys"),
-            ("bcryptprimitives", RANDOM, RANDOM),
+            ("bcryptprimitives", PRNG, PRNG),
             ("target", "target.exe", "target.exe"),
             ("target", "target.pdb", "target.pdb"),
         ],
@@ -64,19 +64,19 @@ const ON_LINUX: &[Group] = &[
     },
 ];
 
-/// What runs on the machine itself.
+/// The groups on Windows: the driver and the client.
 const ON_WINDOWS: &[Group] = &[
     Group { target: MSVC, profile: "driver", files: &[DRIVER, DRIVER_SYMBOLS], kit: true, lints: "lints, driver" },
     Group { target: MSVC, profile: "release", files: &[CLIENT], kit: false, lints: "lints, client" },
 ];
 
-/// The groups of this system.
+/// Returns the groups for this system.
 pub fn groups() -> &'static [Group] {
     if cfg!(windows) { ON_WINDOWS } else { ON_LINUX }
 }
 
 impl Group {
-    /// `cargo SUBCOMMAND` for the packages of the group.
+    /// Returns the command `cargo SUBCOMMAND` for the packages of the group.
     pub fn cargo(&self, workspace: &Workspace, subcommand: &str) -> Result<Command> {
         let mut command = workspace.cargo(subcommand);
         if self.kit && cfg!(not(windows)) {
@@ -84,11 +84,11 @@ impl Group {
         }
         command.args(["--locked", "--profile", self.profile, "--target", self.target]);
         let mut packages: Vec<_> = self.files.iter().map(|(package, ..)| *package).collect();
-        packages.dedup(); // a program's package makes its debug information as well
+        packages.dedup(); // the files of one package are adjacent
         for package in packages {
             command.args(["--package", package]);
         }
-        // These would take the place of the flags in .cargo/config.toml, which a driver can not do without.
+        // These would override the flags in .cargo/config.toml, which the driver needs.
         command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
         Ok(command)
     }
@@ -111,18 +111,18 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The files that bindgen made of the kernel's headers, for the test that compares them with the official ones. Cargo
-/// alone knows which of its folders holds those that were just used.
+/// Copies the bindings that bindgen generated from the kernel's headers, for the test that compares them with
+/// Microsoft's. Only cargo knows which of its output folders this build used.
 fn copy_bindings(mut build: Command, folder: &Path) -> Result<()> {
     let messages = run::text(build.args(["--quiet", "--message-format", "json"]))?;
-    let made = messages.lines().find_map(bindings).context("cargo says nothing of the build script of wdk-sys")?;
+    let made = messages.lines().find_map(bindings).context("cargo did not report the build script of wdk-sys")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     ["constants.rs", "ntddk.rs", "types.rs"]
         .iter()
         .try_for_each(|name| copy_if_different(&made.join(name), &folder.join(name)))
 }
 
-/// Where the build script of wdk-sys wrote, if that is what cargo's message says.
+/// Returns the output folder of the build script of wdk-sys if `message`, a line of cargo's output, reports it.
 fn bindings(message: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(message).ok()?;
     let text = |name| message.get(name).and_then(Value::as_str);
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bindings_are_where_the_build_script_of_wdk_sys_says() {
+    fn bindings_are_found_through_the_build_script_of_wdk_sys() {
         let message = |reason, package| {
             format!(r#"{{"reason":"{reason}","package_id":"registry+https://example.org#{package}","out_dir":"/o"}}"#)
         };

@@ -1,10 +1,11 @@
-//! Instructions that each operation of `profile` takes, and the handler of the interrupt as a whole, besides its accesses to model-specific registers, as callgrind
-//! counts them: the same figures on every machine and in every run, for the same compiler. Times only on request.
+//! Counts the instructions of each operation of `profile` and of the whole interrupt handler with callgrind, without
+//! the accesses to model-specific registers. With the same compiler the counts are the same on every machine and in
+//! every run. Times are measured only on request.
 //!
-//! `crates/profile/benches/instructions.rs` and `crates/engine/benches/handler.rs` execute every operation once. Callgrind counts inside of its `measured_`
-//! functions alone and writes what it has counted before each `report`. What the processor of the bench does for an
-//! access is a function of its own there and taken off, with the call of it, which stands for the instruction that
-//! makes the access.
+//! `crates/profile/benches/instructions.rs` and `crates/engine/benches/handler.rs` execute every operation once.
+//! Callgrind counts only inside their `measured_` functions, and writes its counts before each call of `report`. A
+//! register access of the simulated processor is a function of its own; its cost is subtracted, and so is the call,
+//! which stands for the instruction that makes the access.
 
 use std::{
     collections::BTreeMap,
@@ -19,31 +20,33 @@ use serde_json::Value;
 
 use crate::{run, workspace::Workspace};
 
-/// The profile that `halprof.sys` is compiled with: link-time optimization changes the figures much.
+/// The profile of `halprof.sys`: link-time optimization changes the counts considerably.
 const PROFILE: &str = "driver";
 
-/// Package and bench.
+/// Package and bench that count instructions.
 const PROGRAMS: [(&str, &str); 2] = [("profile", "instructions"), ("engine", "handler")];
 
-/// Package and bench of those that take times.
+/// Package and bench that measure times.
 const TIMED: [(&str, &str); 4] =
     [("profile", "operations"), ("halprof-ring", "throughput"), ("engine", "pipeline"), ("recording", "throughput")];
 
-/// Instructions that an interrupt for one of four counters may take, from the overflow to the sample in the ring.
+/// Maximum number of instructions for the interrupt of one of four counters, from the overflow to the sample in the
+/// ring.
 const INTERRUPT_TARGET: u64 = 250;
 
-/// The functions that stand for RDMSR, WRMSR and RDPMC, in the order in which a bench tells the accesses: their names
-/// behind that of the bench.
+/// The functions that simulate RDMSR, WRMSR and RDPMC, in the order in which a bench prints the numbers of accesses.
+/// The names are suffixes, which follow the name of the bench.
 const ACCESSES: [&str; 3] = [
     "::scene::Recorder as profile::cpu::Cpu>::rdmsr",
     "::scene::Recorder as profile::cpu::Cpu>::wrmsr",
     "::scene::Recorder as profile::cpu::Cpu>::rdpmc",
 ];
 
-/// What they take in a bench in which they are loads and stores and no functions: a counter is found by its number.
-const PLAIN_ACCESSES: [u64; 3] = [1, 1, 3];
+/// Instructions of each access in a bench that inlines them as loads and stores. RDPMC takes more, because it finds the
+/// counter by its number.
+const INLINE_ACCESSES: [u64; 3] = [1, 1, 3];
 
-/// Counts the instructions, twice; with `time` runs the bench that takes times as well.
+/// Counts the instructions twice and checks that both runs agree. With `time`, measures times as well.
 pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
     ensure_valgrind()?;
     let mut runs = [Vec::new(), Vec::new()];
@@ -72,7 +75,7 @@ pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
 fn ensure_valgrind() -> Result<()> {
     match Command::new("valgrind").arg("--version").stdout(Stdio::null()).status() {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-            "valgrind is missing, which counts the instructions (on Linux alone). Debian's package has that name:\n\n    \
+            "valgrind, which counts the instructions (only on Linux), is missing. To install it on Debian:\n\n    \
              sudo apt-get install -y --no-install-recommends valgrind\n"
         ),
         Err(error) => Err(error).context("cannot start valgrind"),
@@ -83,29 +86,29 @@ fn ensure_valgrind() -> Result<()> {
     }
 }
 
-/// Cargo, compiling as the driver is compiled (.cargo/config.toml), in a folder that nothing else takes for its own.
+/// Returns a cargo command with the driver's compiler flags (.cargo/config.toml) and a target folder of its own.
 fn cargo(workspace: &Workspace, subcommand: &str) -> Command {
     let mut command = workspace.cargo(subcommand);
     command.env("RUSTFLAGS", "-C jump-tables=no").env("CARGO_TARGET_DIR", workspace.target().join("bench"));
     command
 }
 
-/// The bench's program.
+/// Builds a bench and returns its executable.
 fn build(workspace: &Workspace, package: &str, bench: &str) -> Result<PathBuf> {
     let mut command = cargo(workspace, "build");
     command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
     let messages = run::text(command.arg("--message-format=json-render-diagnostics"))?;
-    executable(&messages, bench).context("cargo did not say where the bench is")
+    executable(&messages, bench).context("cargo did not report the executable of the bench")
 }
 
-/// The last program of that name in cargo's messages.
+/// Returns the last executable for the target `name` in cargo's messages.
 fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     let messages = messages.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut programs = messages.filter(|message| message.pointer("/target/name").is_some_and(|found| found == name));
     programs.find_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
 }
 
-/// Runs the bench under callgrind.
+/// Runs a bench under callgrind and returns its operations.
 fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> Result<Vec<Operation>> {
     let folder = workspace.target().join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -114,25 +117,25 @@ fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> R
     command.args(["--quiet", "--tool=callgrind", "--combine-dumps=yes", "--toggle-collect=*measured_*"]);
     command.arg(format!("--dump-before=*{bench}::report*"));
     command.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
-    // Callgrind would add to the file of an earlier call.
+    // Callgrind appends to a file that exists.
     let _ = fs::remove_file(&counts);
-    let told = run::text(&mut command)?;
+    let output = run::text(&mut command)?;
     let text = fs::read_to_string(&counts).with_context(|| format!("cannot read {}", counts.display()))?;
-    operations(&told, &parts(&text)?)
+    operations(&output, &parts(&text)?)
 }
 
-/// An operation with what it takes.
+/// An operation and its cost.
 #[derive(Debug, PartialEq, Eq)]
 struct Operation {
     interface: String,
     name: String,
-    /// Counters.
+    /// Number of counters.
     n: u64,
-    /// How many of them have overflowed.
+    /// Number of counters that have overflowed.
     k: u64,
-    /// RDMSR, WRMSR and RDPMC.
+    /// Numbers of RDMSR, WRMSR and RDPMC.
     accesses: [u64; 3],
-    /// Instructions besides those.
+    /// Instructions without the accesses.
     instructions: u64,
 }
 
@@ -143,14 +146,13 @@ impl fmt::Display for Operation {
     }
 }
 
-/// What callgrind counted between two dumps: instructions of each function, those that it called left out.
+/// Callgrind's counts between two dumps: the instructions of each function, without those of its callees.
 type Part = BTreeMap<String, u64>;
 
-/// Takes callgrind's file apart.
+/// Parses callgrind's output file.
 ///
-/// A line with a cost begins with a line number, absolute or relative to the one before; the one that follows
-/// `calls=` is the cost of the function called, which has lines of its own. Names are written once and then go by
-/// their number.
+/// A line with a cost begins with a line number, absolute or relative to the one before. The line after `calls=` has
+/// the cost of the callee, which also has lines of its own. A name is written once; after that only its number is.
 fn parts(text: &str) -> Result<Vec<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
@@ -165,14 +167,14 @@ fn parts(text: &str) -> Result<Vec<Part>> {
         } else if let Some(name) = line.strip_prefix("cfn=") {
             named(&mut names, name)?;
         } else if let Some(events) = line.strip_prefix("events:") {
-            ensure!(events.trim() == "Ir", "callgrind counted {}, not instructions alone", events.trim());
+            ensure!(events.trim() == "Ir", "callgrind counted {}, not only instructions", events.trim());
         } else if line.starts_with("calls=") {
             called = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
             if std::mem::take(&mut called) {
                 continue;
             }
-            // A cost of zero may be left out.
+            // Callgrind may omit a cost of zero.
             let cost = line.split_ascii_whitespace().nth(1).unwrap_or("0");
             let cost: u64 = cost.parse().with_context(|| format!("callgrind wrote `{line}`"))?;
             let (Some(part), Some(function)) = (parts.last_mut(), function) else {
@@ -181,13 +183,17 @@ fn parts(text: &str) -> Result<Vec<Part>> {
             *part.entry(function.to_owned()).or_default() += cost;
         } else if let Some(total) = line.strip_prefix("totals:") {
             let sum = parts.last().map_or(0, |part| part.values().sum::<u64>());
-            ensure!(total.trim().parse() == Ok(sum), "callgrind counted {} in all, its lines say {sum}", total.trim());
+            ensure!(
+                total.trim().parse() == Ok(sum),
+                "callgrind counted {} in total, its lines add up to {sum}",
+                total.trim()
+            );
         }
     }
     Ok(parts)
 }
 
-/// `(number) name`, or `(number)` for a name that was there before.
+/// Returns the name in `(number) name`, or the earlier name for `(number)`.
 fn named<'a>(names: &mut BTreeMap<&'a str, &'a str>, text: &'a str) -> Result<&'a str> {
     let (number, name) = text.split_once(')').with_context(|| format!("callgrind wrote the function `{text}`"))?;
     let name = name.trim_start();
@@ -197,33 +203,39 @@ fn named<'a>(names: &mut BTreeMap<&'a str, &'a str>, text: &'a str) -> Result<&'
     names.get(number).copied().with_context(|| format!("callgrind did not name the function {number})"))
 }
 
-/// Puts together what the bench tells of each operation and what callgrind counted of it.
-fn operations(told: &str, parts: &[Part]) -> Result<Vec<Operation>> {
-    // The last part is what came after the last operation.
+/// Combines the bench's output with callgrind's counts for each operation.
+fn operations(output: &str, parts: &[Part]) -> Result<Vec<Operation>> {
+    // The last part covers what ran after the last operation.
     let (rest, parts) = parts.split_last().context("callgrind wrote nothing")?;
-    ensure!(rest.values().all(|cost| *cost == 0), "something was measured and not told");
-    let lines: Vec<&str> = told.lines().collect();
-    ensure!(lines.len() == parts.len(), "{} operations were told, {} measured", lines.len(), parts.len());
+    ensure!(rest.values().all(|cost| *cost == 0), "callgrind counted an operation that the bench did not print");
+    let lines: Vec<&str> = output.lines().collect();
+    ensure!(
+        lines.len() == parts.len(),
+        "the bench printed {} operations, callgrind counted {}",
+        lines.len(),
+        parts.len()
+    );
     let mut costs = [None; ACCESSES.len()];
     lines.into_iter().zip(parts).map(|(line, part)| operation(line, part, &mut costs)).collect()
 }
 
-/// `costs` are the instructions that each kind of access takes, as far as they are known.
+/// Returns the operation that a line of the bench's output describes. `costs` are the instructions of each kind of
+/// access, as far as they are known.
 fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()]) -> Result<Operation> {
     let cells: Vec<&str> = line.split('|').collect();
-    let [interface, name, numbers @ ..] = cells.as_slice() else { bail!("the bench told `{line}`") };
+    let [interface, name, numbers @ ..] = cells.as_slice() else { bail!("the bench printed `{line}`") };
     let numbers: Result<Vec<u64>, _> = numbers.iter().map(|number| number.parse()).collect();
     let Ok(Ok([n, k, accesses @ ..])) = numbers.map(<[u64; 2 + ACCESSES.len()]>::try_from) else {
-        bail!("the bench told `{line}`")
+        bail!("the bench printed `{line}`")
     };
     let mut spent = 0;
-    for (((function, plain), count), known) in ACCESSES.iter().zip(PLAIN_ACCESSES).zip(accesses).zip(costs) {
+    for (((function, inline), count), known) in ACCESSES.iter().zip(INLINE_ACCESSES).zip(accesses).zip(costs) {
         let here = part.iter().filter(|(name, _)| name.ends_with(function)).map(|(_, cost)| cost).sum::<u64>();
         if !part.keys().any(|name| name.ends_with(function)) && part.keys().all(|name| !name.contains("::scene::")) {
-            spent += count * plain; // a bench in which an access is a part of what makes it
+            spent += count * inline; // this bench inlines the accesses
             continue;
         }
-        // An access takes the same way every time: where its cost varies, or is none, something else was taken off.
+        // An access always costs the same. If the cost varies or is zero, something else would be subtracted.
         let cost = here.checked_div(count).map_or(0, |cost| *known.get_or_insert(cost));
         ensure!(here == count * cost && here >= count, "{count} calls of {function} took {here} instructions: {line}");
         spent += here + count;
@@ -236,7 +248,7 @@ fn operation(line: &str, part: &Part, costs: &mut [Option<u64>; ACCESSES.len()])
 
 fn table(operations: &[Operation]) -> String {
     let head = "interface operation         N  k  instructions    R  W  P\n";
-    let foot = "Instructions besides the accesses: R RDMSR, W WRMSR, P RDPMC. N counters, k of them overflowed.\n";
+    let foot = "Instructions without the accesses: R RDMSR, W WRMSR, P RDPMC. N counters, k of them overflowed.\n";
     let rows: Vec<String> = operations.iter().map(ToString::to_string).collect();
     let most = operations.iter().filter(|one| one.name == "sample" && (one.n, one.k) == (4, 1));
     let most = most.map(|one| one.instructions).max().unwrap_or(0);
@@ -251,7 +263,7 @@ fn table(operations: &[Operation]) -> String {
 mod tests {
     use super::*;
 
-    /// As callgrind 3.19 writes it: two dumps and the end, abridged.
+    /// Abridged output of callgrind 3.19: two dumps and the remainder.
     const COUNTS: &str = "\
 # callgrind format
 version: 1
@@ -307,10 +319,10 @@ calls=1 0
 totals: 0
 ";
 
-    const TOLD: &str = "Amd64|read|1|0|0|0|1\nEmon v2+|read|4|0|0|0|2\n";
+    const OUTPUT: &str = "Amd64|read|1|0|0|0|1\nEmon v2+|read|4|0|0|0|2\n";
 
     #[test]
-    fn a_function_has_its_own_cost_without_that_of_its_callees() {
+    fn the_cost_of_a_function_excludes_its_callees() {
         let parts = parts(COUNTS).unwrap();
         let costs: Vec<Vec<u64>> = parts.iter().map(|part| part.values().copied().collect()).collect();
         assert_eq!(costs, [vec![17, 14, 21], vec![34, 20], vec![]]);
@@ -318,36 +330,39 @@ totals: 0
     }
 
     #[test]
-    fn accesses_and_their_calls_are_taken_off() {
-        let found = operations(TOLD, &parts(COUNTS).unwrap()).unwrap();
+    fn accesses_and_their_calls_are_subtracted() {
+        let found = operations(OUTPUT, &parts(COUNTS).unwrap()).unwrap();
         let found: Vec<_> = found.iter().map(|one| (one.interface.as_str(), one.n, one.instructions)).collect();
         assert_eq!(found, [("Amd64", 1, 34), ("Emon v2+", 4, 18)]);
     }
 
-    fn refused(told: &str, counts: &str) -> String {
-        parts(counts).and_then(|parts| operations(told, &parts)).unwrap_err().to_string()
+    fn error_of(output: &str, counts: &str) -> String {
+        parts(counts).and_then(|parts| operations(output, &parts)).unwrap_err().to_string()
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
-        let one_line = TOLD.lines().next().unwrap();
-        assert_eq!(refused(one_line, COUNTS), "1 operations were told, 2 measured");
-        assert_eq!(refused(TOLD, ""), "callgrind wrote nothing");
-        assert!(refused(&TOLD.replace("0|2\n", "0|1\n"), COUNTS).starts_with("1 calls of"));
-        assert!(refused(&TOLD.replace("1|0|0|0|1", "1|0|0|0|0"), COUNTS).starts_with("0 calls of"));
-        assert!(refused(TOLD, &COUNTS.replace("Recorder as", "Other as")).contains("took 0 instructions"));
-        assert!(refused(&TOLD.replace("read|4", "read|four"), COUNTS).starts_with("the bench told"));
-        assert!(refused(&TOLD.replace("|2\n", "\n"), COUNTS).starts_with("the bench told"));
-        assert_eq!(refused(TOLD, &COUNTS.replace("+4 17", "+4 16")), "callgrind counted 52 in all, its lines say 51");
+    fn inconsistent_outputs_are_an_error() {
+        let one_line = OUTPUT.lines().next().unwrap();
+        assert_eq!(error_of(one_line, COUNTS), "the bench printed 1 operations, callgrind counted 2");
+        assert_eq!(error_of(OUTPUT, ""), "callgrind wrote nothing");
+        assert!(error_of(&OUTPUT.replace("0|2\n", "0|1\n"), COUNTS).starts_with("1 calls of"));
+        assert!(error_of(&OUTPUT.replace("1|0|0|0|1", "1|0|0|0|0"), COUNTS).starts_with("0 calls of"));
+        assert!(error_of(OUTPUT, &COUNTS.replace("Recorder as", "Other as")).contains("took 0 instructions"));
+        assert!(error_of(&OUTPUT.replace("read|4", "read|four"), COUNTS).starts_with("the bench printed"));
+        assert!(error_of(&OUTPUT.replace("|2\n", "\n"), COUNTS).starts_with("the bench printed"));
         assert_eq!(
-            refused(TOLD, &COUNTS.replace("(12) instructions::scene::measured_read", "(12)")),
+            error_of(OUTPUT, &COUNTS.replace("+4 17", "+4 16")),
+            "callgrind counted 52 in total, its lines add up to 51"
+        );
+        assert_eq!(
+            error_of(OUTPUT, &COUNTS.replace("(12) instructions::scene::measured_read", "(12)")),
             "callgrind did not name the function (12)"
         );
-        assert!(refused(TOLD, &COUNTS.replace("events: Ir\n", "events: Ir Dr\n")).contains("counted Ir Dr"));
+        assert!(error_of(OUTPUT, &COUNTS.replace("events: Ir\n", "events: Ir Dr\n")).contains("counted Ir Dr"));
     }
 
     #[test]
-    fn the_program_is_the_one_that_cargo_made_last() {
+    fn the_last_executable_in_the_messages_of_cargo_is_used() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"profile"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"instructions"},"executable":"/t/instructions-1"}
 {"reason":"build-finished","success":true}"#;

@@ -1,4 +1,4 @@
-//! The demo: everything built, then the main job. The job itself is a program of the package `tests`.
+//! `cargo xtask demo`: builds everything, then runs the program `demo` of the package `tests`.
 
 use std::process::Command;
 
@@ -6,24 +6,24 @@ use anyhow::Result;
 
 use crate::{artifacts, elevated, package, prefix, prerequisites, run, workspace::Workspace};
 
-/// On which processors.
+/// Processors that the demo shows.
 #[derive(Clone, Copy)]
 pub enum Show<'a> {
-    /// What the demo chooses.
+    /// The demo's own selection.
     Usual,
-    /// One, by its name.
+    /// One processor, by the name of its identity.
     Processor(&'a str),
-    /// One of each generation.
+    /// One processor of each generation.
     Generations,
 }
 
-/// Builds what is missing and runs the main job.
+/// Builds what is missing and runs the demo.
 pub fn run(workspace: &Workspace, show: Show<'_>) -> Result<()> {
     elevated::ensure()?;
     prerequisites::for_building(workspace)?;
     artifacts::build(workspace)?;
     if cfg!(windows) {
-        package::make(workspace)?; // Windows loads no driver without a signature
+        package::make(workspace)?; // Windows loads no unsigned driver
     }
     let mut command = workspace.cargo("run");
     command.args(["--quiet", "--locked", "--package", "tests", "--bin", "demo", "--"]);
@@ -35,8 +35,8 @@ pub fn run(workspace: &Workspace, show: Show<'_>) -> Result<()> {
     on_bench(workspace, &mut command)
 }
 
-/// Runs a program of the package `tests`, which is told where the built files, the package and the Wine prefix are. Whatever becomes
-/// of it, no process of the prefix is left.
+/// Runs a program of the package `tests` with the paths of the built files, the package and the Wine prefix in its
+/// environment. Afterwards stops every process of the prefix, even if the program failed.
 pub fn on_bench(workspace: &Workspace, command: &mut Command) -> Result<()> {
     command.env("HALPROF_ARTIFACTS", workspace.artifacts()).env("HALPROF_PACKAGE", workspace.package());
     if cfg!(windows) {

@@ -1,4 +1,4 @@
-//! Import libraries in Microsoft's form, made from the names that mingw-w64's import libraries know.
+//! Import libraries in Microsoft's format, made from the names in mingw-w64's import libraries.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,24 +11,24 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run;
 
-/// Where Debian's mingw-w64 keeps its import libraries.
+/// The library folder of Debian's mingw-w64.
 const MINGW_LIBRARIES: &str = "/usr/x86_64-w64-mingw32/lib";
 
 /// One import library of the kit.
 pub struct ImportLibrary {
-    /// Its name without ending, the same in mingw-w64 and in the WDK.
+    /// File name without extension, the same in mingw-w64 and in the WDK.
     pub name: &'static str,
-    /// The module that the imports name.
+    /// The module that exports the names.
     pub module: &'static str,
-    /// Functions of the module that mingw-w64 does not know.
+    /// Functions of the module that mingw-w64's library lacks.
     pub additional: &'static [&'static str],
-    /// Names that another library of the kit answers for.
+    /// Names that another library of the kit provides.
     pub elsewhere: &'static [&'static str],
 }
 
-/// The libraries that wdk-build links a WDM driver with. A name stands in one of them only.
+/// The libraries that wdk-build links WDM drivers with. Each name is in one of them only.
 ///
-/// Windows exports `KeQueryPerformanceCounter` from both, Wine from hal.dll only: so hal.dll it is.
+/// `KeQueryPerformanceCounter` is imported from hal.dll: Windows exports it from both modules, Wine only from hal.dll.
 pub const IMPORT_LIBRARIES: &[ImportLibrary] = &[
     ImportLibrary {
         name: "ntoskrnl",
@@ -50,16 +50,16 @@ pub const IMPORT_LIBRARIES: &[ImportLibrary] = &[
 ];
 
 impl ImportLibrary {
-    /// mingw-w64's library of this name.
+    /// Returns the path of mingw-w64's library of this name.
     pub fn source(&self) -> PathBuf {
         Path::new(MINGW_LIBRARIES).join(format!("lib{}.a", self.name))
     }
 
-    /// Makes NAME.lib, and beside it the NAME.def that it was made from, in `folder`.
+    /// Creates NAME.lib in `folder`, and the NAME.def that it is made from.
     pub fn make(&self, folder: &Path) -> Result<()> {
         let symbols = run::text(Command::new("llvm-nm").arg("--quiet").arg(self.source()))?;
         let exports = self.exports(&symbols);
-        ensure!(exports.len() > self.additional.len(), "{} names no imports", self.source().display());
+        ensure!(exports.len() > self.additional.len(), "{} contains no imports", self.source().display());
 
         let definition = folder.join(self.name).with_extension("def");
         fs::write(&definition, self.definition(&exports))
@@ -74,9 +74,9 @@ impl ImportLibrary {
         Ok(())
     }
 
-    /// The exported names in what `llvm-nm` printed, each with whether it is code.
+    /// Returns the exported names in the output of `llvm-nm`, each with whether it is code.
     ///
-    /// An import is a symbol `__imp_NAME`; a function has a thunk NAME besides, data has none.
+    /// An import is a symbol `__imp_NAME`. A function also has a thunk `NAME`; data has none.
     fn exports<'a>(&self, symbols: &'a str) -> BTreeMap<&'a str, bool> {
         let mut imports = BTreeSet::new();
         let mut thunks = BTreeSet::new();
@@ -129,7 +129,7 @@ c.o:
     }
 
     #[test]
-    fn a_name_that_lives_elsewhere_is_left_out() {
+    fn a_name_that_another_library_provides_is_left_out() {
         let [kernel, hal, ..] = IMPORT_LIBRARIES else { panic!("two libraries at least") };
         assert!(!kernel.exports(SYMBOLS).contains_key("KeQueryPerformanceCounter"));
         assert!(hal.exports("").contains_key("KeQueryPerformanceCounter"));

@@ -1,4 +1,4 @@
-//! The driver on the machine itself, installed from the package as a user would.
+//! `cargo xtask install` and `uninstall`: the driver on this machine, installed from the package as a user installs it.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use crate::{elevated, package, run, workspace::Workspace};
 
-/// Makes the package, then installs and starts its driver.
+/// Creates the package, then installs and starts its driver.
 pub fn install(workspace: &Workspace) -> Result<()> {
     ensure_windows()?;
     elevated::ensure()?;
@@ -14,7 +14,7 @@ pub fn install(workspace: &Workspace) -> Result<()> {
     run::shown(Command::new(workspace.package().join("client.exe")).arg("install"))
 }
 
-/// Stops the driver and removes it, by the client that installed it.
+/// Stops and removes the driver with the client of the package.
 pub fn uninstall(workspace: &Workspace) -> Result<()> {
     ensure_windows()?;
     elevated::ensure()?;
@@ -26,8 +26,8 @@ pub fn uninstall(workspace: &Workspace) -> Result<()> {
 fn ensure_windows() -> Result<()> {
     ensure!(
         cfg!(windows),
-        "the driver runs on Windows alone: take target/package there (`cargo xtask package` makes it, its windows.md \
-         says how), or see it at work under Wine: cargo xtask demo"
+        "the driver runs only on Windows: copy target/package there (`cargo xtask package` makes it, its windows.md \
+         explains the installation), or run the driver under Wine: cargo xtask demo"
     );
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! A stand-in for the Windows Driver Kit, for building the driver on Linux with the genuine crates.
+//! A stand-in for the Windows Driver Kit, for building the driver on Linux with the original `wdk` crates.
 //!
-//! Three things: the content root that wdk-build looks for (headers and import libraries, from mingw-w64 and put right by
-//! the files in xtask/kit), copies of two crates that do not compile off Windows, and a linker that does the same again
-//! when it is asked again. The copies replace the registry's through cargo's `paths`, which leaves Cargo.lock alone;
-//! `[patch]` would not.
+//! It consists of the content root that wdk-build looks for (headers and import libraries of mingw-w64, corrected by
+//! the files in xtask/kit), ported copies of two crates that do not compile on Linux, and a linker for reproducible
+//! builds. Cargo's `paths` substitutes the copies for the registry's crates; unlike `[patch]` it does not change
+//! Cargo.lock.
 
 use std::{
     collections::BTreeSet,
@@ -26,16 +26,16 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Counted up when the code here makes something else of the same inputs.
+/// Increased when the code here makes a different kit of the same inputs.
 const KIT_VERSION: u32 = 1;
 
-/// The name of the version folder. wdk-build takes the newest that begins with `10.`.
+/// Name of the version folder. wdk-build uses the newest one that begins with `10.`.
 const CONTENT_VERSION: &str = "10.0.26100.0";
 
-/// Where Debian's mingw-w64 keeps its headers.
+/// The header folder of Debian's mingw-w64.
 const MINGW_HEADERS: &str = "/usr/share/mingw-w64/include";
 
-/// Headers that stand before or beside mingw-w64's, by their place below `Include/VERSION`.
+/// Headers that override or extend mingw-w64's, with their paths below `Include/VERSION`.
 const OVERLAY: &[(&str, &str)] = &[
     ("km/crt/intrin.h", include_str!("../kit/km/crt/intrin.h")),
     ("km/ntdef.h", include_str!("../kit/km/ntdef.h")),
@@ -43,37 +43,37 @@ const OVERLAY: &[(&str, &str)] = &[
     ("km/wdk_declarations.h", include_str!("../kit/km/wdk_declarations.h")),
 ];
 
-/// The linker, by its name in the kit: rustc knows by it how to talk to it.
+/// File name and text of the linker. rustc chooses the linker flavor by the name.
 const LINKER: (&str, &str) = ("lld-link", include_str!("../kit/lld-link"));
 
-/// Headers of the compiler that come before mingw-w64's of the same name, as the WDK's `km/crt` does.
+/// Headers of the compiler that take precedence over mingw-w64's of the same name, as those in the WDK's `km/crt` do.
 const COMPILER_HEADERS: &[&str] = &["float.h", "limits.h", "stdarg.h", "stddef.h", "stdint.h"];
 
-/// The crates that are replaced.
+/// The crates that ported copies replace.
 const PORTED: [&str; 2] = ["wdk-build", "windows-future"];
 
-/// A kit that is ready.
+/// A complete kit.
 pub struct Kit {
     folder: PathBuf,
     libclang: PathBuf,
 }
 
 /// A crate in cargo's registry.
-struct Source {
+struct CrateSource {
     name: &'static str,
     version: String,
     folder: PathBuf,
 }
 
-/// The newest installed LLVM that has libclang and clang's own headers.
+/// An installed LLVM with libclang and clang's own headers.
 pub struct Clang {
-    /// The folder that holds libclang.
+    /// The folder of libclang.
     pub library: PathBuf,
     headers: PathBuf,
 }
 
 impl Kit {
-    /// The kit in target/kit, made anew when anything it is made from has changed.
+    /// Returns the kit in target/kit. Makes it again if any of its inputs has changed.
     pub fn ensure(workspace: &Workspace) -> Result<Self> {
         let clang = Clang::find().context("no LLVM with libclang under /usr/lib")?;
         let sources = ported_sources(workspace)?;
@@ -98,7 +98,7 @@ impl Kit {
         Ok(kit)
     }
 
-    /// Makes `command`, which is a cargo command already with its subcommand, use the kit.
+    /// Makes `command` use the kit. `command` is a cargo command that already has its subcommand.
     pub fn apply(&self, command: &mut Command) {
         let paths = PORTED.map(|name| format!("'{}'", self.folder.join(name).display()));
         command
@@ -109,14 +109,13 @@ impl Kit {
             .env("CARGO_TARGET_X86_64_PC_WINDOWS_MSVC_LINKER", self.folder.join(LINKER.0));
     }
 
-    fn port(&self, source: &Source) -> Result<()> {
+    fn port(&self, source: &CrateSource) -> Result<()> {
         let copy = self.folder.join(source.name);
         copy_folder(&source.folder, &copy)?;
         if source.name == "wdk-build" {
-            return wdk_port::port(&copy)
-                .with_context(|| format!("{} {} can not be ported", source.name, source.version));
+            return wdk_port::port(&copy).with_context(|| format!("cannot port {} {}", source.name, source.version));
         }
-        // Its one user is the crate `windows`, which is empty off Windows: an empty library serves.
+        // Only the crate `windows` uses windows-future, and on Linux it is empty, so an empty library suffices.
         let library = copy.join("src/lib.rs");
         fs::write(&library, "#![no_std]\n").with_context(|| format!("cannot write {}", library.display()))
     }
@@ -127,17 +126,17 @@ impl Kit {
         make_folder(&crt)?;
         make_folder(&shared)?;
 
-        for (place, text) in OVERLAY {
-            fs::write(include.join(place), text).with_context(|| format!("cannot write {place}"))?;
+        for (path, text) in OVERLAY {
+            fs::write(include.join(path), text).with_context(|| format!("cannot write {path}"))?;
         }
         for header in files_in(&clang.headers)? {
             let name = header.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // Newer clangs split stddef.h and stdarg.h into files that begin so.
+            // Newer versions of clang split stddef.h and stdarg.h into files with this prefix.
             if COMPILER_HEADERS.contains(&name.as_str()) || name.starts_with("__std") {
                 link(&header, &crt.join(name))?;
             }
         }
-        // The kernel's headers stand in a folder of their own and come first. Compiler intrinsics: see the overlay.
+        // The kernel's headers are in `ddk` and take precedence. The overlay replaces intrin.h.
         let mut taken = BTreeSet::from([OsString::from("intrin.h")]);
         for folder in [Path::new(MINGW_HEADERS).join("ddk"), PathBuf::from(MINGW_HEADERS)] {
             for header in files_in(&folder)? {
@@ -156,14 +155,15 @@ impl Kit {
         for library in IMPORT_LIBRARIES {
             library.make(&folder)?;
         }
-        // Stack cookies of C code: nothing of Rust refers to it, so an empty archive will do.
+        // wdk-build links this library for the stack cookies of C code. Rust code does not use it, so an empty archive
+        // suffices.
         fs::write(folder.join("BufferOverflowFastFailK.lib"), "!<arch>\n")?;
         Ok(())
     }
 }
 
 impl Clang {
-    /// The newest one, if there is any.
+    /// Finds the newest installed version.
     pub fn find() -> Option<Self> {
         let versions = fs::read_dir("/usr/lib").ok()?.filter_map(|entry| {
             let path = entry.ok()?.path();
@@ -182,16 +182,16 @@ impl Clang {
     }
 }
 
-/// Where cargo keeps the sources of the crates that are replaced.
-fn ported_sources(workspace: &Workspace) -> Result<Vec<Source>> {
+/// Returns the sources of the crates in [`PORTED`] in cargo's registry.
+fn ported_sources(workspace: &Workspace) -> Result<Vec<CrateSource>> {
     let metadata = run::text(workspace.cargo("metadata").args(["--format-version", "1", "--locked"]))?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
     let packages = metadata.get("packages").and_then(Value::as_array).context("cargo metadata has no packages")?;
     PORTED.into_iter().map(|name| source(packages, name)).collect()
 }
 
-/// The one package of this name.
-fn source(packages: &[Value], name: &'static str) -> Result<Source> {
+/// Returns the source of the only package called `name`.
+fn source(packages: &[Value], name: &'static str) -> Result<CrateSource> {
     fn text<'a>(package: &'a Value, key: &str) -> Option<&'a str> {
         package.get(key)?.as_str()
     }
@@ -202,13 +202,13 @@ fn source(packages: &[Value], name: &'static str) -> Result<Source> {
     let manifest = text(package, "manifest_path").context("a package without manifest_path")?;
     let folder = Path::new(manifest).parent().context("a manifest without a folder")?.to_path_buf();
     let version = text(package, "version").unwrap_or_default().to_owned();
-    Ok(Source { name, version, folder })
+    Ok(CrateSource { name, version, folder })
 }
 
-/// All that the kit is made from, in a few lines: when they change, the kit is made anew.
-fn stamp(sources: &[Source], clang: &Clang) -> Result<String> {
+/// Returns a description of all inputs of the kit. A kit is outdated if its stamp differs.
+fn stamp(sources: &[CrateSource], clang: &Clang) -> Result<String> {
     let mut stamp = description(sources, clang);
-    // A new version of the packages shows in the time and size of their files.
+    // A new version of a Debian package changes the time or size of its files.
     let kernel_header = Path::new(MINGW_HEADERS).join("ddk/ntifs.h");
     let libraries = IMPORT_LIBRARIES.iter().map(ImportLibrary::source);
     for path in std::iter::once(kernel_header).chain(libraries) {
@@ -219,8 +219,8 @@ fn stamp(sources: &[Source], clang: &Clang) -> Result<String> {
     Ok(stamp)
 }
 
-/// The part of the stamp that does not look at mingw-w64's files.
-fn description(sources: &[Source], clang: &Clang) -> String {
+/// Returns the part of the stamp that does not depend on mingw-w64's files.
+fn description(sources: &[CrateSource], clang: &Clang) -> String {
     let edits: Vec<_> = EDITS.iter().map(|edit| (edit.file, edit.anchor, edit.replacement)).collect();
     let libraries: Vec<_> = IMPORT_LIBRARIES.iter().map(|it| (it.module, it.additional, it.elsewhere)).collect();
     let mut lines = vec![
@@ -244,7 +244,7 @@ fn make_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
 }
 
-/// What a folder holds, sorted by name.
+/// Returns the entries of a folder, sorted by name. An empty folder is an error.
 fn files_in(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let context = || format!("cannot read {}", folder.display());
     let entries = fs::read_dir(folder).with_context(context)?;
@@ -254,7 +254,7 @@ fn files_in(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(paths)
 }
 
-/// Copies a package. Cargo's own marks in the registry (files that begin with a dot) stay behind.
+/// Copies a package without the marker files of cargo's registry, which begin with a dot.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     make_folder(to)?;
     for path in files_in(from)? {
@@ -268,7 +268,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A script that can be run.
+/// Writes an executable script.
 #[cfg(unix)]
 fn make_program(path: &Path, text: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -277,7 +277,7 @@ fn make_program(path: &Path, text: &str) -> Result<()> {
         .with_context(|| format!("cannot make {}", path.display()))
 }
 
-/// Never called: on Windows the WDK itself is used.
+/// Never called: on Windows the WDK is used.
 #[cfg(not(unix))]
 fn make_program(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot make {}", path.display()))
@@ -288,7 +288,7 @@ fn link(original: &Path, link: &Path) -> Result<()> {
     std::os::unix::fs::symlink(original, link).with_context(|| format!("cannot make {}", link.display()))
 }
 
-/// Never called: on Windows the WDK itself is used.
+/// Never called: on Windows the WDK is used.
 #[cfg(not(unix))]
 fn link(original: &Path, link: &Path) -> Result<()> {
     fs::hard_link(original, link).with_context(|| format!("cannot make {}", link.display()))
@@ -308,27 +308,27 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_found_through_its_manifest() {
+    fn the_source_of_a_crate_is_found_by_its_manifest() {
         let source = source(&packages(), "wdk-build").unwrap();
         assert_eq!((source.version.as_str(), source.folder.as_path()), ("0.6.0", Path::new("/r/wdk-build-0.6.0")));
     }
 
     #[test]
-    fn a_missing_or_ambiguous_package_is_an_error_that_says_how_many() {
+    fn a_missing_or_ambiguous_package_is_an_error_with_the_number_of_matches() {
         assert!(source(&packages(), "absent").err().unwrap().to_string().contains("0 versions of absent"));
         assert!(source(&packages(), "twice").err().unwrap().to_string().contains("2 versions of twice"));
     }
 
     #[test]
-    fn the_digest_changes_with_any_header() {
-        let changed: Vec<_> = OVERLAY.iter().map(|(place, _)| (*place, "other")).collect();
+    fn the_digest_depends_on_every_header() {
+        let changed: Vec<_> = OVERLAY.iter().map(|(path, _)| (*path, "other")).collect();
         assert_ne!(digest(OVERLAY), digest(changed.as_slice()));
         assert_eq!(digest(OVERLAY), digest(OVERLAY.to_vec().as_slice()));
     }
 
     #[test]
-    fn the_stamp_changes_with_a_crate_and_with_the_compiler() {
-        let source = |version: &str| [Source { name: "a", version: version.to_owned(), folder: "/r/a".into() }];
+    fn the_stamp_depends_on_crate_versions_and_on_the_compiler() {
+        let source = |version: &str| [CrateSource { name: "a", version: version.to_owned(), folder: "/r/a".into() }];
         let clang = |headers: &str| Clang { library: "/l".into(), headers: headers.into() };
         let stamp = description(&source("1.0.0"), &clang("/h/14"));
         assert_eq!(stamp, description(&source("1.0.0"), &clang("/h/14")));

@@ -1,4 +1,4 @@
-//! The package: the folder that one carries to a Windows machine, with a driver signed for tests.
+//! The package: a folder to copy to a Windows machine, with a test-signed driver.
 
 mod authenticode;
 mod certificate;
@@ -19,16 +19,16 @@ use crate::{artifacts, prerequisites, workspace::Workspace};
 /// The file that is signed.
 const DRIVER: &str = "halprof.sys";
 
-/// The certificate that the signature is checked with; not its key.
+/// The certificate that verifies the signature, without its private key.
 const CERTIFICATE: &str = "halprof.cer";
 
-/// The list of the package's files with their hashes, itself signed. Windows' tools alone make one.
+/// The signed catalog with the hashes of the package's files. Only Windows' tools can make it.
 const CATALOG: &str = "halprof.cat";
 
-/// Built files that go into the package as they are.
+/// Built files that are copied into the package.
 const BUILT: &[&str] = &["client.exe", "halprof.pdb"];
 
-/// Files of the repository that go into the package as they are.
+/// Files of the repository that are copied into the package.
 const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "docs/windows.md"];
 
 /// Builds everything and makes the package.
@@ -42,15 +42,15 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     }
     if cfg!(not(windows)) {
         println!(
-            "Without {CATALOG}: inf2cat, which makes it, is a tool of Windows. The signature in {DRIVER} is enough for\n\
-             `client install`; an installation by halprof.inf takes a package that was made on Windows."
+            "{CATALOG} is not included: inf2cat, which makes it, runs only on Windows. The signature in {DRIVER}\n\
+             is enough for `client install`. To install with halprof.inf, make the package on Windows."
         );
     }
-    println!("windows.md says how to go on.");
+    println!("The next steps are in windows.md.");
     Ok(())
 }
 
-/// Makes the package anew from the built files.
+/// Makes the package from the built files, replacing an earlier one.
 pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     let (built, folder) = (workspace.artifacts(), workspace.package());
     if folder.exists() {
@@ -74,12 +74,12 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
         debian::sign(workspace, &unsigned, &folder)?;
     }
     authenticode::ensure_only_signed(&read(&unsigned)?, &read(&signed)?)
-        .with_context(|| format!("signing made another file of {}", unsigned.display()))?;
+        .with_context(|| format!("signing changed the content of {}", unsigned.display()))?;
     Ok(folder)
 }
 
 fn copy(from: &Path, folder: &Path) -> Result<()> {
-    let name = from.file_name().with_context(|| format!("{} is no file", from.display()))?;
+    let name = from.file_name().with_context(|| format!("{} is not a file", from.display()))?;
     fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(())
 }
@@ -88,7 +88,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The names of its files.
+/// Returns the names of the files in the package, sorted.
 fn contents(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {

@@ -1,4 +1,4 @@
-//! The Wine prefix: the disk and registry of the Windows that the driver runs in.
+//! The Wine prefix: disk and registry of the Windows environment that the driver runs in.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 
 use crate::{
-    artifacts::RANDOM,
+    artifacts::PRNG,
     run,
     workspace::{Workspace, copy_if_different},
 };
@@ -18,18 +18,18 @@ use crate::{
 const WINE: &str = "/usr/lib/wine/wine64";
 const SERVER: &str = "/usr/lib/wine/wineserver64";
 
-/// Counted up when a prefix made before would not do any more.
+/// Increased when prefixes of an earlier version can no longer be used.
 const PREFIX_VERSION: u32 = 1;
 
-/// It takes 2 to 5 seconds on a quiet machine.
-const LIMIT: Duration = Duration::from_mins(3);
+/// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
+const BOOT_LIMIT: Duration = Duration::from_mins(3);
 
-/// Whether Wine is where Debian installs it.
+/// Returns whether Wine is where Debian installs it.
 pub fn wine_is_installed() -> bool {
     Path::new(WINE).is_file() && Path::new(SERVER).is_file()
 }
 
-/// The prefix in target/lab, made when there is none, with the DLL that Wine lacks.
+/// Returns the prefix in target/lab, with the DLL that Wine lacks. Creates it if it is missing or of another version.
 pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     let prefix = workspace.prefix();
     let stamp = prefix.join("halprof-stamp");
@@ -38,13 +38,13 @@ pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
         remove(&prefix)?;
         fs::create_dir_all(&prefix).with_context(|| format!("cannot make {}", prefix.display()))?;
         let mut boot = wine(&prefix, WINE);
-        run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), LIMIT)?;
-        // A service made while the first server still winds up would vanish.
+        run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), BOOT_LIMIT)?;
+        // A service created while this first server shuts down would be lost.
         stop_server(&prefix)?;
         fs::write(stamp, wanted)?;
     }
     let system = prefix.join("drive_c/windows/system32");
-    copy_if_different(&workspace.artifacts().join(RANDOM), &system.join(RANDOM))?;
+    copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))?;
     Ok(prefix)
 }
 
@@ -52,7 +52,7 @@ pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
 pub fn clean_lab(workspace: &Workspace) -> Result<()> {
     let lab = workspace.lab();
     if !lab.exists() {
-        println!("There is no {}", lab.display());
+        println!("Nothing to remove: {} does not exist", lab.display());
         return Ok(());
     }
     remove(&workspace.prefix())?;
@@ -71,10 +71,10 @@ fn remove(prefix: &Path) -> Result<()> {
     fs::remove_dir_all(prefix).with_context(|| format!("cannot remove {}", prefix.display()))
 }
 
-/// Ends every process of the prefix and waits until the last is gone.
+/// Ends every process of the prefix and waits for the last one to exit.
 pub fn stop_server(prefix: &Path) -> Result<()> {
     for option in ["-k", "-w"] {
-        // Fails when no server runs, which is as good.
+        // The exit code does not matter: it is an error if no server runs.
         let mut command = wine(prefix, SERVER);
         command.arg(option).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().context("cannot start wineserver")?;
@@ -82,7 +82,8 @@ pub fn stop_server(prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A program of Wine in this prefix: quiet, without the questions about Mono and Gecko, without a display.
+/// Returns a command for a program of Wine in this prefix: without debug output, without prompts to install Mono and
+/// Gecko, and without a display.
 fn wine(prefix: &Path, program: &str) -> Command {
     let mut command = Command::new(program);
     command

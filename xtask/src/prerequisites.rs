@@ -1,8 +1,9 @@
-//! What the commands need from the system, and how it gets there.
+//! Prerequisites of the commands.
 //!
-//! On Debian and its like everything missing is installed: packages by apt-get, targets and components by rustup. When
-//! all is there this takes a few milliseconds: it looks for files and asks no package manager.
-//! On Windows the WDK is found, or missed with an explanation, by wdk-build; only rustup's parts are looked after.
+//! On Debian and its derivatives everything missing is installed: packages with apt-get, targets and components with
+//! rustup. If nothing is missing this takes a few milliseconds, because it looks for files and does not call the
+//! package manager. On Windows, wdk-build finds the WDK or explains what is missing; only parts of the Rust toolchain
+//! are installed.
 
 use std::{
     env,
@@ -15,15 +16,15 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{import_library::IMPORT_LIBRARIES, kit::Clang, prefix, run, workspace::Workspace};
 
-/// Downloads take long on slow lines.
+/// Time limit for an installation, which downloads packages.
 const INSTALL_LIMIT: Duration = Duration::from_mins(45);
 
-/// The target of the driver and of what else runs in Wine's kernel process without std.
+/// The target of the driver and of the test bench's no_std binaries, and of the client on Windows.
 pub const MSVC: &str = "x86_64-pc-windows-msvc";
-/// The target of the programs that run under Wine: mingw-w64 links them.
+/// The target of the programs with std that run under Wine; mingw-w64 links them.
 pub const GNU: &str = "x86_64-pc-windows-gnu";
 
-/// A package of Debian.
+/// A Debian package.
 struct Package {
     name: &'static str,
     reason: &'static str,
@@ -44,7 +45,7 @@ const PACKAGES: &[Package] = &[
     },
     Package {
         name: "mingw-w64-x86-64-dev",
-        reason: "the kernel's headers and the names that it exports",
+        reason: "provides the kernel's headers and the names of its exports",
         present: || IMPORT_LIBRARIES.iter().all(|library| library.source().is_file()),
     },
     Package {
@@ -52,46 +53,44 @@ const PACKAGES: &[Package] = &[
         reason: "links the programs that run under Wine",
         present: || on_path("x86_64-w64-mingw32-gcc"),
     },
-    Package {
-        name: "openssl",
-        reason: "makes a certificate to sign the driver with for tests",
-        present: || on_path("openssl"),
-    },
+    Package { name: "openssl", reason: "makes the certificate for test signing", present: || on_path("openssl") },
     Package {
         name: "osslsigncode",
-        reason: "signs the driver for tests, and checks the signature",
+        reason: "signs the driver for tests and verifies the signature",
         present: || on_path("osslsigncode"),
     },
 ];
 
-/// A part of the Rust toolchain, with the file below its root that shows it.
-struct Part {
+/// A target or component of the Rust toolchain. If `file` exists below the toolchain's root, it is installed.
+struct ToolchainPart {
     kind: &'static str,
     name: &'static str,
     reason: &'static str,
     file: &'static str,
 }
 
-const DRIVER_TARGET: Part =
-    Part { kind: "target", name: MSVC, reason: "the driver", file: "lib/rustlib/x86_64-pc-windows-msvc/lib" };
+const DRIVER_TARGET: ToolchainPart =
+    ToolchainPart { kind: "target", name: MSVC, reason: "the driver", file: "lib/rustlib/x86_64-pc-windows-msvc/lib" };
 
-const PROGRAM_TARGET: Part = Part {
+const PROGRAM_TARGET: ToolchainPart = ToolchainPart {
     kind: "target",
     name: GNU,
     reason: "the client and the test bench",
     file: "lib/rustlib/x86_64-pc-windows-gnu/lib",
 };
 
-const CLIPPY: Part = Part { kind: "component", name: "clippy", reason: "the lints", file: "bin/cargo-clippy" };
-const RUSTFMT: Part = Part { kind: "component", name: "rustfmt", reason: "the format check", file: "bin/cargo-fmt" };
+const CLIPPY: ToolchainPart =
+    ToolchainPart { kind: "component", name: "clippy", reason: "the lints", file: "bin/cargo-clippy" };
+const RUSTFMT: ToolchainPart =
+    ToolchainPart { kind: "component", name: "rustfmt", reason: "the format check", file: "bin/cargo-fmt" };
 
-/// Sees to what `build`, `package` and `demo` need.
+/// Installs what `build`, `package` and `demo` need.
 pub fn for_building(workspace: &Workspace) -> Result<()> {
     system_packages(workspace)?;
     toolchain_parts(if cfg!(windows) { &[DRIVER_TARGET] } else { &[DRIVER_TARGET, PROGRAM_TARGET] })
 }
 
-/// Sees to what `test` needs.
+/// Installs what `test` needs.
 pub fn for_testing(workspace: &Workspace) -> Result<()> {
     for_building(workspace)?;
     toolchain_parts(&[CLIPPY, RUSTFMT])
@@ -112,16 +111,19 @@ fn system_packages(workspace: &Workspace) -> Result<()> {
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
     ensure!(
         on_path("apt-get"),
-        "this system has no apt-get, so install the packages named above (these are Debian's names and places), \
-         then run the command again"
+        "this system has no apt-get: install the packages above another way (the names are Debian's), then run the \
+         command again"
     );
     if run::text(Command::new("id").arg("-u"))?.trim() != "0" {
-        bail!("only root may install them. Run this line, then the command again:\n\n    {}\n", apt_line(&names));
+        bail!(
+            "only root can install packages. Run this line, then repeat the command:\n\n    {}\n",
+            apt_command_line(&names)
+        );
     }
     install(workspace, &names)?;
     match missing.iter().find(|package| !(package.present)()) {
         None => Ok(()),
-        Some(package) => bail!("{} was installed, but its files are not where Debian 12 has them", package.name),
+        Some(package) => bail!("{} is installed, but its files are not where Debian 12 puts them", package.name),
     }
 }
 
@@ -129,7 +131,7 @@ fn install(workspace: &Workspace, names: &[&str]) -> Result<()> {
     println!("Installing them with apt-get:");
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
-        // Another apt-get may be at work, as on a machine that has just started.
+        // Another apt-get may hold the lock, for example on a machine that has just booted.
         command.args(["-o", "DPkg::Lock::Timeout=300"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
@@ -138,26 +140,31 @@ fn install(workspace: &Workspace, names: &[&str]) -> Result<()> {
     run::logged("packages", command.args(names), &workspace.log("apt-install"), INSTALL_LIMIT)
 }
 
-/// What somebody who is not root has to type.
-fn apt_line(names: &[&str]) -> String {
+/// Returns the command line that installs the packages, for users without root.
+fn apt_command_line(names: &[&str]) -> String {
     format!("sudo apt-get update && sudo apt-get install -y --no-install-recommends {}", names.join(" "))
 }
 
-fn toolchain_parts(parts: &[Part]) -> Result<()> {
+fn toolchain_parts(parts: &[ToolchainPart]) -> Result<()> {
     let root =
         run::text(Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).args(["--print", "sysroot"]))?;
     let root = PathBuf::from(root.trim());
-    for part in parts.iter().filter(|part| !exists(&root, part)) {
+    for part in parts.iter().filter(|part| !is_installed(&root, part)) {
         println!("The Rust {} {} is missing ({}); rustup adds it:", part.kind, part.name, part.reason);
         run::shown(Command::new("rustup").args([part.kind, "add", part.name])).with_context(|| {
-            format!("this Rust toolchain needs the {} {}; with rustup that is one command", part.kind, part.name)
+            format!("this Rust toolchain lacks the {} {}, and rustup cannot add it", part.kind, part.name)
         })?;
-        ensure!(exists(&root, part), "rustup added {}, but not to the toolchain in {}", part.name, root.display());
+        ensure!(
+            is_installed(&root, part),
+            "rustup added {}, but not to the toolchain in {}",
+            part.name,
+            root.display()
+        );
     }
     Ok(())
 }
 
-fn exists(root: &Path, part: &Part) -> bool {
+fn is_installed(root: &Path, part: &ToolchainPart) -> bool {
     let path = root.join(part.file);
     path.exists() || path.with_extension(env::consts::EXE_EXTENSION).exists()
 }
@@ -171,15 +178,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_root_gets_one_line_with_everything() {
+    fn users_without_root_get_one_line_that_installs_everything() {
         assert_eq!(
-            apt_line(&["wine64", "llvm"]),
+            apt_command_line(&["wine64", "llvm"]),
             "sudo apt-get update && sudo apt-get install -y --no-install-recommends wine64 llvm"
         );
     }
 
     #[test]
-    fn a_program_is_looked_for_on_the_path() {
+    fn an_unknown_program_is_not_on_the_path() {
         assert!(!on_path("no-program-has-this-name"));
     }
 }

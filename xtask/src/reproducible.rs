@@ -1,6 +1,7 @@
-//! Whether the driver comes out the same when it is built again from nothing.
+//! The check that two clean builds of the driver are identical.
 //!
-//! In the same folder: the debug information names the object files by their whole paths, and its hash is in the driver.
+//! Both builds use the same folder: the debug information contains the full paths of the object files, and the driver
+//! contains a hash of the debug information.
 
 use std::{fs, path::Path};
 
@@ -8,22 +9,22 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{artifacts, run, workspace::Workspace};
 
-/// Builds the driver twice, each time with nothing there before, and compares the two.
+/// Builds the driver twice from scratch and compares the files.
 pub fn check(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target().join("again");
-    let first = built(workspace, &folder)?;
-    let second = built(workspace, &folder)?;
+    let first = clean_build(workspace, &folder)?;
+    let second = clean_build(workspace, &folder)?;
     if first != second {
         let kept = folder.join("first.sys");
         fs::write(&kept, &first).with_context(|| format!("cannot write {}", kept.display()))?;
     }
-    ensure!(first == second, "the driver came out otherwise the second time; both are kept: see {}", folder.display());
-    println!("driver: {} bytes, the same twice", first.len());
+    ensure!(first == second, "two builds of the driver differ; both files are in {}", folder.display());
+    println!("driver: {} bytes, identical in two builds", first.len());
     fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
 }
 
-/// The driver's file, built in a folder that was empty.
-fn built(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
+/// Returns the driver, built in an empty folder.
+fn clean_build(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
     let group = artifacts::groups().first().context("nothing is built")?;
     let (_, made, _) = group.files.first().context("no driver is built")?;
     if folder.exists() {

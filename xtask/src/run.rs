@@ -1,4 +1,4 @@
-//! Running other programs: what runs is said, how long it takes, and why it failed.
+//! Runs other programs and reports what runs, how long it takes and why it failed.
 
 use std::{
     fs::{self, File},
@@ -11,10 +11,10 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Lines of a log shown when its command failed.
+/// Number of lines of the log that are shown if the command failed.
 const TAIL: usize = 25;
 
-/// Runs a command whose own output is what people want to see.
+/// Runs a command and shows its output.
 pub fn shown(command: &mut Command) -> Result<()> {
     println!("$ {}", line(command));
     let status = command.status().with_context(|| cannot_start(command))?;
@@ -22,8 +22,8 @@ pub fn shown(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a talkative command: shows `what` and the time it takes, keeps the output in `log`, shows the end of it on failure.
-/// Stops the command when it takes longer than `limit`.
+/// Runs a command with long output: shows `what` and the elapsed time, and writes the output to `log`. If the command
+/// fails, shows the end of the output. Stops the command after `limit`.
 pub fn logged(what: &str, command: &mut Command, log: &Path, limit: Duration) -> Result<()> {
     if let Some(folder) = log.parent() {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -36,7 +36,7 @@ pub fn logged(what: &str, command: &mut Command, log: &Path, limit: Duration) ->
         let text = fs::read(log).unwrap_or_default();
         eprintln!("{}", tail(&String::from_utf8_lossy(&text)));
     }
-    result.with_context(|| format!("the whole output is in {}", log.display()))
+    result.with_context(|| format!("the full output is in {}", log.display()))
 }
 
 fn timed(what: &str, command: &mut Command, limit: Duration) -> Result<()> {
@@ -64,14 +64,14 @@ fn timed(what: &str, command: &mut Command, limit: Duration) -> Result<()> {
     Ok(())
 }
 
-/// The standard output of a command; its errors go where this program's go.
+/// Returns the standard output of a command. The command inherits standard error.
 pub fn text(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_start(command))?;
     ensure!(output.status.success(), "`{}` failed ({})", line(command), output.status);
-    String::from_utf8(output.stdout).with_context(|| format!("`{}` did not write text", line(command)))
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` did not print UTF-8", line(command)))
 }
 
-/// Runs a command of which only the line is shown; all that it said when it failed.
+/// Runs a command and shows its command line, and its output only if it fails.
 pub fn quiet(command: &mut Command) -> Result<()> {
     println!("$ {}", line(command));
     let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
@@ -82,7 +82,7 @@ pub fn quiet(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A time as people say it.
+/// Formats a duration: `1.2 s`, `1 min 1 s`.
 pub fn duration(time: Duration) -> String {
     match time.as_secs() {
         0..60 => format!("{:.1} s", time.as_secs_f64()),
@@ -90,7 +90,7 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// The command as one would type it.
+/// Returns the command line, quoted as in a shell.
 fn line(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let quoted = |word: &std::ffi::OsStr| {
@@ -121,21 +121,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_reads_as_one_would_type_it() {
+    fn a_command_line_is_quoted_as_in_a_shell() {
         let mut command = Command::new("/opt/bin/cargo");
         command.args(["build", "--config", "paths=['a']", "a b"]);
         assert_eq!(line(&command), "cargo build --config \"paths=['a']\" 'a b'");
     }
 
     #[test]
-    fn a_duration_has_minutes_from_one_minute_on() {
+    fn a_duration_of_a_minute_or_more_shows_minutes() {
         assert_eq!(duration(Duration::from_millis(1250)), "1.2 s");
         assert_eq!(duration(Duration::from_secs(59)), "59.0 s");
         assert_eq!(duration(Duration::from_secs(61)), "1 min 1 s");
     }
 
     #[test]
-    fn the_tail_is_the_end() {
+    fn the_tail_is_the_last_lines() {
         let text = (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
         let tail = tail(&text);
         assert_eq!(tail.lines().count(), TAIL);

@@ -1,4 +1,4 @@
-//! Where things are, and how cargo is called.
+//! Paths of the workspace, and calls of cargo.
 
 use std::{
     env,
@@ -8,74 +8,75 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// The repository and the folders below its target directory that xtask fills.
+/// The repository and the folders below its target directory that xtask writes to.
 pub struct Workspace {
     root: PathBuf,
 }
 
 impl Workspace {
-    /// The workspace that `cargo xtask` was called in.
+    /// Finds the workspace that `cargo xtask` was called in.
     pub fn find() -> Result<Self> {
         let xtask = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
         let root = xtask.parent().context("the folder xtask has no parent")?;
         Ok(Self { root: root.to_path_buf() })
     }
 
-    /// The folder that holds Cargo.lock.
+    /// Returns the folder that contains Cargo.lock.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The target directory. Always this one: wdk-build wants it under the folder that holds Cargo.lock.
+    /// Returns the target directory. It is always `target`: wdk-build requires it below the folder that contains
+    /// Cargo.lock.
     pub fn target(&self) -> PathBuf {
         self.root.join("target")
     }
 
-    /// The stand-in for the Windows Driver Kit.
+    /// Returns the folder of the stand-in for the Windows Driver Kit.
     pub fn kit(&self) -> PathBuf {
         self.target().join("kit")
     }
 
-    /// Everything that the test bench needs.
+    /// Returns the folder with everything that the test bench needs.
     pub fn lab(&self) -> PathBuf {
         self.target().join("lab")
     }
 
-    /// The built files.
+    /// Returns the folder of the built files.
     pub fn artifacts(&self) -> PathBuf {
         self.lab().join("artifacts")
     }
 
-    /// What is carried to a Windows machine.
+    /// Returns the folder of the package for a Windows machine.
     pub fn package(&self) -> PathBuf {
         self.target().join("package")
     }
 
-    /// The certificate for test signing and its key.
+    /// Returns the folder of the test-signing certificate and its key.
     pub fn signing(&self) -> PathBuf {
         self.target().join("signing")
     }
 
-    /// Programs that the consumer tests install.
+    /// Returns the folder of programs that the consumer tests install.
     pub fn tools(&self) -> PathBuf {
         self.target().join("tools")
     }
 
-    /// The Wine prefix.
+    /// Returns the folder of the Wine prefix.
     pub fn prefix(&self) -> PathBuf {
         self.lab().join("prefix")
     }
 
-    /// The full output of a command of which only progress is shown.
+    /// Returns the log file for the full output of a command that shows only its progress.
     pub fn log(&self, name: &str) -> PathBuf {
         self.target().join("xtask-logs").join(name).with_extension("log")
     }
 
-    /// `cargo SUBCOMMAND`, in the workspace, with the workspace's own target directory.
+    /// Returns the command `cargo SUBCOMMAND`, run in the workspace with the workspace's target directory.
     pub fn cargo(&self, subcommand: &str) -> Command {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.arg(subcommand).current_dir(&self.root).env("CARGO_TARGET_DIR", self.target());
-        // `cargo run` described this package to this process; to the packages built next that would be a lie.
+        // `cargo run` set these variables for xtask. They would be wrong for the packages built next.
         for (name, _) in env::vars_os() {
             if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
                 command.env_remove(name);
@@ -85,7 +86,7 @@ impl Workspace {
     }
 }
 
-/// Writes a file only when its content differs, so that what depends on its time stays valid.
+/// Copies a file only if its content differs. An unchanged file keeps its timestamp, so that nothing is rebuilt.
 pub fn copy_if_different(from: &Path, to: &Path) -> Result<()> {
     let content = std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if std::fs::read(to).is_ok_and(|old| old == content) {

@@ -1,10 +1,10 @@
-//! The memory of this process, for processors of the model that write to it by themselves.
+//! The memory of this process, for processors of the model that write records to memory.
 //!
-//! As on real machines, who points a processor at memory answers for it: by `IA32_DS_AREA` and by what stands in the save
-//! area it goes to any address. It has to be memory of this process, aligned, and nobody may have a reference to it but as
-//! atomics, as long as the processor can write there. Nothing of that can be looked at here.
+//! As on real hardware, software is responsible for the addresses in IA32_DS_AREA and in the save area: the processor
+//! writes to whatever address it finds there. While the processor can write, the address must be an aligned word in
+//! this process, and all other code may access that word only as an atomic. This crate cannot check any of that.
 
-#![expect(unsafe_code, reason = "memory by its address")]
+#![expect(unsafe_code, reason = "accesses memory by its address")]
 
 use model::Memory;
 use std::{
@@ -12,10 +12,11 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// All memory of this process, by its addresses. Those that are no word's, and null, are not mapped; any other that is
-/// nobody's memory ends the process.
+/// All memory of this process. Null and unaligned addresses count as not mapped. An access to any other address that is
+/// not memory ends the process.
 ///
-/// Memory has to be exposed before its address is a processor's (`expose_provenance`), as that of another language is.
+/// The provenance of memory must be exposed (`expose_provenance`) before a processor gets its address. Memory that code
+/// in another language allocated is exposed already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Own;
 
@@ -29,13 +30,14 @@ impl Memory for Own {
     }
 }
 
-/// The word at an address. The reference lives no longer than the access.
+/// Returns the word at an address, or `None` if the address counts as not mapped. The reference is used for one access
+/// only.
 fn word<'a>(address: u64) -> Option<&'a AtomicU64> {
     let word: *mut u64 = ptr::with_exposed_provenance_mut(usize::try_from(address).ok()?);
     if word.is_null() || !word.is_aligned() {
         return None;
     }
-    // SAFETY: it is aligned and not null; that it is memory, and others access it as atomics only, who pointed the processor
-    // at it answers for.
+    // SAFETY: the pointer is aligned and not null. The code that gave the address to the processor guarantees that it
+    // is memory and that all other accesses are atomic.
     Some(unsafe { AtomicU64::from_ptr(word) })
 }

@@ -1,4 +1,4 @@
-//! The memory of this process.
+//! Tests of the memory of this process.
 
 use memory::Own;
 use model::Memory;
@@ -9,7 +9,7 @@ fn address(word: &AtomicU64) -> u64 {
 }
 
 #[test]
-fn a_word_is_read_and_written_where_it_is() {
+fn a_word_is_read_and_written_at_its_address() {
     let words = [7, 8, 9].map(AtomicU64::new);
     assert_eq!(words.each_ref().map(|word| Own.read(address(word))), [Some(7), Some(8), Some(9)]);
     assert!(Own.write(address(&words[1]), u64::MAX));
@@ -17,7 +17,7 @@ fn a_word_is_read_and_written_where_it_is() {
 }
 
 #[test]
-fn what_is_no_address_of_a_word_is_not_mapped() {
+fn null_and_unaligned_addresses_are_not_mapped() {
     let words = [7, 8].map(AtomicU64::new);
     for wrong in [0].into_iter().chain((1..8).map(|offset| address(&words[0]) + offset)) {
         assert_eq!(Own.read(wrong), None, "{wrong:#x}");

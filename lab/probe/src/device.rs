@@ -1,4 +1,4 @@
-//! The Win32 functions.
+//! The Win32 functions for devices.
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
@@ -14,14 +14,14 @@ use windows_sys::Win32::{
     },
 };
 
-/// A code of GetLastError.
+/// An error code of GetLastError.
 pub struct Win32Error(pub u32);
 
-/// What to give for a buffer.
+/// The argument for a buffer.
 pub enum Buffer {
-    /// These bytes, or that many for the output.
+    /// These bytes. For the output, only their number matters.
     Bytes(Vec<u8>),
-    /// A null pointer, and this for its length.
+    /// A null pointer with this length.
     Null(u32),
 }
 
@@ -38,21 +38,21 @@ impl Buffer {
 #[derive(Clone, Copy)]
 pub struct How {
     pub writable: bool,
-    /// Requests need not end in their order; each is waited for all the same.
+    /// Whether requests may complete out of order. Each is waited for nevertheless.
     pub overlapped: bool,
 }
 
-/// A number that the system knows a device by; whether it still does is for the system to say.
+/// The number of a device handle. The system rejects it if the device has been closed.
 #[derive(Clone, Copy)]
 pub struct Handle {
     number: HANDLE,
     overlapped: bool,
 }
 
-// SAFETY: a handle belongs to the process; every thread may use it.
+// SAFETY: a handle belongs to the process, so every thread may use it.
 unsafe impl Send for Handle {}
 
-/// An open device; it is closed when dropped.
+/// An open device, which is closed on drop.
 pub struct Device(Handle);
 
 impl Device {
@@ -62,7 +62,7 @@ impl Device {
         let share = FILE_SHARE_READ | FILE_SHARE_WRITE;
         let flags = if how.overlapped { FILE_FLAG_OVERLAPPED } else { 0 };
         let (security, template) = (ptr::null(), ptr::null_mut());
-        // SAFETY: the name ends with NUL; the rest may be null.
+        // SAFETY: the name ends with NUL, and the other pointers may be null.
         let number = unsafe { CreateFileW(name.as_ptr(), access, share, security, OPEN_EXISTING, flags, template) };
         if number == INVALID_HANDLE_VALUE {
             return Err(last_error());
@@ -74,30 +74,30 @@ impl Device {
         self.0
     }
 
-    /// Wants everything cancelled that waits.
+    /// Requests cancellation of all pending requests.
     pub fn cancel(&self) -> Result<(), Win32Error> {
-        // SAFETY: open; null means every request.
+        // SAFETY: the handle is open; null means every request.
         done(unsafe { CancelIoEx(self.0.number, ptr::null()) })
     }
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: open, and closed once.
+        // SAFETY: the handle is open and is closed once.
         unsafe { CloseHandle(self.0.number) };
     }
 }
 
 impl Handle {
-    /// Sends a request, waits for its end and gives what came back.
+    /// Sends a request, waits for its completion and returns its output.
     pub fn control(self, code: u32, mut input: Buffer, mut output: Buffer) -> Result<Vec<u8>, Win32Error> {
         let ((input, input_length), (out, output_length)) = (input.parts(), output.parts());
         let event = if self.overlapped { Some(Event::new()?) } else { None };
         let mut overlapped = event.as_ref().map(|event| OVERLAPPED { hEvent: event.0, ..OVERLAPPED::default() });
         let overlapped = overlapped.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
         let mut returned = 0;
-        // SAFETY: a buffer has the length told with it, or is null, which the system refuses or passes on as a length; all
-        // of them stay until the request has ended.
+        // SAFETY: each buffer has the given length or is null. The system rejects null or passes it to the driver with
+        // the length. All buffers live until the request has completed.
         let mut sent = unsafe {
             DeviceIoControl(
                 self.number,
@@ -110,9 +110,10 @@ impl Handle {
                 overlapped,
             )
         };
-        // SAFETY: takes nothing.
+        // SAFETY: the function has no preconditions.
         if sent == 0 && !overlapped.is_null() && unsafe { GetLastError() } == ERROR_IO_PENDING {
-            // SAFETY: the request of above. The system waits for the event, also when the handle is closed meanwhile.
+            // SAFETY: the request was sent above. The system waits for its event, even if the handle is closed
+            // meanwhile.
             sent = unsafe { GetOverlappedResult(self.number, overlapped, &raw mut returned, 1) };
         }
         done(sent)?;
@@ -122,7 +123,7 @@ impl Handle {
     }
 }
 
-/// What tells the end of a request.
+/// An event that signals the completion of a request.
 struct Event(HANDLE);
 
 impl Event {
@@ -136,7 +137,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and closed once.
+        // SAFETY: `new` created the event, and it is closed once.
         unsafe { CloseHandle(self.0) };
     }
 }
@@ -146,6 +147,6 @@ pub fn done(result: i32) -> Result<(), Win32Error> {
 }
 
 pub fn last_error() -> Win32Error {
-    // SAFETY: takes nothing.
+    // SAFETY: the function has no preconditions.
     Win32Error(unsafe { GetLastError() })
 }

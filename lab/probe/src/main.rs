@@ -1,23 +1,22 @@
-//! Opens the device and sends any request, as a test tells it, a line for each:
+//! probe.exe: opens the device and sends arbitrary requests. It reads one command per line and answers each with a
+//! line:
 //!
 //! | in | out |
 //! |---|---|
 //! | `open [ro] [overlapped] [NAME]` | `handle N` |
 //! | `ioctl N CODE INPUT OUTPUT` | `ok BYTES HEX` |
 //! | `aside N CODE INPUT OUTPUT` | `aside K`: the same, on a thread of its own |
-//! | `join K` | what `ioctl` would have answered, when it is there |
-//! | `cancel N` | `ok`: what waits on the handle is to be cancelled |
+//! | `join K` | the answer that `ioctl` would have given; waits for it |
+//! | `cancel N` | `ok`: cancellation of the handle's pending requests is requested |
 //! | `close N` | `ok` |
-//! | `load NAME` | `ok`: the service of this name is started |
-//! | `unload NAME` | `ok`: and stopped |
+//! | `load NAME` | `ok`: the service of this name has been started |
+//! | `unload NAME` | `ok`: the service of this name has been stopped |
 //! | `pid` | `pid N` |
-//! | `exit CODE` | |
-//! | `hang` | `hanging`, and nothing any more: the process is to be killed |
 //!
-//! What Windows refuses is `error N` with its error code; a line that makes no sense is `bad` with the reason. `CODE`
-//! is a number, with `0x` or without. `INPUT` is hexadecimal digits, `-` for a buffer of no bytes, `null` for none, or
-//! `null:LENGTH` for none with a length all the same. `OUTPUT` is a length, `null` or `null:LENGTH`. In `HEX`, `-` is
-//! no bytes.
+//! If Windows rejects a call the answer is `error N` with its error code. If a command is invalid the answer is `bad`
+//! with the invalid part. `CODE` is a number, decimal or with `0x`. `INPUT` is hexadecimal digits, `-` for an empty
+//! buffer, `null` for a null pointer, or `null:LENGTH` for a null pointer with a length. `OUTPUT` is a length, `null`
+//! or `null:LENGTH`. In `HEX`, `-` means no bytes.
 
 #[cfg(windows)]
 mod device;
@@ -27,7 +26,7 @@ mod service;
 mod session;
 
 #[cfg(windows)]
-fn main() -> std::io::Result<std::process::ExitCode> {
+fn main() -> std::io::Result<()> {
     session::run()
 }
 

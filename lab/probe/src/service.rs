@@ -1,4 +1,4 @@
-//! A driver's service.
+//! Starts and stops the service of a driver.
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
@@ -24,7 +24,7 @@ impl Handle {
 
     fn of(name: &str) -> Result<Self, Win32Error> {
         let name: Vec<u16> = name.encode_utf16().chain([0]).collect();
-        // SAFETY: null means this machine and its usual database.
+        // SAFETY: null means this machine and its default database.
         let manager = Self::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) })?;
         let access = SERVICE_START | SERVICE_STOP | SERVICE_QUERY_STATUS;
         // SAFETY: the manager is open, and the name ends with NUL.
@@ -34,34 +34,34 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: open, and closed once.
+        // SAFETY: the handle is open and is closed once.
         unsafe { CloseServiceHandle(self.0) };
     }
 }
 
-/// Starts it.
+/// Starts the service.
 pub fn start(name: &str) -> Result<(), Win32Error> {
     let service = Handle::of(name)?;
-    // SAFETY: open for this; no arguments.
+    // SAFETY: the handle has the right to start the service; there are no arguments.
     done(unsafe { StartServiceW(service.0, 0, ptr::null()) })
 }
 
-/// How long a driver may take to go.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for a driver to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Stops it, and waits until it has stopped; ERROR_SERVICE_REQUEST_TIMEOUT for one that stays.
+/// Stops the service and waits until it has stopped. Fails with ERROR_SERVICE_REQUEST_TIMEOUT if it does not.
 pub fn stop(name: &str) -> Result<(), Win32Error> {
     let service = Handle::of(name)?;
     let mut status = SERVICE_STATUS::default();
-    // SAFETY: open for this; the status may be written.
+    // SAFETY: the handle has the necessary right, and the status is writable.
     done(unsafe { ControlService(service.0, SERVICE_CONTROL_STOP, &raw mut status) })?;
-    let begun = Instant::now();
+    let started = Instant::now();
     while status.dwCurrentState != SERVICE_STOPPED {
-        if begun.elapsed() > PATIENCE {
+        if started.elapsed() > STOP_LIMIT {
             return Err(Win32Error(ERROR_SERVICE_REQUEST_TIMEOUT));
         }
         thread::sleep(Duration::from_millis(1));
-        // SAFETY: open for this; the status may be written.
+        // SAFETY: the handle has the necessary right, and the status is writable.
         done(unsafe { QueryServiceStatus(service.0, &raw mut status) })?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The lines of a test, and the answers.
+//! Reads the commands of a test and answers them.
 
 use crate::{
     device::{Buffer, Device, How, Win32Error},
@@ -8,65 +8,50 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     io::{self, Write as _},
-    process::ExitCode,
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
 const DEVICE: &str = "\\\\.\\halprof";
 
-/// Why there is nothing to answer.
-enum Trouble {
+/// The error of a command.
+enum Error {
     Windows(Win32Error),
     Bad(&'static str),
 }
 
-impl From<Win32Error> for Trouble {
+impl From<Win32Error> for Error {
     fn from(error: Win32Error) -> Self {
         Self::Windows(error)
     }
 }
 
-/// What the lines before have left.
+/// The devices and threads that earlier commands opened and started.
 #[derive(Default)]
 struct Session {
     devices: BTreeMap<u32, Device>,
     aside: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
 }
 
-/// Answers lines until there are no more, or one says `exit`.
-pub fn run() -> io::Result<ExitCode> {
+/// Answers commands until the input ends.
+pub fn run() -> io::Result<()> {
     let mut session = Session::default();
     for line in io::stdin().lines() {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
-        if let ["exit", code] = *words {
-            return Ok(code.parse::<u8>().map_or(ExitCode::FAILURE, ExitCode::from));
-        }
-        let answer = match session.obey(&words) {
+        let answer = match session.execute(&words) {
             Ok(answer) => answer,
-            Err(Trouble::Windows(Win32Error(code))) => format!("error {code}"),
-            Err(Trouble::Bad(why)) => format!("bad {why}"),
+            Err(Error::Windows(Win32Error(code))) => format!("error {code}"),
+            Err(Error::Bad(why)) => format!("bad {why}"),
         };
         let mut out = io::stdout().lock();
         writeln!(out, "{answer}")?;
         out.flush()?;
-        drop(out);
-        if *words == ["hang"] {
-            hang();
-        }
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn hang() -> ! {
-    loop {
-        thread::sleep(Duration::from_secs(1));
-    }
+    Ok(())
 }
 
 impl Session {
-    fn obey(&mut self, words: &[&str]) -> Result<String, Trouble> {
+    fn execute(&mut self, words: &[&str]) -> Result<String, Error> {
         match *words {
             ["open", ref rest @ ..] => {
                 let (writable, rest) = rest.strip_prefix(&["ro"]).map_or((true, rest), |rest| (false, rest));
@@ -81,49 +66,48 @@ impl Session {
             }
             ["join", thread] => {
                 let thread =
-                    number(thread).and_then(|thread| self.aside.remove(&thread)).ok_or(Trouble::Bad("thread"))?;
-                answered(thread.join().map_err(|_| Trouble::Bad("thread, which failed"))?)
+                    number(thread).and_then(|thread| self.aside.remove(&thread)).ok_or(Error::Bad("thread"))?;
+                answered(thread.join().map_err(|_| Error::Bad("thread, which failed"))?)
             }
             ["cancel", handle] => {
                 self.device(handle)?.cancel()?;
                 Ok("ok".to_owned())
             }
             ["close", handle] => {
-                number(handle).and_then(|handle| self.devices.remove(&handle)).ok_or(Trouble::Bad("handle"))?;
+                number(handle).and_then(|handle| self.devices.remove(&handle)).ok_or(Error::Bad("handle"))?;
                 Ok("ok".to_owned())
             }
             ["load", name] => Ok(service::start(name).map(|()| "ok".to_owned())?),
             ["unload", name] => Ok(service::stop(name).map(|()| "ok".to_owned())?),
             ["pid"] => Ok(format!("pid {}", std::process::id())),
-            ["hang"] => Ok("hanging".to_owned()),
-            _ => Err(Trouble::Bad("command")),
+            _ => Err(Error::Bad("command")),
         }
     }
 
-    fn device(&self, handle: &str) -> Result<&Device, Trouble> {
-        number(handle).and_then(|handle| self.devices.get(&handle)).ok_or(Trouble::Bad("handle"))
+    fn device(&self, handle: &str) -> Result<&Device, Error> {
+        number(handle).and_then(|handle| self.devices.get(&handle)).ok_or(Error::Bad("handle"))
     }
 
-    /// What sends a request and waits for its end, on any thread.
-    fn request(&self, words: &[&str]) -> Result<impl FnOnce() -> Result<Vec<u8>, Win32Error> + Send + use<>, Trouble> {
-        let [handle, code, input, output] = *words else { return Err(Trouble::Bad("request")) };
+    /// Returns a function that sends a request and waits for its completion. It can run on any thread.
+    fn request(&self, words: &[&str]) -> Result<impl FnOnce() -> Result<Vec<u8>, Win32Error> + Send + use<>, Error> {
+        let [handle, code, input, output] = *words else { return Err(Error::Bad("request")) };
         let handle = self.device(handle)?.handle();
-        let code = number(code).ok_or(Trouble::Bad("code"))?;
-        let input = buffer(input, bytes).ok_or(Trouble::Bad("input"))?;
+        let code = number(code).ok_or(Error::Bad("code"))?;
+        let input = buffer(input, bytes).ok_or(Error::Bad("input"))?;
         let zeros = |length: &str| Some(vec![0; usize::try_from(number(length)?).ok()?]);
-        let output = buffer(output, zeros).ok_or(Trouble::Bad("output"))?;
+        let output = buffer(output, zeros).ok_or(Error::Bad("output"))?;
         Ok(move || handle.control(code, input, output))
     }
 }
 
-/// Adds a value under the next number.
+/// Adds a value under the next number and returns the number.
 fn add<T>(values: &mut BTreeMap<u32, T>, value: T) -> u32 {
     let number = values.last_key_value().map_or(1, |(last, _)| last + 1);
     values.insert(number, value);
     number
 }
 
-fn answered(answer: Result<Vec<u8>, Win32Error>) -> Result<String, Trouble> {
+fn answered(answer: Result<Vec<u8>, Win32Error>) -> Result<String, Error> {
     let bytes = answer?;
     Ok(format!("ok {} {}", bytes.len(), hexadecimal(&bytes)))
 }
@@ -135,7 +119,7 @@ fn number(text: &str) -> Option<u32> {
     }
 }
 
-/// A buffer; `content` reads what is no `null`.
+/// Parses a buffer. `content` parses everything except `null`.
 fn buffer(text: &str, content: impl FnOnce(&str) -> Option<Vec<u8>>) -> Option<Buffer> {
     match text.split_once(':') {
         Some(("null", length)) => number(length).map(Buffer::Null),

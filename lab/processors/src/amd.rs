@@ -1,37 +1,37 @@
-//! What AMD's families count: numbers of `KPROFILE_SOURCE`, ascending, without `ProfileTime`, from seed 000 and from the
-//! events that the Processor Programming Reference of each family lists.
+//! Sources that AMD's families support, as ascending values of `KPROFILE_SOURCE` without `ProfileTime`; from seed 000
+//! and from the events in the Processor Programming Reference of each family.
 
-/// The first and the last source of the northbridge in seed 000.
+/// First and last northbridge source in seed 000.
 const NORTHBRIDGE: [u32; 2] = [0x93, 0xBD];
 
-/// The sources of seed 000 below 0x19.
-const OF_WDM: [u32; 8] = [0x02, 0x06, 0x08, 0x09, 0x0B, 0x0D, 0x14, 0x15];
+/// Sources of seed 000 below 0x19.
+const BELOW_19: [u32; 8] = [0x02, 0x06, 0x08, 0x09, 0x0B, 0x0D, 0x14, 0x15];
 
-#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
-const fn seed<const LENGTH: usize>(with_northbridge: bool) -> [u32; LENGTH] {
-    let mut sources = [0; LENGTH];
+#[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
+const fn sources<const LENGTH: usize>(with_northbridge: bool) -> [u32; LENGTH] {
+    let mut list = [0; LENGTH];
     let (mut place, mut next) = (0, 0x19);
     while place < LENGTH {
-        if place < OF_WDM.len() {
-            sources[place] = OF_WDM[place];
+        if place < BELOW_19.len() {
+            list[place] = BELOW_19[place];
         } else {
             if !with_northbridge && next == NORTHBRIDGE[0] {
                 next = NORTHBRIDGE[1] + 1;
             }
-            sources[place] = next;
+            list[place] = next;
             next += 1;
         }
         place += 1;
     }
     assert!(next == 0xC0);
-    sources
+    list
 }
 
-/// Families before 17h: everything that seed 000 has.
-pub static K8: [u32; 175] = seed(true);
+/// Families before 17h: all sources of seed 000.
+pub static K8: [u32; 175] = sources(true);
 
-/// Those of them whose northbridge has counters of its own (80000001:ECX[24]).
-pub static WITHOUT_NORTHBRIDGE: [u32; 132] = seed(false);
+/// Families before 17h with separate northbridge counters (80000001:ECX[24]): all except the northbridge sources.
+pub static WITHOUT_NORTHBRIDGE: [u32; 132] = sources(false);
 
 /// Family 17h: Zen and Zen 2.
 pub const ZEN: &[u32] = &[

@@ -1,23 +1,24 @@
-//! What Intel's processors say of their Debug Store: CPUID, and IA32_PERF_CAPABILITIES by the processor's signature, since
-//! dumps of CPUID do not hold it.
+//! The Debug Store of Intel's processors: the CPUID bits, and IA32_PERF_CAPABILITIES by the processor's signature,
+//! because CPUID dumps do not contain it.
 
 use cpuid_dump::Dump;
 
-/// PEBS_BASELINE of IA32_PERF_CAPABILITIES (SDM Vol. 4): records have groups, and fixed counters write some as well.
+/// PEBS_BASELINE in IA32_PERF_CAPABILITIES (SDM Vol. 4): records consist of groups, and fixed counters write records as
+/// well.
 const PEBS_BASELINE: u64 = 1 << 14;
 
 /// "GenuineIntel", in EBX, ECX, EDX.
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
-/// CPUID.1:EDX[21], of an Intel processor.
+/// Returns whether this is an Intel processor with DS (CPUID.1:EDX[21]).
 pub(crate) fn has(leaves: &Dump) -> bool {
     let [_, vendor @ ..] = leaves.cpuid(0, 0);
     let [.., features] = leaves.cpuid(1, 0);
     vendor == INTEL && features >> 21 & 1 == 1
 }
 
-/// What there is of PEBS in IA32_PERF_CAPABILITIES: its format in bits 11:8, and PEBS_BASELINE. The rest is 0, and so is all
-/// of it where CPUID tells of no such register (PDCM) or of no Debug Store.
+/// Returns the PEBS fields of IA32_PERF_CAPABILITIES: the record format in bits 11:8, and PEBS_BASELINE. All other bits
+/// are 0. The result is 0 if CPUID reports no such register (PDCM) or no Debug Store.
 pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
     let has_register = features >> 15 & 1 == 1;
@@ -28,9 +29,11 @@ pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     format << 8 | if format >= 4 { PEBS_BASELINE } else { 0 }
 }
 
-/// PEBS_FMT of family 6, by the model (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"; the format of
-/// each in Vol. 3B, in the sections of Performance Monitoring about it; the last one as reported of Lunar Lake). Models of
-/// which there is no identity, nor of their kin, are not here.
+/// Returns PEBS_FMT for a model of family 6, for the microarchitectures that have an identity.
+///
+/// # References
+/// SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel", for the models; SDM Vol. 3B, the performance
+/// monitoring section of each microarchitecture, for the formats; format 6 as reported for Lunar Lake.
 fn format_of_model(model: u32) -> u64 {
     match model {
         // Nehalem, Westmere, Sandy Bridge, Ivy Bridge

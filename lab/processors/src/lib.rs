@@ -1,5 +1,5 @@
-//! Processor identities: the CPUID leaves of real processors and of made-up edge cases, each with the outcome that a
-//! profile interface's selection must have. One file each under `identities/`, one line each in the table.
+//! Processor identities: the CPUID leaves of real processors and of made-up edge cases, each with the profile interface
+//! that must be selected for it. Each has a file in `identities/` and a row in the table.
 
 #![forbid(unsafe_code)]
 
@@ -9,59 +9,59 @@ mod table;
 
 use cpuid_dump::Dump;
 
-/// One processor.
+/// A processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// The name to choose it by; the file is `identities/<name>.cpuid`.
+    /// Its name; the file is `identities/<name>.cpuid`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub description: &'static str,
-    /// Whether the leaves were read from a processor; else they are made up.
+    /// Whether the leaves were read from a processor. Otherwise they are made up.
     pub real: bool,
-    /// The text of its file, which also tells where the leaves are from.
+    /// The text of the file, which also states the origin of the leaves.
     pub dump: &'static str,
-    /// What must come of it.
+    /// The expected outcome.
     pub expected: Expected,
-    /// The name of the identity of every other processor, from processor 1 on, on a machine with two kinds of them.
+    /// The name of the identity of the processors with odd numbers, on a machine with two kinds of processors.
     pub beside: Option<&'static str>,
 }
 
-/// The outcome for one processor, found by reading its leaves and not by running the code that is tested with it.
+/// The expected outcome for a processor, determined by hand from the leaves and not by the code under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// What the HAL of the original Windows 10 chooses: "Amd64", "Emon" or "Default".
+    /// The profile interface that the HAL of the original Windows 10 selects: "Amd64", "Emon" or "Default".
     pub windows10: &'static str,
-    /// What halprof uses: the same, but "Default" for Emon without counters, and for some Default "NetBurst", "P6" or
-    /// "Pentium".
+    /// The profile interface that halprof selects. It is the same, except "Default" for Emon without counters, and
+    /// "NetBurst", "P6" or "Pentium" for some processors with Default.
     pub interface: &'static str,
-    /// The counters of `interface` on each processor, 0 for Default.
+    /// Number of counters of `interface` on each processor; 0 for Default.
     pub counters: u8,
-    /// How many of these are fixed counters that it uses.
+    /// Number of fixed counters among them.
     pub fixed: u8,
-    /// Their width in bits, 0 for Default.
+    /// Width of the counters in bits; 0 for Default.
     pub width: u8,
-    /// The values of `KPROFILE_SOURCE` that can be had, ascending: for Emon what EBX of leaf 0xA allows, for Amd64 what
-    /// the family counts in its cores, for the older ones those of the interface's table. `ProfileTime` is not among them:
-    /// every interface has it. Empty for Default.
+    /// Supported values of `KPROFILE_SOURCE`, ascending: for Emon those that EBX of leaf 0xA allows, for Amd64 those of
+    /// the family's cores, for the older interfaces those of their tables. `ProfileTime` is omitted, because every
+    /// interface supports it. Empty for Default.
     pub supported: &'static [u32],
-    /// Why, in a few words.
+    /// The reason for the outcome.
     pub why: &'static str,
 }
 
 impl Identity {
-    /// Its leaves.
+    /// Returns the CPUID leaves.
     ///
     /// # Panics
-    /// Never: a test reads every file.
+    /// Never: a test parses every file.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test reads every one")]
+    #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test parses every one")]
     pub fn cpuid(&self) -> Dump {
-        Dump::parse(self.dump).expect("an identity is a CPUID dump")
+        Dump::parse(self.dump).expect("the file of an identity is a CPUID dump")
     }
 
-    /// What CPUID answers on the second thread of a core with two.
+    /// Returns CPUID as the second thread of a core reports it.
     pub fn cpuid_of_second_thread(&self) -> impl Fn(u32, u32) -> [u32; 4] + use<> {
-        /// EBX of leaf 1, the lowest bit of the initial APIC number (SDM Vol. 2A, CPUID).
+        /// The lowest bit of the initial APIC ID, in EBX of leaf 1 (SDM Vol. 2A, CPUID).
         const SECOND: u32 = 1 << 24;
         let leaves = self.cpuid();
         move |leaf, subleaf| {
@@ -70,19 +70,19 @@ impl Identity {
         }
     }
 
-    /// Whether CPUID tells of Intel's Debug Store.
+    /// Returns whether CPUID reports Intel's Debug Store.
     #[must_use]
     pub fn has_debug_store(&self) -> bool {
         debug_store::has(&self.cpuid())
     }
 
-    /// What IA32_PERF_CAPABILITIES says of PEBS: format and PEBS_BASELINE; the rest of it is 0.
+    /// Returns the PEBS fields of IA32_PERF_CAPABILITIES: record format and PEBS_BASELINE. All other bits are 0.
     #[must_use]
     pub fn perf_capabilities(&self) -> u64 {
         debug_store::perf_capabilities(&self.cpuid())
     }
 
-    /// What a processor of the machine is, whose boot processor, 0, is this.
+    /// Returns the identity of processor `number` on a machine that has this identity as processor 0.
     #[must_use]
     pub fn of_processor(&self, number: u32) -> &Self {
         let other = if number % 2 == 1 { self.beside } else { None };
@@ -90,7 +90,7 @@ impl Identity {
     }
 }
 
-/// One identity for each generation of counters that 64-bit Windows runs on, by vendor and age.
+/// One identity for each generation of counters on which 64-bit Windows runs, by vendor and age.
 pub const GENERATIONS: [&str; 16] = [
     "netburst-irwindale",
     "netburst-cedarmill",
@@ -110,13 +110,13 @@ pub const GENERATIONS: [&str; 16] = [
     "zen5-9800x3d",
 ];
 
-/// Every identity, the real ones first.
+/// Returns every identity, the real ones first.
 #[must_use]
 pub fn all() -> &'static [Identity] {
     table::IDENTITIES
 }
 
-/// The identity of that name.
+/// Returns the identity with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Identity> {
     all().iter().find(|identity| identity.name == name)

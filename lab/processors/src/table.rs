@@ -1,12 +1,12 @@
-//! The table of identities. The outcomes are written by hand from the leaves.
+//! The table of identities. The outcomes were determined by hand from the leaves.
 
 use crate::amd::{K8, WITHOUT_NORTHBRIDGE, ZEN, ZEN3, ZEN4};
 use crate::{Expected, Identity};
 
-/// Every source of Emon but `ProfileTime`.
+/// Every source of Emon except `ProfileTime`.
 const ALL: &[u32] = &[2, 6, 10, 11, 19, 25, 26, 27, 28, 29, 30, 31];
 
-const EVERY: &str = "EBX bits 0 to 6 are clear within the length";
+const CLEAR: &str = "EBX bits 0 to 6 are clear within the length";
 const MASKED: &str = "a Microsoft hypervisor masks the counters: 40000003:EDX[2] is clear";
 
 const fn amd(counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
@@ -15,14 +15,14 @@ const fn amd(counters: u8, supported: &'static [u32], why: &'static str) -> Expe
 
 const FOUR: &str = "AuthenticAMD with long mode, and 80000001:ECX[23] is clear: four counters";
 const SIX: &str = "AuthenticAMD with long mode, and 80000001:ECX[23] is set: six counters";
-const SIX_BY_V2: &str = "AuthenticAMD with long mode and PerfMonV2: 80000022:EBX[3:0] says six counters";
+const SIX_BY_V2: &str = "AuthenticAMD with long mode and PerfMonV2: 80000022:EBX[3:0] is 6: six counters";
 
 const fn emon(counters: u8, width: u8, supported: &'static [u32], why: &'static str) -> Expected {
     Expected { windows10: "Emon", interface: "Emon", counters, fixed: 0, width, supported, why }
 }
 
 impl Expected {
-    /// With so many fixed counters besides.
+    /// Adds fixed counters.
     const fn and_fixed(self, fixed: u8) -> Self {
         Self { counters: self.counters + fixed, fixed, ..self }
     }
@@ -32,22 +32,22 @@ const fn default(why: &'static str) -> Expected {
     Expected { windows10: "Default", interface: "Default", counters: 0, fixed: 0, width: 0, supported: &[], why }
 }
 
-/// A profile interface that the HAL of the original Windows 10 has not.
-const fn old(interface: &'static str, counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
+/// Returns the outcome for a profile interface that the HAL of the original Windows 10 lacks.
+const fn older(interface: &'static str, counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
     Expected { windows10: "Default", interface, counters, fixed: 0, width: 40, supported, why }
 }
 
-/// Its sources but `ProfileTime`.
+/// Every source of NetBurst except `ProfileTime`.
 const NETBURST: &[u32] = &[2, 6, 10, 11, 19, 25];
 
-const P6: Expected = old(
+const P6: Expected = older(
     "P6",
     2,
     &[2, 6, 8, 10, 11, 19, 21, 25],
-    "GenuineIntel of family 6 with a highest leaf below 0xA, and a model before it",
+    "GenuineIntel of family 6, a model older than leaf 0xA, with a highest leaf below 0xA",
 );
 
-const PENTIUM: Expected = old(
+const PENTIUM: Expected = older(
     "Pentium",
     2,
     &[2, 6, 8, 9, 13, 20, 21],
@@ -97,25 +97,25 @@ pub static IDENTITIES: &[Identity] = &[
     real!(
         "netburst-cedarmill",
         "Intel Celeron D 3.06 GHz (NetBurst, Cedar Mill)",
-        old("NetBurst", 18, NETBURST, "GenuineIntel of family 15 with a highest leaf below 0xA; one thread a core")
+        older("NetBurst", 18, NETBURST, "GenuineIntel of family 15 with a highest leaf below 0xA; one thread a core")
     ),
     real!(
         "netburst-irwindale",
         "Intel Xeon 3.40 GHz (NetBurst, Irwindale), with Hyper-Threading",
-        old("NetBurst", 9, NETBURST, "GenuineIntel of family 15 with a highest leaf below 0xA; two threads a core")
+        older("NetBurst", 9, NETBURST, "GenuineIntel of family 15 with a highest leaf below 0xA; two threads a core")
     ),
     real!("p6-coppermine", "Intel Pentium III (P6, Coppermine), without long mode", P6),
     real!("p6-dothan", "Intel Pentium M 1.60 GHz (P6, Dothan), without long mode", P6),
     real!("pentium-p54c", "Intel Pentium (P54C), without MMX and local APIC", PENTIUM),
     real!("pentium-p55c", "Intel Pentium MMX (P55C)", PENTIUM),
-    real!("yonah-t2400", "Intel Core Duo T2400 (Yonah), version 1, without long mode", emon(2, 40, ALL, EVERY)),
-    real!("core2-6420", "Intel Core 2 6420 (Conroe), version 2 that names no fixed counters", emon(2, 40, ALL, EVERY)),
-    real!("core2-e5200", "Intel Pentium Dual-Core E5200 (Wolfdale)", emon(2, 40, ALL, EVERY).and_fixed(3)),
-    real!("atom-d425", "Intel Atom D425 (Bonnell, Pineview), version 3", emon(2, 40, ALL, EVERY).and_fixed(3)),
+    real!("yonah-t2400", "Intel Core Duo T2400 (Yonah), version 1, without long mode", emon(2, 40, ALL, CLEAR)),
+    real!("core2-6420", "Intel Core 2 6420 (Conroe), version 2, without fixed counters", emon(2, 40, ALL, CLEAR)),
+    real!("core2-e5200", "Intel Pentium Dual-Core E5200 (Wolfdale)", emon(2, 40, ALL, CLEAR).and_fixed(3)),
+    real!("atom-d425", "Intel Atom D425 (Bonnell, Pineview), version 3", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!(
         "goldmont-plus-n4100",
         "Intel Celeron N4100 (Goldmont Plus, Gemini Lake), version 4",
-        emon(4, 48, ALL, EVERY).and_fixed(3)
+        emon(4, 48, ALL, CLEAR).and_fixed(3)
     ),
     real!(
         "nehalem-920",
@@ -127,24 +127,24 @@ pub static IDENTITIES: &[Identity] = &[
         "Intel Core i7 X 980 (Westmere, Gulftown), reference cycles not available",
         emon(4, 48, &[2, 6, 10, 11, 19, 25, 26, 28, 29, 30, 31], "EBX bit 2 is set: no reference cycles").and_fixed(3)
     ),
-    real!("sandy-bridge-2600k", "Intel Core i7-2600K (Sandy Bridge)", emon(4, 48, ALL, EVERY).and_fixed(3)),
-    real!("ivy-bridge-3570k", "Intel Core i5-3570K (Ivy Bridge), eight counters", emon(8, 48, ALL, EVERY).and_fixed(3)),
-    real!("haswell-4710mq", "Intel Core i7-4710MQ (Haswell)", emon(4, 48, ALL, EVERY).and_fixed(3)),
-    real!("broadwell-6950x", "Intel Core i7-6950X (Broadwell-E)", emon(4, 48, ALL, EVERY).and_fixed(3)),
-    real!("skylake-6600k", "Intel Core i5-6600K (Skylake), version 4", emon(8, 48, ALL, EVERY).and_fixed(3)),
-    real!("cascade-lake-8269c", "Intel Xeon Platinum 8269C (Cascade Lake)", emon(4, 48, ALL, EVERY).and_fixed(3)),
+    real!("sandy-bridge-2600k", "Intel Core i7-2600K (Sandy Bridge)", emon(4, 48, ALL, CLEAR).and_fixed(3)),
+    real!("ivy-bridge-3570k", "Intel Core i5-3570K (Ivy Bridge), eight counters", emon(8, 48, ALL, CLEAR).and_fixed(3)),
+    real!("haswell-4710mq", "Intel Core i7-4710MQ (Haswell)", emon(4, 48, ALL, CLEAR).and_fixed(3)),
+    real!("broadwell-6950x", "Intel Core i7-6950X (Broadwell-E)", emon(4, 48, ALL, CLEAR).and_fixed(3)),
+    real!("skylake-6600k", "Intel Core i5-6600K (Skylake), version 4", emon(8, 48, ALL, CLEAR).and_fixed(3)),
+    real!("cascade-lake-8269c", "Intel Xeon Platinum 8269C (Cascade Lake)", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     real!(
         "ice-lake-1065g7",
         "Intel Core i7-1065G7 (Ice Lake), version 5, eight events",
-        emon(8, 48, ALL, EVERY).and_fixed(3)
+        emon(8, 48, ALL, CLEAR).and_fixed(3)
     ),
-    real!("tiger-lake-1135g7", "Intel Core i5-1135G7 (Tiger Lake)", emon(8, 48, ALL, EVERY).and_fixed(3)),
-    real!("alder-lake-12900k", "Intel Core i9-12900K (Alder Lake), a P core", emon(6, 48, ALL, EVERY).and_fixed(3)),
-    real!("sapphire-rapids-2475x", "Intel Xeon w7-2475X (Sapphire Rapids)", emon(8, 48, ALL, EVERY).and_fixed(3)),
+    real!("tiger-lake-1135g7", "Intel Core i5-1135G7 (Tiger Lake)", emon(8, 48, ALL, CLEAR).and_fixed(3)),
+    real!("alder-lake-12900k", "Intel Core i9-12900K (Alder Lake), a P core", emon(6, 48, ALL, CLEAR).and_fixed(3)),
+    real!("sapphire-rapids-2475x", "Intel Xeon w7-2475X (Sapphire Rapids)", emon(8, 48, ALL, CLEAR).and_fixed(3)),
     real!(
         "arrow-lake-245k",
         "Intel Core Ultra 5 245K (Arrow Lake), a P core (Lion Cove), version 6, thirteen events",
-        emon(8, 48, ALL, "EBX bits 7 and 9 are set, beyond the sources of Emon").and_fixed(3)
+        emon(8, 48, ALL, "EBX bits 7 and 9 are set, but Emon has no sources for them").and_fixed(3)
     ),
     real!(
         "hyperv-root-6300u",
@@ -159,7 +159,7 @@ pub static IDENTITIES: &[Identity] = &[
     real!(
         "kvm-8650u",
         "Intel Core i7-8650U (Kaby Lake R), a guest of QEMU and KVM with counters",
-        emon(4, 48, ALL, EVERY).and_fixed(3)
+        emon(4, 48, ALL, CLEAR).and_fixed(3)
     ),
     real!(
         "kvm-qemu-amd",
@@ -186,8 +186,8 @@ pub static IDENTITIES: &[Identity] = &[
     made_up!("amd-hyperv-masked", "AMD family 17h under Hyper-V, counters masked", default(MASKED)),
     made_up!("amd-hyperv-open", "AMD family 17h under Hyper-V, counters offered", amd(6, ZEN, SIX)),
     made_up!("amd-kvm", "AMD family 17h under KVM without Hyper-V enlightenments", amd(6, ZEN, SIX)),
-    made_up!("intel-v1", "Intel, version 1", emon(4, 40, ALL, EVERY)),
-    made_up!("intel-v2", "Intel, version 2", emon(4, 48, ALL, EVERY).and_fixed(3)),
+    made_up!("intel-v1", "Intel, version 1", emon(4, 40, ALL, CLEAR)),
+    made_up!("intel-v2", "Intel, version 2", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     made_up!(
         "intel-half-events",
         "Intel, version 2, five events of which two are not available",
@@ -204,20 +204,20 @@ pub static IDENTITIES: &[Identity] = &[
     made_up!(
         "intel-zero-counters",
         "Intel, version 2, no general counter",
-        Expected { windows10: "Emon", ..default("Emon by leaf 0xA, but EAX[15:8] is 0: there is no counter to use") }
+        Expected { windows10: "Emon", ..default("Emon by leaf 0xA, but EAX[15:8] is 0: there are no counters") }
     ),
     Identity {
         beside: Some("intel-hybrid-efficient"),
         ..made_up!(
             "intel-hybrid",
             "Intel, version 5, eight counters and three fixed ones, beside processors of another kind",
-            emon(8, 48, ALL, EVERY).and_fixed(3)
+            emon(8, 48, ALL, CLEAR).and_fixed(3)
         )
     },
     made_up!(
         "intel-hybrid-efficient",
         "Intel, version 4, six counters of 40 bits and two fixed ones, two events not available",
-        emon(6, 40, &[2, 6, 11, 19, 25, 26, 27, 30, 31], "EBX bits 3 and 4 are set: nothing of the last cache")
+        emon(6, 40, &[2, 6, 11, 19, 25, 26, 27, 30, 31], "EBX bits 3 and 4 are set: no last-level cache events")
             .and_fixed(2)
     ),
     made_up!("intel-hyperv-masked", "Intel, version 2 under Hyper-V, counters masked", default(MASKED)),

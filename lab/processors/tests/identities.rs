@@ -1,4 +1,4 @@
-//! Every identity is whole, and its expected outcome does not contradict its leaves.
+//! Checks that every identity is complete and that its expected outcome agrees with its leaves.
 
 use std::collections::BTreeSet;
 
@@ -23,16 +23,16 @@ fn every_file_parses_and_has_leaves_0_and_1() {
 }
 
 #[test]
-fn every_file_is_in_the_table_once() {
+fn every_file_is_in_the_table_exactly_once() {
     let names: BTreeSet<_> = all().iter().map(|identity| format!("{}.cpuid", identity.name)).collect();
-    assert_eq!(names.len(), all().len(), "a name comes twice");
+    assert_eq!(names.len(), all().len(), "a name occurs twice");
     let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/identities")).unwrap();
     let files: BTreeSet<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     assert_eq!(files, names);
 }
 
 #[test]
-fn every_file_says_whether_it_is_real_and_where_it_is_from() {
+fn every_file_states_its_origin_or_that_it_is_made_up() {
     for identity in all() {
         let first = identity.dump.lines().next().unwrap();
         assert!(first.starts_with("# "), "{}", identity.name);
@@ -42,7 +42,7 @@ fn every_file_says_whether_it_is_real_and_where_it_is_from() {
 }
 
 #[test]
-fn an_interface_is_for_its_vendor() {
+fn each_interface_is_selected_only_for_its_vendor() {
     for identity in all() {
         match identity.expected.windows10 {
             "Amd64" => assert_eq!(vendor(identity), AMD, "{}", identity.name),
@@ -56,7 +56,7 @@ fn an_interface_is_for_its_vendor() {
 }
 
 #[test]
-fn the_outcome_is_consistent() {
+fn every_outcome_is_consistent() {
     for Identity { name, expected, .. } in all() {
         let Expected { windows10, interface, counters, fixed, width, supported, why } = *expected;
         assert!(!why.is_empty(), "{name}");
@@ -88,10 +88,10 @@ fn the_outcome_of_amd64_agrees_with_the_extended_leaves() {
             _ => numbers & 0xF,
         };
         assert_eq!(u32::from(expected.counters), counters, "{name}");
-        // Only a Zen has sources of ours, and only before it are there those of segment registers.
+        // Only Zen has halprof's own sources; only earlier families have those for segment registers.
         assert_eq!(expected.supported.contains(&0x1000), family >= 0x17, "{name}");
         assert_eq!(expected.supported.contains(&0x22), family < 0x17, "{name}");
-        // From Zen 3 on data cache fills are told apart; from Zen 4 on, which has PerfMonV2, microcode is.
+        // Zen 3 and later distinguish data cache fills; Zen 4 and later, with PerfMonV2, also count microcode.
         assert_eq!(expected.supported.contains(&0x1017), family >= 0x17, "{name}");
         assert_eq!(expected.supported.contains(&0x1018), family >= 0x19, "{name}");
         assert_eq!(expected.supported.contains(&0x1006), family >= 0x19 && more & 1 == 1, "{name}");
@@ -100,7 +100,7 @@ fn the_outcome_of_amd64_agrees_with_the_extended_leaves() {
     }
 }
 
-/// The sources of Emon and their EBX bits, after seed 002.
+/// The sources of Emon and their EBX bits, according to seed 002.
 const EMON: [(u32, u32); 12] =
     [(2, 1), (6, 5), (10, 4), (11, 6), (19, 0), (25, 0), (26, 1), (27, 2), (28, 3), (29, 4), (30, 5), (31, 6)];
 
@@ -113,8 +113,8 @@ fn the_outcome_of_emon_agrees_with_leaf_a() {
         let supported: Vec<u32> = EMON.iter().filter(|(_, bit)| available(*bit)).map(|(source, _)| *source).collect();
         assert!(version >= 1, "{}", identity.name);
         let [.., bitmap, edx] = identity.cpuid().cpuid(0xA, 0);
-        let is_there = |number: &u32| edx & 0x1F > *number || version >= 5 && bitmap >> number & 1 == 1;
-        let fixed = if version < 2 { 0 } else { (0..3).filter(is_there).count() };
+        let exists = |number: &u32| edx & 0x1F > *number || version >= 5 && bitmap >> number & 1 == 1;
+        let fixed = if version < 2 { 0 } else { (0..3).filter(exists).count() };
         assert_eq!(identity.expected.fixed, u8::try_from(fixed).unwrap(), "{}", identity.name);
         let counters = general + identity.expected.fixed;
         assert_eq!((counters, width), (identity.expected.counters, identity.expected.width), "{}", identity.name);
@@ -123,7 +123,7 @@ fn the_outcome_of_emon_agrees_with_leaf_a() {
 }
 
 #[test]
-fn a_real_processor_names_itself_in_text() {
+fn the_brand_string_of_a_real_processor_is_text() {
     let has_brand = |identity: &&Identity| identity.cpuid().cpuid(0x8000_0000, 0)[0] >= 0x8000_0004;
     for identity in all().iter().filter(|identity| identity.real).filter(has_brand) {
         let dump = identity.cpuid();
@@ -135,14 +135,14 @@ fn a_real_processor_names_itself_in_text() {
 }
 
 #[test]
-fn only_processors_from_before_2001_have_no_name() {
-    let nameless = all().iter().filter(|identity| identity.real && identity.cpuid().cpuid(0x8000_0000, 0)[0] == 0);
-    let nameless: Vec<_> = nameless.map(|identity| identity.name).collect();
-    assert_eq!(nameless, ["p6-coppermine", "pentium-p54c", "pentium-p55c"]);
+fn only_processors_before_2001_have_no_brand_string() {
+    let unnamed = all().iter().filter(|identity| identity.real && identity.cpuid().cpuid(0x8000_0000, 0)[0] == 0);
+    let unnamed: Vec<_> = unnamed.map(|identity| identity.name).collect();
+    assert_eq!(unnamed, ["p6-coppermine", "pentium-p54c", "pentium-p55c"]);
 }
 
 #[test]
-fn the_interfaces_of_old_are_for_their_families_without_leaf_a() {
+fn the_older_interfaces_are_selected_for_their_families_without_leaf_a() {
     for Identity { name, expected, .. } in all() {
         let family = match expected.interface {
             "NetBurst" => 0xF,
@@ -158,18 +158,18 @@ fn the_interfaces_of_old_are_for_their_families_without_leaf_a() {
 }
 
 #[test]
-fn there_are_real_processors_enough() {
+fn there_are_at_least_24_real_processors() {
     assert!(all().iter().filter(|identity| identity.real).count() >= 24);
 }
 
-/// CPUID.7.0:EDX[15], and EAX[31:24] of leaf 0x1A.
+/// Returns the core type (CPUID.1A:EAX[31:24]) of a hybrid processor (CPUID.7.0:EDX[15]).
 fn hybrid_type(identity: &Identity) -> Option<u32> {
     let ([.., features], [native, ..]) = (identity.cpuid().cpuid(7, 0), identity.cpuid().cpuid(0x1A, 0));
     (features >> 15 & 1 == 1).then_some(native >> 24)
 }
 
 #[test]
-fn processors_of_another_kind_say_so_and_stand_at_every_odd_number() {
+fn processors_with_odd_numbers_report_the_other_core_type() {
     let machines: Vec<_> = all().iter().filter(|identity| identity.beside.is_some()).collect();
     assert!(!machines.is_empty());
     for identity in machines {
@@ -182,7 +182,7 @@ fn processors_of_another_kind_say_so_and_stand_at_every_odd_number() {
     }
 }
 
-/// Identities with the Debug Store whose IA32_PERF_CAPABILITIES says something of PEBS.
+/// Identities with the Debug Store, and the PEBS fields of their IA32_PERF_CAPABILITIES.
 const PEBS: [(&str, u64); 25] = [
     ("nehalem-920", 0x100),
     ("westmere-980x", 0x100),
@@ -200,7 +200,7 @@ const PEBS: [(&str, u64); 25] = [
     ("intel-hybrid", 0x4400),
     ("intel-hybrid-efficient", 0x4400),
     ("arrow-lake-245k", 0x4600),
-    // Made up from the leaves of a Nehalem.
+    // Made up, with the signature of a Nehalem.
     ("intel-v2", 0x100),
     ("intel-half-events", 0x100),
     ("intel-no-leaf-a", 0x100),
@@ -209,12 +209,12 @@ const PEBS: [(&str, u64); 25] = [
     ("intel-version-0", 0x100),
     ("intel-zero-counters", 0x100),
     ("intel-hyperv-masked", 0x100),
-    // Core 2: format 0 is no bit at all.
+    // Core 2: format 0 sets no bit.
     ("core2-6420", 0),
 ];
 
 #[test]
-fn a_generation_has_its_format_of_records() {
+fn every_generation_has_its_pebs_format() {
     for identity in all() {
         let name = identity.name;
         let expected = PEBS.iter().find(|(named, _)| *named == name).map_or(0, |(_, value)| *value);
@@ -224,7 +224,7 @@ fn a_generation_has_its_format_of_records() {
 }
 
 #[test]
-fn intel_has_had_the_debug_store_since_netburst_and_hides_it_from_guests() {
+fn intel_processors_since_netburst_have_the_debug_store_except_in_guests() {
     let without = all().iter().filter(|identity| vendor(identity) == INTEL && !identity.has_debug_store());
     let without: Vec<_> = without.map(|identity| identity.name).collect();
     let old = ["p6-coppermine", "pentium-p54c", "pentium-p55c"];
@@ -235,7 +235,7 @@ fn intel_has_had_the_debug_store_since_netburst_and_hides_it_from_guests() {
 }
 
 #[test]
-fn find_takes_the_exact_name() {
+fn find_requires_the_exact_name() {
     assert_eq!(find("intel-v2").map(|identity| identity.name), Some("intel-v2"));
     assert!(find("intel-v").is_none());
 }

@@ -1,11 +1,11 @@
-//! shim.sys: what Wine starts as a service, so that lab.dll comes into the process in which the driver will run.
+//! shim.sys: a kernel service that loads lab.dll into the process in which Wine will run the driver.
 //!
-//! Services of one load-order group share a process. The shim loads `C:\lab\lab.dll`, calls its `lab_start`, and at
-//! unload its `lab_stop`. Everything else is in the library, which is ordinary Rust.
+//! Services of one load-order group share a process. The shim loads `C:\lab\lab.dll` and calls its `lab_start`, and on
+//! unload its `lab_stop`. Everything else is in lab.dll, which is ordinary Rust.
 
 #![cfg(windows)]
 #![no_std]
-#![expect(unsafe_code, reason = "a driver calls the loader, and a library by its address")]
+#![expect(unsafe_code, reason = "calls the loader, and a DLL by the address of its functions")]
 
 use core::{
     ffi::{CStr, c_void},
@@ -40,17 +40,17 @@ unsafe extern "system" {
     fn LdrUnloadDll(base: Pointer) -> NtStatus;
 }
 
-/// Bytes of the path, without the NUL that Wine wants after it all the same.
+/// Length of the path in bytes, without the NUL, which Wine requires nevertheless.
 const PATH_LENGTH: u16 = 2 * 14;
 static PATH: [u16; 15] = wide(b"C:\\lab\\lab.dll\0");
 
-/// `DRIVER_OBJECT.DriverUnload` (wdm.h, x64).
+/// Offset of `DRIVER_OBJECT.DriverUnload` (wdm.h, x64).
 const DRIVER_UNLOAD: usize = 0x68;
 
-/// lab.dll.
+/// The base address of lab.dll.
 static LAB: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-#[expect(clippy::indexing_slicing, reason = "evaluated when compiled, where an index out of bounds is an error")]
+#[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
 const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
     let mut wide = [0; N];
     let mut at = 0;
@@ -61,33 +61,33 @@ const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
     wide
 }
 
-/// Calls a function of lab.dll that takes nothing and returns an NTSTATUS.
+/// Calls a function of lab.dll that has no parameters and returns an NTSTATUS.
 fn call(name: &CStr) -> NtStatus {
     let length = u16::try_from(name.count_bytes()).unwrap_or_default();
     let text = Text { length, maximum: length, buffer: name.as_ptr().cast() };
     let mut address = ptr::null_mut();
-    // SAFETY: LAB is loaded, the name is a counted string, and the address may be written.
+    // SAFETY: LAB is loaded, the name is a counted string, and `address` is writable.
     let status = unsafe { LdrGetProcedureAddress(LAB.load(Ordering::Acquire), &raw const text, 0, &raw mut address) };
     if status < 0 {
         return status;
     }
-    // SAFETY: both functions that are asked for have this type.
+    // SAFETY: `lab_start` and `lab_stop`, which are looked up here, have this type.
     let function = unsafe { mem::transmute::<Pointer, extern "system" fn() -> NtStatus>(address) };
     function()
 }
 
 extern "system" fn unload(_driver: Pointer) {
     if call(c"lab_stop") >= 0 {
-        // SAFETY: loaded by DriverEntry; lab_stop has ended its threads and taken back its callbacks.
+        // SAFETY: DriverEntry loaded it, and lab_stop has ended its threads and removed its callbacks.
         unsafe { LdrUnloadDll(LAB.load(Ordering::Acquire)) };
     }
 }
 
-/// Loads the lab and starts it.
+/// Loads and starts the lab.
 ///
 /// # Safety
-/// Called by Wine with a DRIVER_OBJECT and the path of the service's key; or as `DllMain`, because the image imports
-/// ntdll, and then with a small number where the path would be.
+/// Wine calls this with a DRIVER_OBJECT and the path of the service's registry key. Because the image imports ntdll,
+/// Wine also calls it as `DllMain`, with a small number instead of the path.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn DriverEntry(driver: Pointer, registry_path: Pointer) -> NtStatus {
     if registry_path.addr() < 4 {
@@ -95,7 +95,7 @@ pub unsafe extern "system" fn DriverEntry(driver: Pointer, registry_path: Pointe
     }
     let path = Text { length: PATH_LENGTH, maximum: PATH_LENGTH, buffer: PATH.as_ptr().cast() };
     let mut base = ptr::null_mut();
-    // SAFETY: the path is a counted string, and the base may be written.
+    // SAFETY: the path is a counted string, and `base` is writable.
     let status = unsafe { LdrLoadDll(ptr::null(), 0, &raw const path, &raw mut base) };
     if status < 0 {
         return status;
@@ -103,14 +103,14 @@ pub unsafe extern "system" fn DriverEntry(driver: Pointer, registry_path: Pointe
     LAB.store(base, Ordering::Release);
     let status = call(c"lab_start");
     if status != 0 {
-        // SAFETY: loaded above. A start that failed leaves nothing of the lab running, and a lab that ran already, for a
-        // shim before this one, stays loaded for that one's sake.
+        // SAFETY: loaded above. If the start failed, nothing of the lab runs. If the lab was already running for an
+        // earlier shim, that shim's reference keeps it loaded.
         unsafe { LdrUnloadDll(base) };
     }
     if status < 0 {
         return status;
     }
-    // SAFETY: inside the DRIVER_OBJECT.
+    // SAFETY: the offset is inside the DRIVER_OBJECT.
     let slot = unsafe { driver.byte_add(DRIVER_UNLOAD) };
     // SAFETY: the slot holds the address of a function of this type.
     unsafe { slot.cast::<extern "system" fn(Pointer)>().write(unload) };

@@ -1,4 +1,4 @@
-//! Listens to processors that are added.
+//! The callback for processors that are added.
 
 use crate::{
     kernel::{self, Change, NtStatus, Pointer, STATUS_SUCCESS, STATUS_UNSUCCESSFUL},
@@ -9,37 +9,37 @@ use core::{
     sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering},
 };
 
-/// So many of the calls are told.
+/// Number of calls that are reported.
 const TOLD: usize = 16;
 
-/// How often it was called, and for each call a number: stage, processor, number of the processor, processors that
-/// were active, level, in this order from the highest nibble; then how the operation went.
+/// The number of calls; then two numbers for each call. The nibbles of the first are, from the highest: stage,
+/// processor index, processor number, number of active processors, IRQL. The second is the status of the operation.
 pub type Report = [u32; 1 + 2 * TOLD];
 
 static REGISTRATION: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 static CALLS: AtomicU32 = AtomicU32::new(0);
 static SEEN: [[AtomicU32; 2]; TOLD] = [const { [const { AtomicU32::new(0) }; 2] }; TOLD];
 
-/// What it answers to the beginning of a processor, and which.
+/// The status that the callback returns before a processor is added, and the processor for which it does.
 static ANSWER: AtomicI32 = AtomicI32::new(STATUS_SUCCESS);
 static UNWANTED: AtomicU32 = AtomicU32::new(0);
 
-/// Registers, with these flags, and with this status for this processor.
+/// Registers the callback with these flags. The callback rejects processor `unwanted`.
 pub fn listen(flags: u32, unwanted: Option<u32>) -> NtStatus {
     ANSWER.store(if unwanted.is_some() { STATUS_UNSUCCESSFUL } else { STATUS_SUCCESS }, Ordering::SeqCst);
     UNWANTED.store(unwanted.unwrap_or(u32::MAX), Ordering::SeqCst);
     CALLS.store(0, Ordering::SeqCst);
-    // SAFETY: PASSIVE_LEVEL; a routine of the right type.
+    // SAFETY: called at PASSIVE_LEVEL; the routine has the required type.
     let registration = unsafe { kernel::KeRegisterProcessorChangeCallback(changed, ptr::null_mut(), flags) };
     REGISTRATION.store(registration, Ordering::SeqCst);
     if registration.is_null() { STATUS_UNSUCCESSFUL } else { STATUS_SUCCESS }
 }
 
-/// Listens no more.
+/// Unregisters the callback.
 pub fn leave() {
     let registration = REGISTRATION.swap(ptr::null_mut(), Ordering::SeqCst);
     if !registration.is_null() {
-        // SAFETY: PASSIVE_LEVEL; what was registered, once.
+        // SAFETY: called at PASSIVE_LEVEL, once for a registration.
         unsafe { kernel::KeDeregisterProcessorChangeCallback(registration) };
     }
 }
@@ -54,10 +54,10 @@ pub fn report() -> Report {
 }
 
 unsafe extern "system" fn changed(_context: Pointer, change: *const Change, answer: *mut NtStatus) {
-    // SAFETY: the kernel lends it.
+    // SAFETY: the pointer is valid during the call.
     let Change { stage, index, status, number } = unsafe { change.read() };
     let [_, _, number, _] = number;
-    // SAFETY: no requirement.
+    // SAFETY: the function has no preconditions.
     let active = unsafe { kernel::KeQueryActiveProcessorCountEx(0xFFFF) };
     let call = CALLS.fetch_add(1, Ordering::SeqCst);
     if let Some([seen, of]) = usize::try_from(call).ok().and_then(|call| SEEN.get(call)) {
@@ -66,7 +66,7 @@ unsafe extern "system" fn changed(_context: Pointer, change: *const Change, answ
         of.store(status.cast_unsigned(), Ordering::SeqCst);
     }
     if stage == 0 && index == UNWANTED.load(Ordering::SeqCst) {
-        // SAFETY: the kernel's variable, for the time of the call.
+        // SAFETY: the pointer is valid during the call, and the status is writable.
         unsafe { answer.write(ANSWER.load(Ordering::SeqCst)) };
     }
 }

@@ -1,4 +1,4 @@
-//! The local APIC's registers in memory.
+//! The memory-mapped registers of the local APIC.
 
 use crate::{
     kernel::{self, Pointer},
@@ -23,10 +23,10 @@ const EOI: usize = 0xB0;
 
 static MAPPED: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// What was found in the entry of each processor, or is to be there.
+/// The LVT entry of each processor, as read or to be written.
 static ENTRIES: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
 
-/// Maps it; tells whether it is mapped.
+/// Maps the registers and returns whether that succeeded.
 pub fn map() -> bool {
     // SAFETY: device memory, mapped as such.
     let mapped = unsafe { kernel::MmMapIoSpaceEx(PHYSICAL, PAGE, DEVICE) };
@@ -34,45 +34,45 @@ pub fn map() -> bool {
     !mapped.is_null()
 }
 
-/// Maps it in ways in which it can not be; tells how many of them gave it all the same.
+/// Tries to map the registers in invalid ways and returns how many attempts succeeded.
 pub fn map_wrongly() -> u32 {
     let ways = [(PHYSICAL, PAGE, CACHED), (PHYSICAL, 2 * PAGE, DEVICE), (PHYSICAL + 0x1000, PAGE, DEVICE)];
-    // SAFETY: to be refused.
+    // SAFETY: the lab must reject this.
     let mapped = ways.iter().filter(|(at, size, how)| !unsafe { kernel::MmMapIoSpaceEx(*at, *size, *how) }.is_null());
     u32::try_from(mapped.count()).unwrap_or(u32::MAX)
 }
 
-/// Unmaps it. Where it was is still known, so that it can be accessed all the same.
+/// Unmaps the registers. The address is kept, so that they can be accessed after that.
 pub fn unmap() {
-    // SAFETY: mapped by `map`, or to be noticed.
+    // SAFETY: mapped by `map`, or the lab must notice the call.
     unsafe { kernel::MmUnmapIoSpace(MAPPED.load(Ordering::SeqCst), PAGE) };
 }
 
-/// The entry of each processor.
+/// Returns the LVT entry of each processor.
 pub fn entries() -> [u32; 8] {
-    // SAFETY: a routine of this type.
+    // SAFETY: the routine has the required type.
     unsafe { kernel::KeIpiGenericCall(keep, 0) };
     ENTRIES.each_ref().map(|entry| entry.load(Ordering::SeqCst))
 }
 
-/// Gives each processor an entry of its own: this one plus its number.
+/// Sets the LVT entry of each processor to `first` plus the processor's number.
 pub fn set_entries(first: u32) {
     for (entry, value) in ENTRIES.iter().zip(first..) {
         entry.store(value, Ordering::SeqCst);
     }
-    // SAFETY: a routine of this type.
+    // SAFETY: the routine has the required type.
     unsafe { kernel::KeIpiGenericCall(put, 0) };
 }
 
-/// Ends an interrupt, which is the HAL's to do.
+/// Ends an interrupt, which only the HAL may do.
 pub fn end_of_interrupt() {
     store(register(EOI), 0);
 }
 
-/// Reads the entry in a way that the APIC does not have.
+/// Reads the entry with a 64-bit access, which the APIC does not support.
 pub fn read_wide() -> u32 {
     let value: u64;
-    // SAFETY: to be noticed.
+    // SAFETY: the lab must notice this access.
     unsafe {
         asm!("mov {value}, [{at}]", value = out(reg) value, at = in(reg) register(LVT_PERFORMANCE), options(nostack));
     }
@@ -91,7 +91,7 @@ fn mine() -> Option<&'static AtomicU32> {
 unsafe extern "system" fn keep(_argument: usize) -> usize {
     if let Some(entry) = mine() {
         let value: u32;
-        // SAFETY: mapped, or to be noticed.
+        // SAFETY: mapped, or the lab must notice the access.
         unsafe {
             asm!("mov {value:e}, [{at}]", value = out(reg) value, at = in(reg) register(LVT_PERFORMANCE), options(nostack));
         }
@@ -108,6 +108,6 @@ unsafe extern "system" fn put(_argument: usize) -> usize {
 }
 
 fn store(at: Pointer, value: u32) {
-    // SAFETY: mapped, or to be noticed.
+    // SAFETY: mapped, or the lab must notice the access.
     unsafe { asm!("mov [{at}], {value:e}", value = in(reg) value, at = in(reg) at, options(nostack)) };
 }

@@ -1,4 +1,4 @@
-//! Everything that can fail, once and one after the other; what was given is given back.
+//! Makes each call that can fail, in a fixed order, and releases what it obtained.
 
 use crate::{
     added, apic, handler,
@@ -20,19 +20,19 @@ pub const ALL_OF_A_THREAD: u32 = 0x001F_FFFF;
 const KERNEL_HANDLE: u32 = 0x200;
 const DACL: u32 = 4;
 
-/// A descriptor in self-relative form, that has a list of access rights, which is null: everybody has all.
+/// A self-relative security descriptor with a null DACL, which grants everyone full access.
 static EVERYBODY: [u16; 10] = [1, 0x8004, 0, 0, 0, 0, 0, 0, 0, 0];
 
 static DPC: Shared = Shared::new();
 
-/// Which of the calls failed last time: a bit for each, in their order.
+/// A bit for each call that failed last time, in the order of the calls.
 static FAILED: AtomicU32 = AtomicU32::new(0);
 
 pub fn failed() -> u32 {
     FAILED.load(Ordering::SeqCst)
 }
 
-/// Counts calls, and notes which fail.
+/// Counts calls and records which of them fail.
 #[derive(Default)]
 struct Tally {
     calls: u32,
@@ -40,26 +40,27 @@ struct Tally {
 }
 
 impl Tally {
-    /// One more: whether it succeeded.
+    /// Records a call and returns whether it succeeded.
     fn note(&mut self, succeeded: bool) -> bool {
         self.failed |= u32::from(!succeeded) << self.calls;
         self.calls += 1;
         succeeded
     }
 
-    /// The same, where a call stands on the one before: without that it is not made.
+    /// Makes and records a call that depends on an earlier one. If `possible` is false, the call is not made and does
+    /// not count as failed.
     fn note_if(&mut self, possible: bool, call: impl FnOnce() -> bool) -> bool {
         self.note(!possible || call()) && possible
     }
 }
 
-/// Makes all the calls; the request is one with direct output.
+/// Makes all calls. The request must have direct output.
 pub fn make(driver: Pointer, device: Pointer, request: &Irp) {
     let mut tally = Tally::default();
     memory(&mut tally, request);
     objects(&mut tally, driver, device);
     thread(&mut tally);
-    // SAFETY: this driver's device.
+    // SAFETY: this is the driver's device.
     let item = unsafe { kernel::IoAllocateWorkItem(device) };
     if tally.note(!item.is_null()) {
         // SAFETY: allocated above, and not queued.
@@ -72,52 +73,52 @@ pub fn make(driver: Pointer, device: Pointer, request: &Irp) {
 }
 
 fn memory(tally: &mut Tally, request: &Irp) {
-    // SAFETY: NonPagedPool of 16 bytes.
+    // SAFETY: the flags and the size are valid.
     let memory = unsafe { kernel::ExAllocatePool2(0x40, 16, 1) };
     if tally.note(!memory.is_null()) {
         // SAFETY: allocated above.
         unsafe { kernel::ExFreePool(memory) };
     }
-    // SAFETY: the pages of a request with direct output, which this driver has.
+    // SAFETY: the pages are those of a request with direct output, which this driver owns.
     let pages = unsafe { kernel::MmMapLockedPagesSpecifyCache(request.pages, 0, 1, ptr::null_mut(), 0, 16) };
     tally.note(!pages.is_null());
 }
 
 fn objects(tally: &mut Tally, driver: Pointer, device: Pointer) {
     let (mut another, mut handle) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: a device without a name; it may be written.
+    // SAFETY: the device has no name; `another` is writable.
     let status = unsafe { kernel::IoCreateDevice(driver, 0, ptr::null(), 0x8000, 0, 0, &raw mut another) };
     if tally.note(status >= 0) {
-        // SAFETY: made above.
+        // SAFETY: created above.
         unsafe { kernel::IoDeleteDevice(another) };
     }
     let (link, name) = (Text::new(&LINK), Text::new(&super::NAME));
-    // SAFETY: both names are counted and only read.
+    // SAFETY: both names are counted strings and only read.
     if tally.note(unsafe { kernel::IoCreateSymbolicLink(&raw const link, &raw const name) } >= 0) {
-        // SAFETY: the name is counted and only read.
+        // SAFETY: the name is a counted string and only read.
         unsafe { kernel::IoDeleteSymbolicLink(&raw const link) };
     }
     let none = ptr::null_mut();
-    // SAFETY: this driver's device; the handle may be written.
+    // SAFETY: this is the driver's device; `handle` is writable.
     let status =
         unsafe { kernel::ObOpenObjectByPointer(device, KERNEL_HANDLE, none, WRITE_DAC, none, 0, &raw mut handle) };
     let opened = tally.note(status >= 0);
-    // SAFETY: opened above; a whole descriptor, which is only read.
+    // SAFETY: the handle was opened above; the descriptor is complete and only read.
     let protect = || unsafe { kernel::ZwSetSecurityObject(handle, DACL, (&raw const EVERYBODY).cast()) };
     tally.note_if(opened, || protect() >= 0);
     if opened {
-        // SAFETY: opened above, closed once.
+        // SAFETY: opened above, and closed once.
         unsafe { kernel::ZwClose(handle) };
     }
 }
 
 fn thread(tally: &mut Tally) {
     let (mut handle, mut thread, none) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the handle may be written; a routine of the right type.
+    // SAFETY: `handle` is writable, and the routine has the required type.
     let status =
         unsafe { kernel::PsCreateSystemThread(&raw mut handle, ALL_OF_A_THREAD, none, none, none, ended, none) };
     let created = tally.note(status >= 0);
-    // SAFETY: made above; the thread may be written.
+    // SAFETY: the handle was created above; `thread` is writable.
     let mut reference =
         || unsafe { kernel::ObReferenceObjectByHandle(handle, SYNCHRONIZE, none, 0, &raw mut thread, none) };
     if tally.note_if(created, || reference() >= 0) {
@@ -127,19 +128,19 @@ fn thread(tally: &mut Tally) {
         unsafe { kernel::ObfDereferenceObject(thread) };
     }
     if created {
-        // SAFETY: made above, closed once.
+        // SAFETY: created above, and closed once.
         unsafe { kernel::ZwClose(handle) };
     }
 }
 
 unsafe extern "system" fn ended(_context: Pointer) {
-    // SAFETY: a system thread ends itself so.
+    // SAFETY: a system thread runs this.
     unsafe { kernel::PsTerminateSystemThread(STATUS_SUCCESS) };
 }
 
 fn of_the_hal(tally: &mut Tally) {
     let table = Text::new(&TABLE);
-    // SAFETY: the name is counted and only read.
+    // SAFETY: the name is a counted string and only read.
     tally.note(!unsafe { kernel::MmGetSystemRoutineAddress(&raw const table) }.is_null());
     tally.note(handler::register(Some(handler::interrupt)) >= 0);
     if !tally.note(handler::register(None) >= 0) {
@@ -165,9 +166,9 @@ fn callbacks(tally: &mut Tally) {
 
 fn numbers(tally: &mut Tally) {
     let mut number = [0; 4];
-    // SAFETY: the number may be written.
+    // SAFETY: `number` is writable.
     let found = tally.note(unsafe { kernel::KeGetProcessorNumberFromIndex(0, &raw mut number) } >= 0);
-    // SAFETY: room for a DPC, which is not queued.
+    // SAFETY: there is room for a DPC, which is not queued.
     unsafe { kernel::KeInitializeDpc(DPC.address(), nothing, ptr::null_mut()) };
     // SAFETY: initialized above; the number is only read.
     tally.note_if(found, || unsafe { kernel::KeSetTargetProcessorDpcEx(DPC.address(), &raw const number) } >= 0);

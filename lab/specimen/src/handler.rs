@@ -16,34 +16,34 @@ const INTERRUPT_HANDLER: u32 = 1;
 /// Enabled, interrupt, both modes, event C0.
 const SELECTED: u64 = 0x53_00C0;
 
-/// Events until the counter overflows.
+/// Number of events until the counter overflows.
 const PERIOD: u64 = 1_000_000;
 
-/// What the handler does; the number of a deed is its place.
+/// What the handler can do. Requests name an entry by its index.
 const DEEDS: [fn(); 10] = [
     || {},
     allocate_and_free,
     || {
-        // SAFETY: `initialize` made it an event.
+        // SAFETY: `initialize` initialized the event.
         unsafe { kernel::KeSetEvent(EVENT.address(), 0, 0) };
     },
     || {
-        // SAFETY: zero is a lock that nobody has.
+        // SAFETY: zero is a free spin lock.
         let before = unsafe { kernel::KeAcquireSpinLockRaiseToDpc(LOCK.address()) };
         // SAFETY: acquired above.
         unsafe { kernel::KeReleaseSpinLock(LOCK.address(), before) };
     },
     || {
-        // SAFETY: a format that takes a number, and one.
+        // SAFETY: the format takes one integer.
         unsafe { kernel::DbgPrint(c"specimen at IRQL %d\n".as_ptr().cast(), 15) };
     },
     || {
         let timeout = 0;
-        // SAFETY: `initialize` made it an event; the time can be read.
+        // SAFETY: `initialize` initialized the event; the timeout is readable.
         unsafe { kernel::KeWaitForSingleObject(EVENT.address(), 0, 0, 0, &raw const timeout) };
     },
     || {
-        // SAFETY: null, or a request that HOLD left here, and that is taken once.
+        // SAFETY: null, or a request that HOLD stored, which is taken once.
         if let Some(request) = unsafe { HELD.swap(ptr::null_mut(), Ordering::SeqCst).as_mut() } {
             request.complete(STATUS_SUCCESS, &[]);
         }
@@ -52,18 +52,18 @@ const DEEDS: [fn(); 10] = [
         register(None);
     },
     || {
-        // SAFETY: a routine of this type.
+        // SAFETY: the routine has the required type.
         unsafe { kernel::KeIpiGenericCall(nothing, 0) };
     },
     || {
-        // SAFETY: `initialize` made it a mutex.
+        // SAFETY: `initialize` initialized the mutex.
         unsafe { kernel::ExAcquireFastMutex(MUTEX.address()) };
         // SAFETY: acquired above.
         unsafe { kernel::ExReleaseFastMutex(MUTEX.address()) };
     },
 ];
 
-/// What the handler saw when it was called last, and how often it was; then what the DPC saw that it queued.
+/// The number of calls of the handler and what it saw in the last one; then what the DPC saw that it queued.
 pub type Report = [u32; 9];
 
 static DPC: Shared = Shared::new();
@@ -77,49 +77,49 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 static HELD: AtomicPtr<Irp> = AtomicPtr::new(ptr::null_mut());
 static SEEN: [AtomicU32; 9] = [const { AtomicU32::new(0) }; 9];
 
-/// Called once, by DriverEntry.
+/// Initializes the kernel's objects. DriverEntry calls this once.
 pub fn initialize() {
-    // SAFETY: room for a DPC, in the image, which is not paged; the routine is of the right type.
+    // SAFETY: there is room for a DPC in the image, which is not paged; the routine has the required type.
     unsafe { kernel::KeInitializeDpc(DPC.address(), deferred, ptr::null_mut()) };
-    // SAFETY: room for an event: a notification event, not set.
+    // SAFETY: there is room for an event.
     unsafe { kernel::KeInitializeEvent(EVENT.address(), 0, 0) };
-    // ExInitializeFastMutex, which is inline: a count of one, and at 0x18 an event, of the other kind.
-    // SAFETY: inside the object.
+    // ExInitializeFastMutex is inline: a count of one, and at 0x18 a synchronization event.
+    // SAFETY: the offset is inside the object.
     let event = unsafe { MUTEX.address().byte_add(0x18) };
-    // SAFETY: room for the count, which nobody uses yet.
+    // SAFETY: there is room for the count, and no other code uses it yet.
     unsafe { MUTEX.address().cast::<i32>().write(1) };
-    // SAFETY: room for an event.
+    // SAFETY: there is room for an event.
     unsafe { kernel::KeInitializeEvent(event, 1, 0) };
 }
 
 fn allocate_and_free() {
-    // SAFETY: NonPagedPool of 16 bytes.
+    // SAFETY: the flags and the size are valid.
     let memory = unsafe { kernel::ExAllocatePool2(0x40, 16, 1) };
     // SAFETY: allocated above.
     unsafe { kernel::ExFreePool(memory) };
 }
 
-/// Registers the handler, which will do this deed and take so long, and starts the counters.
+/// Registers the handler, which will do `deed` and run for `milliseconds`, and starts the counter of each processor.
 pub fn begin(deed: u32, milliseconds: u32) -> NtStatus {
     DEED.store(deed, Ordering::SeqCst);
     MILLISECONDS.store(milliseconds, Ordering::SeqCst);
     let status = register(Some(interrupt));
     if status >= 0 {
         reservation::reserve();
-        // SAFETY: a routine of this type.
+        // SAFETY: the routine has the required type.
         unsafe { kernel::KeIpiGenericCall(start_counter, 0) };
     }
     status
 }
 
-/// Comes back when no processor is in the handler that was.
+/// Returns when no processor runs an unregistered handler any more.
 pub fn wait() {
-    // SAFETY: a routine of this type.
+    // SAFETY: the routine has the required type.
     unsafe { kernel::KeIpiGenericCall(nothing, 0) };
 }
 
-/// Takes the handler away, and then stops the counters; in between it calls KeIpiGenericCall with a routine that has
-/// nothing to wait for. If `early`, it gives memory back before that.
+/// Unregisters the handler, waits until no processor runs it, and stops the counters. If `early`, frees memory before
+/// waiting. Returns the number of processors in the handler before and after the wait.
 pub fn end(early: bool) -> [u32; 2] {
     register(None);
     if early {
@@ -128,9 +128,9 @@ pub fn end(early: bool) -> [u32; 2] {
     let before = RUNNING.load(Ordering::SeqCst);
     wait();
     let after = RUNNING.load(Ordering::SeqCst);
-    // SAFETY: a routine of this type.
+    // SAFETY: the routine has the required type.
     unsafe { kernel::KeIpiGenericCall(stop_counter, 0) };
-    // SAFETY: PASSIVE_LEVEL.
+    // SAFETY: called at PASSIVE_LEVEL.
     unsafe { kernel::KeFlushQueuedDpcs() };
     reservation::free();
     [before, after]
@@ -144,7 +144,7 @@ pub fn report() -> Report {
     report
 }
 
-/// Keeps a request for the handler.
+/// Keeps a request for the handler to complete.
 pub fn hold(irp: *mut Irp) {
     HELD.store(irp, Ordering::SeqCst);
 }
@@ -153,7 +153,7 @@ pub type Handler = unsafe extern "system" fn(*const [u64; 50]);
 
 pub fn register(handler: Option<Handler>) -> NtStatus {
     let mut handler = handler;
-    // SAFETY: the kernel's table, which lives as long as it.
+    // SAFETY: the table lives as long as the kernel.
     let set = unsafe { (&raw const HalDispatchTable.set).read() };
     // SAFETY: the class takes the address of a handler, or null, in 8 bytes.
     unsafe { set(INTERRUPT_HANDLER, 8, (&raw mut handler).cast()) }
@@ -178,19 +178,19 @@ fn load_counter() {
     write(processor::counter().counter, PERIOD.wrapping_neg() & 0xFFFF_FFFF_FFFF);
 }
 
-/// The registers of KTRAP_FRAME that a handler may believe, by their places.
+/// Registers of KTRAP_FRAME that are valid in a handler, by their indexes.
 const RIP: usize = 0x168 / 8;
 const CS: usize = 0x170 / 8;
 
 pub unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
     RUNNING.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: the HAL lends its frame.
+    // SAFETY: the HAL passes a frame that is valid during the call.
     let frame = unsafe { &*frame };
     let low = |number: u64| u32::try_from(number & 0xFFFF_FFFF).unwrap_or_default();
     let at = |place: usize| frame.get(place).map_or(0, |value| low(*value));
-    // SAFETY: no requirement.
+    // SAFETY: the function has no preconditions.
     let process = unsafe { kernel::PsGetCurrentProcessId() };
-    // SAFETY: no requirement.
+    // SAFETY: the function has no preconditions.
     let thread = unsafe { kernel::PsGetCurrentThreadId() };
     let number = |id: Pointer| u32::try_from(id.addr()).unwrap_or(u32::MAX);
     let [calls, seen @ ..] = &SEEN;
@@ -199,7 +199,7 @@ pub unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
     for (seen, value) in seen.iter().zip(values) {
         seen.store(value, Ordering::SeqCst);
     }
-    // SAFETY: `initialize` made it a DPC.
+    // SAFETY: `initialize` initialized the DPC.
     unsafe { kernel::KeInsertQueueDpc(DPC.address(), ptr::null_mut(), ptr::null_mut()) };
     let deed = usize::try_from(DEED.load(Ordering::SeqCst)).unwrap_or_default();
     if let Some(deed) = DEEDS.get(deed) {
@@ -218,7 +218,7 @@ unsafe extern "system" fn deferred(_dpc: Pointer, _context: Pointer, _first: Poi
 
 pub fn take_time(milliseconds: i64) {
     let mut frequency = 0;
-    // SAFETY: the variable may be written.
+    // SAFETY: `frequency` is writable.
     let begin = unsafe { kernel::KeQueryPerformanceCounter(&raw mut frequency) };
     // SAFETY: the pointer is optional.
     while (unsafe { kernel::KeQueryPerformanceCounter(ptr::null_mut()) } - begin) * 1_000 < milliseconds * frequency {

@@ -1,4 +1,4 @@
-//! What the specimen calls of the kernel, and the layouts (wdm.h, x64) that it needs.
+//! The kernel functions that the specimen calls, and the layouts (wdm.h, x64) that it needs.
 
 use core::{cell::UnsafeCell, ffi::c_void, ptr};
 
@@ -18,15 +18,15 @@ pub struct Text {
 }
 
 impl Text {
-    /// Of what ends with NUL.
+    /// Returns the counted string of a text that ends with NUL.
     pub fn new(text: &'static [u16]) -> Self {
         let length = u16::try_from(2 * (text.len() - 1)).unwrap_or_default();
         Self { length, maximum: length, buffer: text.as_ptr() }
     }
 }
 
-/// A name as the kernel takes it, of one that ends with NUL.
-#[expect(clippy::indexing_slicing, reason = "evaluated when compiled, where an index out of bounds is an error")]
+/// Converts a text to UTF-16.
+#[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
 pub const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
     let mut wide = [0; N];
     let mut at = 0;
@@ -48,7 +48,7 @@ pub struct ObjectAttributes<'a> {
 }
 
 impl<'a> ObjectAttributes<'a> {
-    /// Of that name, in any case: OBJ_CASE_INSENSITIVE.
+    /// Returns the attributes of an object with this name, in any case (OBJ_CASE_INSENSITIVE).
     pub const fn new(name: &'a Text) -> Self {
         Self { length: 0x30, root: ptr::null_mut(), name, attributes: 0x40, security: [ptr::null_mut(); 2] }
     }
@@ -67,7 +67,7 @@ pub struct Change {
 pub type Dispatch = unsafe extern "system" fn(Pointer, *mut Irp) -> NtStatus;
 pub type Unload = unsafe extern "system" fn(Pointer);
 
-/// DRIVER_OBJECT, as far as it is needed here; so the others.
+/// DRIVER_OBJECT. This and the following structures have only the fields that are needed here.
 #[repr(C)]
 struct Driver {
     head: u64,
@@ -83,10 +83,12 @@ const _: () = assert!(core::mem::offset_of!(Driver, unload) == 0x68);
 const SERVED: [usize; 4] = [0, 2, 14, 18];
 const DEVICE_CONTROL: u8 = 14;
 
+/// Sets the dispatch routines and the unload routine.
+///
 /// # Safety
-/// `driver` is the DRIVER_OBJECT, which nobody else uses now.
+/// `driver` must be the DRIVER_OBJECT, and no other code may use it during the call.
 pub unsafe fn set_routines(driver: Pointer, dispatch: Dispatch, unload: Unload) {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     let driver = unsafe { &mut *driver.cast::<Driver>() };
     driver.unload = unload;
     for number in SERVED {
@@ -96,21 +98,25 @@ pub unsafe fn set_routines(driver: Pointer, dispatch: Dispatch, unload: Unload) 
     }
 }
 
+/// Returns the first device of a driver.
+///
 /// # Safety
-/// `driver` is the DRIVER_OBJECT.
+/// `driver` must be the DRIVER_OBJECT.
 pub unsafe fn device_of(driver: Pointer) -> Pointer {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*driver.cast::<Driver>()).device }
 }
 
+/// Returns the driver of a device.
+///
 /// # Safety
-/// `device` is a DEVICE_OBJECT.
+/// `device` must be a DEVICE_OBJECT.
 pub unsafe fn driver_of(device: Pointer) -> Pointer {
-    // SAFETY: the second field of it.
+    // SAFETY: DriverObject is at offset 8.
     unsafe { device.cast::<Pointer>().wrapping_add(1).read() }
 }
 
-/// IO_STACK_LOCATION of a device control.
+/// IO_STACK_LOCATION of a device control request.
 #[repr(C)]
 struct Stack {
     major: u8,
@@ -126,7 +132,7 @@ struct Stack {
 #[repr(C)]
 pub struct Irp {
     head: u64,
-    /// Of a request with direct output, its pages.
+    /// The pages of a request with direct output (MdlAddress).
     pub pages: Pointer,
     flags: u64,
     buffer: *mut u32,
@@ -149,7 +155,7 @@ impl Irp {
         unsafe { &mut *self.stack }
     }
 
-    /// Of a device control, its code and two numbers of its input, 0 where there is none.
+    /// Returns the code of a device control request and the first two numbers of its input, each 0 if missing.
     pub fn control(&mut self) -> Option<(u32, [u32; 2])> {
         let Stack { major, input, code, .. } = *self.stack();
         if major != DEVICE_CONTROL {
@@ -160,7 +166,7 @@ impl Irp {
                 return 0;
             }
             let at = self.buffer.wrapping_add(usize::try_from(place).unwrap_or_default());
-            // SAFETY: the system buffer has so much input.
+            // SAFETY: the system buffer contains that much input.
             unsafe { at.read() }
         };
         Some((u32::try_from(code & 0xFFFF_FFFF).unwrap_or_default(), [number(0), number(1)]))
@@ -171,31 +177,31 @@ impl Irp {
         self.stack().control |= 1;
     }
 
-    /// A cancel routine that must not be there any more.
+    /// Sets a cancel routine, which a completed request must not have.
     pub fn leave_cancel_routine(&mut self) {
         self.cancel_routine = ptr::dangling_mut();
     }
 
-    /// Completes it with these numbers as its output, as many as there is room for, and gives back the status.
+    /// Completes the request with as many of the output numbers as fit, and returns the status.
     pub fn complete(&mut self, status: NtStatus, output: &[u32]) -> NtStatus {
         let mut written = 0;
         if self.stack().major == DEVICE_CONTROL {
             let room = self.stack().output;
             for (place, number) in (0..room / 4).zip(output) {
                 let at = self.buffer.wrapping_add(usize::try_from(place).unwrap_or_default());
-                // SAFETY: the system buffer has that room.
+                // SAFETY: the system buffer has room for that much output.
                 unsafe { at.write(*number) };
                 written += 4;
             }
         }
         (self.status, self.information) = (status, written);
-        // SAFETY: this driver's request, which it does not use any more.
+        // SAFETY: this driver owns the request and does not use it afterwards.
         unsafe { IofCompleteRequest(self, 0) };
         status
     }
 }
 
-/// HAL_DISPATCH, the beginning.
+/// The beginning of HAL_DISPATCH.
 #[repr(C)]
 pub struct HalDispatch {
     version: u32,
@@ -207,10 +213,10 @@ pub struct HalDispatch {
 #[repr(C, align(16))]
 struct Object([u64; 8]);
 
-/// One that lives as long as the driver.
+/// An object that lives as long as the driver.
 pub struct Shared(UnsafeCell<Object>);
 
-// SAFETY: only the kernel reads or writes it, which has its own rules for who may when.
+// SAFETY: once initialized, only the kernel accesses the object, and it synchronizes its accesses.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -279,7 +285,7 @@ unsafe extern "system" {
     pub fn KeSetTargetProcessorDpcEx(dpc: Pointer, number: *const [u8; 4]) -> NtStatus;
     pub fn KeWaitForSingleObject(event: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64)
     -> NtStatus;
-    #[expect(dead_code, reason = "called by what the compiler makes")]
+    #[expect(dead_code, reason = "called by code that the compiler generates")]
     fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
     pub fn MmGetSystemRoutineAddress(name: *const Text) -> Pointer;
     pub fn MmMapIoSpaceEx(physical: u64, size: usize, protect: u32) -> Pointer;

@@ -1,9 +1,9 @@
-//! specimen.sys: a driver that does, on demand, what no driver may do, so that tests see that the lab notices; and some
-//! things that all may, so that they see that it lets them.
+//! specimen.sys: a driver that breaks the rules for drivers on request, so that tests can check that the lab notices.
+//! It also makes permitted calls, which the lab must allow.
 //!
-//! Its requests are in [`code`]; what serves each is in the file of the same name.
+//! [`code`] lists its requests, which the other modules serve.
 //!
-//! Of the counters it takes the first, of AMD's first interface or of Intel's.
+//! It uses one counter: the first of AMD's legacy counters or of Intel's general counters.
 
 #![cfg(windows)]
 #![no_std]
@@ -32,93 +32,94 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     }
 }
 
-/// Control codes: METHOD_BUFFERED but for one, any access.
+/// Control codes: METHOD_BUFFERED except for one, FILE_ANY_ACCESS.
 mod code {
     const fn of(function: u32) -> u32 {
         0x8000 << 16 | function << 2
     }
 
-    /// In: a deed of the handler, by its number in `handler::DEEDS`, and milliseconds that it takes.
+    /// Input: what the handler does, as an index of `handler::DEEDS`, and how long it runs, in milliseconds.
     pub const BEGIN: u32 = of(0x800);
-    /// Out: a `handler::Report`.
+    /// Output: a `handler::Report`.
     pub const REPORT: u32 = of(0x801);
-    /// In: 1 to free memory before KeIpiGenericCall. Out: on how many processors the handler ran before it, and after.
+    /// Input: 1 to free memory before KeIpiGenericCall. Output: the number of processors in the handler before and
+    /// after that call.
     pub const END: u32 = of(0x802);
-    /// Nothing.
+    /// Pends the request until the handler completes it.
     pub const HOLD: u32 = of(0x803);
-    /// In: which way.
+    /// Input: which rule of completion to break, as a number that `fate` takes.
     pub const FATE: u32 = of(0x804);
-    /// In: 0 to find the object and register, 1 to leave both, 2 to find the object only, 3 for another object.
-    /// Out: the status.
+    /// Input: 0 to open the callback object and register, 1 to unregister and release it, 2 to open it only, 3 to open
+    /// another object. Output: the status.
     pub const POWER: u32 = of(0x805);
-    /// Out: what `power::report` tells.
+    /// Output: the result of `power::report`.
     pub const POWER_REPORT: u32 = of(0x806);
-    /// In: flags, or all bits to leave; the processor that is not wanted, plus 1. Out: the status.
+    /// Input: flags, or all ones to unregister; the processor to reject plus 1, or 0 for none. Output: the status.
     pub const ADDED: u32 = of(0x807);
-    /// Out: an `added::Report`.
+    /// Output: an `added::Report`.
     pub const ADDED_REPORT: u32 = of(0x808);
-    /// In: which of `apic`, and a value. Out: what it tells.
+    /// Input: a function of `apic`, as a number that `of_the_apic` takes, and its argument. Output: its result.
     pub const APIC: u32 = of(0x809);
-    /// In: a register, and the lower half of its value; on the processor where that runs.
+    /// Input: an MSR, and the lower half of the value to write to it on the current processor.
     pub const WRITE: u32 = of(0x80A);
-    /// In: a register. Out: its halves.
+    /// Input: an MSR. Output: the two halves of its value.
     pub const READ: u32 = of(0x80B);
-    /// In: 0 to reserve, 1 to free. Out: the status.
+    /// Input: 0 to reserve the counters, 1 to free them. Output: the status.
     pub const RESERVE: u32 = of(0x80C);
-    /// Out: what `processor::time` tells, how many processors are active, how many can be, and on how many
-    /// KeIpiGenericCall runs.
+    /// Output: the result of `processor::time`, the numbers of active and of possible processors, and a bit for each
+    /// processor on which KeIpiGenericCall ran its routine.
     pub const MACHINE: u32 = of(0x80D);
-    /// METHOD_OUT_DIRECT: makes the calls of `calls`.
+    /// METHOD_OUT_DIRECT. Makes the calls of `calls`.
     pub const CALLS: u32 = of(0x80E) | 2;
-    /// Out: which of these failed.
+    /// Output: a bit for each of these calls that failed.
     pub const CALLS_REPORT: u32 = of(0x80F);
-    /// In: 0 for a work item, 1 for a thread that runs for a second.
+    /// Input: 0 to leave a work item behind, 1 for a thread that runs for a second.
     pub const FORGET: u32 = of(0x810);
 }
 
 static NAME: [u16; 17] = wide(b"\\Device\\specimen\0");
 static LINK: [u16; 21] = wide(b"\\DosDevices\\specimen\0");
 
-/// The I/O manager's first call.
+/// Creates the device and its link.
 ///
 /// # Safety
-/// With a DRIVER_OBJECT.
+/// `driver` must be a DRIVER_OBJECT.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn DriverEntry(driver: Pointer, _registry_path: Pointer) -> NtStatus {
-    // SAFETY: an import that the lab is to notice, and that takes nothing.
+    // SAFETY: the function has no preconditions. The lab must notice this import.
     unsafe { kernel::IoGetCurrentProcess() };
     let mut device = ptr::null_mut();
     let (name, link) = (Text::new(&NAME), Text::new(&LINK));
-    // SAFETY: the name is counted and only read; the device may be written.
+    // SAFETY: the name is a counted string and only read; `device` is writable.
     let status = unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, 0, 0, &raw mut device) };
     if status < 0 {
         return status;
     }
-    // SAFETY: both names are counted and only read.
+    // SAFETY: both names are counted strings and only read.
     let status = unsafe { kernel::IoCreateSymbolicLink(&raw const link, &raw const name) };
     if status < 0 {
-        // SAFETY: made above.
+        // SAFETY: created above.
         unsafe { kernel::IoDeleteDevice(device) };
         return status;
     }
     handler::initialize();
-    // SAFETY: the I/O manager's driver object.
+    // SAFETY: `driver` is the DRIVER_OBJECT that the I/O manager passed.
     unsafe { kernel::set_routines(driver, dispatch, unload) };
     STATUS_SUCCESS
 }
 
 unsafe extern "system" fn unload(driver: Pointer) {
     let link = Text::new(&LINK);
-    // SAFETY: the name is counted and only read.
+    // SAFETY: the name is a counted string and only read.
     unsafe { kernel::IoDeleteSymbolicLink(&raw const link) };
-    // SAFETY: the I/O manager's driver object.
+    // SAFETY: `driver` is the DRIVER_OBJECT that the I/O manager passed.
     let device = unsafe { kernel::device_of(driver) };
-    // SAFETY: DriverEntry made it.
+    // SAFETY: DriverEntry created it.
     unsafe { kernel::IoDeleteDevice(device) };
 }
 
 unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
-    // SAFETY: the I/O manager's request, which is this driver's now.
+    // SAFETY: the I/O manager passed the request, which this driver owns now.
     let request = unsafe { &mut *irp };
     let Some((code, input)) = request.control() else { return request.complete(STATUS_SUCCESS, &[]) };
     let [first, second] = input;
@@ -148,7 +149,7 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
         code::RESERVE => request.complete(STATUS_SUCCESS, &[reservation(first).cast_unsigned()]),
         code::MACHINE => request.complete(STATUS_SUCCESS, &machine()),
         code::CALLS => {
-            // SAFETY: this driver's device.
+            // SAFETY: this is the driver's device.
             let driver = unsafe { kernel::driver_of(device) };
             calls::make(driver, device, request);
             request.complete(STATUS_SUCCESS, &[])
@@ -221,30 +222,30 @@ fn machine() -> [u32; 5] {
         0
     }
     RAN.store(0, Ordering::SeqCst);
-    // SAFETY: a routine of this type.
+    // SAFETY: the routine has the required type.
     unsafe { kernel::KeIpiGenericCall(run, 0) };
     let [counter, time] = processor::time();
-    // SAFETY: no requirement.
+    // SAFETY: the function has no preconditions.
     let active = unsafe { kernel::KeQueryActiveProcessorCountEx(0xFFFF) };
-    // SAFETY: no requirement.
+    // SAFETY: the function has no preconditions.
     let maximum = unsafe { kernel::KeQueryMaximumProcessorCountEx(0xFFFF) };
     [counter, time, active, maximum, RAN.load(Ordering::SeqCst)]
 }
 
-/// Something that stays behind.
+/// Leaves a work item or a thread behind.
 fn forget(device: Pointer, what: u32) {
     unsafe extern "system" fn run(_context: Pointer) {
         handler::take_time(1_000);
     }
     if what == 0 {
-        // SAFETY: this driver's device.
+        // SAFETY: this is the driver's device.
         unsafe { kernel::IoAllocateWorkItem(device) };
         return;
     }
     let (mut handle, none) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the handle may be written; a routine of the right type.
+    // SAFETY: `handle` is writable, and the routine has the required type.
     unsafe { kernel::PsCreateSystemThread(&raw mut handle, calls::ALL_OF_A_THREAD, none, none, none, run, none) };
-    // SAFETY: made above.
+    // SAFETY: created above.
     unsafe { kernel::ZwClose(handle) };
 }
 

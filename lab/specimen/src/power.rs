@@ -1,4 +1,4 @@
-//! Listens to `\Callback\PowerState`.
+//! The callback for `\Callback\PowerState`.
 
 use crate::{
     kernel::{self, NtStatus, ObjectAttributes, Pointer, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, Text, wide},
@@ -15,15 +15,15 @@ static OTHER: [u16; 16] = wide(b"\\Callback\\Other\0");
 static OBJECT: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 static REGISTRATION: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// How often it was called; with what, at which level and where it was the last time.
+/// The number of calls; then arguments, IRQL and processor of the last one.
 static SEEN: [AtomicU32; 5] = [const { AtomicU32::new(0) }; 5];
 
-/// Finds the object.
+/// Opens the callback object.
 pub fn find(other: bool) -> NtStatus {
     let name = Text::new(if other { &OTHER } else { &POWER_STATE });
     let mut object = ptr::null_mut();
     let attributes = ObjectAttributes::new(&name);
-    // SAFETY: PASSIVE_LEVEL; the attributes are read, the object may be written.
+    // SAFETY: called at PASSIVE_LEVEL; the attributes are only read, and `object` is writable.
     let status = unsafe { kernel::ExCreateCallback(&raw mut object, &raw const attributes, 0, 1) };
     if status >= 0 {
         OBJECT.store(object, Ordering::SeqCst);
@@ -31,25 +31,25 @@ pub fn find(other: bool) -> NtStatus {
     status
 }
 
-/// Registers with what was found.
+/// Registers with the object that `find` opened.
 pub fn register() -> NtStatus {
-    // SAFETY: PASSIVE_LEVEL; the object that was found, and a routine of the right type.
+    // SAFETY: called at PASSIVE_LEVEL; `find` opened the object, and the routine has the required type.
     let registration =
         unsafe { kernel::ExRegisterCallback(OBJECT.load(Ordering::SeqCst), changed, ptr::dangling_mut()) };
     REGISTRATION.store(registration, Ordering::SeqCst);
     if registration.is_null() { STATUS_UNSUCCESSFUL } else { STATUS_SUCCESS }
 }
 
-/// Listens no more.
+/// Unregisters and releases the object.
 pub fn leave() {
     let registration = REGISTRATION.swap(ptr::null_mut(), Ordering::SeqCst);
     if !registration.is_null() {
-        // SAFETY: PASSIVE_LEVEL; what was registered, once.
+        // SAFETY: called at PASSIVE_LEVEL, once for a registration.
         unsafe { kernel::ExUnregisterCallback(registration) };
     }
     let object = OBJECT.swap(ptr::null_mut(), Ordering::SeqCst);
     if !object.is_null() {
-        // SAFETY: the reference that ExCreateCallback gave.
+        // SAFETY: ExCreateCallback returned this reference, which is released once.
         unsafe { kernel::ObfDereferenceObject(object) };
     }
 }

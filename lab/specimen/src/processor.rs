@@ -1,17 +1,17 @@
-//! The processor on which the specimen runs.
+//! The current processor.
 
 use crate::kernel;
 use core::{arch::asm, ptr};
 
-/// Its number.
+/// Returns its number.
 pub fn current() -> u32 {
-    // SAFETY: the number is optional.
+    // SAFETY: the pointer is optional.
     unsafe { kernel::KeGetCurrentProcessorNumberEx(ptr::null_mut()) }
 }
 
-/// The IRQL.
+/// Returns the IRQL.
 pub fn level() -> u32 {
-    // SAFETY: no requirement.
+    // SAFETY: the function has no preconditions.
     unsafe { kernel::KeGetCurrentIrql() }.into()
 }
 
@@ -21,7 +21,7 @@ pub struct Counter {
     pub counter: u32,
 }
 
-/// The first one: of AMD's first interface, or of Intel's.
+/// Returns the first counter: AMD's legacy counter 0 or Intel's general counter 0.
 pub fn counter() -> Counter {
     const INTEL: u32 = u32::from_le_bytes(*b"Genu");
     if core::arch::x86_64::__cpuid(0).ebx == INTEL {
@@ -31,32 +31,32 @@ pub fn counter() -> Counter {
     }
 }
 
-/// The lower and the upper half.
+/// Returns the lower and the upper half.
 pub fn halves(value: u64) -> [u32; 2] {
     [value, value >> 32].map(|half| u32::try_from(half & 0xFFFF_FFFF).unwrap_or_default())
 }
 
 pub fn write(register: u32, value: u64) {
     let [low, high] = halves(value);
-    // SAFETY: a register that the processor of the test has.
+    // SAFETY: the test names a register that the processor has.
     unsafe { asm!("wrmsr", in("ecx") register, in("eax") low, in("edx") high, options(nostack, preserves_flags)) };
 }
 
 pub fn read(register: u32) -> [u32; 2] {
     let (low, high);
-    // SAFETY: a register that the processor of the test has.
+    // SAFETY: the test names a register that the processor has.
     unsafe {
         asm!("rdmsr", in("ecx") register, out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
     }
     [low, high]
 }
 
-/// Milliseconds of the performance counter and of the interrupt time.
+/// Returns the performance counter and the interrupt time in milliseconds.
 pub fn time() -> [u32; 2] {
     let mut frequency = 0;
-    // SAFETY: the variable may be written.
+    // SAFETY: `frequency` is writable.
     let now = unsafe { kernel::KeQueryPerformanceCounter(&raw mut frequency) };
-    // SAFETY: no requirement.
+    // SAFETY: the function has no preconditions.
     let interrupts = unsafe { kernel::KeQueryInterruptTime() };
     let milliseconds = u64::try_from(now / (frequency / 1_000).max(1)).unwrap_or_default();
     let [[counter, _], [time, _]] = [milliseconds, interrupts / 10_000].map(halves);

@@ -1,4 +1,4 @@
-//! The reservation of the counters.
+//! The reservation of the counters with the HAL.
 
 use crate::kernel::{self, NtStatus, Pointer};
 use core::{
@@ -6,13 +6,13 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-/// What was reserved, or null.
+/// The handle of the reservation, or null.
 static SET: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Reserves all counters.
 pub fn reserve() -> NtStatus {
     let mut set: Pointer = ptr::null_mut();
-    // SAFETY: PASSIVE_LEVEL; no list means everything, and the set may be written.
+    // SAFETY: called at PASSIVE_LEVEL; no list means all counters, and `set` is writable.
     let status = unsafe { kernel::HalAllocateHardwareCounters(ptr::null_mut(), 0, ptr::null_mut(), &raw mut set) };
     if !set.is_null() {
         SET.store(set, Ordering::SeqCst);
@@ -20,11 +20,11 @@ pub fn reserve() -> NtStatus {
     status
 }
 
-/// Gives them back.
+/// Frees the reservation.
 pub fn free() {
     let set = SET.swap(ptr::null_mut(), Ordering::SeqCst);
     if !set.is_null() {
-        // SAFETY: PASSIVE_LEVEL; reserved, and given back once.
+        // SAFETY: called at PASSIVE_LEVEL, once for a reservation.
         unsafe { kernel::HalFreeHardwareCounters(set) };
     }
 }

@@ -1,11 +1,11 @@
-//! The functions that are known. Each has a loop that no compiler can do away with, and calls something that may have to
-//! be unwound, so that Windows' table of functions tells its size.
+//! The known functions. Each has a loop that the compiler cannot remove and calls another function, so that it has
+//! unwind information, from which Windows knows its size.
 
 use core::hint::black_box;
 
 const ROUNDS: u64 = 1_000;
 
-/// A multiplication in each step.
+/// Multiplies in each step.
 #[inline(never)]
 pub fn alpha(seed: u64) -> u64 {
     let mut value = black_box(seed);
@@ -16,7 +16,7 @@ pub fn alpha(seed: u64) -> u64 {
     value
 }
 
-/// A branch that depends on the data in each step.
+/// Branches on the data in each step.
 #[inline(never)]
 pub fn beta(seed: u64) -> u64 {
     let mut value = black_box(seed);
@@ -28,7 +28,7 @@ pub fn beta(seed: u64) -> u64 {
     value ^ steps
 }
 
-/// A table that each step reads and writes.
+/// Reads and writes a table in each step.
 #[inline(never)]
 pub fn gamma(seed: u64) -> u64 {
     let mut table = black_box([seed; 16]);

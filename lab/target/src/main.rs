@@ -1,6 +1,6 @@
-//! target.exe: a program whose functions are known, for those who sample it and who look its addresses up in its PDB.
+//! target.exe: a program with known functions, for sampling it and for looking up its addresses in its PDB.
 //!
-//! It runs its three functions, prints one line of JSON, and stays until its standard input is closed:
+//! It runs its three functions, prints one line of JSON, and exits when its standard input is closed:
 //!
 //! ```json
 //! {"process":32,"thread":36,"functions":[{"name":"alpha","address":5368713216,"size":208},...]}

@@ -1,4 +1,4 @@
-//! The program around the functions: no C runtime, and of Windows what kernel32.dll has.
+//! The program around the functions. It has no C runtime and imports only kernel32.dll.
 
 #![expect(unsafe_code, reason = "foreign functions, and an entry point without a C runtime")]
 
@@ -27,7 +27,7 @@ unsafe extern "system" {
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
-    // SAFETY: takes nothing that could be wrong.
+    // SAFETY: the function has no preconditions.
     unsafe { ExitProcess(101) }
 }
 
@@ -39,16 +39,16 @@ struct FunctionEntry {
     unwind: u32,
 }
 
-/// Standard output, or nothing where there is none.
+/// Standard output. Writing fails if there is none.
 struct Console;
 
 impl Write for Console {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut written = 0;
         let length = u32::try_from(text.len()).map_err(|_| fmt::Error)?;
-        // SAFETY: takes nothing that could be wrong.
+        // SAFETY: the function has no preconditions.
         let output = unsafe { GetStdHandle(OUTPUT) };
-        // SAFETY: so many bytes can be read; a handle that is none is refused.
+        // SAFETY: `text` has `length` bytes and `written` is writable. The function rejects an invalid handle.
         let done = unsafe { WriteFile(output, text.as_ptr(), length, &raw mut written, ptr::null_mut()) };
         if done == 0 || written != length { Err(fmt::Error) } else { Ok(()) }
     }
@@ -58,17 +58,17 @@ type Function = fn(u64) -> u64;
 
 const FUNCTIONS: [(&str, Function); 3] = [("alpha", alpha), ("beta", beta), ("gamma", gamma)];
 
-/// Bytes of a function, as Windows' table of functions says.
+/// Returns the size of a function in bytes, from Windows' function table.
 fn size(function: Function) -> u32 {
     let mut base = 0;
-    // SAFETY: the base may be written, and the history is optional.
+    // SAFETY: `base` is writable, and the history is optional.
     let entry = unsafe { RtlLookupFunctionEntry((function as *const ()).addr(), &raw mut base, ptr::null_mut()) };
-    // SAFETY: null, or an entry of this image.
+    // SAFETY: the pointer is null or points to an entry of this image.
     unsafe { entry.as_ref() }.map_or(0, |entry| entry.end - entry.begin)
 }
 
-fn introduce() -> fmt::Result {
-    // SAFETY: takes nothing.
+fn print_description() -> fmt::Result {
+    // SAFETY: the function has no preconditions.
     let (process, thread) = (unsafe { GetCurrentProcessId() }, unsafe { GetCurrentThreadId() });
     write!(Console, "{{\"process\":{process},\"thread\":{thread},\"functions\":[")?;
     for (place, (name, function)) in FUNCTIONS.into_iter().enumerate() {
@@ -78,26 +78,26 @@ fn introduce() -> fmt::Result {
     writeln!(Console, "]}}")
 }
 
-/// Comes back when there is nothing more to read.
+/// Returns at the end of standard input.
 fn wait_for_end_of_input() {
     let (mut byte, mut read) = (0, 1);
     while read > 0 {
         read = 0;
-        // SAFETY: takes nothing that could be wrong.
+        // SAFETY: the function has no preconditions.
         let input = unsafe { GetStdHandle(INPUT) };
-        // SAFETY: one byte may be written; a handle that is none is refused, and so is the end of a pipe.
+        // SAFETY: `byte` is one writable byte, and `read` is writable. The function rejects an invalid handle.
         unsafe { ReadFile(input, &raw mut byte, 1, &raw mut read, ptr::null_mut()) };
     }
 }
 
-/// What Windows calls first.
+/// The entry point of the program.
 #[unsafe(no_mangle)]
 extern "system" fn start() -> ! {
     let seed = FUNCTIONS.iter().fold(1, |seed, (_, function)| function(seed));
-    let introduced = introduce();
+    let printed = print_description();
     wait_for_end_of_input();
-    // So that the work has a use.
-    let code = u32::from(introduced.is_err() || seed == 0);
-    // SAFETY: takes nothing that could be wrong.
+    // Uses the result of the functions, so that the compiler keeps them.
+    let code = u32::from(printed.is_err() || seed == 0);
+    // SAFETY: the function has no preconditions.
     unsafe { ExitProcess(code) }
 }

@@ -1,4 +1,4 @@
-//! The main job, shown: install, look, count, uninstall; each line as one would type it.
+//! The demo: install, inspect, count, sample, uninstall. Each command is printed as a user types it.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,44 +8,45 @@ use clap::Parser;
 use serde_json::Value;
 use tests::{Lab, package};
 
-/// Show halprof at work.
+/// Show halprof at work
 #[derive(Parser)]
 struct Arguments {
     /// Processors to show it on, by their names in lab/processors
     #[arg(long = "processor", value_name = "NAME", default_values = ["haswell-4710mq", "amd-legacy"])]
     processors: Vec<String>,
-    /// One after the other, a processor of each generation
+    /// Show one processor of each generation after the other
     #[arg(long, conflicts_with = "processors")]
     generations: bool,
 }
 
-/// Command lines of the client, in order, and what each is for.
+/// Commands of the client in order, each with its purpose.
 const STEPS: [(&str, &[&str]); 13] = [
-    ("Copy the driver, make its service, start it.", &["install"]),
+    ("Copy the driver, create its service and start it.", &["install"]),
     ("Which profile interface was chosen, and why?", &["info"]),
     ("What can be counted here?", &["list"]),
-    ("Count until told otherwise, whoever asks later.", &["start", "TotalIssues", "BranchInstructions:u"]),
-    ("Who counts what?", &["status"]),
-    ("What has been counted so far? (another run of the client)", &["read", "--per-cpu"]),
-    ("Stop one, with its final counts,", &["stop", "BranchInstructions"]),
-    ("then all that is left.", &["stop", "--all"]),
+    ("Start counting, in a session that outlives this command.", &["start", "TotalIssues", "BranchInstructions:u"]),
+    ("Which sessions are there?", &["status"]),
+    ("Read the counts so far, from another run of the client.", &["read", "--per-cpu"]),
+    ("Stop one event and print its final counts.", &["stop", "BranchInstructions"]),
+    ("Stop everything else.", &["stop", "--all"]),
     ("Count while a command runs.", &["stat", "--", "cmd", "/c", "for /L %i in (1,1,20000) do @rem"]),
-    ("The same for programs.", &["stat", "-e", "TotalIssues", "--csv", "--", "cmd", "/c", "ver"]),
-    ("Sample: where are the processors at every four millionth instruction?", &RECORD),
-    ("There, by process, module and symbol.", &["report", RECORDING, "--error"]),
-    ("Stop the driver, delete its service, remove its file.", &["uninstall"]),
+    ("The same, in a format for programs.", &["stat", "-e", "TotalIssues", "--csv", "--", "cmd", "/c", "ver"]),
+    ("Sample where the processors are, every four million instructions.", &RECORD),
+    ("Show the samples by process, module and symbol.", &["report", RECORDING, "--error"]),
+    ("Stop the driver, delete its service and its file.", &["uninstall"]),
 ];
 
-/// The same on a processor that records by itself; before the last of [`STEPS`].
+/// Further commands for a processor that records by itself, before the last of [`STEPS`].
 const RECORDED: [(&str, &[&str]); 4] = [
-    ("What does the processor record by itself?", &["control-area"]),
-    ("Which branches does processor 0 take most?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
-    ("Sample by the records of the processor,", &PRECISE),
-    ("and see how far from it they are, and where.", &["report", PRECISELY, "--limit", "5"]),
+    ("What can the processor record by itself?", &["control-area"]),
+    ("Which branches does CPU 0 take most often?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
+    ("Sample with the processor's own records.", &PRECISE),
+    ("Show these samples.", &["report", PRECISE_RECORDING, "--limit", "5"]),
 ];
 
-const PRECISELY: &str = "C:\\windows\\temp\\precise.rec";
-const PRECISE: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", PRECISELY];
+const PRECISE_RECORDING: &str = "C:\\windows\\temp\\precise.rec";
+const PRECISE: [&str; 8] =
+    ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", PRECISE_RECORDING];
 
 const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
 const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
@@ -55,14 +56,14 @@ fn main() -> Result<()> {
     if cfg!(windows) {
         println!("halprof.sys and client.exe on this machine's own processor.");
         let client = package()?.join("client.exe");
-        // Whether Windows lets the processor record by itself is not for a demonstration to find out.
+        // The demo does not test whether Windows allows the processor to record by itself.
         return show(|| Ok(false), |arguments| on_windows(&client, arguments));
     }
     println!("halprof.sys and client.exe, byte for byte as they ship, under Wine on this machine.");
-    println!("THE COUNTERS ARE A MODEL'S: no performance counter of this computer is read. A model of the");
-    println!("processor named below answers the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
-    println!("events happen at made-up rates as time goes by. So is made up what an interrupt finds: target.exe, a");
-    println!("program of the bench, in its functions alpha, beta and gamma 45 : 30 : 15 times, else the kernel.");
+    println!("THE COUNTERS ARE SIMULATED: no performance counter of this computer is read. A model of the");
+    println!("processor named below executes the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
+    println!("events occur at made-up rates. The interrupted code is made up as well: in 45, 30 and 15 % of the");
+    println!("cases it is in the functions alpha, beta and gamma of target.exe, otherwise in the kernel.");
     let chosen: Vec<&str> = arguments.processors.iter().map(String::as_str).collect();
     for name in if arguments.generations { &processors::GENERATIONS[..] } else { &chosen } {
         println!("\n======== {name} ========");
@@ -74,21 +75,21 @@ fn main() -> Result<()> {
         lab.live()?;
         let client = |arguments: &[&str]| {
             let ran = lab.client(arguments)?;
-            print!("{}{}", beginning(&ran.out), ran.err);
+            print!("{}{}", shortened(&ran.out), ran.err);
             Ok(ran.code)
         };
         show(|| records(&lab), client)?;
         drop(target);
         lab.finish()?;
     }
-    println!("\nThe driver left no memory, no counter and no handler behind, and called nothing above its IRQL.");
+    println!("\nThe driver left no memory, counter or handler behind and called no function at too high an IRQL.");
     Ok(())
 }
 
-/// Whether the processor has all of the Debug Store, as the driver found.
+/// Returns whether the driver found the complete Debug Store on every processor.
 fn records(lab: &Lab) -> Result<bool> {
-    let told = lab.client(&["control-area", "--json"])?.json()?;
-    let areas = told.get("areas").and_then(Value::as_array).context("areas")?;
+    let reply = lab.client(&["control-area", "--json"])?.json()?;
+    let areas = reply.get("areas").and_then(Value::as_array).context("areas")?;
     let has = |area: &Value, name: &str| area.get(name).is_some_and(|it| *it != false && !it.is_null());
     Ok(areas.iter().all(|area| has(area, "branches") && has(area, "precise_format")))
 }
@@ -108,8 +109,8 @@ fn show(records: impl Fn() -> Result<bool>, client: impl Fn(&[&str]) -> Result<i
     step(last)
 }
 
-/// All of it, or of a long table what fits a screen.
-fn beginning(text: &str) -> String {
+/// Returns the text, cut to what fits a screen.
+fn shortened(text: &str) -> String {
     const ENOUGH: usize = 18;
     let lines: Vec<&str> = text.lines().collect();
     match lines.get(..ENOUGH) {

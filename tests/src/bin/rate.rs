@@ -1,10 +1,10 @@
-//! What rate of samples the bench sustains, and where it breaks: the shipped driver and client under Wine.
+//! Measures the sample rate that the bench sustains, with the driver and client as they ship, under Wine.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tests::Lab;
 
-/// Events between two samples; a processor makes some billions of them in a second.
+/// Events between two samples. A processor generates some billions of events per second.
 const INTERVALS: [u32; 6] = [4_000_000, 1_000_000, 400_000, 200_000, 100_000, 40_000];
 
 const SECONDS: u64 = 3;
@@ -17,20 +17,20 @@ fn main() -> Result<()> {
         lab.install()?;
         for interval in INTERVALS {
             lab.wire.clear_ledger()?;
-            let stood = stood_still(&mut lab)?;
+            let skipped = skipped_mticks(&mut lab)?;
             lab.live()?;
             let (event, seconds) = (format!("TotalIssues@{interval}"), SECONDS.to_string());
             let arguments = ["record", "-a", "--duration", &seconds, "--budget", "90", "-e", &event, "-o", RECORDING];
             lab.client(&arguments)?.success()?;
             lab.scripted()?;
-            let stood = stood_still(&mut lab)?.saturating_sub(stood);
+            let skipped = skipped_mticks(&mut lab)?.saturating_sub(skipped);
             let ledger = lab.wire.ledger()?;
             let overflows: u64 = ledger.iter().flatten().map(|entry| entry.overflows).sum();
             let report = lab.client(&["report", RECORDING, "--json"])?.json()?;
             let samples = number(&report, "/sources/0/samples")?;
             let [lost, throttled] = [number(&report, "/sources/0/lost")?, number(&report, "/sources/0/throttled")?];
             println!(
-                "{identity:15} {interval:>9} {:>12} {:>10} {lost:>9} {throttled:>10} {stood:>15}",
+                "{identity:15} {interval:>9} {:>12} {:>10} {lost:>9} {throttled:>10} {skipped:>15}",
                 overflows / SECONDS,
                 samples / SECONDS,
             );
@@ -40,9 +40,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// All processors together, in millions of ticks of the time-stamp counter: interrupts came faster than the handler could
-/// be called.
-fn stood_still(lab: &mut Lab) -> Result<u64> {
+/// Returns for how many millions of ticks of the time-stamp counter, on all processors together, interrupts came faster
+/// than the handler could be called.
+fn skipped_mticks(lab: &mut Lab) -> Result<u64> {
     Ok(lab.wire.skipped()?.iter().sum::<u64>() / 1_000_000)
 }
 

@@ -1,4 +1,4 @@
-//! halprof.sys and its debug information, opened for looking into.
+//! Reads halprof.sys and its debug information.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,12 +11,12 @@ use pdb_addr2line::ContextPdbData;
 use pdb_addr2line::pdb::PDB;
 use tests::{Image, artifacts};
 
-/// The bytes of the file.
+/// Returns the content of halprof.sys.
 pub fn bytes() -> Vec<u8> {
     fs::read(artifacts().unwrap().join("halprof.sys")).unwrap()
 }
 
-/// An import: where its slot is, of which module, by which name.
+/// An import: the address of its slot, its module and its name.
 pub struct Import {
     pub slot: u64,
     pub module: String,
@@ -33,7 +33,7 @@ pub fn imports(file: &PeFile64) -> Vec<Import> {
         let mut slot = base + u64::from(descriptor.first_thunk.get(LE));
         let mut thunks = table.thunks(descriptor.original_first_thunk.get(LE)).unwrap();
         while let Some(thunk) = thunks.next::<ImageNtHeaders64>().unwrap() {
-            assert!(!thunk.is_ordinal(), "{module}: an import by number");
+            assert!(!thunk.is_ordinal(), "{module}: an import by ordinal");
             let (_, name) = table.hint_name(thunk.address()).unwrap();
             imports.push(Import { slot, module: module.clone(), name: String::from_utf8_lossy(name).into_owned() });
             slot += 8;
@@ -42,7 +42,7 @@ pub fn imports(file: &PeFile64) -> Vec<Import> {
     imports
 }
 
-/// The code, for walking through it.
+/// Returns the code of the file, for a walk through it.
 pub fn image<'a>(file: &PeFile64<'a>) -> Image<'a> {
     let sections = file.sections().filter(|section| match section.flags() {
         SectionFlags::Coff { characteristics } => characteristics & IMAGE_SCN_MEM_EXECUTE == IMAGE_SCN_MEM_EXECUTE,
@@ -52,15 +52,15 @@ pub fn image<'a>(file: &PeFile64<'a>) -> Image<'a> {
     Image { code, imports: imports(file).into_iter().map(|import| (import.slot, import.name)).collect() }
 }
 
-/// The address of an exported function.
+/// Returns the address of an exported function.
 pub fn export(file: &PeFile64, name: &str) -> u64 {
     let table = file.export_table().unwrap().expect("the driver exports its entry and its handler");
     let found = table.exports().unwrap().into_iter().find(|found| found.name == Some(name.as_bytes()));
-    let ExportTarget::Address(address) = found.expect(name).target else { panic!("{name} is elsewhere") };
+    let ExportTarget::Address(address) = found.expect(name).target else { panic!("{name} is a forwarder") };
     file.relative_address_base() + u64::from(address)
 }
 
-/// Where each function begins, by the debug information.
+/// Returns the functions in the debug information, by their addresses.
 pub fn functions(file: &PeFile64) -> BTreeMap<u64, String> {
     let base = file.relative_address_base();
     let symbols = PDB::open(File::open(artifacts().unwrap().join("halprof.pdb")).unwrap()).unwrap();

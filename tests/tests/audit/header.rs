@@ -12,7 +12,7 @@ use tests::{checksum, checksum_place};
 use crate::file::bytes;
 
 #[test]
-fn the_driver_is_what_windows_loads() {
+fn the_headers_meet_the_requirements_of_windows() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
     let headers = file.nt_headers();

@@ -1,4 +1,5 @@
-//! What the driver takes from the kernel and the HAL: all of it is there in Windows 10 2004, the oldest that it is for.
+//! The driver's imports from the kernel and the HAL. All of them exist in Windows 10 2004, the oldest supported
+//! release.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use object::read::pe::PeFile64;
 
 use crate::file::{bytes, imports};
 
-/// The release that brought a function, or an older one that has it for certain.
+/// The release that introduced a function, or an older release that is known to have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Release {
     Windows2000,
@@ -17,13 +18,13 @@ pub enum Release {
     Windows10_2004,
 }
 
-/// The highest level at which a function may be called.
+/// The highest IRQL at which a function may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// PASSIVE_LEVEL or APC_LEVEL.
     Thread,
     Dispatch,
-    /// Up to IPI_LEVEL, not at it.
+    /// Below IPI_LEVEL.
     BelowIpi,
     /// HIGH_LEVEL.
     Any,
@@ -32,9 +33,9 @@ pub enum Level {
 use Level::{Any, BelowIpi, Dispatch, Thread};
 use Release::{ServerSp1_2003, Vista, Windows7, Windows10, Windows10_2004, Windows2000};
 
-/// "Minimum supported client" and "IRQL" of the WDK's reference; where that names no release any more, 2000. Memory is
-/// of the non-paged pool, and no wait has a time. memcpy, memset and KfRaiseIrql are exports that the reference does not
-/// name: compilers and wdm.h rely on them.
+/// "Minimum supported client" and "IRQL" in the WDK's reference, or Windows 2000 if it names no release. The levels are
+/// those for memory of the non-paged pool and for waits without a timeout. The reference does not document memcpy,
+/// memset and KfRaiseIrql, but compilers and wdm.h rely on them.
 const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("hal.dll", "HalAllocateHardwareCounters", Windows7, Thread),
     ("hal.dll", "HalFreeHardwareCounters", Windows7, Thread),
@@ -98,25 +99,25 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "memset", Windows2000, Any),
 ];
 
-/// The highest level at which an import may be called.
+/// Returns the highest IRQL at which an import may be called; the lowest one for an unknown import.
 pub fn level(import: &str) -> Level {
     EXPORTS.iter().find(|(_, name, ..)| *name == import).map_or(Thread, |(.., level)| *level)
 }
 
 #[test]
-fn the_driver_imports_what_windows_10_2004_exports_and_nothing_else() {
+fn the_driver_imports_only_what_windows_10_2004_exports() {
     let bytes = bytes();
     let imported = imports(&PeFile64::parse(&*bytes).unwrap());
     let imported: BTreeSet<(&str, &str)> =
         imported.iter().map(|import| (import.module.as_str(), import.name.as_str())).collect();
     let exported: BTreeSet<(&str, &str)> = EXPORTS.iter().map(|(module, name, ..)| (*module, *name)).collect();
-    assert_eq!(exported.len(), EXPORTS.len(), "a row twice");
+    assert_eq!(exported.len(), EXPORTS.len(), "a row occurs twice");
     let unknown: Vec<_> = imported.difference(&exported).collect();
-    assert!(unknown.is_empty(), "since which release are these there? {unknown:?}");
+    assert!(unknown.is_empty(), "these imports are not in the table: {unknown:?}");
     if !cfg!(windows) {
-        // The WDK's libraries may take a few from elsewhere.
+        // The WDK's libraries may provide a few of these.
         let unused: Vec<_> = exported.difference(&imported).collect();
-        assert!(unused.is_empty(), "nobody imports these: {unused:?}");
+        assert!(unused.is_empty(), "the driver does not import these: {unused:?}");
     }
     let newest = EXPORTS.iter().map(|(.., release, _)| *release).max().unwrap();
     assert!(newest <= Windows10_2004);

@@ -1,4 +1,4 @@
-//! The code that Windows throws away once the driver is loaded.
+//! The section INIT, which Windows discards once the driver is loaded.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use object::{LittleEndian as LE, Object, ObjectSection, SectionFlags};
 use crate::file::{bytes, export, functions, image};
 
 fn init(file: &PeFile64) -> Range<u64> {
-    let section = file.section_by_name("INIT").expect("a section INIT");
+    let section = file.section_by_name("INIT").expect("there is a section INIT");
     let SectionFlags::Coff { characteristics } = section.flags() else { panic!("flags of another format") };
     assert_eq!(characteristics & IMAGE_SCN_MEM_DISCARDABLE, IMAGE_SCN_MEM_DISCARDABLE);
     assert_eq!(characteristics & IMAGE_SCN_MEM_EXECUTE, IMAGE_SCN_MEM_EXECUTE);
@@ -18,7 +18,7 @@ fn init(file: &PeFile64) -> Range<u64> {
 }
 
 #[test]
-fn what_is_thrown_away_after_the_load_is_reached_from_the_entry_alone() {
+fn discarded_code_is_reached_only_from_the_entry() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
     let init = init(&file);
@@ -31,7 +31,7 @@ fn what_is_thrown_away_after_the_load_is_reached_from_the_entry_alone() {
 }
 
 #[test]
-fn no_pointer_of_the_file_leads_to_what_is_thrown_away() {
+fn no_pointer_outside_of_init_leads_to_discarded_code() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
     let init = init(&file);
@@ -42,7 +42,7 @@ fn no_pointer_of_the_file_leads_to_what_is_thrown_away() {
         for place in block {
             let Some(data) = sections.pe_data_at(file.data(), place.virtual_address) else { continue };
             let pointer = u64::from_le_bytes(data[..8].try_into().unwrap());
-            // Its own jump tables may.
+            // Pointers within INIT itself are allowed.
             let own = init.contains(&(file.relative_address_base() + u64::from(place.virtual_address)));
             assert!(own || !init.contains(&pointer), "{:x}: {pointer:x}", place.virtual_address);
             pointers += 1;
@@ -50,5 +50,5 @@ fn no_pointer_of_the_file_leads_to_what_is_thrown_away() {
     }
     assert!(pointers > 0);
     let entry = file.nt_headers().optional_header.address_of_entry_point.get(LE);
-    assert!(init.contains(&(file.relative_address_base() + u64::from(entry))), "the entry is in it");
+    assert!(init.contains(&(file.relative_address_base() + u64::from(entry))), "the entry is in INIT");
 }

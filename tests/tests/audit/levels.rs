@@ -1,4 +1,4 @@
-//! What can be reached from where the kernel calls the driver above APC_LEVEL: nothing that may not be called there.
+//! Code that the kernel calls above APC_LEVEL reaches only functions that may be called at that level.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use tests::Reach;
 use crate::file::{bytes, export, functions, image};
 use crate::imports::{Level, level};
 
-/// Bytes of stack that each may need; a kernel stack has 24 KiB, of which the interrupted code has used some. The most is
-/// needed where a processor has spent its budget while its Debug Store is in use.
+/// Limit for the stack of each entry point, in bytes. A kernel stack has 24 KiB, part of which the interrupted code has
+/// used. The deepest case is a processor that exceeds its budget while its Debug Store is in use.
 const STACK: u64 = 1_280;
 
-/// Functions that the kernel calls, or that are handed on to, by the beginning of their names; the level at which they
-/// run, HIGH_LEVEL as what may be called there; and how many of the driver there are at least.
-const CALLED: &[(&str, Level, usize)] = &[
+/// Functions that the kernel calls, or that other entries of this list jump to: the beginning of the name; the IRQL,
+/// with HIGH_LEVEL as `Any`; and the minimum number of such functions in the driver.
+const ENTRY_POINTS: &[(&str, Level, usize)] = &[
     ("halprof::interrupt::performance_interrupt(", Level::Any, 1),
-    // By KeIpiGenericCall: all that is done on every processor.
+    // Called by KeIpiGenericCall: all work on every processor.
     ("halprof::nt::processors::broadcast::worker<", Level::Any, 10),
     ("halprof::interrupt::power_changed(", Level::Dispatch, 1),
     ("halprof::interrupt::tick(", Level::Dispatch, 1),
@@ -27,8 +27,9 @@ const CALLED: &[(&str, Level, usize)] = &[
     ("halprof::wake(", Level::Dispatch, 1),
 ];
 
-/// These jump to a function that they were given, which is in the list above, or counts expiries and calls nobody.
-const HAND_ON: [&str; 3] = ["halprof::nt::dpc::run(", "halprof::nt::power::called(", "halprof::nt::timers::expired("];
+/// Functions that jump to a function pointer. Its target is in the list above or only counts expiries.
+const FORWARDERS: [&str; 3] =
+    ["halprof::nt::dpc::run(", "halprof::nt::power::called(", "halprof::nt::timers::expired("];
 
 fn check(name: &str, at: Level, reach: &Reach) {
     let forbidden: Vec<&String> = reach.imports.iter().filter(|import| level(import) < at).collect();
@@ -36,30 +37,30 @@ fn check(name: &str, at: Level, reach: &Reach) {
     assert!(reach.endless.is_empty(), "{name}: {:x?}", reach.endless);
     assert!(reach.traps.is_empty(), "{name}: {:x?}", reach.traps);
     assert!(reach.recursive.is_empty(), "{name}: {:x?}", reach.recursive);
-    let hands_on = HAND_ON.iter().any(|known| name.starts_with(known));
-    assert_eq!(reach.unknown.len(), usize::from(hands_on), "{name}: {:x?}", reach.unknown);
+    let forwards = FORWARDERS.iter().any(|known| name.starts_with(known));
+    assert_eq!(reach.unknown.len(), usize::from(forwards), "{name}: {:x?}", reach.unknown);
     assert!(reach.stack <= STACK, "{name}: {} bytes of stack", reach.stack);
 }
 
 #[test]
-fn what_runs_above_apc_level_calls_nothing_that_allocates_waits_prints_or_panics() {
+fn code_above_apc_level_calls_nothing_that_allocates_waits_prints_or_panics() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
     let (functions, image) = (functions(&file), image(&file));
     let mut found = BTreeMap::new();
     for (address, name) in &functions {
-        if let Some((prefix, at, _)) = CALLED.iter().find(|(prefix, ..)| name.starts_with(prefix)) {
+        if let Some((prefix, at, _)) = ENTRY_POINTS.iter().find(|(prefix, ..)| name.starts_with(prefix)) {
             check(name, *at, &image.reach(*address));
             *found.entry(*prefix).or_insert(0) += 1;
         }
     }
-    for (prefix, _, least) in CALLED {
+    for (prefix, _, least) in ENTRY_POINTS {
         assert!(found.get(prefix).is_some_and(|number| number >= least), "{prefix} of {found:?}");
     }
 }
 
 #[test]
-fn the_handler_that_is_exported_wakes_who_waits_and_little_more() {
+fn the_exported_handler_calls_only_five_kernel_functions_and_memcpy() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
     let reach = image(&file).reach(export(&file, "PerformanceInterrupt"));
@@ -77,8 +78,9 @@ fn the_handler_that_is_exported_wakes_who_waits_and_little_more() {
 }
 
 #[test]
-fn the_walk_sees_what_the_entry_of_the_driver_needs() {
-    // The same walk from where memory is allocated: it is able to find what it must not find above.
+fn the_walk_finds_what_the_entry_of_the_driver_calls() {
+    // A test of the walk: from an entry point that allocates memory, it finds the functions that it must not find
+    // above.
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
     let reach = image(&file).reach(export(&file, "DriverEntry"));

@@ -1,4 +1,4 @@
-//! halprof.sys as a file: what Windows asks of it, and what can be shown of its code without running it.
+//! Audits halprof.sys as a file: the requirements of Windows, and properties of the code that hold without running it.
 
 #![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 

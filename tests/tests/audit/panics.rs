@@ -1,18 +1,21 @@
-//! No panic: there is no code for one in the file.
+//! The driver contains no code for a panic.
 
 use object::read::pe::PeFile64;
 
 use crate::file::{bytes, functions, image, imports};
 
 #[test]
-fn there_is_no_code_for_a_panic_in_the_driver() {
+fn the_driver_contains_no_code_for_a_panic() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
-    // The panic handler of wdk-panic ends in it; so where nobody imports it nobody can panic.
+    // wdk-panic's panic handler calls KeBugCheckEx, so the driver cannot panic without this import.
     assert!(imports(&file).iter().all(|import| import.name != "KeBugCheckEx"));
     let functions = functions(&file);
-    assert!(functions.values().any(|name| name == "halprof::driver_entry()"), "names are found: {functions:?}");
-    let of_panics = [
+    assert!(
+        functions.values().any(|name| name == "halprof::driver_entry()"),
+        "the debug information has names: {functions:?}"
+    );
+    let panic_functions = [
         "core::panicking",
         "core::result::unwrap_failed",
         "core::option::expect_failed",
@@ -23,10 +26,10 @@ fn there_is_no_code_for_a_panic_in_the_driver() {
         "rust_begin_unwind",
     ];
     for name in functions.values() {
-        assert!(!of_panics.iter().any(|part| name.contains(part)), "{name}");
+        assert!(!panic_functions.iter().any(|part| name.contains(part)), "{name}");
     }
     let reach = image(&file).reach_from(functions.keys().copied());
-    assert!(reach.functions.len() >= functions.len() / 2, "the walk goes through all of them");
+    assert!(reach.functions.len() >= functions.len() / 2, "the walk reaches most functions");
     assert!(reach.endless.is_empty(), "{:x?}", reach.endless);
     assert!(reach.traps.is_empty(), "{:x?}", reach.traps);
     assert!(reach.recursive.is_empty(), "{:x?}", reach.recursive);

@@ -1,5 +1,4 @@
-//! What bindgen wrote, as far as two of its outputs can be compared: types with the layout that clang told it,
-//! constants, functions.
+//! Reads bindings as bindgen writes them: types with the layout that clang reported, constants and functions.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -10,16 +9,16 @@ use quote::ToTokens;
 use syn::visit::Visit;
 use syn::{Expr, ExprIndex, ForeignItem, Lit, Macro, Signature, Type, UseTree};
 
-/// The files of one set of bindings, read item by item as they are asked for: they are millions of bytes.
+/// The files of one set of bindings. They are millions of bytes, so each item is parsed on first use.
 #[derive(Default)]
 pub struct Bindings {
-    /// By the name of the item; of a module, which is how bindgen writes an enum, its own.
+    /// Items by name. bindgen writes an enum as a module, which is an item with the module's name.
     items: BTreeMap<String, Item>,
-    /// bindgen's checks of layouts, by the name of the type.
+    /// bindgen's layout checks, by the name of the type.
     checks: BTreeMap<String, Item>,
 }
 
-/// The text of an item, and what it says, once it has been read.
+/// The text of an item, and its content once it has been parsed.
 #[derive(Default)]
 struct Item {
     text: String,
@@ -27,14 +26,14 @@ struct Item {
     facts: OnceCell<BTreeMap<String, u64>>,
 }
 
-/// What a name means.
+/// The meaning of a name.
 pub enum Entry {
     Alias(Type),
     Composite(Composite),
-    /// Type and value, as written.
+    /// Type, and value as written.
     Constant(Type, String),
     Function(Signature),
-    /// What is in it has names of its own.
+    /// A module; its content has entries of its own.
     Module,
 }
 
@@ -54,7 +53,8 @@ impl Bindings {
         bindings
     }
 
-    /// Takes a text apart. bindgen has it formatted: an item ends with the first line that is not indented and ends so.
+    /// Adds the items of a file. bindgen formats its output: an item ends with the first unindented line that ends with
+    /// `}` or `;`.
     pub fn add(&mut self, text: &str) {
         let mut item = String::new();
         for line in text.lines().filter(|line| !line.starts_with("//") && !line.starts_with("/*")) {
@@ -76,7 +76,7 @@ impl Bindings {
                 let name = name.to_owned();
                 self.items.entry(name).or_insert(item(text));
             }
-            // Private, so its names are used as if they stood outside.
+            // The module is private, and its names are re-exported.
             ["mod", ..] => {
                 let inside: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
                 self.add(&inside.join("\n"));
@@ -115,7 +115,7 @@ impl Bindings {
         entries.get(name)
     }
 
-    /// The constant of this name, wherever: of its own, or of an enum.
+    /// Returns the constant of this name, at the top level or in an enum.
     pub fn constant(&self, name: &str) -> Option<i128> {
         let declaration = format!("pub const {name}: ");
         let (outer, _) = self.items.iter().find(|(_, item)| item.text.contains(&declaration))?;
@@ -192,19 +192,19 @@ fn add_entry(entries: &mut BTreeMap<String, Entry>, module: &str, item: &syn::It
 
 impl Composite {
     fn new<'a>(union: bool, fields: impl Iterator<Item = &'a syn::Field>) -> Self {
-        /// What bindgen adds for the compiler's sake.
+        /// Fields that bindgen adds.
         const FILL: [&str; 3] = ["__bindgen_padding_", "_bitfield_align_", "_bindgen_align"];
         let named = fields.filter_map(|field| Some((field.ident.as_ref()?.to_string(), field.ty.clone())));
         Self { union, fields: named.filter(|(name, _)| !FILL.iter().any(|fill| name.starts_with(fill))).collect() }
     }
 
-    /// Whether C knows no more of it than its name.
+    /// Returns whether the type is opaque in C.
     pub fn is_opaque(&self) -> bool {
         matches!(&self.fields[..], [(name, _)] if name == "_unused" || name == "_address")
     }
 }
 
-/// The value of an integer as bindgen writes it: with or without sign, suffix and base.
+/// Parses an integer as bindgen writes it: with or without sign, suffix and base.
 pub fn integer(text: &str) -> Option<i128> {
     let text = text.replace([' ', '_'], "");
     let (negative, digits) = text.strip_prefix('-').map_or((false, &text[..]), |digits| (true, digits));
@@ -217,8 +217,8 @@ pub fn written(tokens: &impl ToTokens) -> String {
     tokens.to_token_stream().to_string()
 }
 
-/// Collects the layouts of the checks that bindgen wrote beside the types, in the forms of its versions:
-/// `["Size of X"][size_of::<X>() - 8usize]` and `assert_eq!(size_of::<X>(), 8usize, concat!("Size of: ", ...))`.
+/// Collects the layouts in bindgen's checks, in the forms of both versions: `["Size of X"][size_of::<X>() - 8usize]`
+/// and `assert_eq!(size_of::<X>(), 8usize, concat!("Size of: ", ...))`.
 struct Facts<'a>(&'a mut BTreeMap<String, u64>);
 
 impl Facts<'_> {

@@ -1,4 +1,4 @@
-//! Two sets of bindings, item by item.
+//! Compares two sets of bindings item by item.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
@@ -7,17 +7,17 @@ use syn::{BareFnArg, FnArg, GenericArgument, PathArguments, ReturnType, Type};
 
 use crate::bindings::{Bindings, Composite, Entry, integer, written};
 
-/// A type without the names that stand for it.
+/// A type after all aliases are resolved.
 pub enum Kind<'a> {
-    /// One of Rust's own.
+    /// A primitive type of Rust.
     Plain(String),
     Pointer(bool, &'a Type),
     Array(&'a Type, String),
     /// ABI, parameters, result.
     Function(String, Vec<&'a Type>, Option<&'a Type>),
     Composite(String, &'a Composite),
-    /// `Option<T>` and its like.
-    Around(String, Vec<&'a Type>),
+    /// A generic type such as `Option<T>`.
+    Generic(String, Vec<&'a Type>),
 }
 
 impl Display for Kind<'_> {
@@ -28,16 +28,16 @@ impl Display for Kind<'_> {
             Self::Pointer(false, to) => write!(formatter, "*const {}", written(to)),
             Self::Array(of, length) => write!(formatter, "[{}; {length}]", written(of)),
             Self::Function(..) => formatter.write_str("a function"),
-            Self::Around(name, _) => write!(formatter, "{name}<...>"),
+            Self::Generic(name, _) => write!(formatter, "{name}<...>"),
         }
     }
 }
 
-/// The comparison, and what has come of it.
+/// A comparison and its results.
 pub struct Comparison<'a> {
     pub ours: &'a Bindings,
     pub theirs: &'a Bindings,
-    /// Composites that were compared, by their names here and there.
+    /// Composites that were compared, by their names in both sets.
     pub composites: BTreeSet<(String, String)>,
     pub differences: BTreeSet<String>,
 }
@@ -47,7 +47,7 @@ impl<'a> Comparison<'a> {
         Self { ours, theirs, composites: BTreeSet::new(), differences: BTreeSet::new() }
     }
 
-    /// Compares what a name means here and there, with everything that it is made of.
+    /// Compares the meaning of a name in both sets, and everything it consists of.
     pub fn item(&mut self, name: &str) {
         match (self.ours.get(name), self.theirs.get(name)) {
             (None, _) => self.differ(name, "not in the kit's bindings"),
@@ -92,7 +92,7 @@ impl<'a> Comparison<'a> {
             (Kind::Function(a, ours, our_result), Kind::Function(b, theirs, their_result)) if a == b => {
                 self.functions(place, &[ours, theirs], [our_result, their_result]);
             }
-            (Kind::Around(a, ours), Kind::Around(b, theirs)) if a == b && ours.len() == theirs.len() => {
+            (Kind::Generic(a, ours), Kind::Generic(b, theirs)) if a == b && ours.len() == theirs.len() => {
                 for (ours, theirs) in ours.into_iter().zip(theirs) {
                     self.types(place, ours, theirs);
                 }
@@ -140,13 +140,13 @@ impl<'a> Comparison<'a> {
             }
             self.types(&place, our_type, their_type);
         }
-        let alone = |one: &Composite, other: &Composite| {
+        let only_in = |one: &Composite, other: &Composite| {
             let has = |name: &String| other.fields.iter().any(|(other, _)| other == name);
             one.fields.iter().filter(|(name, _)| !has(name)).map(|(name, _)| name.clone()).collect::<Vec<_>>().join(" ")
         };
-        let (here, there) = (alone(ours, theirs), alone(theirs, ours));
+        let (here, there) = (only_in(ours, theirs), only_in(theirs, ours));
         if !(here.is_empty() && there.is_empty()) {
-            self.differ(&both, &format!("has alone: {here}; officially alone: {there}"));
+            self.differ(&both, &format!("only in ours: {here}; only in the official one: {there}"));
         }
     }
 }
@@ -158,7 +158,7 @@ fn result(output: &ReturnType) -> Option<&Type> {
     }
 }
 
-/// What a type is when every alias is followed.
+/// Returns the type after all aliases are resolved.
 pub fn kind<'a>(bindings: &'a Bindings, ty: &'a Type) -> Kind<'a> {
     match ty {
         Type::Ptr(pointer) => Kind::Pointer(pointer.mutability.is_some(), &pointer.elem),
@@ -174,7 +174,7 @@ pub fn kind<'a>(bindings: &'a Bindings, ty: &'a Type) -> Kind<'a> {
                     GenericArgument::Type(ty) => Some(ty),
                     _ => None,
                 });
-                return Kind::Around(last.ident.to_string(), inner.collect());
+                return Kind::Generic(last.ident.to_string(), inner.collect());
             }
             let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
             let name = names.join("::");
@@ -192,7 +192,7 @@ pub fn named<'a>(bindings: &'a Bindings, name: &str) -> Kind<'a> {
     }
 }
 
-/// Rust's names of C's types, on Windows.
+/// Returns Rust's name of a C type on Windows.
 fn plain(name: &str) -> &str {
     match name {
         "c_char" | "c_schar" => "i8",

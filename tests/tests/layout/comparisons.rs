@@ -1,9 +1,9 @@
-//! The comparison sees what it has to see, in the forms of both versions of bindgen.
+//! Tests of the comparison, with the output of both versions of bindgen.
 
 use crate::bindings::Bindings;
 use crate::compare::Comparison;
 
-/// As bindgen 0.68 writes it.
+/// Output of bindgen 0.68.
 const OFFICIAL: &str = r#"
 pub type ULONG = ::core::ffi::c_ulong;
 pub mod _KIND {
@@ -58,7 +58,7 @@ extern "C" {
 }
 "#;
 
-/// The same, as bindgen of today writes it, with another name of a parameter and of a type.
+/// The same declarations as the current bindgen writes them, with another name for a parameter and for a type.
 const OURS: &str = r#"
 pub type DWORD = u32;
 pub mod _KIND {
@@ -93,7 +93,7 @@ unsafe extern "C" {
 }
 "#;
 
-/// What is found when our side is changed so.
+/// Returns the differences after `from` is replaced by `to` in `OURS`.
 fn differences(from: &str, to: &str) -> Vec<String> {
     assert!(OURS.contains(from), "{from}");
     let (mut ours, mut official) = (Bindings::default(), Bindings::default());
@@ -107,12 +107,12 @@ fn differences(from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_same_in_other_words_is_no_difference() {
+fn equivalent_declarations_do_not_differ() {
     assert_eq!(differences("", ""), [""; 0]);
 }
 
 #[test]
-fn every_change_is_seen() {
+fn every_change_is_reported() {
     let cases = [
         ("LIMIT: u32 = 0x40", "LIMIT: u32 = 0x41", "LIMIT: is 0x41, officially 64"),
         ("LIMIT: u32", "LIMIT: i32", "LIMIT: is i32, officially u32"),
@@ -122,7 +122,7 @@ fn every_change_is_seen() {
         ("_THING>() - 24", "_THING>() - 32", "_THING: size Some(32), officially Some(24)"),
         ("_THING>() - 8", "_THING>() - 16", "_THING: alignment Some(16), officially Some(8)"),
         ("Inner) - 4", "Inner) - 8", "_THING.Inner: at Some(8), officially Some(4)"),
-        ("    pub Next", "    pub Prev", "_THING: has alone: Prev; officially alone: Next"),
+        ("    pub Next", "    pub Prev", "_THING: only in ours: Prev; only in the official one: Next"),
         ("pub Value: DWORD", "pub Value: u16", "_INNER.Value: is u16, officially u32"),
         ("pub union", "pub struct", "_INNER: is another kind of type officially"),
         ("It: *mut _THING", "It: DWORD", "UseThing(0): is u32, officially *mut _THING"),

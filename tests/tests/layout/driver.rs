@@ -1,4 +1,4 @@
-//! What the driver's source says of the kernel: which names of wdk-sys it uses, and what it declares itself.
+//! Reads from the driver's source which names of wdk-sys it uses and what it declares itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,34 +10,35 @@ use syn::{Attribute, Expr, ExprField, FieldPat, FieldValue, ItemConst, ItemUse, 
 
 use crate::bindings::{integer, written};
 
-/// The crate whose names are looked for.
+/// The crate that the names belong to.
 const BINDINGS: &str = "wdk_sys";
 
-/// What was found in a source tree.
+/// The findings in a source tree.
 #[derive(Default)]
 pub struct Source {
-    /// Names of wdk-sys, without the crate's name; `MODULE::NAME` for what was reached through an imported module.
+    /// Names of wdk-sys, without the crate's name; `MODULE::NAME` for a name that is used through an imported module.
     pub names: BTreeSet<String>,
-    /// Names of fields, of whatever.
+    /// Names of fields, of any type.
     pub fields: BTreeSet<String>,
     /// Integer constants.
     pub constants: Vec<Constant>,
-    /// What is asserted equal to a number: `offset_of!(TYPE, FIELD)` as `TYPE,FIELD`, and `size_of::<TYPE>()`.
+    /// Values of assertions that compare with a number: `offset_of!(TYPE, FIELD)` as `TYPE,FIELD`, and
+    /// `size_of::<TYPE>()`.
     pub asserted: BTreeMap<String, u64>,
 }
 
-/// An integer constant that the driver declares itself.
+/// An integer constant that the driver declares.
 pub struct Constant {
     pub file: PathBuf,
     pub name: String,
-    /// The first word of a comment that begins with `NAME (HEADER.h)` or `NAME of something (HEADER.h)`.
+    /// The first word of a doc comment that begins with `NAME (HEADER.h)` or `NAME of something (HEADER.h)`.
     pub stands_for: Option<String>,
     pub value: i128,
 }
 
 impl Source {
-    /// Reads all Rust files below a folder, but for those of one name.
-    pub fn read(folder: &Path, but: &str) -> Self {
+    /// Reads all Rust files below a folder, except those named `excluded`.
+    pub fn read(folder: &Path, excluded: &str) -> Self {
         let mut found = Self::default();
         let mut folders = vec![folder.to_path_buf()];
         while let Some(folder) = folders.pop() {
@@ -45,7 +46,9 @@ impl Source {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if path.extension().is_some_and(|it| it == "rs") && path.file_name().is_none_or(|it| it != but) {
+                } else if path.extension().is_some_and(|it| it == "rs")
+                    && path.file_name().is_none_or(|it| it != excluded)
+                {
                     found.add(&fs::read_to_string(&path).unwrap(), &path);
                 }
             }
@@ -62,7 +65,7 @@ impl Source {
     }
 }
 
-/// What `use` brings in from wdk-sys: the name here, and there.
+/// The names that `use` imports from wdk-sys, by their local names.
 #[derive(Default)]
 struct Imports(BTreeMap<String, String>);
 
@@ -95,12 +98,12 @@ impl<'ast> Visit<'ast> for Imports {
     }
 }
 
-/// A path below wdk_sys as the bindings have it: functions stand in a module of the crate, not of the bindings.
+/// Returns a path below `wdk_sys` as in the bindings, which do not have the crate's module `ntddk`.
 fn within(path: &[String]) -> String {
     path.iter().skip_while(|step| *step == "ntddk").cloned().collect::<Vec<_>>().join("::")
 }
 
-/// Looks for names in one file.
+/// Collects the names in one file.
 struct Uses<'a> {
     source: &'a mut Source,
     imports: &'a BTreeMap<String, String>,
@@ -117,7 +120,7 @@ impl Uses<'_> {
         }
     }
 
-    /// Paths in what a macro gets, of which syn knows nothing.
+    /// Collects paths in the arguments of a macro, which syn does not parse.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path = Vec::new();
         let mut colons = 0;
@@ -204,7 +207,7 @@ fn stands_for(attribute: &Attribute) -> Option<String> {
     Some(before.split(' ').next()?.to_owned())
 }
 
-/// The value of a literal, with or without its sign changed.
+/// Returns the value of a literal, which may have a sign or `cast_signed`.
 fn value(expression: &Expr) -> Option<i128> {
     match expression {
         Expr::MethodCall(call) if call.method == "cast_signed" => {

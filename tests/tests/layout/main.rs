@@ -1,6 +1,7 @@
-//! What the driver takes from wdk-sys is on Linux what mingw-w64's headers say, put right by the kit. Here it is held
-//! against the bindings that Microsoft made of the genuine WDK (22621) and published in wdk-sys 0.1.0: every structure,
-//! constant and function that the source of the driver and of its allocator names, and all that those are made of.
+//! On Linux, wdk-sys generates its bindings from mingw-w64's headers, corrected by the kit. This test compares them
+//! with the bindings that Microsoft generated from the genuine WDK (22621) and published in wdk-sys 0.1.0: every
+//! structure, constant and function that the source of the driver and of its allocator names, and everything they
+//! consist of.
 
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
@@ -19,32 +20,36 @@ use bindings::{Bindings, Entry};
 use compare::Comparison;
 use driver::Source;
 
-/// How the driver comes to a type that is not officially the same.
+/// How the driver uses a type that differs from the official one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// It is, or it is in, something that the driver has memory for: its size has to be right.
+    /// The driver has memory for it or for a type that contains it, so its size must be right.
     Value,
-    /// It is in such a thing, which is as large all the same.
+    /// Part of such a type, which has the right size nevertheless.
     Part,
-    /// Something points to it, and the driver does not go there.
+    /// Reached through a pointer that the driver does not follow.
     Pointer,
 }
 
-/// Types that mingw-w64 has otherwise than the WDK, in fields of which the driver's source names none: `assertions` and
-/// the compiler see to that on both systems.
+/// Types that differ in mingw-w64, in fields that the driver's source does not name. `assertions` and the compiler
+/// check that on both systems.
 const KNOWN: &[(&str, By, &str)] = &[
-    ("_CM_PARTIAL_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "resources of hardware, in IO_STACK_LOCATION"),
-    ("_COMPRESSED_DATA_INFO", By::Pointer, "of file systems, in FAST_IO_DISPATCH; mingw-w64 does not know it"),
+    ("_CM_PARTIAL_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "hardware resources, in IO_STACK_LOCATION"),
+    ("_COMPRESSED_DATA_INFO", By::Pointer, "for file systems, in FAST_IO_DISPATCH; opaque in mingw-w64"),
     ("_DEVOBJ_EXTENSION", By::Pointer, "the I/O manager's, in DEVICE_OBJECT; undocumented members"),
-    ("_DISPATCHER_HEADER__bindgen_ty_1", By::Value, "one word with other names for its bytes; the kernel writes it"),
+    (
+        "_DISPATCHER_HEADER__bindgen_ty_1",
+        By::Value,
+        "one word with different names for its bytes; only the kernel writes it",
+    ),
     ("_DISPATCHER_HEADER__bindgen_ty_1__bindgen_ty_1", By::Part, "the same"),
-    ("_ERESOURCE", By::Pointer, "of file systems, in DEVICE_OBJECT's queues"),
+    ("_ERESOURCE", By::Pointer, "for file systems, in DEVICE_OBJECT's queues"),
     ("_ERESOURCE.ExclusiveWaiters", By::Pointer, "the same"),
     ("_ERESOURCE.SharedWaiters", By::Pointer, "the same"),
     ("_ERESOURCE__bindgen_ty_1", By::Pointer, "the same"),
-    ("_FAST_MUTEX.Owner", By::Value, "a pointer, which the kernel writes"),
+    ("_FAST_MUTEX.Owner", By::Value, "a pointer that only the kernel writes"),
     ("_IO_COMPLETION_CONTEXT", By::Pointer, "the I/O manager's, in FILE_OBJECT"),
-    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "resources of hardware, in IO_STACK_LOCATION"),
+    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "hardware resources, in IO_STACK_LOCATION"),
     ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1__bindgen_ty_3", By::Pointer, "the same"),
     ("_IRP", By::Value, "UserIosb is in a union"),
     ("_IRP__bindgen_ty_2__bindgen_ty_1, officially _IRP__bindgen_ty_3__bindgen_ty_1", By::Value, "UserApcContext too"),
@@ -56,17 +61,17 @@ const KNOWN: &[(&str, By, &str)] = &[
     ("_WAIT_CONTEXT_BLOCK", By::Value, "a union, in DEVICE_OBJECT; the HAL's"),
 ];
 
-/// Constants of headers that the official bindings do not have, with where their values are from.
+/// Constants of headers that the official bindings do not cover, with the source of each value.
 const ELSEWHERE: &[(&str, i128, &str)] = &[
-    // Not in the bindings, which are of the WDK's wdm.h and ntddk.h.
+    // The bindings cover the WDK's wdm.h and ntddk.h only.
     ("SystemKernelVaShadowInformation", 196, "Windows SDK, winternl.h"),
     ("KvaShadowEnabled", 1, "Windows SDK, winternl.h: the first bit of KvaShadowFlags"),
 ];
 
-/// A name in the driver, and officially.
+/// A name in the driver, and the official one.
 type Names = (&'static str, &'static str);
 
-/// Structures that the driver declares itself, each with its fields.
+/// Structures that the driver declares itself, with their fields.
 const OWN: &[(Names, &[Names])] = &[
     (("Dispatch", "HAL_DISPATCH"), &[("set", "HalSetSystemInformation")]),
     (
@@ -79,11 +84,11 @@ fn folder(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// What the driver is compiled with.
+/// Returns the bindings that the driver is compiled with.
 fn ours() -> Bindings {
     let made = tests::artifacts().unwrap().join("bindings");
     let generated = ["types.rs", "constants.rs", "ntddk.rs"].map(|name| made.join(name));
-    // What bindgen can not translate stands in the crate itself.
+    // The crate itself declares what bindgen cannot translate.
     let written = packages::folder("Cargo.toml", "wdk-sys").join("src/constants.rs");
     Bindings::read(&[&generated[..], &[written]].concat())
 }
@@ -94,22 +99,22 @@ fn official() -> Bindings {
     Bindings::read(&[&generated[..], &[package.join("src/constants.rs")]].concat())
 }
 
-/// The source of the driver, but for the assertions that are made here.
+/// Returns the source of the driver without the generated assertions.
 fn driver() -> Source {
     Source::read(&folder("../driver/src"), "layout.rs")
 }
 
-/// What the driver names, and its allocator, which is linked to it.
+/// Returns the names that the driver uses, and those of its allocator, which is linked into it.
 fn names(ours: &Bindings) -> BTreeSet<String> {
     let mut names = driver().names;
     names.extend(Source::read(&packages::folder("Cargo.toml", "wdk-alloc").join("src"), "").names);
-    // A function of a type is bindgen's own.
+    // Associated functions of a type are bindgen's own.
     names.retain(|name| name.split_once("::").is_none_or(|(outer, _)| matches!(ours.get(outer), Some(Entry::Module))));
     names
 }
 
 #[test]
-fn what_the_driver_takes_from_the_kernel_is_what_the_genuine_kit_says() {
+fn everything_that_the_driver_uses_is_declared_as_in_the_genuine_wdk() {
     let (ours, official) = (ours(), official());
     let names = names(&ours);
     let mut comparison = Comparison::new(&ours, &official);
@@ -117,7 +122,7 @@ fn what_the_driver_takes_from_the_kernel_is_what_the_genuine_kit_says() {
         comparison.item(name);
     }
     println!("{} names, {} structures and unions", names.len(), comparison.composites.len());
-    assert!(names.len() > 100 && comparison.composites.len() > 100, "the names are not found any more");
+    assert!(names.len() > 100 && comparison.composites.len() > 100, "too few names were found");
 
     let mut stale: BTreeSet<&str> = KNOWN.iter().map(|(place, ..)| *place).collect();
     let unknown: Vec<&String> = comparison
@@ -131,11 +136,11 @@ fn what_the_driver_takes_from_the_kernel_is_what_the_genuine_kit_says() {
         })
         .collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
-    assert!(stale.is_empty(), "these are officially the same now: {stale:?}");
+    assert!(stale.is_empty(), "these no longer differ: {stale:?}");
 }
 
 #[test]
-fn constants_that_the_driver_declares_itself_have_their_official_values() {
+fn constants_that_the_driver_declares_itself_have_the_official_values() {
     let official = official();
     let mut unused: BTreeSet<&str> = ELSEWHERE.iter().map(|(name, ..)| *name).collect();
     let mut compared = BTreeSet::new();
@@ -146,12 +151,12 @@ fn constants_that_the_driver_declares_itself_have_their_official_values() {
                 unused.remove(name.as_str());
                 let elsewhere = ELSEWHERE.iter().find(|(known, ..)| known == name).map(|(_, value, _)| *value);
                 let value = official.constant(name).or(elsewhere);
-                assert!(value.is_some(), "{}: where is the value of {name} from?", constant.file.display());
+                assert!(value.is_some(), "{}: the source of the value of {name} is unknown", constant.file.display());
                 value
             },
         );
         if let Some(value) = value {
-            // A status is signed here and unsigned there.
+            // A status is signed in one and unsigned in the other.
             assert_eq!(
                 constant.value & 0xFFFF_FFFF,
                 value & 0xFFFF_FFFF,
@@ -168,25 +173,25 @@ fn constants_that_the_driver_declares_itself_have_their_official_values() {
 }
 
 #[test]
-fn structures_that_the_driver_declares_itself_are_as_it_asserts_and_officially_so() {
+fn structures_that_the_driver_declares_itself_have_the_official_layout() {
     let official = official();
     let mut asserted = driver().asserted;
     for ((own, theirs), fields) in OWN {
         for (field, other) in *fields {
             let offset = asserted.remove(&format!("{own},{field}"));
-            assert!(offset.is_some(), "the driver asserts nothing of {own}.{field}");
+            assert!(offset.is_some(), "the driver does not assert the offset of {own}.{field}");
             assert_eq!(offset, official.offset(theirs, other), "{own}.{field}");
         }
-        // One may declare no more than the beginning.
+        // The driver may declare only the beginning of a structure.
         if let Some(size) = asserted.remove(&format!("size_of::<{own}>()")) {
             assert_eq!(Some(size), official.size(theirs), "{own}");
         }
     }
-    assert!(asserted.is_empty(), "what are these officially? {asserted:?}");
+    assert!(asserted.is_empty(), "these assertions have no official counterpart in the table: {asserted:?}");
 }
 
 #[test]
-fn the_driver_asserts_the_official_layout_of_all_that_it_uses() {
+fn the_driver_asserts_the_official_layout_of_everything_it_uses() {
     let (ours, official) = (ours(), official());
     let text = assertions::text(&ours, &official, &names(&ours), &driver().fields);
     let file = folder("../driver/src/layout.rs");
@@ -194,5 +199,8 @@ fn the_driver_asserts_the_official_layout_of_all_that_it_uses() {
         fs::write(&file, &text).unwrap();
     }
     let found = fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-    assert!(found == text, "driver/src/layout.rs is to be made anew: HALPROF_WRITE=1 cargo xtask test\n{text}");
+    assert!(
+        found == text,
+        "driver/src/layout.rs is outdated; to regenerate it: HALPROF_WRITE=1 cargo xtask test\n{text}"
+    );
 }

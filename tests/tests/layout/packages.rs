@@ -1,4 +1,4 @@
-//! Where cargo keeps the sources of packages.
+//! Finds the sources of packages.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The folder of a package, as the workspace of `manifest` has it. Cargo downloads what is missing, and checks it against
-/// the checksum in Cargo.lock.
+/// Returns the folder of a package in the workspace of `manifest`. Cargo downloads a missing package and verifies its
+/// checksum in Cargo.lock.
 pub fn folder(manifest: &str, name: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest);
     let mut metadata = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     metadata.args(["metadata", "--locked", "--format-version", "1", "--manifest-path"]).arg(manifest);
-    // Fewer to download than for every system.
+    // Downloads fewer packages than all platforms need.
     metadata.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
     let output = metadata.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

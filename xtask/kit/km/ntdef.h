@@ -1,6 +1,6 @@
 /*
- * mingw-w64 reads a field's offset through a null pointer, which clang in MSVC mode takes for no constant expression.
- * The builtin is one.
+ * mingw-w64 computes a field's offset through a null pointer, which clang in MSVC mode does not accept as a constant
+ * expression. It accepts the builtin.
  */
 #pragma once
 

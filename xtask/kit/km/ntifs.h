@@ -1,16 +1,15 @@
 /*
- * The first header that wdk-sys reads. It brings in mingw-w64's kernel headers with what they lay out otherwise than
- * the WDK moved out of the way (names beginning with `hidden_`), then declares those things as the WDK does
- * (wdk_declarations.h). Nothing but declarations: no code comes from here.
+ * The first header that wdk-sys reads. It includes mingw-w64's kernel headers and renames the declarations in them that
+ * differ from the WDK's to `hidden_*`. wdk_declarations.h then declares these as the WDK does. There is no code here.
  */
 #pragma once
 
 /* The WDK aligns it to MEMORY_ALLOCATION_ALIGNMENT: 336 bytes instead of 328. */
 struct __declspec(align(16)) _DEVICE_OBJECT;
-/* Likewise: what lies after it in another structure would lie elsewhere. */
+/* Likewise; the alignment also affects the offsets of fields after it in other structures. */
 struct __declspec(align(16)) _IRP;
 
-/* No tag in the WDK; bindgen would name the constants' module after it. */
+/* The WDK's declaration has no tag; bindgen would name the module of the constants after it. */
 #define _KE_PROCESSOR_CHANGE_NOTIFY_STATE
 
 /* Inline functions in mingw-w64, exports of the kernel in the WDK. */
@@ -19,7 +18,7 @@ struct __declspec(align(16)) _IRP;
 #define KeLowerIrql          hidden_KeLowerIrql
 #define KeInitializeSpinLock hidden_KeInitializeSpinLock
 
-/* The last parameter is another type. */
+/* The type of the last parameter differs. */
 #define MmMapLockedPagesSpecifyCache hidden_MmMapLockedPagesSpecifyCache
 
 /* Older layouts of what a counter reservation passes. */
@@ -44,7 +43,7 @@ struct __declspec(align(16)) _IRP;
 #define HalDispatchTable     hidden_HalDispatchTable
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wmacro-redefined"
-/* Of two definitions bindgen takes the first, so this one has to come before mingw-w64's. */
+/* bindgen uses the first of two definitions, so this one must precede mingw-w64's. */
 #define HAL_DISPATCH_VERSION 5
 
 #include_next <ntifs.h>

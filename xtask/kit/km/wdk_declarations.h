@@ -1,6 +1,6 @@
 /*
- * What mingw-w64's kernel headers lack or lay out otherwise, as the WDK of Windows 10 2004 and later has it.
- * Read by ntifs.h, after mingw-w64's own headers.
+ * Declarations of the WDK for Windows 10 2004 and later that mingw-w64's kernel headers lack or that differ there.
+ * ntifs.h includes this file after mingw-w64's own headers.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ NTKERNELAPI PVOID NTAPI ExAllocatePool2(POOL_FLAGS Flags, SIZE_T NumberOfBytes, 
 /* Device memory that is not executable: new in Windows 10. */
 NTKERNELAPI PVOID NTAPI MmMapIoSpaceEx(PHYSICAL_ADDRESS PhysicalAddress, SIZE_T NumberOfBytes, ULONG Protect);
 
-/* The priority is MM_PAGE_PRIORITY with flags beside it, so no enum. */
+/* The priority is an MM_PAGE_PRIORITY combined with flags, so it is not an enum. */
 NTKERNELAPI PVOID NTAPI MmMapLockedPagesSpecifyCache(PMDL MemoryDescriptorList, KPROCESSOR_MODE AccessMode,
                                                      MEMORY_CACHING_TYPE CacheType, PVOID RequestedAddress,
                                                      ULONG BugCheckOnFailure, ULONG Priority);
@@ -100,5 +100,5 @@ typedef struct {
     PVOID HalGetPrmCache;
 } HAL_DISPATCH, *PHAL_DISPATCH;
 
-/* A pointer, as the WDK declares it for everybody but the kernel itself. */
+/* A pointer, as the WDK declares it for all code except the kernel itself. */
 extern PHAL_DISPATCH HalDispatchTable;

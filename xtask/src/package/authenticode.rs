@@ -1,8 +1,8 @@
-//! That a signature was put on a file and nothing else done to it.
+//! The check that signing added a signature to a file and changed nothing else.
 //!
-//! Three places of a PE file are no part of what Authenticode's hash covers: the checksum, the entry of the directory
-//! that says where the certificate table is, and that table, which is the end of the file ("Windows Authenticode
-//! Portable Executable Signature Format"). Before the table the file is filled with zeros to a multiple of eight.
+//! Authenticode's hash covers a PE file except for the checksum, the directory entry of the certificate table, and that
+//! table, which is the end of the file ("Windows Authenticode Portable Executable Signature Format"). Before the table
+//! the file is padded with zeros to a multiple of eight bytes.
 
 use core::mem::{offset_of, size_of};
 
@@ -11,26 +11,26 @@ use object::pe::{
     IMAGE_DIRECTORY_ENTRY_SECURITY, ImageDataDirectory, ImageDosHeader, ImageNtHeaders64, ImageOptionalHeader64,
 };
 
-/// Where a table of certificates begins, if there is one, is a multiple of this.
+/// Alignment of the certificate table in the file.
 const ALIGNMENT: usize = 8;
 
-/// Makes sure that `signed` is `unsigned` with a signature.
+/// Checks that `signed` is `unsigned` plus a signature.
 pub fn ensure_only_signed(unsigned: &[u8], signed: &[u8]) -> Result<()> {
-    let mut before = Parts::of(unsigned).context("the file before")?;
-    let after = Parts::of(signed).context("the file after")?;
-    ensure!(before.certificates.is_empty(), "the file was signed before");
+    let mut before = Parts::of(unsigned).context("the unsigned file")?;
+    let after = Parts::of(signed).context("the signed file")?;
+    ensure!(before.certificates.is_empty(), "the file is signed already");
     ensure!(!after.certificates.is_empty(), "the file is not signed");
     before.covered.resize(before.covered.len().next_multiple_of(ALIGNMENT), 0);
     let differ = before.covered.iter().zip(&after.covered).position(|(old, new)| old != new);
     ensure!(differ.is_none(), "the byte at {:#x} has changed", differ.unwrap_or_default());
     let (old, new) = (before.covered.len(), after.covered.len());
-    ensure!(old == new, "{old:#x} bytes were to be signed, and {new:#x} bytes are");
+    ensure!(old == new, "the signature covers {new:#x} bytes instead of {old:#x}");
     Ok(())
 }
 
-/// A PE file as Authenticode sees it.
+/// A PE file, divided as Authenticode divides it.
 struct Parts<'a> {
-    /// What the hash covers, and zeros where it does not.
+    /// Everything before the certificate table, with zeros in the fields that the hash does not cover.
     covered: Vec<u8>,
     certificates: &'a [u8],
 }
@@ -41,17 +41,18 @@ impl<'a> Parts<'a> {
         let optional = dos.nt_headers_offset() as usize + offset_of!(ImageNtHeaders64, optional_header);
         let directories = optional + size_of::<ImageOptionalHeader64>();
         let entry = directories + IMAGE_DIRECTORY_ENTRY_SECURITY * size_of::<ImageDataDirectory>();
-        let at = |at: usize| -> Result<usize> {
-            let bytes = file.get(at..at + 4).context("the headers are cut off")?;
+        let u32_at = |at: usize| -> Result<usize> {
+            let bytes = file.get(at..at + 4).context("the headers are truncated")?;
             Ok(u32::from_le_bytes(bytes.try_into()?) as usize)
         };
-        let (start, length) = (at(entry)?, at(entry + 4)?);
+        let (start, length) = (u32_at(entry)?, u32_at(entry + 4)?);
         let end = if start == 0 { file.len() } else { start };
-        let (covered, certificates) = file.split_at_checked(end).context("the certificates are behind the file")?;
-        ensure!(certificates.len() == length, "the certificates are not the end of the file");
+        let (covered, certificates) =
+            file.split_at_checked(end).context("the certificate table is beyond the end of the file")?;
+        ensure!(certificates.len() == length, "the certificate table does not extend to the end of the file");
         let mut covered = covered.to_vec();
-        for place in [optional + offset_of!(ImageOptionalHeader64, check_sum), entry, entry + 4] {
-            covered.get_mut(place..place + 4).context("the headers are cut off")?.fill(0);
+        for field in [optional + offset_of!(ImageOptionalHeader64, check_sum), entry, entry + 4] {
+            covered.get_mut(field..field + 4).context("the headers are truncated")?.fill(0);
         }
         Ok(Self { covered, certificates })
     }
@@ -61,12 +62,12 @@ impl<'a> Parts<'a> {
 mod tests {
     use super::*;
 
-    /// Where the NT headers of the file below are.
+    /// Offset of the NT headers in the test file.
     const NT: usize = 0x40;
     const CHECKSUM: usize = NT + 24 + 64;
     const SECURITY: usize = NT + 24 + 112 + 4 * 8;
 
-    /// A file with headers and a body that is no multiple of eight bytes.
+    /// Returns a file with headers and a length that is not a multiple of eight.
     fn unsigned() -> Vec<u8> {
         let mut file = vec![0; 0x203];
         file[..2].copy_from_slice(b"MZ");
@@ -86,12 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn checksum_directory_entry_and_table_may_change_and_zeros_may_fill_up() {
+    fn checksum_directory_entry_and_table_may_change_and_zeros_may_pad_the_file() {
         ensure_only_signed(&unsigned(), &signed()).unwrap();
     }
 
     #[test]
-    fn whatever_else_differs_is_told() {
+    fn every_other_difference_is_reported() {
         type Change = fn(&mut Vec<u8>);
         let with = |change: Change| {
             let mut file = signed();
@@ -103,16 +104,16 @@ mod tests {
             (|file| file[0x207] = 1, "the byte at 0x207 has changed"),
             (|file| file[CHECKSUM - 1] ^= 1, "has changed"),
             (|file| file[SECURITY - 1] ^= 1, "has changed"),
-            (|file| file[SECURITY] = 0x10, "are not the end of the file"),
-            (|file| file.truncate(0x204), "behind the file"),
+            (|file| file[SECURITY] = 0x10, "does not extend to the end"),
+            (|file| file.truncate(0x204), "beyond the end"),
             (|file| *file = unsigned(), "not signed"),
         ];
         for (change, wanted) in cases {
-            let told = with(change).unwrap_err();
-            assert!(told.contains(wanted), "{told}");
+            let error = with(change).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
         }
-        let told = ensure_only_signed(&signed(), &signed()).unwrap_err().to_string();
-        assert_eq!(told, "the file was signed before");
+        let error = ensure_only_signed(&signed(), &signed()).unwrap_err().to_string();
+        assert_eq!(error, "the file is signed already");
     }
 
     #[test]

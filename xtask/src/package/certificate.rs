@@ -1,4 +1,4 @@
-//! The certificate for test signing and its key: made on this machine, kept under target/, used again.
+//! The certificate for test signing and its key. They are made once on each machine and kept in target/signing.
 
 use std::{
     fs,
@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 
 use crate::{run, workspace::Workspace};
 
-/// Whom it names. On Windows it is found by this, too.
+/// Subject of the certificate, by which it is also found on Windows.
 pub const SUBJECT: &str = "halprof test signing";
 
-/// What openssl is told: a certificate that signs code and nothing else, other certificates least of all.
+/// OpenSSL's configuration of a certificate that can sign code but nothing else, in particular no other certificates.
 const REQUEST: &str = "\
 [req]
 prompt = no
@@ -30,19 +30,19 @@ extendedKeyUsage = codeSigning
 subjectKeyIdentifier = hash
 ";
 
-/// Days for which it is good.
+/// Validity in days.
 const DAYS: &str = "3650";
 
-/// A certificate with its key, in files.
+/// Files of a certificate and its key.
 pub struct Certificate {
-    /// The private key (PEM). It stays where it is.
+    /// The private key (PEM). It is never copied.
     pub key: PathBuf,
     /// The certificate (PEM).
     pub pem: PathBuf,
 }
 
 impl Certificate {
-    /// The one that was made here before, or a new one.
+    /// Returns the existing certificate, or makes one.
     pub fn ensure(workspace: &Workspace) -> Result<Self> {
         let folder = workspace.signing();
         let certificate = Self { key: folder.join("halprof.key"), pem: folder.join("halprof.pem") };
@@ -56,11 +56,11 @@ impl Certificate {
         openssl.args(["req", "-x509", "-newkey", "rsa:3072", "-sha256", "-nodes", "-days", DAYS, "-batch", "-config"]);
         openssl.arg(request).arg("-keyout").arg(&certificate.key).arg("-out").arg(&certificate.pem);
         run::quiet(&mut openssl)?;
-        println!("  made a certificate for test signing, with its key, in {}", folder.display());
+        println!("  made a certificate for test signing and its key in {}", folder.display());
         Ok(certificate)
     }
 
-    /// Writes the certificate as Windows takes it (DER).
+    /// Writes the certificate in the format that Windows imports (DER).
     pub fn export(&self, to: &Path) -> Result<()> {
         run::quiet(Command::new("openssl").args(["x509", "-outform", "DER", "-in"]).arg(&self.pem).arg("-out").arg(to))
     }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_certificate_names_whom_it_is_looked_for_by() {
+    fn the_certificate_has_the_subject_that_it_is_found_by() {
         assert!(REQUEST.lines().any(|line| line == format!("CN = {SUBJECT}")));
     }
 }

@@ -1,4 +1,4 @@
-//! Signing with osslsigncode, which Debian has.
+//! Test signing with osslsigncode, on Debian.
 
 use std::{path::Path, process::Command};
 
@@ -7,8 +7,8 @@ use anyhow::Result;
 use super::{CERTIFICATE, DRIVER, certificate::Certificate};
 use crate::{run, workspace::Workspace};
 
-/// Puts the signed driver and the certificate into `folder`. Without a time stamp: a server would have to be asked for
-/// one, and the signature is for tests.
+/// Writes the signed driver and the certificate to `folder`. The signature has no timestamp: that would need a
+/// timestamp server, and the signature is for tests only.
 pub fn sign(workspace: &Workspace, unsigned: &Path, folder: &Path) -> Result<()> {
     let certificate = Certificate::ensure(workspace)?;
     let signed = folder.join(DRIVER);

@@ -1,23 +1,23 @@
-//! halprof.inf: its date and version, and the rules for drivers that belong to no device.
+//! halprof.inf: its date and version, and the rules for drivers without a device.
 
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 
-/// The file of the repository. Its DriverVer has `*` in place of date and version, as the WDK's .inx files have.
+/// The file in the repository. Its DriverVer is `*` instead of date and version, as in the WDK's .inx files.
 pub const TEMPLATE: &str = include_str!("../../../inf/halprof.inf");
 
-/// What stands in the template for date and version.
-const OPEN: &str = "DriverVer   = *";
+/// The line of the template that [`stamp`] completes.
+const PLACEHOLDER: &str = "DriverVer   = *";
 
-/// The template with date and version, lines ended as on Windows.
+/// Returns the template with date and version filled in and with CR LF line ends.
 pub fn stamp(template: &str, now: SystemTime, version: &str) -> Result<String> {
-    ensure!(template.matches(OPEN).count() == 1, "halprof.inf has not one line `{OPEN}`");
+    ensure!(template.matches(PLACEHOLDER).count() == 1, "halprof.inf does not contain `{PLACEHOLDER}` exactly once");
     let date = humantime::format_rfc3339(now).to_string();
-    let (year, rest) = date.split_once('-').context("a date")?;
-    let (month, day) = rest.split_once('T').and_then(|(date, _)| date.split_once('-')).context("a date")?;
+    let (year, rest) = date.split_once('-').context("invalid date")?;
+    let (month, day) = rest.split_once('T').and_then(|(date, _)| date.split_once('-')).context("invalid date")?;
     let numbers = version.split(['-', '+']).next().unwrap_or(version);
-    let stamped = template.replace(OPEN, &format!("DriverVer   = {month}/{day}/{year},{numbers}.0"));
+    let stamped = template.replace(PLACEHOLDER, &format!("DriverVer   = {month}/{day}/{year},{numbers}.0"));
     Ok(stamped.replace("\r\n", "\n").replace('\n', "\r\n"))
 }
 
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_is_the_day_of_the_package_and_the_version_of_the_workspace() {
+    fn the_stamp_contains_the_date_and_the_version() {
         // 2026-11-21, 23:59:59
         let now = UNIX_EPOCH + Duration::from_secs(1_795_305_599);
         for (version, wanted) in [("0.1.0", "0.1.0.0"), ("2.13.4-rc.1", "2.13.4.0"), ("1.2.3+build", "1.2.3.0")] {
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_without_a_place_for_the_stamp_is_an_error() {
+    fn a_template_without_exactly_one_placeholder_is_an_error() {
         for template in ["", "DriverVer   = 01/01/2026,1.0.0.0\n", "DriverVer   = *\nDriverVer   = *\n"] {
             assert!(stamp(template, UNIX_EPOCH, "1.0.0").is_err(), "{template:?}");
         }

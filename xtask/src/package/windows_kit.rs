@@ -1,4 +1,5 @@
-//! Signing with Windows' own tools: PowerShell makes the certificate, the Windows SDK has signtool, the WDK inf2cat.
+//! Test signing with Windows' tools: PowerShell makes the certificate, signtool (Windows SDK) signs, inf2cat (WDK)
+//! makes the catalog.
 
 use std::{
     env, fs,
@@ -11,28 +12,28 @@ use anyhow::{Context, Result};
 use super::{CATALOG, CERTIFICATE, DRIVER, certificate::SUBJECT};
 use crate::run;
 
-/// A program of the kits.
+/// A program of the Windows SDK or the WDK.
 struct Tool {
     file: &'static str,
-    /// The folder below that of the version.
+    /// Name of its folder below the version folder.
     architecture: &'static str,
     reason: &'static str,
 }
 
 const SIGNTOOL: Tool =
-    Tool { file: "signtool.exe", architecture: "x64", reason: "it signs the driver; the Windows SDK has it" };
+    Tool { file: "signtool.exe", architecture: "x64", reason: "it signs the driver and is part of the Windows SDK" };
 
 const INF2CAT: Tool = Tool {
     file: "inf2cat.exe",
     architecture: "x86",
-    reason: "it makes the catalog, without which halprof.inf can not be installed; the WDK has it",
+    reason: "it makes the catalog, which an installation by halprof.inf needs, and is part of the WDK",
 };
 
-/// The kits, below the folder of 32-bit programs.
+/// Folder of the kits' programs below `ProgramFiles(x86)`.
 const KITS: &str = "Windows Kits\\10\\bin";
 
-/// Puts the signed driver, the signed catalog and the certificate into `folder`, which has the rest of the package
-/// already. Without a time stamp, as elsewhere.
+/// Writes the signed driver, the signed catalog and the certificate to `folder`, which already contains the rest of the
+/// package. The signatures have no timestamp, as in `debian`.
 pub fn sign(unsigned: &Path, folder: &Path) -> Result<()> {
     let (signtool, inf2cat) = (SIGNTOOL.find()?, INF2CAT.find()?);
     let (driver, catalog) = (folder.join(DRIVER), folder.join(CATALOG));
@@ -44,7 +45,7 @@ pub fn sign(unsigned: &Path, folder: &Path) -> Result<()> {
         command.args(["sign", "/fd", "SHA256", "/d", "halprof", "/sha1", thumbprint.trim()]).arg(file);
         run::quiet(&mut command)
     };
-    // The catalog has the driver's hash, so the driver comes first.
+    // The catalog contains the driver's hash, so the driver is signed first.
     sign(&driver)?;
     let mut list = Command::new(inf2cat);
     run::quiet(list.arg(format!("/driver:{}", folder.display())).args(["/os:10_X64", "/verbose"]))?;
@@ -61,7 +62,7 @@ fn powershell(script: &str) -> Command {
     command
 }
 
-/// Finds the certificate that was made on this machine before, or makes one; writes it and prints its thumbprint.
+/// Returns a script that finds the certificate or makes one, exports it to `file` and prints its thumbprint.
 fn certificate_script(file: &Path) -> String {
     format!(
         "$ErrorActionPreference = 'Stop'; \
@@ -75,8 +76,8 @@ fn certificate_script(file: &Path) -> String {
     )
 }
 
-/// Fails where a file has no signature, or not that of its content. Whether this machine trusts the signer is another
-/// question: here it need not.
+/// Returns a script that fails if the file is not signed or does not match its signature. It ignores whether this
+/// machine trusts the signer.
 fn check_script(file: &Path) -> String {
     format!(
         "if ((Get-AuthenticodeSignature {}).Status -in 'NotSigned','HashMismatch','NotSupportedFileFormat') {{ exit 1 }}",
@@ -84,7 +85,7 @@ fn check_script(file: &Path) -> String {
     )
 }
 
-/// As PowerShell takes a path literally.
+/// Returns the path as a literal of PowerShell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "''"))
 }
@@ -99,7 +100,7 @@ impl Tool {
             .with_context(|| format!("{} is neither in the Windows kits nor on the PATH: {}", self.file, self.reason))
     }
 
-    /// That of the newest version below the folder of the kits' programs.
+    /// Returns the program of the newest version that contains it; `kits` is the folder of the kits' programs.
     fn newest(&self, kits: &Path) -> Option<PathBuf> {
         let folders = fs::read_dir(kits).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
         let versions = folders.filter_map(|folder| Some((version(folder.file_name()?.to_str()?)?, folder)));
@@ -108,7 +109,7 @@ impl Tool {
     }
 }
 
-/// `10.0.26100.0` in numbers.
+/// Parses a version such as `10.0.26100.0`.
 fn version(name: &str) -> Option<Vec<u32>> {
     name.split('.').map(|part| part.parse().ok()).collect()
 }
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_that_of_the_newest_version_that_has_it() {
+    fn the_newest_version_that_contains_a_tool_is_used() {
         let kits = tempfile::tempdir().unwrap();
         assert_eq!(SIGNTOOL.newest(kits.path()), None);
         for (folder, file) in [
@@ -135,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_tool_is_told_with_what_it_is_for() {
+    fn the_error_for_a_missing_tool_says_what_it_is_for() {
         let tool = Tool { file: "no-such-tool.exe", architecture: "x64", reason: "it does nothing" };
         let error = tool.find().unwrap_err().to_string();
         assert_eq!(error, "no-such-tool.exe is neither in the Windows kits nor on the PATH: it does nothing");
     }
 
     #[test]
-    fn a_path_can_not_end_the_text_that_it_stands_in() {
+    fn a_quote_in_a_path_does_not_end_the_literal() {
         let script = certificate_script(Path::new("C:\\it's here\\halprof.cer"));
         assert!(script.contains("-FilePath 'C:\\it''s here\\halprof.cer' |"), "{script}");
     }

@@ -1,2 +1,2 @@
-/* Compiler intrinsics have no place in bindings, and mingw-w64's own <intrin.h> does not parse in MSVC mode. */
+/* Empty: bindings need no compiler intrinsics, and mingw-w64's <intrin.h> does not parse in MSVC mode. */
 #pragma once

@@ -1,4 +1,4 @@
-//! What InfVerif and the driver store ask of the file, as far as it is documented (WDK, "Creating a primitive driver",
+//! The documented requirements of InfVerif and the driver store for the INF file (WDK, "Creating a primitive driver",
 //! "Driver package isolation", and the page of each directive).
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use super::super::{BUILT, CATALOG, DRIVER};
 use super::text::Inf;
 use super::{TEMPLATE, stamp};
 
-/// Sections that Windows knows by their names.
+/// Section names that Windows defines.
 const KNOWN: [&str; 9] = [
     "version",
     "destinationdirs",
@@ -21,13 +21,13 @@ const KNOWN: [&str; 9] = [
     "strings",
 ];
 
-/// Everything about the file that is not as it has to be.
-fn faults(text: &str) -> Vec<String> {
+/// Returns every violation of a rule.
+fn violations(text: &str) -> Vec<String> {
     let inf = Inf::parse(text);
     [version(&inf), entry_points(&inf), references(&inf), strings(text, &inf), files(&inf), service(&inf)].concat()
 }
 
-fn fault(wrong: bool, text: impl Into<String>) -> Vec<String> {
+fn violation_if(wrong: bool, text: impl Into<String>) -> Vec<String> {
     if wrong { vec![text.into()] } else { Vec::new() }
 }
 
@@ -37,12 +37,12 @@ fn version(inf: &Inf) -> Vec<String> {
     for (key, wanted) in [
         ("signature", "$WINDOWS NT$"),
         ("class", "System"),
-        ("classguid", "{4D36E97D-E325-11CE-BFC1-08002BE10318}"), // that of System, devguid.h
+        ("classguid", "{4D36E97D-E325-11CE-BFC1-08002BE10318}"), // GUID_DEVCLASS_SYSTEM, devguid.h
         ("provider", "%Provider%"),
         ("catalogfile", CATALOG),
         ("pnplockdown", "1"),
     ] {
-        found.extend(fault(value(key) != wanted, format!("[Version] {key} is {:?}", value(key))));
+        found.extend(violation_if(value(key) != wanted, format!("[Version] {key} is {:?}", value(key))));
     }
     let stamp = value("driverver");
     let numbers: Vec<Option<u32>> = stamp.split(['/', ',', '.']).map(|number| number.parse().ok()).collect();
@@ -52,27 +52,27 @@ fn version(inf: &Inf) -> Vec<String> {
         }
         _ => false,
     };
-    found.extend(fault(!good, format!("DriverVer is {stamp:?}")));
+    found.extend(violation_if(!good, format!("DriverVer is {stamp:?}")));
     found
 }
 
 fn entry_points(inf: &Inf) -> Vec<String> {
-    let mut found = fault(inf.0.contains_key("manufacturer"), "[Manufacturer] is for devices");
+    let mut found = violation_if(inf.0.contains_key("manufacturer"), "[Manufacturer] is for devices");
     for name in inf.0.keys() {
         let entry = name.trim_end_matches(".services");
         if entry.starts_with("default") {
             let decorated = ["defaultinstall.ntamd64", "defaultuninstall.ntamd64"].contains(&entry);
-            found.extend(fault(!decorated, format!("[{name}] is not decorated with the architecture")));
+            found.extend(violation_if(!decorated, format!("[{name}] is not decorated with the architecture")));
         }
     }
     let old = inf.0.contains_key("defaultuninstall.ntamd64");
     let ignored = inf.values("defaultuninstall.ntamd64", "legacyuninstall") == ["1"];
-    found.extend(fault(old && !ignored, "[DefaultUninstall] without LegacyUninstall"));
-    found.extend(fault(!inf.0.contains_key("defaultinstall.ntamd64"), "no [DefaultInstall.NTamd64]"));
+    found.extend(violation_if(old && !ignored, "[DefaultUninstall] without LegacyUninstall"));
+    found.extend(violation_if(!inf.0.contains_key("defaultinstall.ntamd64"), "no [DefaultInstall.NTamd64]"));
     found
 }
 
-/// Names of sections in directives: key, and which of the values.
+/// Directives that name a section, each with the index of the value that names it.
 const REFERENCES: [(&str, usize); 3] = [("copyfiles", 0), ("delfiles", 0), ("addservice", 2)];
 
 fn references(inf: &Inf) -> Vec<String> {
@@ -81,11 +81,11 @@ fn references(inf: &Inf) -> Vec<String> {
     for line in inf.0.values().flatten() {
         let place = REFERENCES.iter().find(|(key, _)| line.key.as_deref() == Some(key)).map(|(_, place)| *place);
         if let Some(name) = place.and_then(|place| line.values.get(place)) {
-            found.extend(fault(!inf.0.contains_key(&name.to_lowercase()), format!("[{name}] is missing")));
+            found.extend(violation_if(!inf.0.contains_key(&name.to_lowercase()), format!("[{name}] is missing")));
             named.insert(name.to_lowercase());
         }
     }
-    found.extend(inf.0.keys().filter(|name| !named.contains(*name)).map(|name| format!("[{name}] is nobody's")));
+    found.extend(inf.0.keys().filter(|name| !named.contains(*name)).map(|name| format!("[{name}] is not used")));
     found
 }
 
@@ -104,37 +104,43 @@ fn files(inf: &Inf) -> Vec<String> {
     let disks: Vec<_> = inf.section("sourcedisksnames").iter().filter_map(|line| line.key.clone()).collect();
     let listed = inf.section("sourcedisksfiles");
     let sources: BTreeSet<String> = listed.iter().filter_map(|line| line.key.clone()).collect();
-    found.extend(fault(sources.len() != listed.len(), "a file is listed twice"));
+    found.extend(violation_if(sources.len() != listed.len(), "a file is listed twice"));
     for line in listed {
-        found.extend(fault(!disks.contains(&line.values.join(",")), format!("{:?} is on no disk", line.key)));
+        found.extend(violation_if(!disks.contains(&line.values.join(",")), format!("{:?} is on no disk", line.key)));
     }
     for source in &sources {
         let packed = source == DRIVER || BUILT.contains(&source.as_str());
-        found.extend(fault(!packed, format!("{source} is not in the package")));
+        found.extend(violation_if(!packed, format!("{source} is not in the package")));
     }
     for directive in ["copyfiles", "delfiles"] {
         let sections = inf.0.keys().flat_map(|section| inf.values(section, directive));
         let names = sections.flat_map(|section| inf.section(&section).to_vec()).flat_map(|line| line.values);
         let names: BTreeSet<String> = names.map(|name| name.to_lowercase()).collect();
-        found.extend(fault(names != sources, format!("{directive} is of {names:?}, the package has {sources:?}")));
+        found.extend(violation_if(
+            names != sources,
+            format!("{directive} lists {names:?}, the package contains {sources:?}"),
+        ));
     }
     let places = inf.section("destinationdirs");
     let isolated = !places.is_empty() && places.iter().all(|line| line.values == ["13"]);
-    found.extend(fault(!isolated, format!("files leave the driver store: {places:?}")));
+    found.extend(violation_if(!isolated, format!("files leave the driver store: {places:?}")));
     found
 }
 
 fn service(inf: &Inf) -> Vec<String> {
     let added = inf.values("defaultinstall.ntamd64.services", "addservice");
     let [name, flags, section] = added.as_slice() else { return vec![format!("AddService is {added:?}")] };
-    let mut found = fault(flags != "0x800", format!("{flags} is not SPSVCINST_STARTSERVICE alone"));
+    let mut found = violation_if(flags != "0x800", format!("{flags} is not SPSVCINST_STARTSERVICE alone"));
     let deleted = inf.values("defaultuninstall.ntamd64.services", "delservice");
-    found.extend(fault(deleted.first() != Some(name), format!("{name} is added and {deleted:?} deleted")));
+    found.extend(violation_if(
+        deleted.first() != Some(name),
+        format!("AddService adds {name}, DelService deletes {deleted:?}"),
+    ));
     for (key, wanted) in
         [("servicetype", "1"), ("starttype", "3"), ("errorcontrol", "1"), ("servicebinary", "%13%\\halprof.sys")]
     {
         let value = inf.values(section, key).join(",");
-        found.extend(fault(value != wanted, format!("{key} is {value:?}")));
+        found.extend(violation_if(value != wanted, format!("{key} is {value:?}")));
     }
     found
 }
@@ -144,18 +150,18 @@ fn stamped() -> String {
 }
 
 #[test]
-fn the_file_keeps_every_rule_for_a_primitive_driver() {
-    assert_eq!(faults(&stamped()), [""; 0]);
+fn the_file_obeys_every_rule_for_a_primitive_driver() {
+    assert_eq!(violations(&stamped()), [""; 0]);
 }
 
 #[test]
-fn the_version_is_that_of_the_workspace() {
+fn driverver_contains_the_version_of_the_workspace() {
     let version = Inf::parse(&stamped()).values("version", "driverver").join(",");
     assert_eq!(version, format!("01/01/1970,{}.0", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
-fn every_departure_from_a_rule_is_told() {
+fn every_violation_of_a_rule_is_reported() {
     let cases = [
         ("Class       = System", "Class       = Sample", "[Version] class is \"Sample\""),
         ("PnpLockdown = 1", "PnpLockdown = 0", "[Version] pnplockdown is \"0\""),
@@ -165,22 +171,22 @@ fn every_departure_from_a_rule_is_told() {
         ("[DestinationDirs]", "[Manufacturer]", "[Manufacturer] is for devices"),
         ("LegacyUninstall = 1", "LegacyUninstall = 0", "without LegacyUninstall"),
         ("[DriverFiles]", "[Files]", "[DriverFiles] is missing"),
-        ("[DriverFiles]", "[Files]", "[files] is nobody's"),
+        ("[DriverFiles]", "[Files]", "[files] is not used"),
         ("Provider    = \"halprof\"", "Maker = \"halprof\"", "%provider% is not defined"),
         ("Provider    = \"halprof\"", "Maker = \"halprof\"", "%maker% is not used"),
         ("DefaultDestDir = 13", "DefaultDestDir = 12", "leave the driver store"),
         ("halprof.sys = 1", "halprof.sys = 2", "is on no disk"),
         ("halprof.sys = 1", "other.sys = 1", "other.sys is not in the package"),
-        ("halprof.sys = 1", "other.sys = 1", "copyfiles is of"),
+        ("halprof.sys = 1", "other.sys = 1", "copyfiles lists"),
         ("0x800", "0x802", "is not SPSVCINST_STARTSERVICE alone"),
-        ("DelService = halprof", "DelService = other", "halprof is added and"),
+        ("DelService = halprof", "DelService = other", "AddService adds halprof, DelService"),
         ("StartType      = 3", "StartType      = 0", "starttype is \"0\""),
         ("%13%\\halprof.sys", "%12%\\halprof.sys", "servicebinary is"),
     ];
     let good = stamped();
     for (from, to, wanted) in cases {
         assert!(good.contains(from), "{from}");
-        let found = faults(&good.replace(from, to));
-        assert!(found.iter().any(|fault| fault.contains(wanted)), "{from} -> {to}: {found:?}");
+        let found = violations(&good.replace(from, to));
+        assert!(found.iter().any(|violation| violation.contains(wanted)), "{from} -> {to}: {found:?}");
     }
 }

@@ -1,17 +1,17 @@
-//! INF files taken apart: sections with their lines (WDK, "General Syntax Rules for INF Files").
+//! A parser for INF files: sections and their lines (WDK, "General Syntax Rules for INF Files").
 
 use std::collections::BTreeMap;
 
 /// A line of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Before the equals sign, in lower case; where there is none, the line is all values.
+    /// The text before the equals sign, in lower case. `None` if the line has values only.
     pub key: Option<String>,
-    /// Separated by commas, without quotes, tokens as they are written.
+    /// The values, which commas separate. Quotes are removed; `%tokens%` are not expanded.
     pub values: Vec<String>,
 }
 
-/// A whole file. The names of sections are in lower case: Windows does not tell the cases apart.
+/// A parsed file. Section names are in lower case, because Windows ignores their case.
 #[derive(Debug, Default)]
 pub struct Inf(pub BTreeMap<String, Vec<Line>>);
 
@@ -22,7 +22,7 @@ impl Inf {
         for line in text.lines().map(|line| without_comment(line).trim()).filter(|line| !line.is_empty()) {
             if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 section = name.trim().to_lowercase();
-                assert!(inf.0.insert(section.clone(), Vec::new()).is_none(), "[{section}] is there twice");
+                assert!(inf.0.insert(section.clone(), Vec::new()).is_none(), "[{section}] occurs twice");
                 continue;
             }
             let (key, values) = match line.split_once('=') {
@@ -35,19 +35,19 @@ impl Inf {
         inf
     }
 
-    /// The lines of a section; none where there is no such section.
+    /// Returns the lines of a section, or none if there is no such section.
     pub fn section(&self, name: &str) -> &[Line] {
         self.0.get(&name.to_lowercase()).map_or(&[], Vec::as_slice)
     }
 
-    /// The values of all lines with this key in a section.
+    /// Returns the values of all lines with `key` in a section.
     pub fn values(&self, section: &str, key: &str) -> Vec<String> {
         let lines = self.section(section).iter().filter(|line| line.key.as_deref() == Some(key));
         lines.flat_map(|line| line.values.clone()).collect()
     }
 }
 
-/// A semicolon begins a comment, but not between quotes.
+/// Removes a comment. It begins at a semicolon that is not in quotes.
 fn without_comment(line: &str) -> &str {
     let mut quoted = false;
     let end = line.find(|character| {
@@ -58,7 +58,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 #[test]
-fn lines_come_apart_as_windows_reads_them() {
+fn lines_are_parsed_as_windows_parses_them() {
     let inf = Inf::parse("; all\r\n[A.B] ; here\r\nKey = 1, \"x; y\" ; there\r\nfile.sys\r\n\r\n[c]\r\nd=\r\n");
     let line = |key: Option<&str>, values: &[&str]| Line {
         key: key.map(str::to_owned),
