@@ -1,0 +1,16 @@
+//! CPUID leaves that halprof decodes, as the registers that the instruction returns.
+//!
+//! The types decode registers that the caller has read already, so they work on dumps and inside the kernel alike.
+
+mod amd;
+mod basic;
+mod hypervisor;
+pub mod leaf;
+mod perfmon;
+mod signature;
+
+pub use amd::{Leaf80000001Ecx, Leaf80000001Edx, Leaf80000022Eax, Leaf80000022Ebx};
+pub use basic::{Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, VENDOR_AMD, VENDOR_INTEL};
+pub use hypervisor::{HV1, Leaf40000003Ebx, Leaf40000003Edx};
+pub use perfmon::{LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx};
+pub use signature::Signature;

@@ -1,0 +1,60 @@
+//! Extended leaves of AMD.
+
+use bitfield_struct::bitfield;
+
+/// CPUID.80000001H:ECX (APM Vol. 3 E.4.2).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf80000001Ecx {
+    #[bits(23)]
+    _other: u32,
+    /// PerfCtrExtCore: six core counters with registers of their own.
+    pub perf_ctr_ext_core: bool,
+    /// PerfCtrExtNB: northbridge counters.
+    pub perf_ctr_ext_nb: bool,
+    #[bits(7)]
+    _other: u8,
+}
+
+/// CPUID.80000001H:EDX (APM Vol. 3 E.4.2).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf80000001Edx {
+    #[bits(29)]
+    _other: u32,
+    /// LM: long mode.
+    pub long_mode: bool,
+    #[bits(2)]
+    _other: u8,
+}
+
+/// CPUID.80000022H:EAX (APM Vol. 3 E.4.24, "Extended Performance Monitoring and Debug").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf80000022Eax {
+    /// PerfMonV2: the registers of [`perfmon_v2`](crate::amd::perfmon_v2) exist.
+    pub perf_mon_v2: bool,
+    /// LbrStack: last branch records.
+    pub lbr_stack: bool,
+    /// LbrAndPmcFreeze: DebugCtl can freeze counters and last branch records on overflow.
+    pub lbr_and_pmc_freeze: bool,
+    #[bits(29)]
+    _reserved: u32,
+}
+
+/// CPUID.80000022H:EBX (APM Vol. 3 E.4.24).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf80000022Ebx {
+    /// NumPerfCtrCore: core counters.
+    #[bits(4)]
+    pub num_perf_ctr_core: u8,
+    /// LbrStackSize: entries of the last branch record stack.
+    #[bits(6)]
+    pub lbr_stack_size: u8,
+    /// NumPerfCtrNB: northbridge counters.
+    #[bits(6)]
+    pub num_perf_ctr_nb: u8,
+    /// Counters outside the core and the northbridge; reserved before them.
+    _other: u16,
+}

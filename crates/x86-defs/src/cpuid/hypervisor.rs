@@ -1,0 +1,31 @@
+//! Leaves of hypervisors that are compatible with Microsoft's.
+
+use bitfield_struct::bitfield;
+
+/// EAX of leaf 40000001H of a hypervisor with Microsoft's interface: "Hv#1" (TLFS, "Hypervisor CPUID Leaf Range").
+pub const HV1: u32 = u32::from_le_bytes(*b"Hv#1");
+
+/// CPUID.40000003H:EBX: the upper half of the partition's privileges (TLFS, "Hypervisor Feature Identification" and
+/// "HV_PARTITION_PRIVILEGE_MASK").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf40000003Ebx {
+    #[bits(12)]
+    _other: u16,
+    /// CpuManagement: a privilege of the root partition.
+    pub cpu_management: bool,
+    #[bits(19)]
+    _other: u32,
+}
+
+/// CPUID.40000003H:EDX (TLFS, "Hypervisor Feature Identification").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf40000003Edx {
+    #[bits(2)]
+    _other: u8,
+    /// PerformanceMonitorsAvailable: the partition can use the performance counters.
+    pub performance_monitors_available: bool,
+    #[bits(29)]
+    _other: u32,
+}

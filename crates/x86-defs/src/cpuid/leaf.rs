@@ -1,0 +1,37 @@
+//! Leaf numbers, for EAX of the CPUID instruction.
+
+/// Highest basic leaf in EAX, vendor string in EBX, EDX, ECX (SDM Vol. 2A, CPUID; APM Vol. 3 E.3.1).
+pub const VENDOR: u32 = 0;
+
+/// [`Signature`](super::Signature) in EAX, features in the other registers (SDM Vol. 2A, CPUID; APM Vol. 3 E.3.2).
+pub const FEATURES: u32 = 1;
+
+/// Deterministic cache parameters: [`Leaf4Eax`](super::Leaf4Eax) (SDM Vol. 2A, CPUID).
+pub const CACHE_PARAMETERS: u32 = 4;
+
+/// Architectural performance monitoring of Intel: [`LeafAEax`](super::LeafAEax) (SDM Vol. 2A, CPUID).
+pub const ARCHITECTURAL_PERFMON: u32 = 0xA;
+
+/// Vendor string of the hypervisor in EBX, ECX, EDX (TLFS, "Hypervisor CPUID Leaf Range").
+pub const HYPERVISOR_VENDOR: u32 = 0x4000_0000;
+
+/// Interface of the hypervisor in EAX: [`HV1`](super::HV1) (TLFS, "Hypervisor CPUID Leaf Range").
+pub const HYPERVISOR_INTERFACE: u32 = 0x4000_0001;
+
+/// Privileges and features of the partition (TLFS, "Hypervisor Feature Identification").
+pub const HYPERVISOR_FEATURES: u32 = 0x4000_0003;
+
+/// Highest extended leaf in EAX (SDM Vol. 2A, CPUID; APM Vol. 3 E.4.1).
+pub const EXTENDED_MAXIMUM: u32 = 0x8000_0000;
+
+/// Extended features; on AMD processors also a [`Signature`](super::Signature) in EAX (APM Vol. 3 E.4.2).
+pub const EXTENDED_FEATURES: u32 = 0x8000_0001;
+
+/// First of the three leaves of the brand string (SDM Vol. 2A, CPUID, "Processor Brand String"; APM Vol. 3 E.4.3).
+pub const BRAND_STRING_FIRST: u32 = 0x8000_0002;
+
+/// Last of the three leaves of the brand string (same references).
+pub const BRAND_STRING_LAST: u32 = 0x8000_0004;
+
+/// Extended performance monitoring and debug of AMD: [`Leaf80000022Eax`](super::Leaf80000022Eax) (APM Vol. 3 E.4.24).
+pub const EXTENDED_PERFMON: u32 = 0x8000_0022;

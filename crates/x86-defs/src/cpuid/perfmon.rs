@@ -1,0 +1,66 @@
+//! Leaf 0AH: architectural performance monitoring of Intel.
+
+use bitfield_struct::bitfield;
+
+/// CPUID.0AH:EAX (SDM Vol. 2A, CPUID; Vol. 3B 21.2.1).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEax {
+    /// Version of architectural performance monitoring.
+    pub version: u8,
+    /// General-purpose counters of a logical processor.
+    pub counters: u8,
+    /// Width of a general-purpose counter in bits.
+    pub width: u8,
+    /// Number of valid bits in [`LeafAEbx`].
+    pub ebx_length: u8,
+}
+
+/// CPUID.0AH:EBX: a set bit means that the event is not available (SDM Vol. 2A, CPUID; Vol. 3B 21.2.3, Table 21-1).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEbx {
+    /// Core cycles.
+    pub no_core_cycles: bool,
+    /// Instructions retired.
+    pub no_instructions_retired: bool,
+    /// Reference cycles.
+    pub no_reference_cycles: bool,
+    /// Last-level cache references.
+    pub no_llc_references: bool,
+    /// Last-level cache misses.
+    pub no_llc_misses: bool,
+    /// Branch instructions retired.
+    pub no_branches_retired: bool,
+    /// Branch mispredicts retired.
+    pub no_branch_mispredicts_retired: bool,
+    /// Top-down slots.
+    pub no_topdown_slots: bool,
+    /// Events of later versions; reserved before them.
+    #[bits(24)]
+    _other: u32,
+}
+
+/// CPUID.0AH:ECX, from version 5 on (SDM Vol. 2A, CPUID).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEcx {
+    /// Bit n: fixed-function counter n exists. A counter below [`LeafAEdx::fixed`] exists regardless of its bit.
+    pub fixed_counters: u32,
+}
+
+/// CPUID.0AH:EDX, from version 2 on (SDM Vol. 2A, CPUID; Vol. 3B 21.2.2).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct LeafAEdx {
+    /// Contiguous fixed-function counters, numbered from 0.
+    #[bits(5)]
+    pub fixed: u8,
+    /// Width of a fixed-function counter in bits.
+    pub fixed_width: u8,
+    #[bits(2)]
+    _reserved: u8,
+    /// AnyThread deprecation: the AnyThread bits of the select registers are not supported.
+    pub no_any_thread: bool,
+    _reserved: u16,
+}

@@ -1,0 +1,9 @@
+//! Registers and memory formats of Intel processors.
+
+pub mod debug_control;
+pub mod debug_store;
+pub mod misc_enable;
+pub mod netburst;
+pub mod p6;
+pub mod pentium;
+pub mod perfmon;

@@ -1,0 +1,24 @@
+//! The Debug Store (DS): memory into which the processor writes branches (BTS) and sampled events (PEBS) by itself
+//! (SDM Vol. 3B, "Debug Store (DS) Mechanism" and 19.4.9, "BTS and DS Save Area").
+
+pub mod area;
+pub mod bts;
+pub mod pebs;
+
+use bitfield_struct::bitfield;
+
+/// IA32_DS_AREA: linear address of the [`DsArea`](area::DsArea) (SDM Vol. 4, "Architectural MSRs").
+pub const IA32_DS_AREA: u32 = 0x600;
+
+/// IA32_PEBS_ENABLE: [`PebsEnable`] (SDM Vol. 3B 21.3.1.1.1; Vol. 4, "Architectural MSRs").
+pub const IA32_PEBS_ENABLE: u32 = 0x3F1;
+
+/// IA32_PEBS_ENABLE (SDM Vol. 3B 21.3.1.1.1; Vol. 4, "Architectural MSRs").
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct PebsEnable {
+    /// PEBS_EN_PMCn, bit n: overflows of general-purpose counter n are recorded.
+    pub general: u32,
+    /// Bits of single generations: load latency, fixed-function counters, precise store.
+    _other: u32,
+}
