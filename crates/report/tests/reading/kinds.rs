@@ -78,24 +78,24 @@ fn exports_have_each_kind_and_no_number_for_what_is_not_known() {
 }
 
 #[test]
-fn in_the_profile_for_firefox_each_kind_is_a_sample_and_unknown_threads_have_a_track() {
+fn in_the_profile_for_firefox_each_kind_weighs_its_events_and_unknown_threads_have_a_track() {
     let bytes = recording();
     let contents = read(&bytes);
     let mut out = Vec::new();
     firefox(&contents, &atlas(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter().map(|thread| {
-        let samples = thread["samples"]["length"].as_u64().unwrap();
-        (thread["processName"].as_str().unwrap(), thread["name"].as_str().unwrap(), samples)
+        let weights = thread["samples"]["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());
+        (thread["processName"].as_str().unwrap(), thread["name"].as_str().unwrap(), weights.collect::<Vec<u64>>())
     });
     let mut tracks: Vec<_> = tracks.collect();
     tracks.sort_unstable();
     assert_eq!(
         tracks,
         [
-            ("[unknown]", "Thread [unknown]: TotalCycles", 2),
-            ("app.exe", "Thread 9: 0x7fffffff", 2),
-            ("app.exe", "Thread 9: TotalCycles", 3),
+            ("[unknown]", "Thread [unknown]: TotalCycles", vec![1000, 1000]),
+            ("app.exe", "Thread 9: 0x7fffffff", vec![1, 1]),
+            ("app.exe", "Thread 9: TotalCycles", vec![1000, 1000, 1000]),
         ]
     );
 }
