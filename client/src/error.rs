@@ -413,16 +413,6 @@ impl Error {
         }
         text
     }
-
-    /// Whether the reader of the output has gone away.
-    pub fn is_broken_pipe(&self) -> bool {
-        let kind = match self {
-            Self::Output(error) => Some(error.kind()),
-            Self::Json(error) => error.io_error_kind(),
-            _ => None,
-        };
-        kind == Some(io::ErrorKind::BrokenPipe)
-    }
 }
 
 fn refused_driver(cause: &io::Error) -> &'static str {
@@ -646,13 +636,5 @@ mod tests {
              session 4 (process 13): CacheMisses\n  \
              try: end the program, then the same command again"
         );
-    }
-
-    #[test]
-    fn a_reader_that_went_away_is_told_from_a_full_disk() {
-        assert!(Error::Output(io::ErrorKind::BrokenPipe.into()).is_broken_pipe());
-        assert!(Error::Json(serde_json::Error::io(io::ErrorKind::BrokenPipe.into())).is_broken_pipe());
-        assert!(!Error::Output(io::ErrorKind::StorageFull.into()).is_broken_pipe());
-        assert!(!Error::NothingRuns.is_broken_pipe());
     }
 }

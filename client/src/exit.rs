@@ -91,7 +91,8 @@ pub fn help() -> String {
         let _ = writeln!(text, "  {:>2}  {}", exit.code(), exit.meaning());
     }
     text.push_str("  `stat`, `record` and `branches` exit with the code of their COMMAND. A failure\n");
-    text.push_str("  of the client itself says \"error:\" on standard error.");
+    text.push_str("  of the client itself says \"error:\" on standard error. A reader that closes the\n");
+    text.push_str("  pipe early (client report | head) is no failure: the client ends, with 0.");
     text
 }
 

@@ -26,6 +26,7 @@ mod metric;
 mod nt_modules;
 mod ntstatus;
 mod number;
+mod output;
 mod processes;
 mod processors;
 mod progress;
@@ -43,7 +44,7 @@ mod verb;
 #[cfg(windows)]
 mod windows;
 
-use std::io;
+use std::io::{self, Write};
 
 use clap::Parser;
 
@@ -53,28 +54,23 @@ use crate::verb::Context;
 
 fn main() {
     let cli = cli::Cli::parse();
-    let code = match run(&cli) {
-        Ok(code) => code,
-        Err(error) => {
-            // A reader that has gone away wants no complaint.
-            if !error.is_broken_pipe() {
-                eprintln!("{}", error.report());
-            }
-            error.exit().code()
-        }
-    };
+    let code = run(&cli).unwrap_or_else(|error| {
+        complain(&error.report());
+        error.exit().code()
+    });
     std::process::exit(code);
 }
 
 fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let system = this_system();
-    let mut context = Context {
-        system: system.as_deref(),
-        input: &mut io::stdin().lock(),
-        out: &mut io::stdout().lock(),
-        err: &mut io::stderr().lock(),
-    };
+    let (mut input, mut out, mut err) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
+    let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
     verb::run(&cli.verb, &mut context)
+}
+
+/// Writes the report of an error to standard error. If nobody reads that, the exit code has to do.
+fn complain(report: &str) {
+    let _ = writeln!(io::stderr(), "{report}");
 }
 
 #[cfg(windows)]

@@ -96,6 +96,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let wanted = Wanted { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
     let mut trace = Trace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
+    context.command_code = Some(outcome.exit_code);
     let traced = describe(&trace, &outcome, args.top)?;
     if args.format.json {
         context.json(&traced)?;
@@ -199,7 +200,7 @@ fn paused(traced: &Traced) -> String {
 }
 
 fn csv(rows: &[Row], context: &mut Context) -> Result<(), Error> {
-    let mut out = csv::Writer::from_writer(&mut *context.out);
+    let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for row in rows {
         let fields = [

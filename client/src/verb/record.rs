@@ -46,6 +46,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let wanted =
         sampling::Wanted { args: &args.session, ring: args.ring(), events: &events, batch, output: Some(&args.output) };
     let outcome = sampling::run(&wanted, None, &connection, system)?;
+    context.command_code = Some(outcome.exit_code);
     conclude(args, &outcome, context)?;
     Ok(outcome.exit_code)
 }

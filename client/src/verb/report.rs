@@ -218,7 +218,7 @@ fn process(row: &RowFields) -> String {
 
 /// What the table has no column for stays empty.
 fn csv(summed: &Summed, context: &mut Context) -> Result<(), Error> {
-    let mut out = csv::Writer::from_writer(&mut *context.out);
+    let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for source in &summed.sources {
         for row in &source.rows {

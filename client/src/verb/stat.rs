@@ -66,14 +66,15 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let elapsed = begin.elapsed();
     let records = connection.stop_all(session);
     let exit_code = command::exit_code(status?);
+    context.command_code = Some(exit_code);
     let mut counted = counts(&records?, &connection)?.events;
     counted.sort_by_key(|event| position(event, &events));
 
     let stat = describe(args, exit_code, elapsed.as_secs_f64(), counted);
     let out: &mut dyn Write = match (&mut file, &args.output) {
         (Some(file), _) => file,
-        (None, Some(_)) => context.out,
-        (None, None) => context.err,
+        (None, Some(_)) => &mut context.out,
+        (None, None) => &mut context.err,
     };
     if args.json {
         write_json(out, &stat)?;

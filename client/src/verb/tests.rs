@@ -1,6 +1,7 @@
 //! Every verb against a driver and a Windows that are made up, or without either.
 
 mod branches;
+mod closed_pipe;
 mod control_area;
 mod diagnose;
 mod record;
@@ -49,7 +50,8 @@ impl Run {
 fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
     let cli = Cli::try_parse_from(["client"].iter().chain(words)).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut context = Context { system: Some(system), input: &mut io::empty(), out: &mut out, err: &mut err };
+    let mut input = io::empty();
+    let mut context = Context::new(Some(system), &mut input, &mut out, &mut err);
     let outcome = super::run(&cli.verb, &mut context);
     Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
 }
@@ -58,7 +60,7 @@ fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
 fn run_anywhere(line: &str, mut input: &[u8]) -> Run {
     let cli = Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut context = Context { system: None, input: &mut input, out: &mut out, err: &mut err };
+    let mut context = Context::new(None, &mut input, &mut out, &mut err);
     let outcome = super::run(&cli.verb, &mut context);
     Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
 }
