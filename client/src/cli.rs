@@ -8,6 +8,7 @@ pub mod names;
 mod record;
 mod report;
 mod session;
+mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use control_area::ControlAreaArgs;
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 pub use session::SessionArgs;
+pub use usage::parse;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -338,7 +340,7 @@ pub struct StatArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -379,9 +381,9 @@ mod tests {
 
     #[test]
     fn options_after_the_command_are_the_commands_own() {
-        for line in ["stat -e 2,6:u -C 0 -- app --json -e x", "stat -e 2 -e 6:u -C 0 app --json -e x"] {
+        for line in ["stat -e 2,6:u -C 0 -- app --json -e -- x", "stat -e 2 -e 6:u -C 0 app --json -e -- x"] {
             let Ok(Verb::Stat(args)) = parse(line) else { panic!("{line}") };
-            assert_eq!(args.command, ["app", "--json", "-e", "x"], "{line}");
+            assert_eq!(args.command, ["app", "--json", "-e", "--", "x"], "{line}");
             assert_eq!((args.events.iter().flatten().count(), args.json), (2, false), "{line}");
         }
     }

@@ -46,14 +46,12 @@ mod windows;
 
 use std::io::{self, Write};
 
-use clap::Parser;
-
 use crate::error::Error;
 use crate::system::System;
 use crate::verb::Context;
 
 fn main() {
-    let cli = cli::Cli::parse();
+    let cli = cli::parse();
     let code = run(&cli).unwrap_or_else(|error| {
         complain(&error.report());
         error.exit().code()

@@ -92,7 +92,7 @@ fn every_verb_ends_quietly_when_the_reader_of_its_output_has_gone() {
 
 #[test]
 fn errors_have_their_code_when_nobody_reads_them() {
-    for (line, code) in [("report no-such-file", 21), ("report --sort colour", 2)] {
+    for (line, code) in [("report no-such-file", 21), ("report --sort colour", 2), ("stat --per-cup app", 2)] {
         let Output { status, stdout, .. } = client(line, Path::new("")).stderr(closed()).output().unwrap();
         assert_eq!((status.code(), stdout.len()), (Some(code), 0), "{line}");
     }
