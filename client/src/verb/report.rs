@@ -134,8 +134,14 @@ fn skid(source: &Source) -> Option<&'static str> {
     }
 }
 
+/// How many rows are not shown, and which option shows the next one.
 fn left_out(rest: &Rest) -> String {
-    format!("{} left out, {:.2}% together; --limit N shows N", counted(rest.rows as u64, "row"), rest.share * 100.0)
+    let advice = match (rest.by_number, rest.by_share) {
+        (true, true) => "a larger --limit and a lower --percent-limit show more",
+        (_, true) => "a lower --percent-limit shows more",
+        _ => "--limit N shows N",
+    };
+    format!("{} left out, {:.2}% together; {advice}", counted(rest.rows as u64, "row"), rest.share * 100.0)
 }
 
 /// What befell the sampling, as far as anything did.

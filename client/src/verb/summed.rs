@@ -137,6 +137,10 @@ pub struct Rest {
     pub rows: usize,
     /// Their share of the events.
     pub share: f64,
+    /// Whether as many rows are shown as the limit allows.
+    pub by_number: bool,
+    /// Whether the first of these has too small a share.
+    pub by_share: bool,
 }
 
 /// A row; what the table has no column for is left out.
@@ -294,7 +298,12 @@ fn limited(rows: Vec<Row>, limits: Limits) -> (Vec<RowFields>, Rest) {
     let most = limits.rows.unwrap_or(usize::MAX);
     let shown = rows.iter().take(most).take_while(|row| row.share >= limits.share).count();
     let rest = rows.iter().skip(shown);
-    let rest = Rest { rows: rest.len(), share: rest.map(|row| row.share).sum() };
+    let rest = Rest {
+        rows: rest.len(),
+        by_number: shown == most,
+        by_share: rest.clone().next().is_some_and(|row| row.share < limits.share),
+        share: rest.map(|row| row.share).sum(),
+    };
     (rows.into_iter().take(shown).map(RowFields::from).collect(), rest)
 }
 

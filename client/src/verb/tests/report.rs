@@ -281,6 +281,28 @@ fn every_report_fits_a_console_unless_it_is_to_be_wide() {
     assert!(text("report FILE --wide").contains("_that_is_far_too_long_for_a_console_"));
 }
 
+/// The rows of cycles have 60, 25, 14.9 and 0.1 percent.
+#[test]
+fn the_advice_about_rows_left_out_shows_the_next_one() {
+    let report = |options: &str| text(&format!("report FILE -e 25 --sort address{options}"));
+    let rows = |report: &str| report.lines().filter(|line| line.trim_start().contains("%  ")).count();
+    for (options, shown, advice) in [
+        (" --limit 2", 2, "2 rows left out, 15.00% together; --limit N shows N"),
+        (" --percent-limit 20", 2, "2 rows left out, 15.00% together; a lower --percent-limit shows more"),
+        (" --percent-limit 70", 0, "4 rows left out, 100.00% together; a lower --percent-limit shows more"),
+        (" --percent-limit 20 --limit 1", 1, "3 rows left out, 40.00% together; --limit N shows N"),
+        (" --percent-limit 20 --limit 3", 2, "2 rows left out, 15.00% together; a lower --percent-limit shows more"),
+        (
+            " --percent-limit 20 --limit 2",
+            2,
+            "2 rows left out, 15.00% together; a larger --limit and a lower --percent-limit show more",
+        ),
+    ] {
+        let report = report(options);
+        assert_eq!((rows(&report), report.lines().last()), (shown, Some(advice)), "{options}: {report}");
+    }
+}
+
 #[test]
 fn modules_without_symbols_are_told_beside_the_report() {
     let run = recording().run("report FILE --sort symbol");
