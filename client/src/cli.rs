@@ -146,7 +146,8 @@ EXAMPLES
   cpuid -1 -r | client diagnose --cpuid -
 ";
 
-const STAT_HELP: &str = "\
+/// What follows the options of `stat` in `--help`.
+pub const STAT_HELP: &str = "\
 The counters count everything that runs on the chosen processors while COMMAND
 runs, not COMMAND alone. As with perf, standard output is left to COMMAND: the
 counts go to standard error, or where -o says. Ctrl-C ends COMMAND; the counts
@@ -163,7 +164,8 @@ EVENTS
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
   One line per event, after the manner of `perf stat -x,`; CPUn with --per-cpu.
-  The unit is empty and the percentage 100.00: nothing is multiplexed.
+  The unit is empty and the percentage 100.00: nothing is multiplexed. The name
+  of an event with commas stands in quotes.
 
 EXIT CODE
   That of COMMAND. When the client itself fails: its own (client --help).

@@ -564,16 +564,73 @@ mod stat_ {
         assert_eq!(stat, json!({"command": command, "exit_code": 3, "processors": [0, 1]}));
     }
 
+    /// The names of the columns, as the help of `stat` has them.
+    fn columns() -> Vec<&'static str> {
+        let (_, rest) = crate::cli::STAT_HELP.split_once("\nCSV\n").unwrap();
+        rest.lines().next().unwrap().trim().split(',').map(|name| name.trim_matches(['[', ']'])).collect()
+    }
+
+    /// The lines of CSV, each as the values of the columns that the help names.
+    fn csv(text: &str, columns: &[&str]) -> Vec<Vec<(String, String)>> {
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+        let line = |record: csv::StringRecord| {
+            assert_eq!(record.len(), columns.len(), "{record:?}");
+            columns.iter().zip(&record).map(|(name, value)| ((*name).to_owned(), value.to_owned())).collect()
+        };
+        reader.records().map(|record| line(record.unwrap())).collect()
+    }
+
+    /// Three events of which no two numbers are the same, one of them with commas in its name.
+    fn distinct() -> FakeSystem {
+        let raw: SourceName = "cpu/event=0xD1,umask=0x20/".parse().unwrap();
+        let SourceName::Raw(raw) = raw else { panic!("{raw}") };
+        let of = |source, processor, number, enabled, asleep| CountRecord {
+            asleep,
+            ..count(source, processor, number, enabled)
+        };
+        with_counts(&[
+            of(0x13, 0, 700_000, 9_000_001, 0),
+            of(0x13, 1, 300_000, 9_000_003, 0),
+            of(2, 0, 1_400_000, 9_000_005, 1_000_000),
+            of(2, 1, 600_001, 9_000_007, 1_000_000),
+            CountRecord { modes: modes::USER, ..of(raw.source().0, 0, 41, 9_000_009, 0) },
+            CountRecord { modes: modes::USER, ..of(raw.source().0, 1, 43, 9_000_011, 0) },
+        ])
+    }
+
     #[test]
-    fn csv_has_the_fields_that_the_help_names() {
+    fn csv_has_the_columns_that_the_help_names_in_that_order() {
+        const EVENTS: &str = "-e 0x13,2,cpu/event=0xD1,umask=0x20/u --csv";
+        const RAW: &str = "cpu/event=0xd1,umask=0x20/:u";
+        let named = |names: &[&str], values: &[&str]| -> Vec<(String, String)> {
+            assert_eq!(names.len(), values.len());
+            names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let columns = columns();
+        let names = ["CPUn", "count", "unit", "event", "enabled_ns", "percent_running", "metric", "metric_unit"];
+        assert_eq!(columns, names);
+
+        let of = |values: &[&str]| named(&names[1..], values);
         assert_eq!(
-            stat(&two_processors(), "-e 0x13,2 --csv").err,
-            "1000000,,TotalCycles,1000000000,100.00,0.001,GHz per processor\n\
-             2000000,,TotalIssues,1000000000,100.00,2.000,insn per cycle\n"
+            csv(&stat(&distinct(), EVENTS).err, &columns[1..]),
+            [
+                of(&["1000000", "", "TotalCycles", "900000300", "100.00", "0.001", "GHz per processor"]),
+                of(&["2000001", "", "TotalIssues", "800000700", "100.00", "2.000", "insn per cycle"]),
+                of(&["84", "", RAW, "900001100", "100.00", "93.333", "/sec"]),
+            ]
         );
+
+        let of = |values: &[&str]| named(&names, values);
         assert_eq!(
-            stat(&two_processors(), "-e 2 --csv -A").err.lines().take(2).collect::<Vec<_>>(),
-            ["CPU0,1400000,,TotalIssues,1000000000,100.00,,", "CPU1,600000,,TotalIssues,1000000000,100.00,,"]
+            csv(&stat(&distinct(), &format!("{EVENTS} -A")).err, &columns),
+            [
+                of(&["CPU0", "700000", "", "TotalCycles", "900000100", "100.00", "", ""]),
+                of(&["CPU1", "300000", "", "TotalCycles", "900000300", "100.00", "", ""]),
+                of(&["CPU0", "1400000", "", "TotalIssues", "800000500", "100.00", "", ""]),
+                of(&["CPU1", "600001", "", "TotalIssues", "800000700", "100.00", "", ""]),
+                of(&["CPU0", "41", "", RAW, "900000900", "100.00", "", ""]),
+                of(&["CPU1", "43", "", RAW, "900001100", "100.00", "", ""]),
+            ]
         );
     }
 
