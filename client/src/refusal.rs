@@ -6,6 +6,7 @@ use std::fmt;
 
 use protocol::{Cause, PROTOCOL_VERSION, ReplyHeader};
 
+use crate::blocker;
 use crate::exit::Exit;
 use crate::format::grouped;
 use crate::holders::Session;
@@ -25,6 +26,8 @@ pub struct Refusal {
     pub source: String,
     /// Who holds the counters, where they are short.
     pub holders: Vec<Session>,
+    /// Whether Hyper-V runs below this Windows itself, where it is asked.
+    pub is_root: bool,
 }
 
 impl Refusal {
@@ -87,6 +90,7 @@ impl Refusal {
                 "-C with CPUs that are active   (client info says how many there are)".to_owned()
             }
             Some(Cause::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
+            Some(Cause::CountersDoNotWork) if self.is_root => blocker::HYPER_V_BELOW.to_owned(),
             Some(Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
@@ -286,6 +290,7 @@ mod tests {
             },
             source: sources.name(6),
             holders: holders::sessions(holders, &sources),
+            is_root: false,
         }))
     }
 

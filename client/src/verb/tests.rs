@@ -13,13 +13,13 @@ use std::{fs, io};
 
 use clap::Parser;
 use proptest::prelude::*;
-use protocol::{ALL_SOURCES, Cause, Code, CountRecord, DETACHED, Holder, ReplyHeader, StopRequest, modes};
+use protocol::{ALL_SOURCES, Cause, Code, CountRecord, DETACHED, Holder, InfoReply, ReplyHeader, StopRequest, modes};
 use serde_json::{Value, json};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use crate::cli::Cli;
-use crate::fake::{FakeDriver, FakeSystem, count, record, sources};
+use crate::fake::{FakeDriver, FakeSystem, count, info, record, sources};
 use crate::system::{ServiceState, win32};
 
 const SECOND: u64 = 10_000_000;
@@ -408,6 +408,39 @@ mod counting {
     }
 
     #[test]
+    fn counters_that_do_not_work_are_blamed_on_hyper_v_below_windows_only_where_it_is() {
+        for (hypervisor, advice) in [
+            (0, "give this virtual machine performance counters, if its hypervisor has them"),
+            (2, "give this virtual machine performance counters, if its hypervisor has them"),
+            (3, crate::blocker::HYPER_V_BELOW),
+        ] {
+            let refuse = Some((Code::Start, Cause::CountersDoNotWork, [0, 0]));
+            let info = InfoReply { hypervisor, ..info() };
+            let system = FakeSystem::running(FakeDriver { info, refuse, ..FakeDriver::default() });
+            let (exit, report) = run(&system, "start 6").failure();
+            assert_eq!(exit, Exit::UnsupportedSource);
+            assert_eq!(
+                report,
+                format!(
+                    "error: the counters of processor 0 do not work: a hypervisor only shows them\n  try: {advice}"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn info_on_an_ordinary_pc_with_virtualization_based_security_says_what_to_turn_off() {
+        let (reason, hypervisor) = (profile::Reason::VersionZero as u32, profile::Hypervisor::Root as u32);
+        let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
+        let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
+        let out = run(&system, "info").out;
+        assert!(out.contains("\nHypervisor      Hyper-V, below this Windows itself"), "{out}");
+        assert!(out.contains("\n\nNo counters: Hyper-V runs below this Windows and masks the counters\n"), "{out}");
+        assert!(out.ends_with(&format!("\n  try: {}\n", crate::blocker::HYPER_V_BELOW)), "{out}");
+        assert!(out.lines().all(|line| line.len() <= 80), "{out}");
+    }
+
+    #[test]
     fn more_events_than_a_session_takes_are_not_sent() {
         let sources: Vec<_> = (0..65).map(|number| record(number, &format!("S{number}"), 0)).collect();
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
@@ -602,7 +635,7 @@ mod stat_ {
     fn csv_has_the_columns_that_the_help_names_in_that_order() {
         const EVENTS: &str = "-e 0x13,2,cpu/event=0xD1,umask=0x20/u --csv";
         const RAW: &str = "cpu/event=0xd1,umask=0x20/:u";
-        let named = |names: &[&str], values: &[&str]| -> Vec<(String, String)> {
+        let fields = |names: &[&str], values: &[&str]| -> Vec<(String, String)> {
             assert_eq!(names.len(), values.len());
             names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
@@ -610,7 +643,7 @@ mod stat_ {
         let names = ["CPUn", "count", "unit", "event", "enabled_ns", "percent_running", "metric", "metric_unit"];
         assert_eq!(columns, names);
 
-        let of = |values: &[&str]| named(&names[1..], values);
+        let of = |values: &[&str]| fields(&names[1..], values);
         assert_eq!(
             csv(&stat(&distinct(), EVENTS).err, &columns[1..]),
             [
@@ -620,7 +653,7 @@ mod stat_ {
             ]
         );
 
-        let of = |values: &[&str]| named(&names, values);
+        let of = |values: &[&str]| fields(&names, values);
         assert_eq!(
             csv(&stat(&distinct(), &format!("{EVENTS} -A")).err, &columns),
             [
