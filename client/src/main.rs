@@ -35,6 +35,7 @@ mod reason;
 mod recorder;
 mod refusal;
 mod reply;
+mod share;
 mod source;
 mod support;
 mod system;

@@ -358,7 +358,11 @@ fn of_a_recording_that_is_not_whole_what_is_whole_is_reported_with_a_warning() {
     cut.truncate(cut.len() - 1);
     let run = File::holding(&cut).run("report FILE --sort module");
     assert!(run.out.contains("2,000, standing for 200,006,000 events"), "{}", run.out);
-    assert!(run.out.contains("\nLost     30 samples (processor 1: 30)\n"), "{}", run.out);
+    assert!(
+        run.out.contains("\nLost     30 samples or 1.5 % (processor 1: 30)\nPaused   1 time, 0.001 s in all\n"),
+        "{}",
+        run.out
+    );
     assert!(run.err.contains("warning: the recording was cut off after "), "{}", run.err);
     assert_eq!(run.outcome.unwrap(), Exit::Incomplete.code());
 
@@ -404,7 +408,11 @@ fn a_recording_without_samples_is_reported_as_such() {
     let writer = Writer::new(Vec::new(), &session()).unwrap();
     let file = File::holding(&writer.finish(&Summary { counts: Vec::new(), ..summary() }).unwrap());
     let run = file.run("report FILE");
-    assert!(run.out.contains("0, standing for 0 events\n\nno samples"), "{}", run.out);
+    assert!(
+        run.out.contains("0, standing for 0 events\nLost     0 samples\nPaused   0.0 % of the time\n\nno samples"),
+        "{}",
+        run.out
+    );
     assert_eq!(run.outcome.unwrap(), Exit::Done.code());
     assert_eq!(file.run("flamegraph FILE -o OUT").failure().0, Exit::NotRecorded);
 }
