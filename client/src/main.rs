@@ -9,6 +9,7 @@ mod columns;
 mod connection;
 mod counts;
 mod cpuid;
+mod driver_file;
 mod dump;
 mod error;
 mod event;
