@@ -1,10 +1,11 @@
 //! The main job, shown: install, look, count, uninstall; each line as one would type it.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use processors::Identity;
 use serde_json::Value;
 use tests::{Lab, package};
 
@@ -12,8 +13,13 @@ use tests::{Lab, package};
 #[derive(Parser)]
 struct Arguments {
     /// Processors to show it on, by their names in lab/processors
-    #[arg(long = "processor", value_name = "NAME", default_values = ["haswell-4710mq", "amd-legacy"])]
-    processors: Vec<String>,
+    #[arg(
+        long = "processor",
+        value_name = "NAME",
+        default_values = ["haswell-4710mq", "amd-legacy"],
+        value_parser = processors::named
+    )]
+    processors: Vec<&'static Identity>,
     /// One after the other, a processor of each generation
     #[arg(long, conflicts_with = "processors")]
     generations: bool,
@@ -50,8 +56,17 @@ const PRECISE: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "Instructio
 const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
 const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
     if cfg!(windows) {
         println!("halprof.sys and client.exe on this machine's own processor.");
         let client = package()?.join("client.exe");
@@ -63,7 +78,7 @@ fn main() -> Result<()> {
     println!("processor named below answers the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
     println!("events happen at made-up rates as time goes by. So is made up what an interrupt finds: target.exe, a");
     println!("program of the bench, in its functions alpha, beta and gamma 45 : 30 : 15 times, else the kernel.");
-    let chosen: Vec<&str> = arguments.processors.iter().map(String::as_str).collect();
+    let chosen: Vec<&str> = arguments.processors.iter().map(|identity| identity.name).collect();
     for name in if arguments.generations { &processors::GENERATIONS[..] } else { &chosen } {
         println!("\n======== {name} ========");
         let mut lab = Lab::boot(name)?;
