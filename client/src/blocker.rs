@@ -1,33 +1,56 @@
 //! What keeps a machine from having counters, and what opens them.
 
-use profile::{Hypervisor, Kind, Reason};
+use std::fmt;
 
-/// Why there are no counters, and what to do; none where there are.
-pub fn of(interface: u32, reason: u32, hypervisor: u32) -> Option<(&'static str, &'static str)> {
-    if interface != Kind::Default as u32 {
-        return None;
-    }
-    let (reason, hypervisor) = (Reason::from_number(reason), Hypervisor::from_number(hypervisor));
-    Some(match (reason, hypervisor) {
-        (Some(Reason::MaskedByHypervisor), Some(Hypervisor::Root)) => (
-            "Hyper-V, on which Windows itself runs here, masks the counters",
-            "turn off what needs it: virtualization-based security (msinfo32 says\n  \
-             what of it runs), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)",
-        ),
-        (Some(Reason::MaskedByHypervisor), _) => (
-            "Hyper-V masks the counters of this virtual machine",
-            "on the host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\")",
-        ),
-        (_, Some(Hypervisor::None) | None) => (
-            "the processor has no counters that this driver knows",
-            "another machine; client diagnose says what is missing",
-        ),
-        (_, Some(_)) => (
-            "the hypervisor gives this virtual machine no counters",
-            "give it a virtual PMU, if the hypervisor has one",
-        ),
-    })
+use profile::{Hypervisor, Kind, Reason};
+use serde::Serialize;
+
+/// What takes the counters of a Windows that Hyper-V runs below. A virtual machine has nothing to do with it.
+pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-based security (msinfo32\n  \
+     lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)";
+
+/// Why there are no counters, and what to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Blocker {
+    /// What happened.
+    pub what: &'static str,
+    /// What opens them.
+    pub remedy: &'static str,
 }
+
+impl Blocker {
+    /// Returns the blocker of a machine, and `None` if it has counters.
+    pub fn of(interface: u32, reason: u32, hypervisor: u32) -> Option<Self> {
+        if interface != Kind::Default as u32 {
+            return None;
+        }
+        let (reason, hypervisor) = (Reason::from_number(reason), Hypervisor::from_number(hypervisor));
+        let (what, remedy) = match (reason, hypervisor) {
+            (Some(Reason::OtherVendor | Reason::NoLongMode), _) => NO_COUNTERS,
+            (_, Some(Hypervisor::Root)) => ("Hyper-V runs below this Windows and masks the counters", HYPER_V_BELOW),
+            (Some(Reason::MaskedByHypervisor), _) => (
+                "Hyper-V masks the counters of this virtual machine",
+                "on the host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\")",
+            ),
+            (_, Some(Hypervisor::None) | None) => NO_COUNTERS,
+            (_, Some(Hypervisor::Other | Hypervisor::Guest)) => (
+                "the hypervisor gives this virtual machine no counters",
+                "give it a virtual PMU, if the hypervisor has one",
+            ),
+        };
+        Some(Self { what, remedy })
+    }
+}
+
+/// As the last lines of what is printed of a machine.
+impl fmt::Display for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "No counters: {}\n  try: {}", self.what, self.remedy)
+    }
+}
+
+const NO_COUNTERS: (&str, &str) =
+    ("the processor has no counters that this driver knows", "another machine; the reason above says what is missing");
 
 /// The words for the number of a hypervisor.
 pub fn hypervisor(number: u32) -> String {
@@ -35,7 +58,7 @@ pub fn hypervisor(number: u32) -> String {
         Some(Hypervisor::None) => "none that shows itself".to_owned(),
         Some(Hypervisor::Other) => "one that is not compatible with Hyper-V".to_owned(),
         Some(Hypervisor::Guest) => "Hyper-V or one that is compatible; this is a virtual machine".to_owned(),
-        Some(Hypervisor::Root) => "Hyper-V, of this Windows itself (its role, or for security)".to_owned(),
+        Some(Hypervisor::Root) => "Hyper-V, below this Windows itself (its role, or for security)".to_owned(),
         None => format!("kind {number}, which this client does not know"),
     }
 }
@@ -48,16 +71,30 @@ mod tests {
     fn there_is_a_blocker_exactly_where_there_are_no_counters_and_it_fits_a_console() {
         for reason in Reason::ALL {
             for kind in Hypervisor::ALL {
-                assert_eq!(of(Kind::Amd64 as u32, reason as u32, kind as u32), None);
-                let (what, remedy) = of(Kind::Default as u32, reason as u32, kind as u32).unwrap();
-                assert!(what.len() <= 62 && remedy.lines().all(|line| line.len() <= 80), "{what}\n{remedy}");
+                assert_eq!(Blocker::of(Kind::Amd64 as u32, reason as u32, kind as u32), None);
+                let blocker = Blocker::of(Kind::Default as u32, reason as u32, kind as u32).unwrap();
+                assert!(blocker.to_string().lines().all(|line| line.len() <= 80), "{blocker}");
                 let masked = reason == Reason::MaskedByHypervisor;
                 assert_eq!(
-                    remedy.contains("Set-VMProcessor"),
+                    blocker.remedy.contains("Set-VMProcessor"),
                     masked && kind != Hypervisor::Root,
                     "{reason:?} {kind:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn below_a_windows_that_is_no_virtual_machine_no_virtual_machine_is_spoken_of() {
+        for reason in Reason::ALL {
+            let Blocker { what, remedy } =
+                Blocker::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32).unwrap();
+            assert!(
+                !what.contains("virtual machine") && !remedy.contains("virtual PMU"),
+                "{reason:?}: {what}\n{remedy}"
+            );
+            let of_the_processor = matches!(reason, Reason::OtherVendor | Reason::NoLongMode);
+            assert_eq!(remedy.contains("msinfo32"), !of_the_processor, "{reason:?}: {remedy}");
         }
     }
 

@@ -8,6 +8,7 @@ pub mod names;
 mod record;
 mod report;
 mod session;
+mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use control_area::ControlAreaArgs;
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 pub use session::SessionArgs;
+pub use usage::parse;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -144,7 +146,8 @@ EXAMPLES
   cpuid -1 -r | client diagnose --cpuid -
 ";
 
-const STAT_HELP: &str = "\
+/// What follows the options of `stat` in `--help`.
+pub const STAT_HELP: &str = "\
 The counters count everything that runs on the chosen processors while COMMAND
 runs, not COMMAND alone. As with perf, standard output is left to COMMAND: the
 counts go to standard error, or where -o says. Ctrl-C ends COMMAND; the counts
@@ -161,7 +164,8 @@ EVENTS
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
   One line per event, after the manner of `perf stat -x,`; CPUn with --per-cpu.
-  The unit is empty and the percentage 100.00: nothing is multiplexed.
+  The unit is empty and the percentage 100.00: nothing is multiplexed. The name
+  of an event with commas stands in quotes.
 
 EXIT CODE
   That of COMMAND. When the client itself fails: its own (client --help).
@@ -338,7 +342,7 @@ pub struct StatArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -379,9 +383,9 @@ mod tests {
 
     #[test]
     fn options_after_the_command_are_the_commands_own() {
-        for line in ["stat -e 2,6:u -C 0 -- app --json -e x", "stat -e 2 -e 6:u -C 0 app --json -e x"] {
+        for line in ["stat -e 2,6:u -C 0 -- app --json -e -- x", "stat -e 2 -e 6:u -C 0 app --json -e -- x"] {
             let Ok(Verb::Stat(args)) = parse(line) else { panic!("{line}") };
-            assert_eq!(args.command, ["app", "--json", "-e", "x"], "{line}");
+            assert_eq!(args.command, ["app", "--json", "-e", "--", "x"], "{line}");
             assert_eq!((args.events.iter().flatten().count(), args.json), (2, false), "{line}");
         }
     }

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
+use profile::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply,
     IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest,
@@ -216,8 +217,14 @@ impl Connection {
             request: name(code),
             source: sources.name(header.source),
             holders: holders::sessions(holders, sources),
+            is_root: code == Code::Start && header.cause == Cause::CountersDoNotWork as u32 && self.is_root(),
             header,
         }))
+    }
+
+    /// Whether Hyper-V runs below this Windows itself, as far as the driver says.
+    fn is_root(&self) -> bool {
+        self.info().is_ok_and(|info| info.hypervisor == Hypervisor::Root as u32)
     }
 }
 

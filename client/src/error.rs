@@ -9,6 +9,7 @@ use cpuid_dump::ParseError;
 use recording::{ReadError, WriteError};
 use thiserror::Error;
 
+use crate::driver_file::NotADriver;
 use crate::dump;
 use crate::exit::Exit;
 use crate::refusal::Refusal;
@@ -143,6 +144,15 @@ pub enum Error {
         /// Windows' words.
         #[source]
         cause: io::Error,
+    },
+    /// The file that is to be installed cannot be a driver.
+    #[error("cannot install {}; nothing was changed", .path.display())]
+    NotADriver {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: NotADriver,
     },
     /// It came by the other way to install, and goes by it.
     #[error("the driver was installed by halprof.inf, as {}", .path.display())]
@@ -310,7 +320,9 @@ impl Error {
             Self::OtherInterface { .. } | Self::NoDefaultEvents => Exit::UnsupportedSource,
             Self::Command { .. } => Exit::Command,
             Self::Recording { .. } => Exit::Unwritten,
-            Self::DriverFile { .. } | Self::OfPackage { .. } | Self::DriverRefused { .. } => Exit::DriverFile,
+            Self::DriverFile { .. } | Self::NotADriver { .. } | Self::OfPackage { .. } | Self::DriverRefused { .. } => {
+                Exit::DriverFile
+            }
             Self::Busy { .. } | Self::Lingering => Exit::Busy,
             Self::DumpFile { .. } | Self::DumpTooLong { .. } | Self::NoDump { .. } => Exit::Dump,
             Self::UnreadableRecording { .. } => Exit::Recording,
@@ -349,6 +361,11 @@ impl Error {
             Self::ShortRing { least, .. } => return Some(format!("--ring {least}, or a smaller --buffer")),
             Self::NoDefaultEvents => "client info   (says why), or name others with -e",
             Self::Command { .. } => "a command of the shell itself runs as: ... -- cmd /c COMMAND",
+            Self::NotADriver { path, cause: NotADriver::Folder } => {
+                let file = path.join(format!("{SERVICE}.sys"));
+                return Some(format!("client install --driver {}", file.display()));
+            }
+            Self::NotADriver { .. } => "client install --driver PATH, with the path of halprof.sys",
             Self::DriverFile { cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
                 "client install --driver PATH, with the path of halprof.sys"
             }
@@ -412,16 +429,6 @@ impl Error {
             let _ = write!(text, "\n  try: {remedy}");
         }
         text
-    }
-
-    /// Whether the reader of the output has gone away.
-    pub fn is_broken_pipe(&self) -> bool {
-        let kind = match self {
-            Self::Output(error) => Some(error.kind()),
-            Self::Json(error) => error.io_error_kind(),
-            _ => None,
-        };
-        kind == Some(io::ErrorKind::BrokenPipe)
     }
 }
 
@@ -519,6 +526,11 @@ mod tests {
                 "  try: run from an elevated prompt",
             ),
             (Error::DriverFile { action: "write", path: path(), cause: other() }, Exit::DriverFile, "  because: odd"),
+            (
+                Error::NotADriver { path: path(), cause: NotADriver::NotPe },
+                Exit::DriverFile,
+                "  try: client install --driver PATH, with the path of halprof.sys",
+            ),
             (
                 Error::DriverRefused { cause: windows_says(577) },
                 Exit::DriverFile,
@@ -646,13 +658,5 @@ mod tests {
              session 4 (process 13): CacheMisses\n  \
              try: end the program, then the same command again"
         );
-    }
-
-    #[test]
-    fn a_reader_that_went_away_is_told_from_a_full_disk() {
-        assert!(Error::Output(io::ErrorKind::BrokenPipe.into()).is_broken_pipe());
-        assert!(Error::Json(serde_json::Error::io(io::ErrorKind::BrokenPipe.into())).is_broken_pipe());
-        assert!(!Error::Output(io::ErrorKind::StorageFull.into()).is_broken_pipe());
-        assert!(!Error::NothingRuns.is_broken_pipe());
     }
 }

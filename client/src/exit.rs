@@ -53,7 +53,7 @@ exits! {
     /// Handles keep the driver loaded.
     Busy = 14, "the driver does not stop: a program holds its device open";
     /// The file of the driver, whose it is, or Windows' opinion of it.
-    DriverFile = 15, "the driver's file: missing, halprof.inf's, or refused by Windows";
+    DriverFile = 15, "the driver's file: missing, no driver, halprof.inf's, refused by Windows";
     /// Memory or sessions.
     NoResources = 16, "the driver is short of memory or of sessions";
     /// Built for another system.
@@ -91,7 +91,8 @@ pub fn help() -> String {
         let _ = writeln!(text, "  {:>2}  {}", exit.code(), exit.meaning());
     }
     text.push_str("  `stat`, `record` and `branches` exit with the code of their COMMAND. A failure\n");
-    text.push_str("  of the client itself says \"error:\" on standard error.");
+    text.push_str("  of the client itself says \"error:\" on standard error. A reader that closes the\n");
+    text.push_str("  pipe early (client report | head) is no failure: the client ends, with 0.");
     text
 }
 

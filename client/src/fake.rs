@@ -92,6 +92,8 @@ pub struct FakeDriver {
     pub areas: Vec<AreaRecord>,
     /// The version it speaks.
     pub protocol: u32,
+    /// What Info answers.
+    pub info: InfoReply,
     /// Cause and detail with which it refuses a request.
     pub refuse: Option<(Code, Cause, [u64; 2])>,
     /// Sources that Start refuses, with the cause and detail for it.
@@ -112,6 +114,7 @@ impl Default for FakeDriver {
             holders: Vec::new(),
             areas: Vec::new(),
             protocol: PROTOCOL_VERSION,
+            info: info(),
             refuse: None,
             lacks: Vec::new(),
             raw: None,
@@ -181,7 +184,7 @@ impl Device for Rc<FakeDriver> {
                 let hello = HelloReply { protocol: self.protocol, driver: [1, 2, 3, 0], ..HelloReply::new_zeroed() };
                 fill(output, hello.as_bytes())
             }
-            Code::Info => fill(output, info().as_bytes()),
+            Code::Info => fill(output, self.info.as_bytes()),
             Code::ListSources => list(output, header, &self.sources),
             Code::QuerySource | Code::SetInterval => self.one_source(output, header, input),
             Code::Start => {
@@ -220,7 +223,7 @@ impl Device for Rc<FakeDriver> {
 }
 
 /// A desktop Core 2.
-fn info() -> InfoReply {
+pub fn info() -> InfoReply {
     let mut info = InfoReply {
         driver: [1, 2, 3, 0],
         protocol: PROTOCOL_VERSION,

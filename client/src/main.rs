@@ -9,6 +9,7 @@ mod columns;
 mod connection;
 mod counts;
 mod cpuid;
+mod driver_file;
 mod dump;
 mod error;
 mod event;
@@ -26,6 +27,7 @@ mod metric;
 mod nt_modules;
 mod ntstatus;
 mod number;
+mod output;
 mod processes;
 mod processors;
 mod progress;
@@ -34,6 +36,7 @@ mod reason;
 mod recorder;
 mod refusal;
 mod reply;
+mod share;
 mod source;
 mod support;
 mod system;
@@ -43,38 +46,31 @@ mod verb;
 #[cfg(windows)]
 mod windows;
 
-use std::io;
-
-use clap::Parser;
+use std::io::{self, Write};
 
 use crate::error::Error;
 use crate::system::System;
 use crate::verb::Context;
 
 fn main() {
-    let cli = cli::Cli::parse();
-    let code = match run(&cli) {
-        Ok(code) => code,
-        Err(error) => {
-            // A reader that has gone away wants no complaint.
-            if !error.is_broken_pipe() {
-                eprintln!("{}", error.report());
-            }
-            error.exit().code()
-        }
-    };
+    let cli = cli::parse();
+    let code = run(&cli).unwrap_or_else(|error| {
+        complain(&error.report());
+        error.exit().code()
+    });
     std::process::exit(code);
 }
 
 fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let system = this_system();
-    let mut context = Context {
-        system: system.as_deref(),
-        input: &mut io::stdin().lock(),
-        out: &mut io::stdout().lock(),
-        err: &mut io::stderr().lock(),
-    };
+    let (mut input, mut out, mut err) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
+    let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
     verb::run(&cli.verb, &mut context)
+}
+
+/// Writes the report of an error to standard error. If nobody reads that, the exit code has to do.
+fn complain(report: &str) {
+    let _ = writeln!(io::stderr(), "{report}");
 }
 
 #[cfg(windows)]

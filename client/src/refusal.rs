@@ -6,6 +6,7 @@ use std::fmt;
 
 use protocol::{Cause, PROTOCOL_VERSION, ReplyHeader};
 
+use crate::blocker;
 use crate::exit::Exit;
 use crate::format::grouped;
 use crate::holders::Session;
@@ -25,6 +26,8 @@ pub struct Refusal {
     pub source: String,
     /// Who holds the counters, where they are short.
     pub holders: Vec<Session>,
+    /// Whether Hyper-V runs below this Windows itself, where it is asked.
+    pub is_root: bool,
 }
 
 impl Refusal {
@@ -84,9 +87,10 @@ impl Refusal {
             Some(Cause::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
             Some(Cause::NoSuchSession | Cause::NotStarted) => "client status   (says what runs)".to_owned(),
             Some(Cause::NoProcessor | Cause::NoSuchProcessor) => {
-                "-C with processors that are active; client info says how many are".to_owned()
+                "-C with CPUs that are active   (client info says how many there are)".to_owned()
             }
             Some(Cause::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
+            Some(Cause::CountersDoNotWork) if self.is_root => blocker::HYPER_V_BELOW.to_owned(),
             Some(Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
@@ -184,9 +188,9 @@ impl fmt::Display for Refusal {
             Some(Cause::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
             Some(Cause::NotStarted) => write!(f, "{source} does not run in session {first}"),
             Some(Cause::NoProcessor) => {
-                write!(f, "none of the processors asked for is active; {} active", are(first))
+                write!(f, "none of the CPUs asked for is active ({})", active(first))
             }
-            Some(Cause::NoSuchProcessor) => write!(f, "processor {processor} is not active; {} active", are(first)),
+            Some(Cause::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
             Some(Cause::BadModes) => {
                 write!(f, "{source} can not be counted in one mode alone: what counts it is the same in both")
             }
@@ -256,8 +260,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn are(number: u64) -> String {
-    if number == 1 { "1 is".to_owned() } else { format!("{number} are") }
+fn active(number: u64) -> String {
+    if number == 1 { "1 CPU is active".to_owned() } else { format!("{number} CPUs are active") }
 }
 
 #[cfg(test)]
@@ -286,6 +290,7 @@ mod tests {
             },
             source: sources.name(6),
             holders: holders::sessions(holders, &sources),
+            is_root: false,
         }))
     }
 
@@ -375,13 +380,13 @@ mod tests {
                 8,
                 [2, 0],
                 Exit::NoProcessor,
-                "error: none of the processors asked for is active; 2 are active\n  try: -C with processors that are active; client info says how many are",
+                "error: none of the CPUs asked for is active (2 CPUs are active)\n  try: -C with CPUs that are active   (client info says how many there are)",
             ),
             (
                 9,
                 [1, 0],
                 Exit::NoProcessor,
-                "error: processor 1 is not active; 1 is active\n  try: -C with processors that are active; client info says how many are",
+                "error: CPU 1 is not active (1 CPU is active)\n  try: -C with CPUs that are active   (client info says how many there are)",
             ),
             (
                 10,

@@ -100,6 +100,8 @@ pub mod win32 {
     pub const ERROR_PROC_NOT_FOUND: i32 = 127;
     /// The file is no driver for this machine.
     pub const ERROR_BAD_EXE_FORMAT: i32 = 193;
+    /// Of a pipe: its other end is closed.
+    pub const ERROR_PIPE_NOT_CONNECTED: i32 = 233;
     /// The signature is not one that Windows trusts.
     pub const ERROR_INVALID_IMAGE_HASH: i32 = 577;
     /// The service runs already.

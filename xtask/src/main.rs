@@ -27,6 +27,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use processors::Identity;
 
 use crate::{demo::Show, workspace::Workspace};
 
@@ -66,8 +67,8 @@ enum Command {
     /// this happens under Wine and the counters are those of a model; on Windows they are the machine's own.
     Demo {
         /// The processor that the model plays, by name; without it the demo chooses
-        #[arg(long, value_name = "NAME")]
-        processor: Option<String>,
+        #[arg(long, value_name = "NAME", value_parser = processors::named)]
+        processor: Option<&'static Identity>,
         /// One after the other, a processor of each generation
         #[arg(long, conflicts_with = "processor")]
         generations: bool,
@@ -136,7 +137,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Test { consumers: false } => checks::run(&workspace),
         Command::Soak => checks::soak(&workspace),
         Command::Demo { generations: true, .. } => demo::run(&workspace, Show::Generations),
-        Command::Demo { processor: Some(name), .. } => demo::run(&workspace, Show::Processor(name)),
+        Command::Demo { processor: Some(identity), .. } => demo::run(&workspace, Show::Processor(identity.name)),
         Command::Demo { .. } => demo::run(&workspace, Show::Usual),
         Command::Package => package::run(&workspace),
         Command::Install => installed::install(&workspace),
@@ -193,6 +194,15 @@ mod tests {
             }
         }
         assert!(found.0 > 5 && found.1 > 2, "{found:?}");
+    }
+
+    #[test]
+    fn a_demo_of_an_unknown_processor_is_refused_with_the_nearest_ones_before_anything_is_built() {
+        let parse = |name| Arguments::try_parse_from(["cargo xtask", "demo", "--processor", name]);
+        assert!(parse("zen4-7700x").is_ok());
+        let refused = parse("zen4").err().unwrap().to_string();
+        assert!(refused.starts_with("error: invalid value 'zen4' for '--processor <NAME>': no processor"), "{refused}");
+        assert!(refused.contains("the nearest ones: zen4-7700x, "), "{refused}");
     }
 
     #[test]

@@ -20,8 +20,8 @@ COMMAND. Ctrl-C ends COMMAND and the recording; FILE is complete all the same.
 
 EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without
-  an interval: the one in force (client query SOURCE), or with -F one that is
-  moved until there are as many samples a second as it says. Without -e: cycles.
+  an interval: at first the one in force (client query SOURCE), which is moved
+  until there are as many samples a second as -F says. Without -e: cycles.
   An event that no source has goes by its numbers, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
   with u or k behind the last slash for one mode alone. The processor's manual
@@ -41,7 +41,7 @@ EXAMPLES
   client record -- app.exe --option
   client record -e TotalIssues:u@100k,BranchMispredictions@10k -- app.exe
   client record -e TotalIssues:p@1M --batch 64 -- app.exe
-  client record -F 1k -C 0-3 -o app.rec -- app.exe
+  client record -F 4k -C 0-3 -o app.rec -- app.exe
   client record -a --duration 10
 ";
 
@@ -54,9 +54,9 @@ pub struct RecordArgs {
     /// Sources to sample, with commas
     #[arg(short, long = "event", value_name = "A,B,...")]
     pub events: Vec<Names<SampledEvent>>,
-    /// Samples a second and processor, of events without an interval
-    #[arg(short = 'F', long, value_name = "HZ", value_parser = frequency)]
-    pub freq: Option<u32>,
+    /// Samples a second on each processor, of events without an interval
+    #[arg(short = 'F', long, value_name = "HZ", default_value = "1000", value_parser = frequency)]
+    pub freq: u32,
     /// Records of :p events that a processor writes before it interrupts [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCH)))]
     pub batch: Option<u32>,
@@ -100,11 +100,11 @@ mod tests {
 
     #[test]
     fn options_after_the_command_are_the_commands_own() {
-        for line in ["-e 2,6:u@10k -F 1k -- app -a --ring x", "-e 2 -e 6:u@10k -F 1k app -a --ring x"] {
+        for line in ["-e 2,6:u@10k -F 2k -- app -a --ring x", "-e 2 -e 6:u@10k -F 2k app -a --ring x"] {
             let args = parse(line).unwrap();
             let SessionArgs { command, ring, all, .. } = &args.session;
             assert_eq!(command, &["app", "-a", "--ring", "x"], "{line}");
-            assert_eq!((*ring, *all, args.freq), (None, false, Some(1_000)), "{line}");
+            assert_eq!((*ring, *all, args.freq), (None, false, 2_000), "{line}");
             let intervals: Vec<_> = args.events.iter().flatten().map(|event| event.interval).collect();
             assert_eq!(intervals, [None, Some(10_000)], "{line}");
             assert_eq!(args.events.iter().flatten().nth(1).unwrap().event.source, SourceName::Number(6));
@@ -118,6 +118,11 @@ mod tests {
             assert_eq!((duration, ring, budget), (Some(Duration::from_millis(500)), Some(64), Some(90)), "{line}");
         }
         assert!(parse("--all").unwrap().session.duration.is_none());
+    }
+
+    #[test]
+    fn without_a_frequency_about_a_thousand_samples_a_second_are_wanted() {
+        assert_eq!(parse("-a").unwrap().freq, 1_000);
     }
 
     #[test]

@@ -43,7 +43,8 @@ EXAMPLES
 /// What follows the options of `export` in `--help`.
 pub const EXPORT_HELP: &str = "\
 FORMATS
-  firefox  a profile for https://profiler.firefox.com (Load a profile from file)
+  firefox  a profile for https://profiler.firefox.com (Load a profile from file);
+           a sample counts there as many times as it stands for events
   folded   lines \"process;module;symbol events\", as flame graph programs read,
            of the first event of the recording, or of -e
   csv      a line for each sample, and for what was lost or throttled

@@ -31,7 +31,7 @@ pub struct SessionArgs {
     #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = seconds)]
     pub duration: Option<Duration>,
     /// The command and its arguments
-    #[arg(required_unless_present_any = ["all", "duration"], trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required_unless_present_any = ["all", "duration"], trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 

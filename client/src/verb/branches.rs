@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::format::{bytes, grouped, properties, real, seconds, table};
 use crate::processors::ranges;
 use crate::recorder::Onlooker;
+use crate::share;
 
 /// The fields of `--csv`, which are its first line.
 const FIELDS: [&str; 9] = [
@@ -59,12 +60,16 @@ struct Traced {
     elapsed_seconds: f64,
     records: u64,
     lost: u64,
+    /// Of all branches, from 0 to 1.
+    lost_share: f64,
     /// How often a processor had spent its budget, and recorded nothing until the next tick.
     pauses: u64,
     /// Of these: that ended before the session did.
     pauses_ended: u64,
     /// How long those took, over all processors.
     paused_seconds: f64,
+    /// Of the time of all processors, from 0 to 1.
+    paused_share: f64,
     different: usize,
     branches: Vec<Row>,
 }
@@ -96,6 +101,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let wanted = Wanted { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
     let mut trace = Trace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
+    context.command_code = Some(outcome.exit_code);
     let traced = describe(&trace, &outcome, args.top)?;
     if args.format.json {
         context.json(&traced)?;
@@ -126,20 +132,24 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     Ok(outcome.exit_code)
 }
 
-fn describe(trace: &Trace, Outcome { summary, tally, clock, .. }: &Outcome, top: usize) -> Result<Traced, Error> {
+fn describe(trace: &Trace, outcome: &Outcome, top: usize) -> Result<Traced, Error> {
+    let Outcome { summary, tally, .. } = outcome;
     let most = trace.branches.most(top);
     let places = most.iter().flat_map(|(branch, _)| [branch.source(), branch.target()]);
     let atlas = Atlas::of(&trace.processes, places, &finder(Vec::new(), None)?);
     let total = trace.branches.total();
+    let lost = outcome.lost();
     Ok(Traced {
         processors: summary.counts.iter().map(|count| count.processor).collect::<BTreeSet<u32>>().into_iter().collect(),
         elapsed_seconds: seconds(summary.elapsed),
         records: total.count,
-        lost: summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add),
+        lost,
+        lost_share: share::lost(lost, total.count),
         // A ring that is full has room for no record of the one or of the other.
         pauses: tally.pauses.max(tally.ended),
         pauses_ended: tally.ended,
-        paused_seconds: real(tally.paused) / real((*clock).max(1)),
+        paused_seconds: outcome.paused_seconds(),
+        paused_share: outcome.paused_share(),
         different: trace.branches.different(),
         branches: most.iter().map(|(branch, taken)| row(branch, *taken, total, &atlas)).collect(),
     })
@@ -179,27 +189,36 @@ fn text(traced: &Traced) -> String {
     };
     let mut lines = vec![
         ("Records", format!("{}, of {} different branches", grouped(traced.records), grouped(traced.different as u64))),
-        ("Lost", grouped(traced.lost)),
+        ("Lost", lost(traced)),
+        ("Paused", paused(traced)),
     ];
-    if traced.pauses > 0 {
-        lines.push(("Paused", paused(traced)));
+    if let open @ 1.. = traced.pauses.saturating_sub(traced.pauses_ended) {
+        lines.push(("", format!("({} of them lasted to the end and is not in the time)", grouped(open))));
     }
     lines.push(("Processors", ranges(traced.processors.iter().copied())));
     lines.push(("Elapsed", format!("{:.3} s", traced.elapsed_seconds)));
     format!("{shown}\n\n{}", properties(&lines))
 }
 
+/// How many branches were lost.
+fn lost(traced: &Traced) -> String {
+    match traced.lost {
+        0 => "0".to_owned(),
+        lost => format!("{} or {}", grouped(lost), share::percent(traced.lost_share)),
+    }
+}
+
 /// How often and for how long recording paused.
 fn paused(traced: &Traced) -> String {
-    let told = format!("{}, {:.3} s in all", counted(traced.pauses, "time"), traced.paused_seconds);
-    match traced.pauses.saturating_sub(traced.pauses_ended) {
-        0 => told,
-        open => format!("{told} but for {} that lasted to the end", grouped(open)),
+    let share = format!("{} of the time", share::percent(traced.paused_share));
+    match traced.pauses {
+        0 => share,
+        pauses => format!("{share}: {}, {:.3} s in all", counted(pauses, "time"), traced.paused_seconds),
     }
 }
 
 fn csv(rows: &[Row], context: &mut Context) -> Result<(), Error> {
-    let mut out = csv::Writer::from_writer(&mut *context.out);
+    let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for row in rows {
         let fields = [

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use profile::hal::SourceInformation;
-use profile::{Cpu, Hal, Kind, ProfileInterface, Support};
+use profile::{Cpu, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 
 use super::info::{counters, windows10};
 use super::{Context, list};
+use crate::blocker::Blocker;
 use crate::cli::DiagnoseArgs;
 use crate::cpuid::{self, LeafA};
 use crate::error::Error;
@@ -71,6 +72,9 @@ struct Diagnosis {
     #[serde(flatten)]
     identity: Identity,
     hypervisor: Option<String>,
+    hypervisor_number: u32,
+    /// Why there are no counters, and what opens them.
+    blocker: Option<Blocker>,
     leaf_a: Option<LeafA>,
     counters: u8,
     fixed_counters: u8,
@@ -82,14 +86,17 @@ impl Diagnosis {
     fn new(cpuid: String, cpu: &impl Cpu) -> Result<Self, Error> {
         let hal = Hal::new(cpu, 1).map_err(|_| Error::Memory)?;
         let (selection, interface) = (hal.selection(), hal.interface());
+        let (reason_number, hypervisor_number) = (selection.reason as u32, Hypervisor::of(cpu) as u32);
         Ok(Self {
             windows10: selection.windows10.name(),
             interface: selection.interface.name(),
             reason: selection.reason.to_string(),
-            reason_number: selection.reason as u32,
+            reason_number,
             cpuid,
             identity: cpuid::identity(cpu),
             hypervisor: cpuid::hypervisor(cpu).map(|vendor| format::text(&vendor)),
+            hypervisor_number,
+            blocker: Blocker::of(selection.interface as u32, reason_number, hypervisor_number),
             leaf_a: cpuid::leaf_a(cpu),
             counters: interface.counters(),
             fixed_counters: interface.fixed_counters(),
@@ -118,11 +125,15 @@ pub fn run(args: &DiagnoseArgs, context: &mut Context) -> Result<(), Error> {
 
 fn rows(diagnosis: &Diagnosis) -> String {
     let [vendor, processor, signature] = diagnosis.identity.rows();
-    let hypervisor = match diagnosis.hypervisor.as_deref() {
+    let mut hypervisor = match diagnosis.hypervisor.as_deref() {
         None => "none",
         Some("") => "one without a name",
         Some(vendor) => vendor,
-    };
+    }
+    .to_owned();
+    if diagnosis.hypervisor_number == Hypervisor::Root as u32 {
+        hypervisor.push_str(", below this Windows itself");
+    }
     let number = diagnosis.counters.into();
     properties(&[
         ("CPUID of", diagnosis.cpuid.clone()),
@@ -133,7 +144,7 @@ fn rows(diagnosis: &Diagnosis) -> String {
         vendor,
         processor,
         signature,
-        ("Hypervisor", hypervisor.to_owned()),
+        ("Hypervisor", hypervisor),
         ("CPUID leaf 0xA", diagnosis.leaf_a.as_ref().map_or_else(|| "absent or zero".to_owned(), leaf_a)),
     ])
 }
@@ -161,8 +172,8 @@ fn sources(diagnosis: &Diagnosis) -> String {
 }
 
 fn summary(diagnosis: &Diagnosis) -> String {
-    if diagnosis.interface == Kind::Default.name() {
-        return "Time is served by a timer; no event can be counted.".to_owned();
+    if let Some(blocker) = &diagnosis.blocker {
+        return format!("Time is served by a timer; no event can be counted.\n\n{blocker}");
     }
     let usable = diagnosis.sources.iter().filter(|source| source.supported).count();
     let mut all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());

@@ -22,7 +22,7 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
             write(args.format, &recorded, &mut file, Some(path))?;
             file.flush().map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?;
         }
-        None => write(args.format, &recorded, context.out, None)?,
+        None => write(args.format, &recorded, &mut context.out, None)?,
     }
     recorded.finish(context)
 }

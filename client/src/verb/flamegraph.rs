@@ -16,7 +16,7 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     let title = recorded.contents.source_name(recorded.one_source()?).into_owned();
     let subtitle = recorded.contents.session.command.join(" ");
     if args.output == Path::new("-") {
-        flamegraph(&lines, &title, &subtitle, &mut *context.out)?;
+        flamegraph(&lines, &title, &subtitle, &mut context.out)?;
     } else {
         let path = &args.output;
         let mut file = recorded.create(path)?;

@@ -6,7 +6,7 @@ use protocol::InfoReply;
 use serde::Serialize;
 
 use super::Context;
-use crate::blocker;
+use crate::blocker::{self, Blocker};
 use crate::cli::Json;
 use crate::connection::{Connection, version};
 use crate::error::Error;
@@ -43,12 +43,6 @@ struct Info {
     sampling: Totals,
 }
 
-#[derive(Serialize)]
-struct Blocker {
-    what: &'static str,
-    remedy: &'static str,
-}
-
 impl From<&InfoReply> for Info {
     fn from(reply: &InfoReply) -> Self {
         Self {
@@ -70,8 +64,7 @@ impl From<&InfoReply> for Info {
             hypervisor: blocker::hypervisor(reply.hypervisor),
             hypervisor_number: reply.hypervisor,
             counters_reserved: reply.reserved != 0,
-            blocker: blocker::of(reply.interface, reply.reason, reply.hypervisor)
-                .map(|(what, remedy)| Blocker { what, remedy }),
+            blocker: Blocker::of(reply.interface, reply.reason, reply.hypervisor),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -104,9 +97,9 @@ fn rows(info: &Info) -> String {
     ];
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
-    if let Some(Blocker { what, remedy }) = &info.blocker {
+    if let Some(blocker) = &info.blocker {
         // Writing to a String does not fail.
-        let _ = write!(text, "\n\nNo counters: {what}\n  try: {remedy}");
+        let _ = write!(text, "\n\n{blocker}");
     }
     text
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, service};
 use crate::cli::InstallArgs;
+use crate::driver_file::{self, NotADriver};
 use crate::error::Error;
 use crate::system::{SERVICE, ServiceState, service_error};
 
@@ -13,7 +14,7 @@ pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
     let from = args.driver.clone().map_or_else(beside_client, Ok)?;
     let to = system.driver_path().map_err(|cause| Error::Directory { cause })?;
-    let file = fs::read(&from).map_err(|cause| Error::DriverFile { action: "read", path: from.clone(), cause })?;
+    let file = read_driver(&from)?;
     let before = service::state(system)?;
     if let Some(packaged) = service::packaged(system)? {
         return start_packaged(packaged, &file, before, args.no_start, context);
@@ -63,6 +64,17 @@ fn start_packaged(
     }
     service::start(context.system()?)?;
     context.say(&format!("service {SERVICE} started"))
+}
+
+/// Reads a file that can be a driver. Nothing is changed for any other.
+fn read_driver(path: &Path) -> Result<Vec<u8>, Error> {
+    let not_a_driver = |cause| Error::NotADriver { path: path.to_owned(), cause };
+    if path.is_dir() {
+        return Err(not_a_driver(NotADriver::Folder));
+    }
+    let file = fs::read(path).map_err(|cause| Error::DriverFile { action: "read", path: path.to_owned(), cause })?;
+    driver_file::check(&file).map_err(not_a_driver)?;
+    Ok(file)
 }
 
 fn beside_client() -> Result<PathBuf, Error> {

@@ -146,7 +146,7 @@ fn rows(lines: &[Line], wide: bool) -> String {
 }
 
 fn csv(lines: &[Line], context: &mut Context) -> Result<(), Error> {
-    let mut out = csv::Writer::from_writer(&mut *context.out);
+    let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for line in lines {
         let fields = [

@@ -38,6 +38,7 @@ use crate::counts::{EventCount, by_event};
 use crate::error::Error;
 use crate::event::{self, EventName, SourceName};
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::source::Sources;
 use crate::system::System;
 
@@ -48,12 +49,24 @@ pub struct Context<'a> {
     /// Standard input.
     pub input: &'a mut dyn Read,
     /// Standard output.
-    pub out: &'a mut dyn Write,
+    pub out: Output<'a>,
     /// Standard error.
-    pub err: &'a mut dyn Write,
+    pub err: Output<'a>,
+    /// The code of a command that has run to its end, with which the client ends as well.
+    command_code: Option<i32>,
 }
 
 impl<'a> Context<'a> {
+    /// A context in which no command has run yet.
+    pub fn new(
+        system: Option<&'a dyn System>,
+        input: &'a mut dyn Read,
+        out: &'a mut dyn Write,
+        err: &'a mut dyn Write,
+    ) -> Self {
+        Self { system, input, out: Output::new(out), err: Output::new(err), command_code: None }
+    }
+
     fn system(&self) -> Result<&'a dyn System, Error> {
         self.system.ok_or(Error::NotWindows)
     }
@@ -68,12 +81,27 @@ impl<'a> Context<'a> {
     }
 
     fn json(&mut self, value: &impl Serialize) -> Result<(), Error> {
-        write_json(self.out, value)
+        write_json(&mut self.out, value)
     }
 }
 
-/// Does what the command line says; the answer is the exit code.
+/// Does what the command line says; the answer is the exit code. A reader that closes the pipe has read what it wants:
+/// the verb ends there, and that is no failure.
 pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
+    let mut ended = run_verb(verb, context);
+    if ended.is_ok() {
+        // What is still in the buffer could otherwise be lost without a word.
+        ended = context.out.flush().map_err(Error::Output).and(ended);
+    }
+    match ended {
+        Err(_) if context.out.is_closed() || context.err.is_closed() => {
+            Ok(context.command_code.unwrap_or(Exit::Done.code()))
+        }
+        ended => ended,
+    }
+}
+
+fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     match verb {
         Verb::Stat(args) => return stat::run(args, context),
         Verb::Record(args) => return record::run(args, context),

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::event::SampledEvent;
 use crate::format::{bytes, grouped, seconds};
 use crate::metric::Role;
+use crate::share::{self, percent};
 use crate::source::{Source, Sources};
 
 /// What is sampled without `-e`: the first of these that the machine has.
@@ -39,6 +40,12 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
             events.push(request);
         }
     }
+    if args.events.is_empty() {
+        for event in &events {
+            let (name, frequency) = (sources.name(event.source), grouped(event.frequency.into()));
+            context.warn(&format!("[ sampling {name}, about {frequency} samples a second on each CPU ]"))?;
+        }
+    }
     if args.batch.is_some() && !events.iter().any(is_precise) {
         return Err(Error::NothingPrecise);
     }
@@ -46,6 +53,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let wanted =
         sampling::Wanted { args: &args.session, ring: args.ring(), events: &events, batch, output: Some(&args.output) };
     let outcome = sampling::run(&wanted, None, &connection, system)?;
+    context.command_code = Some(outcome.exit_code);
     conclude(args, &outcome, context)?;
     Ok(outcome.exit_code)
 }
@@ -66,11 +74,11 @@ fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<Wanted>, Error> {
     args.events.iter().flatten().map(wanted).collect()
 }
 
-/// An interval that is named stays; another one is moved towards the frequency, where one is wanted.
-fn request(Wanted { source, modes, interval }: &Wanted, frequency: Option<u32>) -> EventRequest {
+/// An interval that is named stays; another one is moved towards the frequency.
+fn request(Wanted { source, modes, interval }: &Wanted, frequency: u32) -> EventRequest {
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
-        None => (source.interval, frequency.unwrap_or_default()),
+        None => (source.interval, frequency),
     };
     EventRequest { source: source.id, modes: *modes, interval, frequency }
 }
@@ -78,12 +86,17 @@ fn request(Wanted { source, modes, interval }: &Wanted, frequency: Option<u32>) 
 /// The last words: how much there is, and what there is not.
 fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
     let Outcome { summary, tally, length, .. } = outcome;
-    let sum = |part: fn(&recording::Count) -> u64| summary.counts.iter().map(part).fold(0, u64::saturating_add);
-    let (lost, throttled) = (sum(|count| count.lost), sum(|count| count.throttled));
+    let lost = outcome.lost();
+    let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
+    let lost_share = match lost {
+        0 => String::new(),
+        _ => format!(" or {}", percent(share::lost(lost, tally.samples))),
+    };
     context.warn(&format!(
-        "[ recorded {} samples ({} lost) in {:.1} s to {}, {} ]",
+        "[ recorded {} samples ({}{lost_share} lost, paused {} of the time) in {:.1} s to {}, {} ]",
         grouped(tally.samples),
         grouped(lost),
+        percent(outcome.paused_share()),
         seconds(summary.elapsed),
         args.output.display(),
         bytes(*length)

@@ -120,10 +120,10 @@ impl Recorded {
     /// Tells on standard error what is wrong with the recording and with its symbols; the answer is the exit code.
     pub fn finish(&self, context: &mut Context) -> Result<i32, Error> {
         for line in self.notes() {
-            writeln!(context.err, "{line}")?;
+            context.warn(&line)?;
         }
         let Some(damage) = &self.contents.damage else { return Ok(Exit::Done.code()) };
-        writeln!(context.err, "{}", warning(damage))?;
+        context.warn(&warning(damage))?;
         Ok(Exit::Incomplete.code())
     }
 

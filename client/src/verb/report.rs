@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::format::{grouped, properties, table};
 use crate::id::Id;
 use crate::processors::named;
+use crate::share::percent;
 
 /// The rows of a source that text shows unless it is told otherwise.
 const USUAL_ROWS: usize = 40;
@@ -134,27 +135,50 @@ fn skid(source: &Source) -> Option<&'static str> {
     }
 }
 
+/// How many rows are not shown, and which option shows the next one.
 fn left_out(rest: &Rest) -> String {
-    format!("{} left out, {:.2}% together; --limit N shows N", counted(rest.rows as u64, "row"), rest.share * 100.0)
+    let advice = match (rest.by_number, rest.by_share) {
+        (true, true) => "a larger --limit and a lower --percent-limit show more",
+        (_, true) => "a lower --percent-limit shows more",
+        _ => "--limit N shows N",
+    };
+    format!("{} left out, {:.2}% together; {advice}", counted(rest.rows as u64, "row"), rest.share * 100.0)
 }
 
-/// What befell the sampling, as far as anything did.
+/// Which shares of the samples and of the time were lost, and on which processors.
 fn befell(source: &Source) -> Vec<(&'static str, String)> {
-    let mut lines = Vec::new();
-    if source.lost > 0 {
-        lines.push(("Lost", format!("{} {}", counted(source.lost, "sample"), by_processor(source, |one| one.lost))));
-    }
+    let mut lines = vec![("Lost", lost(source))];
     if source.throttled > 0 {
         let overflows = counted(source.throttled, "overflow");
         lines.push(("Throttled", format!("{overflows} {}", by_processor(source, |one| one.throttled))));
     }
     let pauses = source.disturbed.iter().map(|one| one.pauses).sum();
+    lines.push(("Paused", paused(source, pauses)));
     if pauses > 0 {
-        let time: f64 = source.disturbed.iter().map(|one| one.paused_seconds).sum();
-        let by_processor = by_processor(source, |one| one.pauses);
-        lines.push(("Paused", format!("{} {by_processor}, {time:.3} s in all", counted(pauses, "time"))));
+        lines.push(("", by_processor(source, |one| one.pauses)));
     }
     lines
+}
+
+fn lost(source: &Source) -> String {
+    match source.lost {
+        0 => "0 samples".to_owned(),
+        lost => {
+            let (samples, share) = (counted(lost, "sample"), percent(source.lost_share));
+            format!("{samples} or {share} {}", by_processor(source, |one| one.lost))
+        }
+    }
+}
+
+/// Where the recording is not whole, its length is not known, and so no share.
+fn paused(source: &Source, pauses: u64) -> String {
+    let time: f64 = source.disturbed.iter().map(|one| one.paused_seconds).sum();
+    let times = format!("{}, {time:.3} s in all", counted(pauses, "time"));
+    match source.paused_share {
+        Some(share) if pauses == 0 => format!("{} of the time", percent(share)),
+        Some(share) => format!("{} of the time: {times}", percent(share)),
+        None => times,
+    }
 }
 
 /// The processors that have most of it.
@@ -218,7 +242,7 @@ fn process(row: &RowFields) -> String {
 
 /// What the table has no column for stays empty.
 fn csv(summed: &Summed, context: &mut Context) -> Result<(), Error> {
-    let mut out = csv::Writer::from_writer(&mut *context.out);
+    let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for source in &summed.sources {
         for row in &source.rows {

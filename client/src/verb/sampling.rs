@@ -12,9 +12,11 @@ use crate::cli::SessionArgs;
 use crate::connection::{Connection, Started};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::format::{real, seconds};
 use crate::identity::Identity;
 use crate::processes::Processes;
 use crate::recorder::{self, Onlooker, Recorder, Samples};
+use crate::share;
 use crate::system::System;
 use crate::tally::Tally;
 
@@ -42,10 +44,29 @@ pub struct Outcome {
     pub tally: Tally,
     /// Units of its time in a second.
     pub clock: u64,
+    /// How many processors it was on.
+    pub processors: usize,
     /// Bytes of the file.
     pub length: u64,
     /// That of the command; of the client where there was none.
     pub exit_code: i32,
+}
+
+impl Outcome {
+    /// Samples that were lost, on all processors.
+    pub fn lost(&self) -> u64 {
+        self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
+    }
+
+    /// For how long processors paused in all; a pause that the end of the session cut off is not in it.
+    pub fn paused_seconds(&self) -> f64 {
+        real(self.tally.paused) / real(self.clock.max(1))
+    }
+
+    /// The share of the time of all processors for which they paused.
+    pub fn paused_share(&self) -> f64 {
+        share::paused(self.paused_seconds(), seconds(self.summary.elapsed), self.processors)
+    }
 }
 
 /// What is wanted.
@@ -137,7 +158,8 @@ impl Sampling<'_> {
             (Some(_), Some(status)) => command::exit_code(status),
             (Some(_), None) => Exit::Failure.code(),
         };
-        Ok(Outcome { summary, tally, clock: session.clock, length, exit_code })
+        let processors = session.processors.len();
+        Ok(Outcome { summary, tally, clock: session.clock, processors, length, exit_code })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -66,19 +66,20 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let elapsed = begin.elapsed();
     let records = connection.stop_all(session);
     let exit_code = command::exit_code(status?);
+    context.command_code = Some(exit_code);
     let mut counted = counts(&records?, &connection)?.events;
     counted.sort_by_key(|event| position(event, &events));
 
     let stat = describe(args, exit_code, elapsed.as_secs_f64(), counted);
     let out: &mut dyn Write = match (&mut file, &args.output) {
         (Some(file), _) => file,
-        (None, Some(_)) => context.out,
-        (None, None) => context.err,
+        (None, Some(_)) => &mut context.out,
+        (None, None) => &mut context.err,
     };
     if args.json {
         write_json(out, &stat)?;
     } else if args.csv {
-        write!(out, "{}", csv(&stat, args.per_cpu))?;
+        csv(&stat, args.per_cpu, out)?;
     } else {
         writeln!(out, "{}", text(&stat, args.per_cpu))?;
     }
@@ -156,27 +157,31 @@ fn beside(Metric { value, unit }: &Metric) -> String {
     if unit.starts_with('%') { format!("{value:9.2}{unit}") } else { format!("{value:9.3} {unit}") }
 }
 
-fn csv(stat: &Stat, per_cpu: bool) -> String {
-    let mut text = String::new();
+/// Writes the columns that the help names. The names of raw events have commas, and so stand in quotes.
+fn csv(stat: &Stat, per_cpu: bool, out: &mut dyn Write) -> Result<(), Error> {
+    const UNIT: &str = "";
+    const PERCENT_RUNNING: &str = "100.00";
+    let mut out = csv::Writer::from_writer(out);
     for Counted { event, metric } in &stat.events {
         let label = event.label();
-        // Writing to a String does not fail.
-        let _ = if per_cpu {
-            event.processors.iter().try_for_each(|OnProcessor { processor, count, ticks, .. }| {
-                let enabled = nanoseconds(*ticks);
-                writeln!(text, "CPU{processor},{count},,{label},{enabled},100.00,,")
-            })
+        if per_cpu {
+            for OnProcessor { processor, count, ticks, .. } in &event.processors {
+                let (cpu, count, enabled) = (format!("CPU{processor}"), count.to_string(), nanoseconds(*ticks));
+                out.write_record([&cpu, &count, UNIT, &label, &enabled, PERCENT_RUNNING, "", ""])
+                    .map_err(io::Error::from)?;
+            }
         } else {
             let (value, unit) = metric
                 .as_ref()
                 .map_or_else(Default::default, |metric| (format!("{:.3}", metric.value), metric.unit.clone()));
-            let enabled = nanoseconds(event.ticks);
-            writeln!(text, "{},,{label},{enabled},100.00,{value},{unit}", event.count)
-        };
+            let (count, enabled) = (event.count.to_string(), nanoseconds(event.ticks));
+            out.write_record([&count, UNIT, &label, &enabled, PERCENT_RUNNING, &value, &unit])
+                .map_err(io::Error::from)?;
+        }
     }
-    text
+    Ok(out.flush()?)
 }
 
-fn nanoseconds(ticks: u64) -> u64 {
-    ticks.saturating_mul(100)
+fn nanoseconds(ticks: u64) -> String {
+    ticks.saturating_mul(100).to_string()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use protocol::ALL_SOURCES;
-use recording::{Event, Session};
+use recording::{Event, Session, Summary};
 use report::{Atlas, Column, Row, Table};
 use serde::Serialize;
 
@@ -12,6 +12,7 @@ use super::recorded::Recorded;
 use crate::event;
 use crate::format::{real, seconds};
 use crate::id::Id;
+use crate::share;
 
 /// Nanoseconds in a second.
 const NANOSECONDS: f64 = 1e9;
@@ -90,8 +91,12 @@ pub struct Source {
     pub precise_next: u64,
     /// Samples that were lost.
     pub lost: u64,
+    /// Of the samples of all processes, from 0 to 1.
+    pub lost_share: f64,
     /// Overflows that were dropped because interrupts had spent their budget.
     pub throttled: u64,
+    /// The share of the time of all processors for which sampling paused; unknown where the recording is not whole.
+    pub paused_share: Option<f64>,
     /// The processors on which any of that happened.
     pub disturbed: Vec<Disturbed>,
     /// The rows.
@@ -137,6 +142,10 @@ pub struct Rest {
     pub rows: usize,
     /// Their share of the events.
     pub share: f64,
+    /// Whether as many rows are shown as the limit allows.
+    pub by_number: bool,
+    /// Whether the first of these has too small a share.
+    pub by_share: bool,
 }
 
 /// A row; what the table has no column for is left out.
@@ -243,6 +252,10 @@ fn source(recorded: &Recorded, id: u32, columns: &[Column], limits: Limits) -> S
     let Recorded { contents, filter, atlas, .. } = recorded;
     let table = Table::new(contents, atlas, id, columns, filter);
     let disturbed = disturbed(recorded, id);
+    let lost = disturbed.iter().map(|one| one.lost).sum();
+    let paused_seconds = disturbed.iter().map(|one| one.paused_seconds).sum();
+    let processors = contents.session.processors.len();
+    let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.elapsed), processors);
     let (rows, rest) = limited(table.rows, limits);
     Source {
         id,
@@ -252,7 +265,9 @@ fn source(recorded: &Recorded, id: u32, columns: &[Column], limits: Limits) -> S
         sampled_events: table.total.weight.events,
         precise: table.total.precise,
         precise_next: table.total.precise_next,
-        lost: disturbed.iter().map(|one| one.lost).sum(),
+        lost,
+        lost_share: share::lost(lost, contents.tally.total(id).weight.samples),
+        paused_share: contents.summary.as_ref().map(paused_share),
         throttled: disturbed.iter().map(|one| one.throttled).sum(),
         disturbed,
         rows,
@@ -294,7 +309,12 @@ fn limited(rows: Vec<Row>, limits: Limits) -> (Vec<RowFields>, Rest) {
     let most = limits.rows.unwrap_or(usize::MAX);
     let shown = rows.iter().take(most).take_while(|row| row.share >= limits.share).count();
     let rest = rows.iter().skip(shown);
-    let rest = Rest { rows: rest.len(), share: rest.map(|row| row.share).sum() };
+    let rest = Rest {
+        rows: rest.len(),
+        by_number: shown == most,
+        by_share: rest.clone().next().is_some_and(|row| row.share < limits.share),
+        share: rest.map(|row| row.share).sum(),
+    };
     (rows.into_iter().take(shown).map(RowFields::from).collect(), rest)
 }
 

@@ -1,8 +1,10 @@
 //! Every verb against a driver and a Windows that are made up, or without either.
 
 mod branches;
+mod closed_pipe;
 mod control_area;
 mod diagnose;
+mod installing;
 mod record;
 mod report;
 mod tables;
@@ -12,13 +14,13 @@ use std::{fs, io};
 
 use clap::Parser;
 use proptest::prelude::*;
-use protocol::{ALL_SOURCES, Cause, Code, CountRecord, DETACHED, Holder, ReplyHeader, StopRequest, modes};
+use protocol::{ALL_SOURCES, Cause, Code, CountRecord, DETACHED, Holder, InfoReply, ReplyHeader, StopRequest, modes};
 use serde_json::{Value, json};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use crate::cli::Cli;
-use crate::fake::{FakeDriver, FakeSystem, count, record, sources};
+use crate::fake::{FakeDriver, FakeSystem, count, info, record, sources};
 use crate::system::{ServiceState, win32};
 
 const SECOND: u64 = 10_000_000;
@@ -49,7 +51,8 @@ impl Run {
 fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
     let cli = Cli::try_parse_from(["client"].iter().chain(words)).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut context = Context { system: Some(system), input: &mut io::empty(), out: &mut out, err: &mut err };
+    let mut input = io::empty();
+    let mut context = Context::new(Some(system), &mut input, &mut out, &mut err);
     let outcome = super::run(&cli.verb, &mut context);
     Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
 }
@@ -58,7 +61,7 @@ fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
 fn run_anywhere(line: &str, mut input: &[u8]) -> Run {
     let cli = Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut context = Context { system: None, input: &mut input, out: &mut out, err: &mut err };
+    let mut context = Context::new(None, &mut input, &mut out, &mut err);
     let outcome = super::run(&cli.verb, &mut context);
     Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
 }
@@ -406,6 +409,39 @@ mod counting {
     }
 
     #[test]
+    fn counters_that_do_not_work_are_blamed_on_hyper_v_below_windows_only_where_it_is() {
+        for (hypervisor, advice) in [
+            (0, "give this virtual machine performance counters, if its hypervisor has them"),
+            (2, "give this virtual machine performance counters, if its hypervisor has them"),
+            (3, crate::blocker::HYPER_V_BELOW),
+        ] {
+            let refuse = Some((Code::Start, Cause::CountersDoNotWork, [0, 0]));
+            let info = InfoReply { hypervisor, ..info() };
+            let system = FakeSystem::running(FakeDriver { info, refuse, ..FakeDriver::default() });
+            let (exit, report) = run(&system, "start 6").failure();
+            assert_eq!(exit, Exit::UnsupportedSource);
+            assert_eq!(
+                report,
+                format!(
+                    "error: the counters of processor 0 do not work: a hypervisor only shows them\n  try: {advice}"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn info_on_an_ordinary_pc_with_virtualization_based_security_says_what_to_turn_off() {
+        let (reason, hypervisor) = (profile::Reason::VersionZero as u32, profile::Hypervisor::Root as u32);
+        let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
+        let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
+        let out = run(&system, "info").out;
+        assert!(out.contains("\nHypervisor      Hyper-V, below this Windows itself"), "{out}");
+        assert!(out.contains("\n\nNo counters: Hyper-V runs below this Windows and masks the counters\n"), "{out}");
+        assert!(out.ends_with(&format!("\n  try: {}\n", crate::blocker::HYPER_V_BELOW)), "{out}");
+        assert!(out.lines().all(|line| line.len() <= 80), "{out}");
+    }
+
+    #[test]
     fn more_events_than_a_session_takes_are_not_sent() {
         let sources: Vec<_> = (0..65).map(|number| record(number, &format!("S{number}"), 0)).collect();
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
@@ -562,16 +598,73 @@ mod stat_ {
         assert_eq!(stat, json!({"command": command, "exit_code": 3, "processors": [0, 1]}));
     }
 
+    /// The names of the columns, as the help of `stat` has them.
+    fn columns() -> Vec<&'static str> {
+        let (_, rest) = crate::cli::STAT_HELP.split_once("\nCSV\n").unwrap();
+        rest.lines().next().unwrap().trim().split(',').map(|name| name.trim_matches(['[', ']'])).collect()
+    }
+
+    /// The lines of CSV, each as the values of the columns that the help names.
+    fn csv(text: &str, columns: &[&str]) -> Vec<Vec<(String, String)>> {
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+        let line = |record: csv::StringRecord| {
+            assert_eq!(record.len(), columns.len(), "{record:?}");
+            columns.iter().zip(&record).map(|(name, value)| ((*name).to_owned(), value.to_owned())).collect()
+        };
+        reader.records().map(|record| line(record.unwrap())).collect()
+    }
+
+    /// Three events of which no two numbers are the same, one of them with commas in its name.
+    fn distinct() -> FakeSystem {
+        let raw: SourceName = "cpu/event=0xD1,umask=0x20/".parse().unwrap();
+        let SourceName::Raw(raw) = raw else { panic!("{raw}") };
+        let of = |source, processor, number, enabled, asleep| CountRecord {
+            asleep,
+            ..count(source, processor, number, enabled)
+        };
+        with_counts(&[
+            of(0x13, 0, 700_000, 9_000_001, 0),
+            of(0x13, 1, 300_000, 9_000_003, 0),
+            of(2, 0, 1_400_000, 9_000_005, 1_000_000),
+            of(2, 1, 600_001, 9_000_007, 1_000_000),
+            CountRecord { modes: modes::USER, ..of(raw.source().0, 0, 41, 9_000_009, 0) },
+            CountRecord { modes: modes::USER, ..of(raw.source().0, 1, 43, 9_000_011, 0) },
+        ])
+    }
+
     #[test]
-    fn csv_has_the_fields_that_the_help_names() {
+    fn csv_has_the_columns_that_the_help_names_in_that_order() {
+        const EVENTS: &str = "-e 0x13,2,cpu/event=0xD1,umask=0x20/u --csv";
+        const RAW: &str = "cpu/event=0xd1,umask=0x20/:u";
+        let fields = |names: &[&str], values: &[&str]| -> Vec<(String, String)> {
+            assert_eq!(names.len(), values.len());
+            names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let columns = columns();
+        let names = ["CPUn", "count", "unit", "event", "enabled_ns", "percent_running", "metric", "metric_unit"];
+        assert_eq!(columns, names);
+
+        let of = |values: &[&str]| fields(&names[1..], values);
         assert_eq!(
-            stat(&two_processors(), "-e 0x13,2 --csv").err,
-            "1000000,,TotalCycles,1000000000,100.00,0.001,GHz per processor\n\
-             2000000,,TotalIssues,1000000000,100.00,2.000,insn per cycle\n"
+            csv(&stat(&distinct(), EVENTS).err, &columns[1..]),
+            [
+                of(&["1000000", "", "TotalCycles", "900000300", "100.00", "0.001", "GHz per processor"]),
+                of(&["2000001", "", "TotalIssues", "800000700", "100.00", "2.000", "insn per cycle"]),
+                of(&["84", "", RAW, "900001100", "100.00", "93.333", "/sec"]),
+            ]
         );
+
+        let of = |values: &[&str]| fields(&names, values);
         assert_eq!(
-            stat(&two_processors(), "-e 2 --csv -A").err.lines().take(2).collect::<Vec<_>>(),
-            ["CPU0,1400000,,TotalIssues,1000000000,100.00,,", "CPU1,600000,,TotalIssues,1000000000,100.00,,"]
+            csv(&stat(&distinct(), &format!("{EVENTS} -A")).err, &columns),
+            [
+                of(&["CPU0", "700000", "", "TotalCycles", "900000100", "100.00", "", ""]),
+                of(&["CPU1", "300000", "", "TotalCycles", "900000300", "100.00", "", ""]),
+                of(&["CPU0", "1400000", "", "TotalIssues", "800000500", "100.00", "", ""]),
+                of(&["CPU1", "600001", "", "TotalIssues", "800000700", "100.00", "", ""]),
+                of(&["CPU0", "41", "", RAW, "900000900", "100.00", "", ""]),
+                of(&["CPU1", "43", "", RAW, "900001100", "100.00", "", ""]),
+            ]
         );
     }
 
@@ -608,162 +701,6 @@ mod stat_ {
         let ran = stat(&system, &format!("-e 2 -o {}", folder.path().join("no").join("where").display()));
         assert_eq!(ran.failure().0, Exit::Failure);
         assert!(system.driver.inputs(Code::Start).is_empty());
-    }
-}
-
-mod installing {
-    use super::*;
-
-    struct Machine {
-        system: FakeSystem,
-        folder: tempfile::TempDir,
-    }
-
-    impl Machine {
-        fn new(service: Option<ServiceState>) -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            fs::write(folder.path().join("new.sys"), "new").unwrap();
-            let path = folder.path().join("halprof.sys");
-            let system = FakeSystem { path, ..FakeSystem::running(FakeDriver::default()) };
-            system.service.set(service);
-            Self { system, folder }
-        }
-
-        fn install(&self, options: &[&str]) -> Run {
-            let file = self.folder.path().join("new.sys");
-            let words = ["install", "--driver", file.to_str().unwrap()];
-            self.system.done.borrow_mut().clear();
-            run_words(&self.system, &[&words, options].concat())
-        }
-
-        fn done(&self) -> Vec<&'static str> {
-            self.system.done.borrow().clone()
-        }
-
-        fn installed(&self) -> Option<String> {
-            fs::read_to_string(&self.system.path).ok()
-        }
-    }
-
-    #[test]
-    fn installing_twice_is_installing_once() {
-        let machine = Machine::new(None);
-        assert!(machine.install(&[]).outcome.is_ok());
-        assert_eq!(machine.done(), ["register", "start"]);
-        assert_eq!(machine.installed().as_deref(), Some("new"));
-        let again = machine.install(&[]);
-        assert_eq!(again.out, "already installed, with the same file, and running\n");
-        assert_eq!(machine.done(), ["register"]);
-    }
-
-    #[test]
-    fn another_file_replaces_the_one_that_runs() {
-        let machine = Machine::new(Some(ServiceState::Running));
-        fs::write(&machine.system.path, "old").unwrap();
-        assert!(machine.install(&[]).outcome.is_ok());
-        assert_eq!(machine.done(), ["stop", "register", "start"]);
-        assert_eq!(machine.installed().as_deref(), Some("new"));
-    }
-
-    #[test]
-    fn a_stopped_service_with_the_same_file_is_started_unless_told_not_to() {
-        let machine = Machine::new(Some(ServiceState::Stopped));
-        fs::write(&machine.system.path, "new").unwrap();
-        assert_eq!(machine.install(&["--no-start"]).out, "already installed, with the same file\n");
-        assert_eq!(machine.done(), ["register"]);
-        assert!(machine.install(&[]).outcome.is_ok());
-        assert_eq!(machine.done(), ["register", "start"]);
-    }
-
-    #[test]
-    fn a_file_that_is_not_there_changes_nothing() {
-        let machine = Machine::new(None);
-        fs::remove_file(machine.folder.path().join("new.sys")).unwrap();
-        let (exit, report) = machine.install(&[]).failure();
-        assert_eq!(exit, Exit::DriverFile);
-        assert!(report.contains("client install --driver PATH"), "{report}");
-        assert!(machine.done().is_empty());
-    }
-
-    #[test]
-    fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
-        let holder =
-            Holder { session: 3, source: 2, modes: 3, process: 12, flags: 0, processors: 2, first_processor: 0 };
-        let holders = vec![holder, Holder { session: 4, flags: 1, ..holder }];
-        let mut machine = Machine::new(Some(ServiceState::Running));
-        machine.system.busy = true;
-        machine.system.driver = Rc::new(FakeDriver { holders, ..FakeDriver::default() });
-        fs::write(&machine.system.path, "old").unwrap();
-        let (exit, report) = machine.install(&[]).failure();
-        assert_eq!(exit, Exit::Busy);
-        assert!(report.contains("held by: session 3 (process 12): TotalIssues\n  try"), "{report}");
-
-        machine.system.service.set(Some(ServiceState::Running));
-        assert_eq!(run(&machine.system, "uninstall").failure().0, Exit::Busy);
-        assert_eq!(machine.installed().as_deref(), Some("old"));
-    }
-
-    #[test]
-    fn uninstalling_twice_is_uninstalling_once() {
-        let machine = Machine::new(None);
-        assert!(machine.install(&[]).outcome.is_ok());
-        assert!(run(&machine.system, "uninstall").outcome.is_ok());
-        assert_eq!((machine.system.service.get(), machine.installed()), (None, None));
-        assert_eq!(run(&machine.system, "uninstall").out, "not installed; nothing to do\n");
-    }
-
-    #[test]
-    fn what_the_inf_installed_is_started_and_neither_replaced_nor_removed() {
-        let machine = Machine::new(Some(ServiceState::Stopped));
-        let packaged = machine.folder.path().join("packaged.sys");
-        fs::write(&packaged, "new").unwrap();
-        machine.system.image.replace(Some(format!("\\??\\{}", packaged.display())));
-
-        let found = "already installed, by halprof.inf, with the same file";
-        assert_eq!(machine.install(&["--no-start"]).out, format!("{found}\n"));
-        assert_eq!(machine.install(&[]).out, format!("{found}\nservice halprof started\n"));
-        assert_eq!(machine.done(), ["start"]);
-        assert_eq!(machine.install(&[]).out, format!("{found}, and running\n"));
-
-        fs::write(&packaged, "old").unwrap();
-        for failure in [machine.install(&[]).failure(), run(&machine.system, "uninstall").failure()] {
-            assert_eq!(failure.0, Exit::DriverFile);
-            assert!(failure.1.contains("packaged.sys") && failure.1.contains("pnputil"), "{}", failure.1);
-        }
-        assert_eq!((machine.done(), machine.installed()), (vec![], None));
-    }
-
-    #[test]
-    fn an_image_that_the_kernel_names_in_its_way_is_the_clients_own() {
-        let mut machine = Machine::new(None);
-        machine.system.path = ["System32", "drivers", "halprof.sys"]
-            .iter()
-            .fold(machine.folder.path().to_owned(), |path, part| path.join(part));
-        fs::create_dir_all(machine.system.path.parent().unwrap()).unwrap();
-        machine.system.image.replace(Some("\\SystemRoot\\System32\\drivers\\halprof.sys".to_owned()));
-        assert!(machine.install(&[]).outcome.is_ok());
-        assert!(run(&machine.system, "uninstall").outcome.is_ok());
-        assert_eq!((machine.system.service.get(), machine.installed()), (None, None));
-    }
-
-    #[test]
-    fn what_windows_refuses_has_its_own_code() {
-        for (code, exit) in [
-            (win32::ERROR_FILE_NOT_FOUND, Exit::DriverFile),
-            (win32::ERROR_PATH_NOT_FOUND, Exit::DriverFile),
-            (win32::ERROR_PROC_NOT_FOUND, Exit::DriverFile),
-            (win32::ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION, Exit::DriverFile),
-            (win32::ERROR_ACCESS_DENIED, Exit::Denied),
-            (win32::ERROR_SERVICE_MARKED_FOR_DELETE, Exit::Busy),
-            (win32::ERROR_INVALID_IMAGE_HASH, Exit::DriverFile),
-            (win32::ERROR_BAD_EXE_FORMAT, Exit::DriverFile),
-            (win32::ERROR_DRIVER_BLOCKED, Exit::DriverFile),
-            (1, Exit::Failure),
-        ] {
-            let mut machine = Machine::new(None);
-            machine.system.failure = Some(code);
-            assert_eq!(machine.install(&[]).failure().0, exit, "{code}");
-        }
     }
 }
 

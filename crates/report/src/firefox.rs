@@ -1,8 +1,8 @@
 //! Exports profiles for the Firefox Profiler (<https://profiler.firefox.com>).
 //!
 //! A process has a track for each thread, and one for each thread and source if several sources were sampled. Samples
-//! are stacks of one frame, in the category user or kernel. Losses, throttling and sleep are markers in separate
-//! tracks, one for each processor.
+//! are stacks of one frame, in the category user or kernel, weighed by the events that they stand for, as in a report.
+//! Losses, throttling and sleep are markers in separate tracks, one for each processor.
 
 mod marker;
 
@@ -25,7 +25,7 @@ use crate::atlas::Atlas;
 use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
 use crate::read::{Contents, ExportError, for_each_record};
-use crate::tally::{Detail, Place};
+use crate::tally::{Detail, Place, events};
 
 /// A process ID that Windows never uses: process IDs are multiples of four.
 const NO_PROCESS: u32 = u32::MAX;
@@ -118,7 +118,7 @@ impl<'a> Builder<'a> {
         match SampleKind::from_number(record.kind) {
             Some(kind) if kind.is_sample() => {
                 if self.filter.takes(record.source, record.process) {
-                    self.sample(record, time);
+                    self.sample(record, kind, time);
                 }
             }
             Some(kind) if self.filter.takes_source(record.source) => self.disturbance(kind, record, time),
@@ -126,7 +126,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn sample(&mut self, sample: &Sample, time: u64) {
+    fn sample(&mut self, sample: &Sample, kind: SampleKind, time: u64) {
         let frame = self.frame(&Place::of(sample, Detail::default()));
         let interval = self.interval;
         let track = self.track(sample);
@@ -137,7 +137,9 @@ impl<'a> Builder<'a> {
         let frame = self.profile.intern_frame(thread, frame);
         let stack = self.profile.intern_stack(thread, None, frame);
         let time = Timestamp::from_nanos_since_reference(time);
-        self.profile.add_sample(thread, time, Some(stack), delta, 1);
+        // The profiler multiplies by a weight of type "samples", the default; the largest interval is i32::MAX.
+        let weight = i32::try_from(events(sample, kind)).unwrap_or(i32::MAX);
+        self.profile.add_sample(thread, time, Some(stack), delta, weight);
     }
 
     fn frame(&mut self, place: &Place) -> FrameInfo {

@@ -121,3 +121,25 @@ pub fn all() -> &'static [Identity] {
 pub fn find(name: &str) -> Option<&'static Identity> {
     all().iter().find(|identity| identity.name == name)
 }
+
+/// Returns the identity that a user names.
+///
+/// # Errors
+/// If there is none of that name: the error names the nearest ones.
+pub fn named(name: &str) -> Result<&'static Identity, String> {
+    /// How many are named.
+    const NEAREST: usize = 3;
+    find(name).ok_or_else(|| {
+        let mut names: Vec<(f64, &str)> = all().iter().map(|one| (likeness(name, one.name), one.name)).collect();
+        names.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let nearest: Vec<&str> = names.iter().take(NEAREST).map(|(_, name)| *name).collect();
+        format!("no processor has this name; the nearest ones: {}", nearest.join(", "))
+    })
+}
+
+/// How near two names are; a part of a name is nearer than a misspelling.
+fn likeness(wanted: &str, name: &str) -> f64 {
+    let wanted = wanted.to_ascii_lowercase();
+    let is_part = !wanted.is_empty() && name.contains(&wanted);
+    strsim::jaro_winkler(&wanted, name) + if is_part { 1.0 } else { 0.0 }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use processors::{Expected, Identity, all, find};
+use processors::{Expected, Identity, all, find, named};
 
 const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
@@ -238,4 +238,24 @@ fn intel_processors_since_netburst_have_the_debug_store_except_in_guests() {
 fn find_requires_the_exact_name() {
     assert_eq!(find("intel-v2").map(|identity| identity.name), Some("intel-v2"));
     assert!(find("intel-v").is_none());
+}
+
+#[test]
+fn a_name_that_does_not_exist_comes_back_with_the_nearest_ones() {
+    assert_eq!(named("zen4-7700x").unwrap().name, "zen4-7700x");
+    for (wanted, nearest) in [
+        ("zen4", "zen4-7700x"),
+        ("ZEN5", "zen5-9800x3d"),
+        ("7700x", "zen4-7700x"),
+        ("haswel-4710", "haswell-4710mq"),
+        ("sapphire_rapids", "sapphire-rapids-2475x"),
+        ("6300u", "hyperv-root-6300u"),
+    ] {
+        let told = named(wanted).unwrap_err();
+        assert!(told.starts_with(&format!("no processor has this name; the nearest ones: {nearest}, ")), "{told}");
+        assert_eq!(told.split(", ").count(), 3, "{told}");
+    }
+    for wanted in ["", "quux", "\u{1F9A5}"] {
+        assert!(named(wanted).unwrap_err().contains("the nearest ones: "), "{wanted:?}");
+    }
 }

@@ -1,10 +1,11 @@
 //! The demo: install, inspect, count, sample, uninstall. Each command is printed as a user types it.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use processors::Identity;
 use serde_json::Value;
 use tests::{Lab, package};
 
@@ -12,8 +13,13 @@ use tests::{Lab, package};
 #[derive(Parser)]
 struct Arguments {
     /// Processors to show it on, by their names in lab/processors
-    #[arg(long = "processor", value_name = "NAME", default_values = ["haswell-4710mq", "amd-legacy"])]
-    processors: Vec<String>,
+    #[arg(
+        long = "processor",
+        value_name = "NAME",
+        default_values = ["haswell-4710mq", "amd-legacy"],
+        value_parser = processors::named
+    )]
+    processors: Vec<&'static Identity>,
     /// Show one processor of each generation after the other
     #[arg(long, conflicts_with = "processors")]
     generations: bool,
@@ -51,8 +57,17 @@ const PRECISE: [&str; 8] =
 const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
 const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
     if cfg!(windows) {
         println!("halprof.sys and client.exe on this machine's own processor.");
         let client = package()?.join("client.exe");
@@ -64,7 +79,7 @@ fn main() -> Result<()> {
     println!("processor named below executes the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
     println!("events occur at made-up rates. The interrupted code is made up as well: in 45, 30 and 15 % of the");
     println!("cases it is in the functions alpha, beta and gamma of target.exe, otherwise in the kernel.");
-    let chosen: Vec<&str> = arguments.processors.iter().map(String::as_str).collect();
+    let chosen: Vec<&str> = arguments.processors.iter().map(|identity| identity.name).collect();
     for name in if arguments.generations { &processors::GENERATIONS[..] } else { &chosen } {
         println!("\n======== {name} ========");
         let mut lab = Lab::boot(name)?;

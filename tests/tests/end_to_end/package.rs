@@ -104,6 +104,9 @@ fn what_is_wrong_on_the_way_to_a_count_is_told_with_what_to_do() {
     machine.client(&["install", "--no-start"]).unwrap().success().unwrap();
     says(&["info"], 4, "try: client install");
     machine.client(&["install"]).unwrap().success().unwrap();
+    let program = machine.packed("client.exe").unwrap();
+    says(&["install", "--driver", &program], 15, "because: it is a program or library, not a driver (subsystem 3)");
+    machine.client(&["status"]).unwrap().success().unwrap();
     says(&["query", "TotalCycels"], 6, "did you mean: TotalCycles");
     says(&["stop", "Time"], 10, "try: client status");
     machine.finish().unwrap();

@@ -132,3 +132,24 @@ fn a_client_killed_while_it_records_leaves_every_complete_block() {
     assert!(contents.tally.total(SOURCE).weight.samples > 100, "what was written is there");
     lab.finish().unwrap();
 }
+
+#[test]
+fn without_options_it_samples_cycles_about_a_thousand_times_a_second_and_says_so() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    lab.live().unwrap();
+    let ran = lab.client(&["record", "-a", "--duration", "2", "-o", "C:\\halprof.rec"]).unwrap().success().unwrap();
+    lab.scripted().unwrap();
+    assert!(ran.err.starts_with("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]\n"), "{}", ran.err);
+    let report = lab.client(&["report", "C:\\halprof.rec", "--json"]).unwrap().json().unwrap();
+    let source = &report["sources"][0];
+    assert_eq!(source["name"], "TotalCycles", "{report}");
+    assert_eq!(source["events"][0]["frequency"], 1_000, "{report}");
+    // The interval in force, with which it begins, is 65,536: some 37,000 samples a second.
+    let on_each = source["samples"].as_u64().unwrap() / 2;
+    assert!((1_000..6_000).contains(&on_each), "{on_each} samples in 2 s\n{}", ran.err);
+    for share in ["lost_share", "paused_share"] {
+        assert!((0.0..=1.0).contains(&source[share].as_f64().unwrap()), "{share}: {report}");
+    }
+    lab.finish().unwrap();
+}

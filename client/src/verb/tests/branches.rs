@@ -95,7 +95,7 @@ fn the_branches_taken_most_come_first_with_both_their_ends() {
 #[test]
 fn how_often_and_for_how_long_recording_paused_is_told() {
     let of = |kind: SampleKind, ip| Sample { kind: kind as u16, ip, source: ALL_SOURCES, ..sample(0, 1) };
-    let (throttled, resumed) = (of(SampleKind::Throttled, 0), of(SampleKind::Resumed, CLOCK / 8));
+    let (throttled, resumed) = (of(SampleKind::Throttled, 0), of(SampleKind::Resumed, 1_000 * CLOCK));
     let warning = |times: &str, percent: u32| {
         format!(
             "warning: recording paused {times}: interrupts had {percent} % of a\n  \
@@ -104,17 +104,29 @@ fn how_often_and_for_how_long_recording_paused_is_told() {
         )
     };
     for (befell, options, line, warned, numbers) in [
-        (&[][..], "", None, String::new(), json!([0, 0, 0.0])),
-        (&[throttled, resumed], "", Some("1 time, 0.125 s in all"), warning("1 time", 25), json!([1, 1, 0.125])),
+        (&[][..], "", "0.0 % of the time", String::new(), json!([0, 0, 0.0, 0.0])),
+        (
+            &[throttled, resumed],
+            "",
+            "100.0 % of the time: 1 time, 1000.000 s in all",
+            warning("1 time", 25),
+            json!([1, 1, 1000.0, 1.0]),
+        ),
         (
             &[throttled, resumed, throttled, resumed, throttled],
             "--budget 50",
-            Some("3 times, 0.250 s in all but for 1 that lasted to the end"),
+            "100.0 % of the time: 3 times, 2000.000 s in all\n            (1 of them lasted to the end and is not in the time)",
             warning("3 times", 50),
-            json!([3, 2, 0.25]),
+            json!([3, 2, 2000.0, 1.0]),
         ),
         // There was no room for the record of its beginning.
-        (&[resumed], "", Some("1 time, 0.125 s in all"), warning("1 time", 25), json!([1, 1, 0.125])),
+        (
+            &[resumed],
+            "",
+            "100.0 % of the time: 1 time, 1000.000 s in all",
+            warning("1 time", 25),
+            json!([1, 1, 1000.0, 1.0]),
+        ),
     ] {
         let system = || {
             let system = system(&[&records(1)[..], befell].concat());
@@ -122,7 +134,7 @@ fn how_often_and_for_how_long_recording_paused_is_told() {
             system
         };
         let ran = run(&system(), &format!("branches --duration 0.001 {options}"));
-        assert_eq!(ran.out.lines().find_map(|line| line.strip_prefix("Paused      ")), line, "{}", ran.out);
+        assert!(ran.out.contains(&format!("\nPaused      {line}\nProcessors  ")), "{}", ran.out);
         assert_eq!(ran.err, warned);
         assert!(ran.out.lines().chain(ran.err.lines()).all(|line| line.len() <= 80), "{}{}", ran.out, ran.err);
         for format in ["--json", "--csv"] {
@@ -130,7 +142,10 @@ fn how_often_and_for_how_long_recording_paused_is_told() {
             assert_eq!(ran.err, warned, "{format}");
         }
         let told = run(&system(), &format!("branches --duration 0.001 {options} --json")).json();
-        assert_eq!(json!([told["pauses"], told["pauses_ended"], told["paused_seconds"]]), numbers);
+        assert_eq!(
+            json!([told["pauses"], told["pauses_ended"], told["paused_seconds"], told["paused_share"]]),
+            numbers
+        );
     }
 }
 
@@ -155,7 +170,8 @@ fn json_has_every_number_and_nothing_for_what_is_not_known() {
     assert_eq!(
         traced,
         json!({
-            "processors": [0, 3], "records": 8, "lost": 2, "pauses": 0, "pauses_ended": 0, "paused_seconds": 0.0, "different": 3, "branches": [
+            "processors": [0, 3], "records": 8, "lost": 2, "lost_share": 0.2, "pauses": 0, "pauses_ended": 0,
+            "paused_seconds": 0.0, "paused_share": 0.0, "different": 3, "branches": [
                 {
                     "count": 5, "share": 0.625, "predicted": 0.8,
                     "from":

@@ -63,12 +63,14 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
     assert_eq!(
         keys.iter().map(|key| key.as_str()).collect::<Vec<_>>(),
         [
+            "blocker",
             "brand",
             "counters",
             "cpuid",
             "family",
             "fixed_counters",
             "hypervisor",
+            "hypervisor_number",
             "interface",
             "leaf_a",
             "model",
@@ -185,6 +187,40 @@ fn sources_of_other_families_are_counted_and_not_listed() {
         assert!(!text.contains("NBProbeResult"), "{text}");
     }
     assert!(!text("amd-legacy").contains("family:"));
+}
+
+/// An ordinary PC with virtualization-based security is a root partition of Hyper-V, not a virtual machine.
+#[test]
+fn without_counters_it_says_what_is_in_the_way_and_what_opens_them() {
+    const ROOT: &str = "Hyper-V runs below this Windows and masks the counters";
+    const GUEST: &str = "Hyper-V masks the counters of this virtual machine";
+    /// EBX of leaf 0x40000003, with CpuManagement and without.
+    const AS_GUEST: (&str, &str) = ("-002BB9FF-", "-002BA9FF-");
+    let dump = |name: &str| processors::find(name).unwrap().dump.to_owned();
+    for (dump, blocker) in [
+        (dump("hyperv-root-6300u"), Some((ROOT, "msinfo32"))),
+        (dump("intel-hyperv-masked"), Some((ROOT, "msinfo32"))),
+        (dump("intel-hyperv-masked").replace(AS_GUEST.0, AS_GUEST.1), Some((GUEST, "Set-VMProcessor"))),
+        (dump("vmware-6700k"), Some(("the hypervisor gives this virtual machine no counters", "virtual PMU"))),
+        (dump("via-nano-cna"), Some(("the processor has no counters that this driver knows", "another machine"))),
+        (dump("amd-hyperv-open"), None),
+    ] {
+        let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
+        let json = diagnose(dump.as_bytes()).json();
+        let Some((what, remedy)) = blocker else {
+            assert!(!text.contains("No counters") && json["blocker"].is_null(), "{text}");
+            continue;
+        };
+        let (_, told) = text.split_once("\n\nNo counters: ").unwrap();
+        let (found, advice) = told.split_once("\n  try: ").unwrap();
+        assert!(found == what && advice.contains(remedy), "{text}");
+        assert_eq!(json["blocker"]["what"], what, "{text}");
+        assert_eq!(
+            text.contains("\nHypervisor      Microsoft Hv, below this Windows itself\n"),
+            what == ROOT,
+            "{text}"
+        );
+    }
 }
 
 #[test]

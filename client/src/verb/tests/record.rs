@@ -108,7 +108,8 @@ fn the_file_holds_what_the_driver_gave_and_the_client_ends_with_the_code_of_the_
     assert_eq!((session.processor.as_str(), session.clock), ("Some CPU", CLOCK));
     assert_eq!(session.command, EXIT_3.split(' ').chain(["exit 3"]).collect::<Vec<_>>());
     assert_eq!(session.processors, [0, 1]);
-    let event = recording::Event { source: 0x13, name: "TotalCycles".into(), modes: 3, interval: 65_536, frequency: 0 };
+    let event =
+        recording::Event { source: 0x13, name: "TotalCycles".into(), modes: 3, interval: 65_536, frequency: 1_000 };
     assert_eq!(session.events, [event]);
     assert!(session.created_unix_ms > 1_700_000_000_000);
 
@@ -126,7 +127,11 @@ fn the_file_holds_what_the_driver_gave_and_the_client_ends_with_the_code_of_the_
     assert_eq!((named("app.exe").id, named("app.exe").modules[0].path.as_str()), (12, "C:\\app.exe"));
     assert_eq!((named("System").modules.len(), named("Idle").id), (0, 0), "what can not be opened has its name");
     let last = ran.err.lines().last().unwrap();
-    assert!(last.starts_with("[ recorded 4 samples (0 lost) in ") && last.ends_with(" bytes ]"), "{last}");
+    assert_eq!(ran.err.lines().next(), Some("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]"));
+    assert!(
+        last.starts_with("[ recorded 4 samples (0 lost, paused 0.0 % of the time) in ") && last.ends_with(" bytes ]"),
+        "{last}"
+    );
 }
 
 #[test]
@@ -185,19 +190,21 @@ fn precise_records_are_told_among_the_samples_and_one_of_nobody_is_of_no_process
     let bench = Bench::new(&[&records]);
     bench.system.processes.replace(vec![(12, "app.exe".into())]);
     let ran = bench.record("-e 0x13:p -a --duration 0.001");
-    assert!(ran.err.starts_with("[ recorded 3 samples (0 lost) in 0."), "{}", ran.err);
+    assert!(ran.err.starts_with("[ recorded 3 samples (0 lost, paused 0.0 % of the time) in 0."), "{}", ran.err);
     let recorded = bench.recording();
     let processes: Vec<u32> = recorded.processes().iter().map(|process| process.id).collect();
     assert_eq!((recorded.samples(), processes), (records.to_vec(), vec![KERNEL, 12]));
 }
 
 #[test]
-fn without_events_it_samples_cycles_or_else_instructions_with_the_usual_ring_and_budget() {
+fn without_events_it_samples_cycles_or_else_instructions_a_thousand_times_a_second_and_says_so() {
     let bench = Bench::new(&[]);
-    assert!(bench.record("-a --duration 0.001").outcome.is_ok());
+    let ran = bench.record("-a --duration 0.001");
+    assert!(ran.err.starts_with("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]\n"), "{}", ran.err);
+    assert!(ran.outcome.is_ok());
     let (header, events) = bench.start();
     assert_eq!((header.ring, header.budget, header.processors.is_empty()), (8_192, 0, true));
-    assert_eq!(events, [EventRequest { source: 0x13, modes: 3, interval: 65_536, frequency: 0 }]);
+    assert_eq!(events, [EventRequest { source: 0x13, modes: 3, interval: 65_536, frequency: 1_000 }]);
 
     for (sources, outcome) in [
         (vec![record(0x13, "TotalCycles", 1), record(2, "TotalIssues", 0)], Ok(2)),
@@ -229,15 +236,18 @@ fn the_samples_that_are_left_after_the_stop_are_fetched_without_waiting() {
 
 #[test]
 fn lost_and_throttled_samples_are_told_with_what_to_do() {
-    let bench = Bench::new(&[&[sample(12, 1), of_kind(SampleKind::Lost, 40), of_kind(SampleKind::Throttled, 0)]]);
+    let paused = of_kind(SampleKind::Resumed, 1_000 * CLOCK);
+    let bench =
+        Bench::new(&[&[sample(12, 1), of_kind(SampleKind::Lost, 40), of_kind(SampleKind::Throttled, 0), paused]]);
     bench.system.driver.counts.replace(vec![
         CountRecord { samples: 1, lost: 1_000, throttled: 0, ..count(0x13, 0, 9, SECOND) },
         CountRecord { samples: 0, lost: 234, throttled: 5_678, ..count(0x13, 1, 9, SECOND) },
     ]);
-    let ran = bench.record("-a --duration 0.001 --ring 256");
+    let ran = bench.record("-e 0x13 -a --duration 0.001 --ring 256");
     assert_eq!(ran.outcome.unwrap(), 0);
     let lines: Vec<&str> = ran.err.lines().collect();
-    assert!(lines[0].starts_with("[ recorded 1 samples (1,234 lost) in 0."), "{}", ran.err);
+    let shares = "(1,234 or 99.9 % lost, paused 100.0 % of the time)";
+    assert!(lines[0].starts_with(&format!("[ recorded 1 samples {shares} in 0.")), "{}", ran.err);
     assert_eq!(
         lines[1..],
         [
@@ -248,7 +258,7 @@ fn lost_and_throttled_samples_are_told_with_what_to_do() {
         ]
     );
     assert_eq!(bench.recording().summary().counts.iter().map(|count| count.lost).sum::<u64>(), 1_234);
-    assert_eq!(bench.recording().samples().len(), 3, "what befell the sampling is in the file");
+    assert_eq!(bench.recording().samples().len(), 4, "what befell the sampling is in the file");
 }
 
 #[test]
@@ -264,8 +274,8 @@ fn the_last_overflow_of_each_counter_may_be_lost_without_a_warning() {
     let bench = Bench::new(&[]);
     let lost = |processor| CountRecord { lost: 1, ..count(0x13, processor, 9, SECOND) };
     bench.system.driver.counts.replace(vec![lost(0), lost(1)]);
-    let ran = bench.record("-a --duration 0.001");
-    assert!(ran.err.starts_with("[ recorded 0 samples (2 lost) in 0."), "{}", ran.err);
+    let ran = bench.record("-e 0x13 -a --duration 0.001");
+    assert!(ran.err.starts_with("[ recorded 0 samples (2 or 100.0 % lost, paused 0.0 % of "), "{}", ran.err);
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
 }
 

@@ -281,6 +281,28 @@ fn every_report_fits_a_console_unless_it_is_to_be_wide() {
     assert!(text("report FILE --wide").contains("_that_is_far_too_long_for_a_console_"));
 }
 
+/// The rows of cycles have 60, 25, 14.9 and 0.1 percent.
+#[test]
+fn the_advice_about_rows_left_out_shows_the_next_one() {
+    let report = |options: &str| text(&format!("report FILE -e 25 --sort address{options}"));
+    let rows = |report: &str| report.lines().filter(|line| line.trim_start().contains("%  ")).count();
+    for (options, shown, advice) in [
+        (" --limit 2", 2, "2 rows left out, 15.00% together; --limit N shows N"),
+        (" --percent-limit 20", 2, "2 rows left out, 15.00% together; a lower --percent-limit shows more"),
+        (" --percent-limit 70", 0, "4 rows left out, 100.00% together; a lower --percent-limit shows more"),
+        (" --percent-limit 20 --limit 1", 1, "3 rows left out, 40.00% together; --limit N shows N"),
+        (" --percent-limit 20 --limit 3", 2, "2 rows left out, 15.00% together; a lower --percent-limit shows more"),
+        (
+            " --percent-limit 20 --limit 2",
+            2,
+            "2 rows left out, 15.00% together; a larger --limit and a lower --percent-limit show more",
+        ),
+    ] {
+        let report = report(options);
+        assert_eq!((rows(&report), report.lines().last()), (shown, Some(advice)), "{options}: {report}");
+    }
+}
+
 #[test]
 fn modules_without_symbols_are_told_beside_the_report() {
     let run = recording().run("report FILE --sort symbol");
@@ -336,7 +358,11 @@ fn of_a_recording_that_is_not_whole_what_is_whole_is_reported_with_a_warning() {
     cut.truncate(cut.len() - 1);
     let run = File::holding(&cut).run("report FILE --sort module");
     assert!(run.out.contains("2,000, standing for 200,006,000 events"), "{}", run.out);
-    assert!(run.out.contains("\nLost     30 samples (processor 1: 30)\n"), "{}", run.out);
+    assert!(
+        run.out.contains("\nLost     30 samples or 1.5 % (processor 1: 30)\nPaused   1 time, 0.001 s in all\n"),
+        "{}",
+        run.out
+    );
     assert!(run.err.contains("warning: the recording was cut off after "), "{}", run.err);
     assert_eq!(run.outcome.unwrap(), Exit::Incomplete.code());
 
@@ -383,7 +409,11 @@ fn a_recording_without_samples_is_reported_as_such() {
     let writer = Writer::new(Vec::new(), &session()).unwrap();
     let file = File::holding(&writer.finish(&Summary { counts: Vec::new(), ..summary() }).unwrap());
     let run = file.run("report FILE");
-    assert!(run.out.contains("0, standing for 0 events\n\nno samples"), "{}", run.out);
+    assert!(
+        run.out.contains("0, standing for 0 events\nLost     0 samples\nPaused   0.0 % of the time\n\nno samples"),
+        "{}",
+        run.out
+    );
     assert_eq!(run.outcome.unwrap(), Exit::Done.code());
     assert_eq!(file.run("flamegraph FILE -o OUT").failure().0, Exit::NotRecorded);
 }

@@ -97,6 +97,24 @@ fn firefox_profile_is_consistent() {
     assert!(names.contains(&("Sampling", "Processor 1")), "{names:?}");
 }
 
+/// The Firefox Profiler takes a weight of type "samples" as a multiplier, in shares and in widths alike.
+#[test]
+fn samples_of_a_profile_for_firefox_weigh_as_many_events_as_a_report_says() {
+    let contents = read(&recording());
+    for source in [CYCLES, MISSES] {
+        let filter = Filter { source: Some(source), processes: None };
+        let profile = profile(&filter);
+        let of_thread = |thread: &Value| {
+            assert_eq!(thread["samples"]["weightType"], "samples");
+            let weights = thread["samples"]["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());
+            weights.collect::<Vec<u64>>()
+        };
+        let weights: Vec<u64> = profile["threads"].as_array().unwrap().iter().flat_map(of_thread).collect();
+        let total = contents.tally.total(source).weight;
+        assert_eq!((weights.len() as u64, weights.iter().sum::<u64>()), (total.samples, total.events), "{source:#x}");
+    }
+}
+
 #[test]
 fn flame_graph_has_a_box_for_each_frame() {
     let mut svg = Vec::new();

@@ -78,24 +78,24 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
 }
 
 #[test]
-fn firefox_profile_has_samples_of_every_kind_and_a_track_of_unknown_threads() {
+fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_threads() {
     let bytes = recording();
     let contents = read(&bytes);
     let mut out = Vec::new();
     firefox(&contents, &atlas(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter().map(|thread| {
-        let samples = thread["samples"]["length"].as_u64().unwrap();
-        (thread["processName"].as_str().unwrap(), thread["name"].as_str().unwrap(), samples)
+        let weights = thread["samples"]["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());
+        (thread["processName"].as_str().unwrap(), thread["name"].as_str().unwrap(), weights.collect::<Vec<u64>>())
     });
     let mut tracks: Vec<_> = tracks.collect();
     tracks.sort_unstable();
     assert_eq!(
         tracks,
         [
-            ("[unknown]", "Thread [unknown]: TotalCycles", 2),
-            ("app.exe", "Thread 9: 0x7fffffff", 2),
-            ("app.exe", "Thread 9: TotalCycles", 3),
+            ("[unknown]", "Thread [unknown]: TotalCycles", vec![1000, 1000]),
+            ("app.exe", "Thread 9: 0x7fffffff", vec![1, 1]),
+            ("app.exe", "Thread 9: TotalCycles", vec![1000, 1000, 1000]),
         ]
     );
 }

@@ -1,0 +1,92 @@
+//! Standard output and standard error, whose reader may close the pipe before the end (`client report | head`).
+
+use std::io::{self, ErrorKind, Write};
+
+use crate::system::win32;
+
+/// A stream that remembers that its reader has closed the pipe.
+pub struct Output<'a> {
+    stream: &'a mut dyn Write,
+    is_closed: bool,
+}
+
+impl<'a> Output<'a> {
+    /// Wraps `stream`.
+    pub fn new(stream: &'a mut dyn Write) -> Self {
+        Self { stream, is_closed: false }
+    }
+
+    /// Returns whether a write has failed because the reader has closed the pipe.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    fn noted<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        self.is_closed |= result.as_ref().is_err_and(is_closed_pipe);
+        result
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.stream.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.stream.flush();
+        self.noted(flushed)
+    }
+}
+
+/// Rust calls ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE by their meaning, and the other code of Windows by none. No
+/// system but Windows has an error with that number.
+fn is_closed_pipe(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(win32::ERROR_PIPE_NOT_CONNECTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream that fails every write.
+    struct Failing(fn() -> io::Error);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(self.0())
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_told_from_a_full_disk() {
+        let errors: [(fn() -> io::Error, bool); 4] = [
+            (|| ErrorKind::BrokenPipe.into(), true),
+            (|| io::Error::from_raw_os_error(233), true),
+            (|| ErrorKind::StorageFull.into(), false),
+            (|| ErrorKind::WriteZero.into(), false),
+        ];
+        for (error, is_closed) in errors {
+            let mut stream = Failing(error);
+            let mut output = Output::new(&mut stream);
+            assert!(!output.is_closed());
+            assert!(output.write(b"x").is_err());
+            assert_eq!(output.is_closed(), is_closed, "{}", error());
+            let mut output = Output::new(&mut stream);
+            assert!(output.flush().is_err());
+            assert_eq!(output.is_closed(), is_closed, "{}", error());
+        }
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn windows_has_three_errors_for_a_closed_pipe() {
+        for code in [109, 232, 233] {
+            assert!(is_closed_pipe(&io::Error::from_raw_os_error(code)), "{code}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The shares of samples and of time that a session lost, from 0 to 1.
+
+use crate::format::real;
+
+/// Returns the share of `lost` in all that there would be without the loss.
+pub fn lost(lost: u64, there: u64) -> f64 {
+    if lost == 0 { 0.0 } else { real(lost) / (real(lost) + real(there)) }
+}
+
+/// Returns for which share of their time `processors` paused, when all their pauses took `paused_seconds`.
+pub fn paused(paused_seconds: f64, elapsed_seconds: f64, processors: usize) -> f64 {
+    let time = elapsed_seconds * real(processors as u64);
+    if paused_seconds > 0.0 { (paused_seconds / time).min(1.0) } else { 0.0 }
+}
+
+/// A share in percent, for people. Nothing but nothing is shown as 0.0, nothing but all as 100.0.
+pub fn percent(share: f64) -> String {
+    const TENTH: f64 = 0.001;
+    if share > 0.0 && share < TENTH {
+        return "<0.1 %".to_owned();
+    }
+    let shown = if share < 1.0 { share.min(1.0 - TENTH) } else { share };
+    format!("{:.1} %", shown * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_what_was_lost_is_of_all_that_there_was_to_get() {
+        for (number, there, share) in [(0, 0, 0.0), (0, 9, 0.0), (1, 3, 0.25), (7, 0, 1.0), (u64::MAX, u64::MAX, 0.5)] {
+            assert!((lost(number, there) - share).abs() < 1e-9, "{number} of {there}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_the_pauses_is_of_the_time_of_all_processors() {
+        for (seconds, elapsed, processors, share) in [
+            (0.0, 1.0, 1, 0.0),
+            (0.5, 1.0, 1, 0.5),
+            (0.5, 1.0, 2, 0.25),
+            (0.5, 2.0, 2, 0.125),
+            (2.0, 1.0, 1, 1.0),
+            (0.0, 0.0, 0, 0.0),
+            (1.0, 0.0, 1, 1.0),
+        ] {
+            assert!((paused(seconds, elapsed, processors) - share).abs() < 1e-9, "{seconds} {elapsed} {processors}");
+        }
+    }
+
+    #[test]
+    fn little_is_not_shown_as_nothing_and_almost_all_not_as_all() {
+        for (share, text) in [
+            (0.0, "0.0 %"),
+            (1e-9, "<0.1 %"),
+            (0.001, "0.1 %"),
+            (0.125, "12.5 %"),
+            (0.99999, "99.9 %"),
+            (1.0, "100.0 %"),
+        ] {
+            assert_eq!(percent(share), text);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Every verb with an output that nobody reads.
+
+use super::*;
+
+/// An output that takes nothing, with the kind of error that says why.
+struct Closed(io::ErrorKind);
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(self.0.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a line with both outputs closed for the same reason.
+fn run_closed(line: &str, reason: io::ErrorKind) -> Result<i32, Error> {
+    let system = two_processors();
+    let words = line.split_whitespace().chain(line.contains(" -- ").then_some("exit 3"));
+    let cli = Cli::try_parse_from(["client"].into_iter().chain(words)).unwrap();
+    let (mut input, mut out, mut err) = (io::empty(), Closed(reason), Closed(reason));
+    crate::verb::run(&cli.verb, &mut Context::new(Some(&system), &mut input, &mut out, &mut err))
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure_and_the_code_of_a_command_stays() {
+    let null = if cfg!(windows) { "NUL" } else { "/dev/null" };
+    for (line, code) in [
+        ("list".to_owned(), 0),
+        ("status --json".to_owned(), 0),
+        (format!("stat -e 2 -- {EXIT_3}"), 3),
+        (format!("stat -e 2 -o - --json -- {EXIT_3}"), 3),
+        (format!("record -e 2 -o {null} -- {EXIT_3}"), 3),
+        (format!("branches -C 0 --csv -- {EXIT_3}"), 3),
+        (format!("record -a --duration 0.001 -e 2 -o {null}"), 0),
+    ] {
+        assert_eq!(run_closed(&line, io::ErrorKind::BrokenPipe).unwrap(), code, "{line}");
+        let failure = run_closed(&line, io::ErrorKind::StorageFull).unwrap_err();
+        assert_eq!(failure.exit(), Exit::Failure, "{line}");
+    }
+}

@@ -1,0 +1,244 @@
+//! `install` and `uninstall`.
+
+use super::*;
+use crate::driver_file;
+use crate::image::tests::tiny;
+
+/// Offsets in the file of [`tiny`] ("PE Format" in Microsoft's documentation).
+const MACHINE: usize = 0x44;
+const SIZE_OF_OPTIONAL_HEADER: usize = 0x54;
+const CHARACTERISTICS: usize = 0x56;
+const MAGIC: usize = 0x58;
+const SUBSYSTEM: usize = 0x9C;
+const SECURITY_DIRECTORY: usize = 0xC8 + 4 * 8;
+
+/// The file of a driver that ends with its name.
+fn driver(name: &str) -> Vec<u8> {
+    let mut file = tiny();
+    file[SUBSYSTEM] = 1;
+    file[CHARACTERISTICS + 1] = 0x20; // IMAGE_FILE_DLL: as Rust links a driver
+    [&file, name.as_bytes()].concat()
+}
+
+struct Machine {
+    system: FakeSystem,
+    folder: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new(service: Option<ServiceState>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("new.sys"), driver("new")).unwrap();
+        let path = folder.path().join("halprof.sys");
+        let system = FakeSystem { path, ..FakeSystem::running(FakeDriver::default()) };
+        system.service.set(service);
+        Self { system, folder }
+    }
+
+    fn install(&self, options: &[&str]) -> Run {
+        let file = self.folder.path().join("new.sys");
+        let words = ["install", "--driver", file.to_str().unwrap()];
+        self.system.done.borrow_mut().clear();
+        run_words(&self.system, &[&words, options].concat())
+    }
+
+    fn done(&self) -> Vec<&'static str> {
+        self.system.done.borrow().clone()
+    }
+
+    fn installed(&self) -> Option<Vec<u8>> {
+        fs::read(&self.system.path).ok()
+    }
+}
+
+#[test]
+fn installing_twice_is_installing_once() {
+    let machine = Machine::new(None);
+    assert!(machine.install(&[]).outcome.is_ok());
+    assert_eq!(machine.done(), ["register", "start"]);
+    assert_eq!(machine.installed(), Some(driver("new")));
+    let again = machine.install(&[]);
+    assert_eq!(again.out, "already installed, with the same file, and running\n");
+    assert_eq!(machine.done(), ["register"]);
+}
+
+#[test]
+fn another_file_replaces_the_one_that_runs() {
+    let machine = Machine::new(Some(ServiceState::Running));
+    fs::write(&machine.system.path, driver("old")).unwrap();
+    assert!(machine.install(&[]).outcome.is_ok());
+    assert_eq!(machine.done(), ["stop", "register", "start"]);
+    assert_eq!(machine.installed(), Some(driver("new")));
+}
+
+#[test]
+fn a_stopped_service_with_the_same_file_is_started_unless_told_not_to() {
+    let machine = Machine::new(Some(ServiceState::Stopped));
+    fs::write(&machine.system.path, driver("new")).unwrap();
+    assert_eq!(machine.install(&["--no-start"]).out, "already installed, with the same file\n");
+    assert_eq!(machine.done(), ["register"]);
+    assert!(machine.install(&[]).outcome.is_ok());
+    assert_eq!(machine.done(), ["register", "start"]);
+}
+
+#[test]
+fn a_file_that_is_not_there_changes_nothing() {
+    let machine = Machine::new(None);
+    fs::remove_file(machine.folder.path().join("new.sys")).unwrap();
+    let (exit, report) = machine.install(&[]).failure();
+    assert_eq!(exit, Exit::DriverFile);
+    assert!(report.contains("client install --driver PATH"), "{report}");
+    assert!(machine.done().is_empty());
+}
+
+#[test]
+fn a_file_that_is_no_driver_is_refused_before_the_running_one_is_stopped() {
+    let with = |offset: usize, bytes: &[u8]| {
+        let mut file = driver("new");
+        file[offset..offset + bytes.len()].copy_from_slice(bytes);
+        file
+    };
+    let as_32_bit = {
+        let mut file = with(MACHINE, &[0x4C, 0x01]);
+        file[MAGIC..MAGIC + 2].copy_from_slice(&[0x0B, 0x01]);
+        file[SIZE_OF_OPTIONAL_HEADER] = 0xE0;
+        file
+    };
+    let signature_behind_the_end = with(SECURITY_DIRECTORY, &[0x00, 0x04, 0, 0, 0x00, 0x10, 0, 0]);
+    for (file, because) in [
+        (b"".to_vec(), "it is no program, library or driver of Windows"),
+        (b"#!/bin/sh\n".to_vec(), "it is no program, library or driver of Windows"),
+        (b"\x7FELF\x02\x01\x01".to_vec(), "it is no program, library or driver of Windows"),
+        (as_32_bit, "it is for another processor than x86-64 (machine type 0x014C)"),
+        (with(MACHINE, &[0x64, 0xAA]), "it is for another processor than x86-64 (machine type 0xAA64)"),
+        (with(SUBSYSTEM, &[2]), "it is a program or library, not a driver (subsystem 2)"),
+        (with(SUBSYSTEM, &[3]), "it is a program or library, not a driver (subsystem 3)"),
+        (driver("")[..0x3FF].to_vec(), "it is cut off: it has 1,023 bytes, and its headers speak of 1,024"),
+        (driver("")[..0x180].to_vec(), "it is cut off: it has 384 bytes, and its headers speak of 1,024"),
+        (signature_behind_the_end, "it is cut off: it has 1,027 bytes, and its headers speak of 5,120"),
+    ] {
+        let machine = Machine::new(Some(ServiceState::Running));
+        fs::write(&machine.system.path, driver("old")).unwrap();
+        fs::write(machine.folder.path().join("new.sys"), &file).unwrap();
+        let (exit, report) = machine.install(&[]).failure();
+        assert_eq!(exit, Exit::DriverFile, "{report}");
+        let path = machine.folder.path().join("new.sys");
+        assert_eq!(
+            report,
+            format!(
+                "error: cannot install {}; nothing was changed\n  because: {because}\n  \
+                 try: client install --driver PATH, with the path of halprof.sys",
+                path.display()
+            )
+        );
+        assert_eq!((machine.done(), machine.installed()), (vec![], Some(driver("old"))), "{because}");
+        assert_eq!(machine.system.service.get(), Some(ServiceState::Running), "{because}");
+    }
+}
+
+#[test]
+fn a_file_cut_off_anywhere_is_refused_and_a_whole_one_is_not() {
+    let whole = driver("");
+    assert!(driver_file::check(&whole).is_ok());
+    for length in 0..whole.len() {
+        assert!(driver_file::check(&whole[..length]).is_err(), "{length}");
+    }
+}
+
+#[test]
+fn a_folder_is_no_file_and_the_driver_in_it_is_named() {
+    let machine = Machine::new(Some(ServiceState::Running));
+    let folder = machine.folder.path();
+    let (exit, report) = run_words(&machine.system, &["install", "--driver", folder.to_str().unwrap()]).failure();
+    assert_eq!(exit, Exit::DriverFile);
+    assert_eq!(
+        report,
+        format!(
+            "error: cannot install {}; nothing was changed\n  because: it is a folder\n  \
+             try: client install --driver {}",
+            folder.display(),
+            folder.join("halprof.sys").display()
+        )
+    );
+    assert!(machine.done().is_empty());
+}
+
+#[test]
+fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
+    let holder = Holder { session: 3, source: 2, modes: 3, process: 12, flags: 0, processors: 2, first_processor: 0 };
+    let holders = vec![holder, Holder { session: 4, flags: 1, ..holder }];
+    let mut machine = Machine::new(Some(ServiceState::Running));
+    machine.system.busy = true;
+    machine.system.driver = Rc::new(FakeDriver { holders, ..FakeDriver::default() });
+    fs::write(&machine.system.path, driver("old")).unwrap();
+    let (exit, report) = machine.install(&[]).failure();
+    assert_eq!(exit, Exit::Busy);
+    assert!(report.contains("held by: session 3 (process 12): TotalIssues\n  try"), "{report}");
+
+    machine.system.service.set(Some(ServiceState::Running));
+    assert_eq!(run(&machine.system, "uninstall").failure().0, Exit::Busy);
+    assert_eq!(machine.installed(), Some(driver("old")));
+}
+
+#[test]
+fn uninstalling_twice_is_uninstalling_once() {
+    let machine = Machine::new(None);
+    assert!(machine.install(&[]).outcome.is_ok());
+    assert!(run(&machine.system, "uninstall").outcome.is_ok());
+    assert_eq!((machine.system.service.get(), machine.installed()), (None, None));
+    assert_eq!(run(&machine.system, "uninstall").out, "not installed; nothing to do\n");
+}
+
+#[test]
+fn what_the_inf_installed_is_started_and_neither_replaced_nor_removed() {
+    let machine = Machine::new(Some(ServiceState::Stopped));
+    let packaged = machine.folder.path().join("packaged.sys");
+    fs::write(&packaged, driver("new")).unwrap();
+    machine.system.image.replace(Some(format!("\\??\\{}", packaged.display())));
+
+    let found = "already installed, by halprof.inf, with the same file";
+    assert_eq!(machine.install(&["--no-start"]).out, format!("{found}\n"));
+    assert_eq!(machine.install(&[]).out, format!("{found}\nservice halprof started\n"));
+    assert_eq!(machine.done(), ["start"]);
+    assert_eq!(machine.install(&[]).out, format!("{found}, and running\n"));
+
+    fs::write(&packaged, driver("old")).unwrap();
+    for failure in [machine.install(&[]).failure(), run(&machine.system, "uninstall").failure()] {
+        assert_eq!(failure.0, Exit::DriverFile);
+        assert!(failure.1.contains("packaged.sys") && failure.1.contains("pnputil"), "{}", failure.1);
+    }
+    assert_eq!((machine.done(), machine.installed()), (vec![], None));
+}
+
+#[test]
+fn an_image_that_the_kernel_names_in_its_way_is_the_clients_own() {
+    let mut machine = Machine::new(None);
+    machine.system.path = ["System32", "drivers", "halprof.sys"]
+        .iter()
+        .fold(machine.folder.path().to_owned(), |path, part| path.join(part));
+    fs::create_dir_all(machine.system.path.parent().unwrap()).unwrap();
+    machine.system.image.replace(Some("\\SystemRoot\\System32\\drivers\\halprof.sys".to_owned()));
+    assert!(machine.install(&[]).outcome.is_ok());
+    assert!(run(&machine.system, "uninstall").outcome.is_ok());
+    assert_eq!((machine.system.service.get(), machine.installed()), (None, None));
+}
+
+#[test]
+fn what_windows_refuses_has_its_own_code() {
+    for (code, exit) in [
+        (win32::ERROR_FILE_NOT_FOUND, Exit::DriverFile),
+        (win32::ERROR_PATH_NOT_FOUND, Exit::DriverFile),
+        (win32::ERROR_PROC_NOT_FOUND, Exit::DriverFile),
+        (win32::ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION, Exit::DriverFile),
+        (win32::ERROR_ACCESS_DENIED, Exit::Denied),
+        (win32::ERROR_SERVICE_MARKED_FOR_DELETE, Exit::Busy),
+        (win32::ERROR_INVALID_IMAGE_HASH, Exit::DriverFile),
+        (win32::ERROR_BAD_EXE_FORMAT, Exit::DriverFile),
+        (win32::ERROR_DRIVER_BLOCKED, Exit::DriverFile),
+        (1, Exit::Failure),
+    ] {
+        let mut machine = Machine::new(None);
+        machine.system.failure = Some(code);
+        assert_eq!(machine.install(&[]).failure().0, exit, "{code}");
+    }
+}

@@ -1,0 +1,113 @@
+//! The program itself, with an output that is closed before it writes: `client report | head`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use protocol::{Sample, SampleKind, modes};
+use recording::{Count, Event, Session, Summary, Writer};
+
+const CYCLES: u32 = 0x13;
+
+/// A recording of 10,000 samples at as many addresses: no output of it fits the buffer of a pipe.
+fn record(path: &Path) {
+    let event =
+        Event { source: CYCLES, name: "TotalCycles".to_owned(), modes: modes::BOTH, interval: 65_536, frequency: 0 };
+    let session = Session {
+        created_unix_ms: 1_767_225_600_000,
+        client: "0.1.0".to_owned(),
+        driver: "0.1.0".to_owned(),
+        processor: "Example Processor".to_owned(),
+        computer: None,
+        command: Vec::new(),
+        clock: 10_000_000,
+        processors: vec![0],
+        batch: 0,
+        events: vec![event],
+    };
+    let sample = |number: u64| Sample {
+        time: number,
+        ip: 0x1_4000_0000 + 16 * number,
+        process: 8,
+        thread: 9,
+        processor: 0,
+        source: CYCLES,
+        interval: 65_536,
+        kind: SampleKind::Sample as u16,
+        modes: 1,
+        mark: 0,
+    };
+    let samples: Vec<Sample> = (0..10_000).map(sample).collect();
+    let count =
+        Count { source: CYCLES, modes: modes::BOTH, processor: 0, count: 0, samples: 10_000, lost: 0, throttled: 0 };
+    let summary = Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: None };
+    let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &session).unwrap();
+    writer.samples(&samples).unwrap();
+    writer.finish(&summary).unwrap();
+}
+
+/// A pipe that nobody reads.
+fn closed() -> Stdio {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+fn client(line: &str, file: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_client"));
+    command.args(line.split_whitespace().map(|word| if word == "FILE" { file.to_str().unwrap() } else { word }));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn every_verb_ends_quietly_when_the_reader_of_its_output_has_gone() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    record(file.path());
+    for line in [
+        "list --interface amd64",
+        "list --interface amd64 --json",
+        "diagnose",
+        "diagnose --json",
+        "report FILE",
+        "report FILE --csv",
+        "report FILE --json",
+        "report FILE --merge",
+        "report FILE --merge --csv",
+        "report FILE --merge --json",
+        "export FILE --format csv",
+        "export FILE --format folded",
+        "export FILE --format json",
+        "export FILE --format firefox",
+        "flamegraph FILE -o -",
+        "--help",
+        "--version",
+    ] {
+        let Output { status, stderr, .. } = client(line, file.path()).stdout(closed()).output().unwrap();
+        assert_eq!((status.code(), String::from_utf8_lossy(&stderr).as_ref()), (Some(0), ""), "{line}");
+    }
+}
+
+#[test]
+fn errors_have_their_code_when_nobody_reads_them() {
+    for (line, code) in [("report no-such-file", 21), ("report --sort colour", 2), ("stat --per-cup app", 2)] {
+        let Output { status, stdout, .. } = client(line, Path::new("")).stderr(closed()).output().unwrap();
+        assert_eq!((status.code(), stdout.len()), (Some(code), 0), "{line}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_and_told() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    record(file.path());
+    for line in ["list --interface amd64", "report FILE --csv", "export FILE --format firefox"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let Output { status, stderr, .. } = client(line, file.path()).stdout(full).output().unwrap();
+        assert_eq!(status.code(), Some(1), "{line}");
+        let stderr = String::from_utf8_lossy(&stderr);
+        assert!(stderr.contains("error: cannot write the output\n  because: No space left on device"), "{stderr}");
+    }
+}
