@@ -5,16 +5,16 @@ use std::fmt;
 use profile::{Hypervisor, Kind, Reason};
 use serde::Serialize;
 
-/// What takes the counters of a Windows that Hyper-V runs below. A virtual machine has nothing to do with it.
+/// The advice for a root partition of Hyper-V: an ordinary PC, and no virtual machine.
 pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-based security (msinfo32\n  \
      lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)";
 
-/// Why there are no counters, and what to do.
+/// Why a machine has no counters, and what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Blocker {
-    /// What happened.
+    /// Why.
     pub what: &'static str,
-    /// What opens them.
+    /// What to do.
     pub remedy: &'static str,
 }
 
@@ -27,7 +27,9 @@ impl Blocker {
         let (reason, hypervisor) = (Reason::from_number(reason), Hypervisor::from_number(hypervisor));
         let (what, remedy) = match (reason, hypervisor) {
             (Some(Reason::OtherVendor | Reason::NoLongMode), _) => NO_COUNTERS,
-            (_, Some(Hypervisor::Root)) => ("Hyper-V runs below this Windows and masks the counters", HYPER_V_BELOW),
+            (_, Some(Hypervisor::Root)) => {
+                ("Hyper-V runs underneath this Windows and hides the counters", HYPER_V_BELOW)
+            }
             (Some(Reason::MaskedByHypervisor), _) => (
                 "Hyper-V masks the counters of this virtual machine",
                 "on the host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\")",
@@ -42,7 +44,7 @@ impl Blocker {
     }
 }
 
-/// As the last lines of what is printed of a machine.
+/// The last lines of `info` and `diagnose`.
 impl fmt::Display for Blocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "No counters: {}\n  try: {}", self.what, self.remedy)
@@ -58,7 +60,7 @@ pub fn hypervisor(number: u32) -> String {
         Some(Hypervisor::None) => "none that shows itself".to_owned(),
         Some(Hypervisor::Other) => "one that is not compatible with Hyper-V".to_owned(),
         Some(Hypervisor::Guest) => "Hyper-V or one that is compatible; this is a virtual machine".to_owned(),
-        Some(Hypervisor::Root) => "Hyper-V, below this Windows itself (its role, or for security)".to_owned(),
+        Some(Hypervisor::Root) => "Hyper-V; this Windows is its root partition (Hyper-V role, VBS)".to_owned(),
         None => format!("kind {number}, which this client does not know"),
     }
 }
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn below_a_windows_that_is_no_virtual_machine_no_virtual_machine_is_spoken_of() {
+    fn the_advice_for_a_root_partition_does_not_mention_virtual_machines() {
         for reason in Reason::ALL {
             let Blocker { what, remedy } =
                 Blocker::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32).unwrap();

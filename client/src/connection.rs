@@ -222,7 +222,7 @@ impl Connection {
         }))
     }
 
-    /// Whether Hyper-V runs below this Windows itself, as far as the driver says.
+    /// Returns whether the driver says that this Windows is the root partition of Hyper-V.
     fn is_root(&self) -> bool {
         self.info().is_ok_and(|info| info.hypervisor == Hypervisor::Root as u32)
     }

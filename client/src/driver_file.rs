@@ -1,5 +1,5 @@
-//! Whether a file can be a driver, as far as its headers say: a file that Windows would refuse is found before the
-//! driver that runs is stopped for it.
+//! Checks by its headers whether a file can be a driver, so that a file that Windows would refuse does not stop the
+//! driver that runs.
 
 use object::pe::{
     IMAGE_DIRECTORY_ENTRY_SECURITY, IMAGE_FILE_MACHINE_AMD64, IMAGE_SUBSYSTEM_NATIVE, ImageNtHeaders32,
@@ -19,23 +19,23 @@ pub enum NotADriver {
     #[error("it is a folder")]
     Folder,
     /// No PE file.
-    #[error("it is no program, library or driver of Windows")]
+    #[error("it is not a program, library or driver of Windows (PE)")]
     NotPe,
-    /// A PE file whose headers contradict themselves or are not all there.
-    #[error("its headers make no sense: {0}")]
+    /// A PE file with headers that contradict themselves or are truncated.
+    #[error("its headers are damaged: {0}")]
     Headers(object::Error),
     /// For 32-bit Windows or another architecture.
-    #[error("it is for another processor than x86-64 (machine type 0x{0:04X})")]
+    #[error("it is not for x86-64 (machine type 0x{0:04X})")]
     Machine(u16),
     /// A program.
     #[error("it is a program or library, not a driver (subsystem {0})")]
     Subsystem(u16),
     /// Sections or the signature lie behind its end.
-    #[error("it is cut off: it has {} bytes, and its headers speak of {}", grouped(*.there), grouped(*.wanted))]
-    CutOff {
+    #[error("it is truncated: it has {} bytes, and its headers describe {}", grouped(*.there), grouped(*.wanted))]
+    Truncated {
         /// Bytes that it has.
         there: u64,
-        /// Bytes that its headers speak of.
+        /// Bytes that its headers describe.
         wanted: u64,
     },
 }
@@ -65,10 +65,10 @@ fn of<Headers: ImageNtHeaders>(file: &[u8]) -> Result<(), NotADriver> {
     }
     let signature = parsed.data_directories().get(IMAGE_DIRECTORY_ENTRY_SECURITY);
     let (there, wanted) = (file.len() as u64, end(parsed.section_table().iter(), signature));
-    if there < wanted { Err(NotADriver::CutOff { there, wanted }) } else { Ok(()) }
+    if there < wanted { Err(NotADriver::Truncated { there, wanted }) } else { Ok(()) }
 }
 
-/// Returns the first byte behind all sections and the signature, whose place is an offset in the file.
+/// Returns the offset behind all sections and the signature. The address of the signature is an offset in the file.
 fn end<'a>(
     sections: impl Iterator<Item = &'a pe::ImageSectionHeader>,
     signature: Option<&pe::ImageDataDirectory>,

@@ -52,7 +52,7 @@ exits! {
     NoProcessor = 13, "no such processor is active";
     /// Handles keep the driver loaded.
     Busy = 14, "the driver does not stop: a program holds its device open";
-    /// The file of the driver, whose it is, or Windows' opinion of it.
+    /// The driver's file cannot be installed or loaded.
     DriverFile = 15, "the driver's file: missing, no driver, halprof.inf's, refused by Windows";
     /// Memory or sessions.
     NoResources = 16, "the driver is short of memory or of sessions";

@@ -68,7 +68,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     verb::run(&cli.verb, &mut context)
 }
 
-/// Writes the report of an error to standard error. If nobody reads that, the exit code has to do.
+/// Writes the report of an error to standard error. If that fails, the exit code remains.
 fn complain(report: &str) {
     let _ = writeln!(io::stderr(), "{report}");
 }

@@ -39,8 +39,8 @@ impl Write for Output<'_> {
     }
 }
 
-/// Rust calls ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE by their meaning, and the other code of Windows by none. No
-/// system but Windows has an error with that number.
+/// Returns whether an error means a closed pipe. `BrokenPipe` is EPIPE, ERROR_BROKEN_PIPE or ERROR_NO_DATA; Rust has no
+/// kind for the third code of Windows. Other systems have no error with its number.
 fn is_closed_pipe(error: &io::Error) -> bool {
     error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(win32::ERROR_PIPE_NOT_CONNECTED)
 }

@@ -26,7 +26,7 @@ pub struct Refusal {
     pub source: String,
     /// Who holds the counters, where they are short.
     pub holders: Vec<Session>,
-    /// Whether Hyper-V runs below this Windows itself, where it is asked.
+    /// Whether this Windows is the root partition of Hyper-V. Known where the remedy depends on it.
     pub is_root: bool,
 }
 

@@ -48,7 +48,7 @@ fn record(path: &Path) {
     writer.finish(&summary).unwrap();
 }
 
-/// A pipe that nobody reads.
+/// A pipe without a reader.
 fn closed() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
@@ -63,7 +63,7 @@ fn client(line: &str, file: &Path) -> Command {
 }
 
 #[test]
-fn every_verb_ends_quietly_when_the_reader_of_its_output_has_gone() {
+fn every_verb_ends_quietly_when_the_reader_has_closed_the_pipe() {
     let file = tempfile::NamedTempFile::new().unwrap();
     record(file.path());
     for line in [
@@ -91,7 +91,7 @@ fn every_verb_ends_quietly_when_the_reader_of_its_output_has_gone() {
 }
 
 #[test]
-fn errors_have_their_code_when_nobody_reads_them() {
+fn errors_keep_their_exit_code_when_standard_error_is_closed() {
     for (line, code) in [("report no-such-file", 21), ("report --sort colour", 2), ("stat --per-cup app", 2)] {
         let Output { status, stdout, .. } = client(line, Path::new("")).stderr(closed()).output().unwrap();
         assert_eq!((status.code(), stdout.len()), (Some(code), 0), "{line}");

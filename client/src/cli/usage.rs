@@ -1,4 +1,4 @@
-//! Errors of the command line: an option that does not exist is reported as all other errors are, the rest by clap.
+//! Errors of the command line. Unknown options are reported in the form of all other errors, and clap reports the rest.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 use super::Cli;
 use crate::exit::Exit;
 
-/// Parses the command line of this process; a wrong one ends it with its exit code.
+/// Parses the command line of this process. A wrong one is reported and ends the process.
 pub fn parse() -> Cli {
     let words: Vec<OsString> = std::env::args_os().collect();
     Cli::try_parse_from(&words).unwrap_or_else(|error| match unknown_option(&error, &words) {
@@ -20,7 +20,7 @@ pub fn parse() -> Cli {
     })
 }
 
-/// Returns the report of an option that does not exist, and `None` for every other error.
+/// Returns the report of an unknown option, and `None` for every other error.
 fn unknown_option(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -52,7 +52,7 @@ fn verb(words: &[OsString]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The report of an unknown option, or `None` if clap reports the error or there is none.
+    /// Returns the report of an unknown option, and `None` if there is no error or clap reports it.
     fn report(line: &str) -> Option<String> {
         let words: Vec<OsString> = ["client"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
         unknown_option(&Cli::try_parse_from(&words).err()?, &words)
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_unknown_option_is_left_to_clap_or_to_the_command() {
+    fn other_errors_and_the_options_of_the_command_are_left_alone() {
         for line in [
             "stat app --per-cup",
             "stat -- --per-cup",

@@ -200,11 +200,11 @@ fn text(traced: &Traced) -> String {
     format!("{shown}\n\n{}", properties(&lines))
 }
 
-/// How many branches were lost.
+/// Returns how many branches were lost, with their share.
 fn lost(traced: &Traced) -> String {
     match traced.lost {
         0 => "0".to_owned(),
-        lost => format!("{} or {}", grouped(lost), share::percent(traced.lost_share)),
+        lost => format!("{}, {}", grouped(lost), share::percent(traced.lost_share)),
     }
 }
 

@@ -73,7 +73,7 @@ struct Diagnosis {
     identity: Identity,
     hypervisor: Option<String>,
     hypervisor_number: u32,
-    /// Why there are no counters, and what opens them.
+    /// Why there are no counters.
     blocker: Option<Blocker>,
     leaf_a: Option<LeafA>,
     counters: u8,
@@ -132,7 +132,7 @@ fn rows(diagnosis: &Diagnosis) -> String {
     }
     .to_owned();
     if diagnosis.hypervisor_number == Hypervisor::Root as u32 {
-        hypervisor.push_str(", below this Windows itself");
+        hypervisor.push_str("; this Windows is its root partition");
     }
     let number = diagnosis.counters.into();
     properties(&[

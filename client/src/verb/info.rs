@@ -36,7 +36,7 @@ struct Info {
     hypervisor: String,
     hypervisor_number: u32,
     counters_reserved: bool,
-    /// Why there are no counters, and what opens them.
+    /// Why there are no counters.
     blocker: Option<Blocker>,
     driver_version: String,
     driver_protocol: u32,

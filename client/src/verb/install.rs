@@ -66,7 +66,7 @@ fn start_packaged(
     context.say(&format!("service {SERVICE} started"))
 }
 
-/// Reads a file that can be a driver. Nothing is changed for any other.
+/// Reads the file of a driver and checks it.
 fn read_driver(path: &Path) -> Result<Vec<u8>, Error> {
     let not_a_driver = |cause| Error::NotADriver { path: path.to_owned(), cause };
     if path.is_dir() {

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::Context;
 use super::recorded::Recorded;
-use super::report::{counted, header, most_rows};
-use super::summed::{Header, WithoutSymbols, hexadecimal, without_symbols};
+use super::report::{counted, header, most_rows, summary};
+use super::summed::{Header, Limits, Summed, WithoutSymbols, hexadecimal, without_symbols};
 use crate::cli::ReportArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
@@ -82,7 +82,11 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     } else if args.format.csv {
         csv(&lines, context)?;
     } else {
-        context.say(&header(&Header::new(&recorded), &recorded))?;
+        let Summed { recording, sources, .. } = Summed::new(&recorded, &[], Limits::default());
+        context.say(&header(&recording, &recorded))?;
+        for source in &sources {
+            context.say(&format!("\n{}", summary(source)))?;
+        }
         let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.wide) };
         context.say(&format!("\n{rows}"))?;
         if left > 0 {

@@ -52,12 +52,12 @@ pub struct Context<'a> {
     pub out: Output<'a>,
     /// Standard error.
     pub err: Output<'a>,
-    /// The code of a command that has run to its end, with which the client ends as well.
+    /// The exit code of a command that has ended. The client ends with the same code.
     command_code: Option<i32>,
 }
 
 impl<'a> Context<'a> {
-    /// A context in which no command has run yet.
+    /// Creates a context in which no command has run yet.
     pub fn new(
         system: Option<&'a dyn System>,
         input: &'a mut dyn Read,
@@ -85,8 +85,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Does what the command line says; the answer is the exit code. A reader that closes the pipe has read what it wants:
-/// the verb ends there, and that is no failure.
+/// Does what the command line says and returns the exit code. A closed pipe ends the verb early and is no failure: the
+/// reader has what it wants.
 pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     let mut ended = run_verb(verb, context);
     if ended.is_ok() {

@@ -89,11 +89,11 @@ fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Resu
     let lost = outcome.lost();
     let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
     let lost_share = match lost {
-        0 => String::new(),
-        _ => format!(" or {}", percent(share::lost(lost, tally.samples))),
+        0 => ",".to_owned(),
+        _ => format!(", {};", percent(share::lost(lost, tally.samples))),
     };
     context.warn(&format!(
-        "[ recorded {} samples ({}{lost_share} lost, paused {} of the time) in {:.1} s to {}, {} ]",
+        "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {} ]",
         grouped(tally.samples),
         grouped(lost),
         percent(outcome.paused_share()),

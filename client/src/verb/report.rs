@@ -98,6 +98,19 @@ pub fn header(header: &Header, recorded: &Recorded) -> String {
 }
 
 fn of_source(source: &Source, args: &ReportArgs) -> String {
+    let mut text = summary(source);
+    // Writing to a String does not fail.
+    let _ = match (&source.rows[..], &source.rest) {
+        ([], Rest { rows: 0, .. }) => write!(text, "\n\nno samples"),
+        ([], rest) => write!(text, "\n\n{}", left_out(rest)),
+        (shown, Rest { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
+        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), left_out(rest)),
+    };
+    text
+}
+
+/// Returns how a source was sampled, how much, and what was lost.
+pub fn summary(source: &Source) -> String {
     let events: Vec<String> = source
         .events
         .iter()
@@ -114,15 +127,7 @@ fn of_source(source: &Source, args: &ReportArgs) -> String {
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
     lines.extend(befell(source));
-    let mut text = properties(&lines);
-    // Writing to a String does not fail.
-    let _ = match (&source.rows[..], &source.rest) {
-        ([], Rest { rows: 0, .. }) => write!(text, "\n\nno samples"),
-        ([], rest) => write!(text, "\n\n{}", left_out(rest)),
-        (shown, Rest { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
-        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), left_out(rest)),
-    };
-    text
+    properties(&lines)
 }
 
 /// How far from the instruction that made the event happen the precise samples are.
@@ -135,7 +140,7 @@ fn skid(source: &Source) -> Option<&'static str> {
     }
 }
 
-/// How many rows are not shown, and which option shows the next one.
+/// Returns how many rows are not shown, and which option shows the next one.
 fn left_out(rest: &Rest) -> String {
     let advice = match (rest.by_number, rest.by_share) {
         (true, true) => "a larger --limit and a lower --percent-limit show more",
@@ -145,7 +150,7 @@ fn left_out(rest: &Rest) -> String {
     format!("{} left out, {:.2}% together; {advice}", counted(rest.rows as u64, "row"), rest.share * 100.0)
 }
 
-/// Which shares of the samples and of the time were lost, and on which processors.
+/// Returns what was lost of the samples and of the time, and on which processors.
 fn befell(source: &Source) -> Vec<(&'static str, String)> {
     let mut lines = vec![("Lost", lost(source))];
     if source.throttled > 0 {
@@ -160,17 +165,18 @@ fn befell(source: &Source) -> Vec<(&'static str, String)> {
     lines
 }
 
+/// Returns how many samples were lost, with their share.
 fn lost(source: &Source) -> String {
     match source.lost {
         0 => "0 samples".to_owned(),
         lost => {
             let (samples, share) = (counted(lost, "sample"), percent(source.lost_share));
-            format!("{samples} or {share} {}", by_processor(source, |one| one.lost))
+            format!("{samples}, {share} {}", by_processor(source, |one| one.lost))
         }
     }
 }
 
-/// Where the recording is not whole, its length is not known, and so no share.
+/// Returns how often and for how long sampling paused. The share is unknown if the recording is not whole.
 fn paused(source: &Source, pauses: u64) -> String {
     let time: f64 = source.disturbed.iter().map(|one| one.paused_seconds).sum();
     let times = format!("{}, {time:.3} s in all", counted(pauses, "time"));

@@ -44,7 +44,7 @@ pub struct Outcome {
     pub tally: Tally,
     /// Units of its time in a second.
     pub clock: u64,
-    /// How many processors it was on.
+    /// How many processors were sampled.
     pub processors: usize,
     /// Bytes of the file.
     pub length: u64,
@@ -53,17 +53,17 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Samples that were lost, on all processors.
+    /// Returns how many samples were lost on all processors.
     pub fn lost(&self) -> u64 {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
     }
 
-    /// For how long processors paused in all; a pause that the end of the session cut off is not in it.
+    /// Returns how long all processors paused. Pauses that lasted to the end of the session are not included.
     pub fn paused_seconds(&self) -> f64 {
         real(self.tally.paused) / real(self.clock.max(1))
     }
 
-    /// The share of the time of all processors for which they paused.
+    /// Returns the share of the time of all processors that those pauses took.
     pub fn paused_share(&self) -> f64 {
         share::paused(self.paused_seconds(), seconds(self.summary.elapsed), self.processors)
     }

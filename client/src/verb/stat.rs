@@ -157,7 +157,7 @@ fn beside(Metric { value, unit }: &Metric) -> String {
     if unit.starts_with('%') { format!("{value:9.2}{unit}") } else { format!("{value:9.3} {unit}") }
 }
 
-/// Writes the columns that the help names. The names of raw events have commas, and so stand in quotes.
+/// Writes the columns that the help names. A raw event has commas in its name, which then stands in quotes.
 fn csv(stat: &Stat, per_cpu: bool, out: &mut dyn Write) -> Result<(), Error> {
     const UNIT: &str = "";
     const PERCENT_RUNNING: &str = "100.00";

@@ -91,11 +91,11 @@ pub struct Source {
     pub precise_next: u64,
     /// Samples that were lost.
     pub lost: u64,
-    /// Of the samples of all processes, from 0 to 1.
+    /// Their share of the samples of all processes, from 0 to 1.
     pub lost_share: f64,
     /// Overflows that were dropped because interrupts had spent their budget.
     pub throttled: u64,
-    /// The share of the time of all processors for which sampling paused; unknown where the recording is not whole.
+    /// The share of the time of all processors that pauses took. Unknown if the recording is not whole.
     pub paused_share: Option<f64>,
     /// The processors on which any of that happened.
     pub disturbed: Vec<Disturbed>,
@@ -142,9 +142,9 @@ pub struct Rest {
     pub rows: usize,
     /// Their share of the events.
     pub share: f64,
-    /// Whether as many rows are shown as the limit allows.
+    /// Whether the limit on the number of rows is reached.
     pub by_number: bool,
-    /// Whether the first of these has too small a share.
+    /// Whether the share of the first of these is below the limit.
     pub by_share: bool,
 }
 

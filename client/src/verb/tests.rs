@@ -409,7 +409,7 @@ mod counting {
     }
 
     #[test]
-    fn counters_that_do_not_work_are_blamed_on_hyper_v_below_windows_only_where_it_is() {
+    fn counters_that_do_not_work_come_with_the_advice_for_the_hypervisor_that_there_is() {
         for (hypervisor, advice) in [
             (0, "give this virtual machine performance counters, if its hypervisor has them"),
             (2, "give this virtual machine performance counters, if its hypervisor has them"),
@@ -435,8 +435,11 @@ mod counting {
         let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
         let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
         let out = run(&system, "info").out;
-        assert!(out.contains("\nHypervisor      Hyper-V, below this Windows itself"), "{out}");
-        assert!(out.contains("\n\nNo counters: Hyper-V runs below this Windows and masks the counters\n"), "{out}");
+        assert!(out.contains("\nHypervisor      Hyper-V; this Windows is its root partition"), "{out}");
+        assert!(
+            out.contains("\n\nNo counters: Hyper-V runs underneath this Windows and hides the counters\n"),
+            "{out}"
+        );
         assert!(out.ends_with(&format!("\n  try: {}\n", crate::blocker::HYPER_V_BELOW)), "{out}");
         assert!(out.lines().all(|line| line.len() <= 80), "{out}");
     }

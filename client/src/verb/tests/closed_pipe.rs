@@ -1,4 +1,4 @@
-//! Every verb with an output that nobody reads.
+//! Verbs with an output that takes no more.
 
 use super::*;
 

@@ -246,7 +246,7 @@ fn lost_and_throttled_samples_are_told_with_what_to_do() {
     let ran = bench.record("-e 0x13 -a --duration 0.001 --ring 256");
     assert_eq!(ran.outcome.unwrap(), 0);
     let lines: Vec<&str> = ran.err.lines().collect();
-    let shares = "(1,234 or 99.9 % lost, paused 100.0 % of the time)";
+    let shares = "(1,234 lost, 99.9 %; paused 100.0 % of the time)";
     assert!(lines[0].starts_with(&format!("[ recorded 1 samples {shares} in 0.")), "{}", ran.err);
     assert_eq!(
         lines[1..],
@@ -275,7 +275,7 @@ fn the_last_overflow_of_each_counter_may_be_lost_without_a_warning() {
     let lost = |processor| CountRecord { lost: 1, ..count(0x13, processor, 9, SECOND) };
     bench.system.driver.counts.replace(vec![lost(0), lost(1)]);
     let ran = bench.record("-e 0x13 -a --duration 0.001");
-    assert!(ran.err.starts_with("[ recorded 0 samples (2 or 100.0 % lost, paused 0.0 % of "), "{}", ran.err);
+    assert!(ran.err.starts_with("[ recorded 0 samples (2 lost, 100.0 %; paused 0.0 % of "), "{}", ran.err);
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
 }
 
