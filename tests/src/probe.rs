@@ -1,16 +1,23 @@
 //! probe.exe, driven by lines: opens the device and sends any request.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+/// How long an answer may take: far more than any request needs, far less than a hung test run.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running probe.exe. It is killed when it goes.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
     to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    /// Its lines, which another thread reads.
+    from: Receiver<String>,
 }
 
 /// What Windows said.
@@ -40,7 +47,10 @@ impl Probe {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().context("cannot start probe.exe")?;
         let to = child.stdin.take().context("no pipe to probe.exe")?;
-        let from = BufReader::new(child.stdout.take().context("no pipe from probe.exe")?);
+        let out = BufReader::new(child.stdout.take().context("no pipe from probe.exe")?);
+        let (lines, from) = mpsc::channel();
+        // It ends with the program, or when nobody listens any more.
+        thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
         let mut probe = Self { child, to, from };
         probe.say("pid")?;
         Ok(probe)
@@ -60,12 +70,13 @@ impl Probe {
     }
 
     fn answer(&mut self, line: &str) -> Result<String> {
-        let mut answer = String::new();
-        self.from.read_line(&mut answer).context("probe.exe does not answer")?;
-        if answer.is_empty() {
-            bail!("probe.exe is gone ({}), asked for {line:?}", self.child.wait()?);
+        match self.from.recv_timeout(PATIENCE) {
+            Ok(answer) => Ok(answer.trim_end().to_owned()),
+            Err(RecvTimeoutError::Timeout) => bail!("probe.exe did not answer {line:?} within {PATIENCE:?}"),
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("probe.exe is gone ({}), asked for {line:?}", self.child.wait()?)
+            }
         }
-        Ok(answer.trim_end().to_owned())
     }
 
     /// Opens the device: the handle's number, or the Win32 error.

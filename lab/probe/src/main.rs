@@ -16,8 +16,8 @@
 //!
 //! What Windows refuses is `error N` with its error code; a line that makes no sense is `bad` with the reason. `CODE`
 //! is a number, with `0x` or without. `INPUT` is hexadecimal digits, `-` for a buffer of no bytes, `null` for none, or
-//! `null:LENGTH` for none with a length all the same. `OUTPUT` is a length, `null` or `null:LENGTH`. In `HEX`, `-` is
-//! no bytes.
+//! `null:LENGTH` for none with a length all the same, which a driver does not see. `OUTPUT` is a length, `null` or
+//! `null:LENGTH`. In `HEX`, `-` is no bytes.
 
 #[cfg(windows)]
 mod device;

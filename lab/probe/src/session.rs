@@ -138,8 +138,8 @@ fn number(text: &str) -> Option<u32> {
 /// A buffer; `content` reads what is no `null`.
 fn buffer(text: &str, content: impl FnOnce(&str) -> Option<Vec<u8>>) -> Option<Buffer> {
     match text.split_once(':') {
-        Some(("null", length)) => number(length).map(Buffer::Null),
-        None if text == "null" => Some(Buffer::Null(0)),
+        Some(("null", length)) => number(length).map(|_| Buffer::Null),
+        None if text == "null" => Some(Buffer::Null),
         _ => content(text).map(Buffer::Bytes),
     }
 }
