@@ -234,7 +234,7 @@ pub enum Command {
     Violations,
     /// What the driver has allocated and not freed.
     Pool,
-    /// Whether `SeSinglePrivilegeCheck` says no to user mode.
+    /// Whether `SeSinglePrivilegeCheck` says no to user mode that asks for SeSystemProfilePrivilege.
     DenyPrivilege(bool),
     /// The n-th allocation from now fails, 1 being the next; none does with `None`.
     FailAllocation(Option<u64>),
