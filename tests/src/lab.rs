@@ -254,6 +254,8 @@ impl Lab {
     pub fn left_nothing(&mut self) -> Result<()> {
         let violations: Vec<String> = self.wire.violations()?.iter().map(Violation::to_string).collect();
         ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
+        // Wine keeps the image of a driver whose entry failed, so that the lab does not see it go.
+        ensure!(self.wire.threads()? == 0, "a thread of the driver still runs");
         let pool = self.wire.pool()?;
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
         let stored = self.wire.stored()?;
