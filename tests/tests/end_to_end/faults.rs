@@ -102,6 +102,7 @@ fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
             ("KeSetTargetProcessorDpcEx", 4),
             ("MmMapIoSpaceEx", 1),
             ("MmMapLockedPagesSpecifyCache", 1),
+            ("ObReferenceObjectByHandle", 1),
             ("PsCreateSystemThread", 1),
         ] {
             assert!(failed.get(name).is_some_and(|times| *times >= least), "{identity}: {name}, of {failed:?}");
