@@ -284,3 +284,20 @@ fn a_session_that_samples_can_be_read() {
     drop(sampler);
     lab.finish().unwrap();
 }
+
+#[test]
+fn an_interrupt_without_a_trap_frame_is_a_sample_at_address_zero() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+    for hidden in [true, true, false] {
+        lab.wire.hide_frames(hidden).unwrap();
+        lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+    }
+    let (records, _) = sampler.fetch(10);
+    let places: Vec<_> = records.iter().map(|record| (record.ip == 0, u32::from(record.modes))).collect();
+    assert_eq!(places, [(true, modes::KERNEL), (true, modes::KERNEL), (false, modes::KERNEL)]);
+    assert_eq!(sampler.stop(), [[3, 0, 0], [0, 0, 0]]);
+    drop(sampler);
+    lab.finish().unwrap();
+}
