@@ -5,7 +5,7 @@ use crate::{
     processor::{self, Core, State},
     processor_change, requests,
     scene::Scene,
-    security, system_information, system_threads, violation,
+    security, system_information, system_threads, time, violation,
 };
 use model::{Branch, CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 use wire::{
@@ -65,6 +65,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Wake { milliseconds } => {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
         }
+        Command::Advance { milliseconds } => set(time::advance, milliseconds),
         Command::NotifyPower { first, second } => {
             let argument = |number| usize::try_from(number).unwrap_or(usize::MAX);
             callbacks::notify_power(argument(first), argument(second));

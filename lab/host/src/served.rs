@@ -150,7 +150,7 @@ extern "system" fn bug_check(code: u32, first: usize, second: usize, third: usiz
     std::process::abort()
 }
 
-/// KeWaitForSingleObject: at DISPATCH_LEVEL it may look, and not wait.
+/// KeWaitForSingleObject: at DISPATCH_LEVEL it may look, and not wait. A wait with a time runs by the lab's clock.
 unsafe extern "system" fn wait_for_single_object(
     object: Pointer,
     reason: u32,
@@ -158,13 +158,17 @@ unsafe extern "system" fn wait_for_single_object(
     alertable: u8,
     timeout: *const i64,
 ) -> NtStatus {
+    // SAFETY: null, or the driver promises a time that can be read.
+    let time = unsafe { timeout.as_ref() };
     caught("KeWaitForSingleObject", (), || {
-        // SAFETY: null, or the driver promises a time that can be read.
-        let looks = unsafe { timeout.as_ref() } == Some(&0);
-        level::check("KeWaitForSingleObject", if looks { DISPATCH_LEVEL } else { APC_LEVEL });
+        level::check("KeWaitForSingleObject", if time == Some(&0) { DISPATCH_LEVEL } else { APC_LEVEL });
     });
-    // SAFETY: as the driver called it.
-    unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) }
+    // SAFETY: as the driver called it, or with another time.
+    let wait = |timeout| unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) };
+    match time {
+        Some(time) if *time < 0 => time::wait(time.unsigned_abs(), |step| wait(step)),
+        _ => wait(timeout),
+    }
 }
 
 /// `FAST_MUTEX.OldIrql` (wdm.h, x64): where its holder's level is kept.

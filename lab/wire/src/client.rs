@@ -273,6 +273,14 @@ impl Client {
         ask!(self, Command::Wake { milliseconds }, Answer::Done => ())
     }
 
+    /// [`Command::Advance`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn advance(&mut self, milliseconds: u64) -> Result<(), Error> {
+        ask!(self, Command::Advance { milliseconds }, Answer::Done => ())
+    }
+
     /// [`Command::NotifyPower`].
     ///
     /// # Errors

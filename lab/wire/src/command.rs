@@ -181,6 +181,12 @@ pub enum Command {
         /// How long it slept: the performance counter and the interrupt time are ahead by so much.
         milliseconds: u64,
     },
+    /// Sets the clocks ahead, without a sleep: the performance counter, the interrupt time, and that of drivers' waits, which
+    /// notice it within 20 ms. Events and timers do not.
+    Advance {
+        /// By how much.
+        milliseconds: u64,
+    },
     /// Calls the callbacks of `\Callback\PowerState` for something else.
     NotifyPower {
         /// Argument1: which of the PO_CB_ constants.
