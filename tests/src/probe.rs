@@ -92,12 +92,24 @@ impl Probe {
         }
     }
 
-    /// Starts the service of a driver (`load`) or stops it (`unload`): nothing, or the Win32 error.
+    /// Starts the service of a driver (`load`), stops it (`unload`) or deletes it (`delete`): nothing, or the Win32 error.
     ///
     /// # Errors
     /// The program is gone.
     pub fn service(&mut self, deed: &str, name: &str) -> Result<std::result::Result<(), u32>> {
-        let answer = self.say(&format!("{deed} {name}"))?;
+        self.done(&format!("{deed} {name}"))
+    }
+
+    /// Creates the service of a driver, in a load-order group: nothing, or the Win32 error.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn create_service(&mut self, name: &str, file: &str, group: &str) -> Result<std::result::Result<(), u32>> {
+        self.done(&format!("create {name} {file} {group}"))
+    }
+
+    fn done(&mut self, line: &str) -> Result<std::result::Result<(), u32>> {
+        let answer = self.say(line)?;
         match answer.split_once(' ') {
             None if answer == "ok" => Ok(Ok(())),
             Some(("error", code)) => Ok(Err(code.parse()?)),

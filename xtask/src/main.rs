@@ -86,7 +86,8 @@ enum Command {
     /// Run for long what `test` runs for short
     ///
     /// The driver built twice, which has to give the same file; the property tests with 20,000 cases each; then the tests
-    /// of the real driver from end to end, five times over. Takes about half an hour.
+    /// of the real driver from end to end, three times over, with more rounds each and on every processor of the model.
+    /// Takes about half an hour.
     Soak,
 
     /// Count the instructions of starts, stops, reads and interrupts

@@ -8,6 +8,8 @@
 //! | `join K` | what `ioctl` would have answered, when it is there |
 //! | `cancel N` | `ok`: what waits on the handle is to be cancelled |
 //! | `close N` | `ok` |
+//! | `create NAME FILE GROUP` | `ok`: there is a service of this name, for this driver, in this load-order group |
+//! | `delete NAME` | `ok`: there is none |
 //! | `load NAME` | `ok`: the service of this name is started |
 //! | `unload NAME` | `ok`: and stopped |
 //! | `pid` | `pid N` |

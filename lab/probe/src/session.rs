@@ -92,6 +92,10 @@ impl Session {
                 number(handle).and_then(|handle| self.devices.remove(&handle)).ok_or(Trouble::Bad("handle"))?;
                 Ok("ok".to_owned())
             }
+            ["create", name, image, ref group @ ..] => {
+                Ok(service::create(name, image, &group.join(" ")).map(|()| "ok".to_owned())?)
+            }
+            ["delete", name] => Ok(service::delete(name).map(|()| "ok".to_owned())?),
             ["load", name] => Ok(service::start(name).map(|()| "ok".to_owned())?),
             ["unload", name] => Ok(service::stop(name).map(|()| "ok".to_owned())?),
             ["pid"] => Ok(format!("pid {}", std::process::id())),

@@ -168,13 +168,12 @@ fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
 #[test]
 fn a_driver_that_finds_no_memory_does_not_load_and_leaves_nothing() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    lab.client(&["install", "--no-start"]).unwrap().success().unwrap();
     let mut refused = 0;
     for nth in 1.. {
         lab.wire.fail_allocation(Some(nth)).unwrap();
-        let started = lab.wine().run("sc", &["start", "halprof"]).unwrap();
+        let started = lab.install();
         lab.wire.fail_allocation(None).unwrap();
-        if started.code == 0 {
+        if started.is_ok() {
             break;
         }
         refused += 1;
@@ -185,6 +184,6 @@ fn a_driver_that_finds_no_memory_does_not_load_and_leaves_nothing() {
     assert!(refused > 1, "{refused} allocations failed in turn");
     lab.client(&["list"]).unwrap().success().unwrap();
     // Wine keeps the file of a driver that did not load, so that uninstall could not remove it.
-    lab.wine().run("sc", &["stop", "halprof"]).unwrap();
+    lab.stop().unwrap();
     lab.left_nothing().unwrap();
 }

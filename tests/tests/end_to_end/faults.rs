@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use protocol::{ALL_SOURCES, Code, SamplesRequest, SessionRequest, StopRequest};
-use tests::{Lab, Probe, Reply, hex};
+use tests::{Lab, Probe, Reply, first_or_all, hex};
 use zerocopy::IntoBytes;
 
 use crate::life::{header, start_request};
@@ -67,7 +67,7 @@ const MOST: u64 = 300;
 
 #[test]
 fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
-    for identity in ["haswell-4710mq", "zen4-7700x"] {
+    for identity in first_or_all(&["haswell-4710mq", "zen4-7700x"], 1) {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
         let mut probe = lab.probe().unwrap();
@@ -129,8 +129,8 @@ fn a_driver_whose_handler_the_hal_goes_on_calling_stays_loaded() {
         }
     }
     assert!(lab.wire.handler().unwrap().registration.is_some());
-    let ran = lab.client(&["uninstall"]).unwrap();
-    assert_ne!(ran.code, 0, "{}", ran.out);
+    // Not by the client, which waits for ten seconds and then says so.
+    lab.wine().run("sc", &["stop", "halprof"]).unwrap();
     assert!(lab.wire.images().unwrap().iter().any(|image| image.starts_with("halprof")), "its code is still there");
     // Wine does not stop such a driver any more: the bench is not used again.
 }
