@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use protocol::{ALL_SOURCES, Code, SamplesRequest, SessionRequest, StopRequest};
-use tests::{Lab, Probe, Reply, first_or_all, hex};
+use tests::{Lab, Probe, Reply, first_or_all, hex, is_soak};
 use zerocopy::IntoBytes;
 
 use crate::life::{header, start_request};
@@ -85,8 +85,12 @@ fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
                 break;
             };
             lab.left_nothing().unwrap_or_else(|error| panic!("{identity}, {name} (call {nth}): {error:#}"));
-            assert!(life(&mut lab, &mut probe), "{identity}, after {name} (call {nth}): the next life");
-            *failed.entry(name).or_default() += 1;
+            let times = failed.entry(name.clone()).or_default();
+            *times += 1;
+            // What a function leaves when it fails in one place it leaves in others too, and `left_nothing` sees it.
+            if *times == 1 || is_soak() {
+                assert!(life(&mut lab, &mut probe), "{identity}, after {name} (call {nth}): the next life");
+            }
         }
         assert_eq!(last, Some(true), "{identity}: in the end nothing failed");
         for (name, least) in [
