@@ -44,7 +44,7 @@ pub unsafe extern "system" fn create(
         // SAFETY: null, or the driver promises a valid string.
         let text = unsafe { nt::text(name) };
         if !text.is_empty() && characteristics & SECURE_OPEN == 0 {
-            violation::other(format!("anybody can open {text}\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN"));
+            violation::other(format!("any user can open {text}\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN"));
         }
         // SAFETY: as the driver called it.
         unsafe { IoCreateDevice(driver, extension, name, kind, characteristics, exclusive, device) }

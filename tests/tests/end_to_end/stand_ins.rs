@@ -379,7 +379,7 @@ fn what_a_secure_driver_does_not_do_is_noticed() {
         bench.noticed(),
         [
             "MmMapLockedPagesSpecifyCache maps a client's pages as executable",
-            "anybody can open \\Device\\another\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN",
+            "any user can open \\Device\\another\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN",
         ]
     );
     bench.finish();
