@@ -1,11 +1,11 @@
 //! The answer to each command of a test.
 
 use crate::{
-    callbacks, control_areas, deferred, failing, hal, image, nt, pool, power,
+    callbacks, cancel_race, control_areas, deferred, failing, hal, image, nt, pool, power,
     processor::{self, Core, State},
-    processor_change,
+    processor_change, requests,
     scene::Scene,
-    security, system_information, violation,
+    security, system_information, system_threads, time, violation,
 };
 use model::{Branch, CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 use wire::{
@@ -65,6 +65,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Wake { milliseconds } => {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
         }
+        Command::Advance { milliseconds } => set(time::advance, milliseconds),
         Command::NotifyPower { first, second } => {
             let argument = |number| usize::try_from(number).unwrap_or(usize::MAX);
             callbacks::notify_power(argument(first), argument(second));
@@ -96,32 +97,32 @@ pub fn answer(command: Command) -> Answer {
         })),
         Command::Violations => Answer::Violations(violation::take()),
         Command::Pool => Answer::Pool(pool::account()),
-        Command::DenyPrivilege(deny) => {
-            security::deny(deny);
-            Answer::Done
-        }
-        Command::FailAllocation(nth) => {
-            pool::fail(nth);
-            Answer::Done
-        }
-        Command::FailCall(nth) => {
-            failing::fail(nth);
-            Answer::Done
-        }
+        Command::DenyPrivilege(deny) => set(security::deny, deny),
+        Command::FailAllocation(nth) => set(pool::fail, nth),
+        Command::FailCall(nth) => set(failing::fail, nth),
         Command::FailedCall => Answer::FailedCall(failing::failed()),
         Command::RefuseCounters(status) => {
             hal::refuse_counters(status.map(nt::status));
             Answer::Done
         }
         Command::Reserved => Answer::Reserved(hal::reserved()),
-        Command::RefuseHandler(refuse) => {
-            hal::refuse_handler(refuse);
-            Answer::Done
+        Command::Waiting => Answer::Waiting(requests::waiting()),
+        Command::Threads => Answer::Threads(system_threads::running()),
+        Command::CancelAt(moment) => {
+            done(if cancel_race::want(moment) { Ok(()) } else { refused("there is one processor") })
         }
+        Command::HideFrames(hide) => set(hal::hide_frames, hide),
+        Command::RefuseHandler(refuse) => set(hal::refuse_handler, refuse),
         Command::Handler => Answer::Handler(handler()),
         Command::Descriptor => Answer::Descriptor(security::descriptor()),
         Command::Images => Answer::Names(image::names()),
     }
+}
+
+/// Changes something that cannot be refused.
+fn set<T>(change: fn(T), value: T) -> Answer {
+    change(value);
+    Answer::Done
 }
 
 fn each<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
@@ -163,6 +164,7 @@ fn set_identity(name: &str) -> Result<(), String> {
         return Err(format!("there is no identity {name}"));
     }
     hal::unmask(true);
+    hal::hide_frames(false);
     system_information::reset();
     control_areas::reset();
     power::awake();

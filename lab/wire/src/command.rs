@@ -54,14 +54,27 @@ pub enum Areas {
     Missing,
 }
 
+/// A moment in what a driver does with the cancel routine of a request under a spin lock (IoSetCancelRoutine).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CancelMoment {
+    /// It is about to set one.
+    BeforeSet,
+    /// It has set one.
+    AfterSet,
+    /// It is about to take it back.
+    BeforeTake,
+    /// It has taken it back.
+    AfterTake,
+}
+
 /// A line from the test to the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Names of the identities there are.
     Identities,
     /// Another machine: every processor anew, as the identity of this name; as many of them as Wine has; in xAPIC mode;
-    /// with a HAL of today (see [`Command::HalUnmasks`]); awake; and with Windows 10 22H2, which does not shadow the kernel,
-    /// serves control areas, and has given none. Refused while a driver is loaded.
+    /// with a HAL of today (see [`Command::HalUnmasks`]) that hands over trap frames; awake; and with Windows 10 22H2, which
+    /// does not shadow the kernel, serves control areas, and has given none. Refused while a driver is loaded.
     SetIdentity(String),
     /// How many processors there are, and how many there can be. The lists in the answers are as long as the former.
     /// Refused while a driver is loaded, and for numbers that no machine of the lab has.
@@ -168,6 +181,12 @@ pub enum Command {
         /// How long it slept: the performance counter and the interrupt time are ahead by so much.
         milliseconds: u64,
     },
+    /// Sets the clocks ahead, without a sleep: the performance counter, the interrupt time, and that of drivers' waits, which
+    /// notice it within 20 ms. Events and timers do not.
+    Advance {
+        /// By how much.
+        milliseconds: u64,
+    },
     /// Calls the callbacks of `\Callback\PowerState` for something else.
     NotifyPower {
         /// Argument1: which of the PO_CB_ constants.
@@ -234,7 +253,7 @@ pub enum Command {
     Violations,
     /// What the driver has allocated and not freed.
     Pool,
-    /// Whether `SeSinglePrivilegeCheck` says no to user mode.
+    /// Whether `SeSinglePrivilegeCheck` says no to user mode that asks for SeSystemProfilePrivilege.
     DenyPrivilege(bool),
     /// The n-th allocation from now fails, 1 being the next; none does with `None`.
     FailAllocation(Option<u64>),
@@ -248,6 +267,15 @@ pub enum Command {
     RefuseCounters(Option<u32>),
     /// Whether a driver has the counters, by `HalAllocateHardwareCounters`.
     Reserved,
+    /// How many requests wait in drivers: told to be pending, and not complete.
+    Waiting,
+    /// How many threads that drivers made have not ended.
+    Threads,
+    /// The next request with which a driver comes to this moment is cancelled then, on another processor, up to where the
+    /// cancel routine waits for a spin lock; none is with `None`. Refused where there is one processor.
+    CancelAt(Option<CancelMoment>),
+    /// Whether the HAL calls the registered handler with null instead of a trap frame.
+    HideFrames(bool),
     /// Whether the profile interrupt is another's, who has registered a handler before: nobody else can then.
     RefuseHandler(bool),
     /// Who has the profile interrupt.

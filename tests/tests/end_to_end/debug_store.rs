@@ -69,7 +69,7 @@ fn control_areas_are_allocated_and_freed_on_all_processors_as_the_kernel_does_it
     }
     lab.client(&["control-area", "allocate", "--current"]).unwrap().success().unwrap();
     assert_eq!(lab.control_areas().unwrap(), 1);
-    lab.client(&["uninstall"]).unwrap().success().unwrap();
+    lab.uninstall().unwrap();
     assert_eq!(lab.control_areas().unwrap(), 0, "freed at the unload");
     lab.finish().unwrap();
 }
@@ -91,12 +91,12 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
     let made = json(&lab, &["control-area", "allocate", "--json"]);
     assert_eq!(made["areas"][0]["owner"], "halprof", "{made}");
     assert_eq!(lab.control_areas().unwrap(), 0, "the kernel knows of none");
-    lab.client(&["uninstall"]).unwrap().success().unwrap();
+    lab.uninstall().unwrap();
     lab.left_nothing().unwrap();
     lab.wire.set_control_areas(Areas::Served).unwrap();
     lab.install().unwrap();
     lab.client(&["control-area", "allocate"]).unwrap().success().unwrap();
-    lab.client(&["uninstall"]).unwrap().success().unwrap();
+    lab.uninstall().unwrap();
     assert_eq!(lab.control_areas().unwrap(), 0, "freed at the unload");
     drop(probe);
     lab.finish().unwrap();
@@ -136,7 +136,7 @@ fn precise_samples_have_no_skid_in_any_format_and_add_up() {
     for (identity, format) in FORMATS {
         become_processor(&mut lab, &mut probe, identity);
         lab.live().unwrap();
-        let arguments = ["record", "-a", "--duration", "0.4", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
+        let arguments = ["record", "-a", "--duration", "0.2", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
         lab.client(&arguments).unwrap().success().unwrap();
         lab.scripted().unwrap();
         let file = std::fs::File::open(lab.wine().drive_c("precise.rec")).unwrap();
@@ -176,7 +176,7 @@ fn ordinary_samples_and_precise_records_are_put_in_one_order() {
     lab.install().unwrap();
     lab.live().unwrap();
     let events = "InstructionRetired:p@4M,TotalCycles@7M";
-    let arguments = ["record", "-a", "--duration", "0.4", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
+    let arguments = ["record", "-a", "--duration", "0.2", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
     lab.scripted().unwrap();
     let merged = json(&lab, &["report", "--merge", "C:\\merge.rec", "--json", "--limit", "100000"]);
