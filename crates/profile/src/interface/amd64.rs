@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | long mode alone | four, by the names that the K7 had | nothing: overflow shows in the counter's value |
 //! | PerfCtrExtCore | six, by names of their own | nothing |
-//! | PerfMonV2 as well | as many as it says, but six at most | a control and a status register |
+//! | PerfMonV2 as well, and no hypervisor | as many as it says, but six at most | a control and a status register |
 //!
 //! Seed 000 knows the first line, and the events of the K8. A Zen counts others: `generation.rs` tells whose, `zen.rs`
 //! which.
@@ -18,6 +18,7 @@ mod zen;
 use super::plain::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
+use crate::hypervisor::Hypervisor;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
 use generation::Generation;
@@ -54,8 +55,10 @@ impl Amd64 {
     pub fn new(cpu: &impl Cpu) -> Self {
         let features = ExtendedFeatures::of(cpu);
         let (eax, ebx) = perf_mon(cpu);
-        // The global registers are over the core's counters: a hypervisor that shows them alone shows half of it.
-        let version_2 = features.perf_ctr_ext_core() && eax.version_2();
+        // The global registers are over the core's counters, and nothing without them. Windows does not touch them itself,
+        // so a hypervisor that shows them and has them not would stop the machine with the first access.
+        let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
+        let version_2 = features.perf_ctr_ext_core() && eax.version_2() && is_bare;
         let mask = state::mask(WIDTH);
         let bank = if features.perf_ctr_ext_core() {
             let count = if version_2 { ebx.counters().min(CORE_COUNTERS) } else { CORE_COUNTERS };
