@@ -90,7 +90,7 @@ pub struct Reloaded {
     pub counter: u8,
     /// What it is set to do.
     pub state: CounterState,
-    /// What it held, or 0 where that was not read: only an exact counter's always is.
+    /// What it held: the events since its overflow.
     pub value: u64,
     /// What it was loaded with.
     pub initial: u64,

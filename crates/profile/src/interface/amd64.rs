@@ -174,8 +174,8 @@ impl ProfileInterface for Amd64 {
     }
 
     /// One RDPMC for each counter with an interval, one write for each that overflowed. With PerfMonV2 one read and
-    /// 3 + k writes for k counters that overflowed, all of ours standing still meanwhile. The entry of the local vector
-    /// table is left alone: AMD's processors do not mask it.
+    /// 3 + k writes for k counters that overflowed, and an RDPMC for each of them, all of ours standing still meanwhile. The
+    /// entry of the local vector table is left alone: AMD's processors do not mask it.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         match self.global {

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | start | (2N + F + 1) W, 1 W more if F > 0 |
 //! | stop | 1 W |
-//! | interrupt | 1 R + (3 + k) W, and an RDPMC of each exact one that overflowed |
+//! | interrupt | 1 R + (3 + k) W + k P |
 //!
 //! Version 1: 2N W, N W, and for Ns counters with an interval Ns P + k W.
 

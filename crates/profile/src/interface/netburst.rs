@@ -345,7 +345,7 @@ impl ProfileInterface for NetBurst {
         active.interrupting.iter().filter(overflowed).collect()
     }
 
-    /// The same, and three writes for each that overflowed, with an RDPMC if it is exact. Then the local vector is
+    /// The same, and three writes for each that overflowed, with an RDPMC. Then the local vector is
     /// looked at, as on Emon: not before every OVF is clear, or the interrupt would come again.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
@@ -358,7 +358,7 @@ impl ProfileInterface for NetBurst {
                 let state = row.get(counter);
                 let initial = state.initial_within(MASK);
                 cpu.wrmsr(register, cccr.with_ovf(false).into_bits());
-                let value = if state.exact() { cpu.rdpmc(u32::from(number)) } else { 0 };
+                let value = cpu.rdpmc(u32::from(number));
                 load(cpu, number, initial);
                 overflowed(Reloaded { counter, state, value, initial, unused: 64 - WIDTH });
                 served = served.with(counter);

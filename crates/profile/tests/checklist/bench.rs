@@ -82,6 +82,8 @@ pub enum Access {
     Write(u32, u64),
     /// RDPMC.
     Counter(u32),
+    /// A write of the LVT entry.
+    Entry(u32),
 }
 
 /// The processor, as [`Cpu`], and the HAL on it.
@@ -121,6 +123,7 @@ impl Cpu for Bench {
     }
 
     fn set_local_vector(&self, entry: u32) {
+        self.log.borrow_mut().push(Access::Entry(entry));
         self.board.processor(0).set_local_vector(entry);
     }
 
