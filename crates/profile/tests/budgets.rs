@@ -257,6 +257,19 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
 }
 
 #[test]
+fn an_interrupt_while_none_of_our_counters_runs_costs_what_the_status_takes_and_nothing_once_they_are_not_ours() {
+    for (name, global) in all() {
+        let bench = Bench::new(name);
+        let serve = || _ = bench.hal.interrupt(bench.board.processor(0), 0, |_| ());
+        // It is read, and what is set of ours is cleared: also if nothing is.
+        let budget = if global { (1, 1, 0) } else { (0, 0, 0) };
+        assert_eq!(bench.cost(serve), budget, "{name}");
+        bench.hal.release(bench.board.processor(0), 0);
+        assert_eq!(bench.cost(serve), (0, 0, 0), "{name}: they are not ours");
+    }
+}
+
+#[test]
 fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_masked_it() {
     const MASKED: u32 = 0x0001_00FE;
     const OPEN: u32 = 0xFE;

@@ -184,6 +184,21 @@ impl ProfileInterface for Amd64 {
         }
     }
 
+    /// One read and one write with PerfMonV2; else none.
+    fn acknowledge(&self, cpu: &impl Cpu) {
+        if let Some(global) = self.global {
+            let status = global.status(cpu);
+            global::clear(cpu, status);
+        }
+    }
+
+    /// One write for each with PerfMonV2; else none.
+    fn disarm(&self, cpu: &impl Cpu, _row: Row<'_>, counters: CounterSet) {
+        if self.global.is_some() {
+            self.bank.clear_selects(cpu, counters);
+        }
+    }
+
     fn release(&self, cpu: &impl Cpu, found: Found) {
         self.bank.clear(cpu);
         if let Some(global) = self.global {
@@ -202,14 +217,10 @@ impl Amd64 {
         row: Row<'_>,
         overflowed: impl FnMut(Reloaded),
     ) -> CounterSet {
-        let active = row.active;
-        if active.all.is_empty() {
-            return CounterSet::NONE;
-        }
         let control = row.known.control();
         global.stop(cpu, control);
         let status = global.status(cpu);
-        let ours = CounterSet::from_bits(status.overflowed().into()).and(active.interrupting);
+        let ours = CounterSet::from_bits(status.overflowed().into()).and(row.active.interrupting);
         plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
