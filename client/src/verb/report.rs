@@ -154,6 +154,12 @@ fn befell(source: &Source) -> Vec<(&'static str, String)> {
         let by_processor = by_processor(source, |one| one.pauses);
         lines.push(("Paused", format!("{} {by_processor}, {time:.3} s in all", counted(pauses, "time"))));
     }
+    let silences = source.disturbed.iter().map(|one| one.silences).sum();
+    if silences > 0 {
+        let by_processor = by_processor(source, |one| one.silences);
+        let times = counted(silences, "time");
+        lines.push(("Stopped", format!("{times} {by_processor} by an interrupt storm")));
+    }
     lines
 }
 

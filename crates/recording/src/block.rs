@@ -132,7 +132,7 @@ pub struct Count {
     pub count: u64,
     /// Samples that the driver took.
     pub samples: u64,
-    /// Samples for which there was no room, or whose counter was stopped before it was served.
+    /// Samples for which there was no room, or whose interrupt did not come before the counter was stopped or a tick recovered it.
     pub lost: u64,
     /// Overflows that were dropped because the processor had spent its budget.
     pub throttled: u64,

@@ -40,7 +40,7 @@ fn csv_of_a_source_and_a_process_has_what_befell_that_source_and_all_sources() {
     let beginnings: Vec<&str> = out.lines().skip(1).map(|line| line.split(",,").next().unwrap()).collect();
     let sample =
         "200000,sample,1,BranchMispredictions,12,other.exe,13,u,1009,0x00007ff800000040,ntdll.dll,ntdll.dll+0x40,";
-    assert_eq!(beginnings, [sample, "400000,throttled,1", "900000,resumed,1"]);
+    assert_eq!(beginnings, [sample, "400000,throttled,1", "900000,resumed,1", "1000000,silenced,1"]);
 }
 
 fn profile(filter: &Filter) -> Value {

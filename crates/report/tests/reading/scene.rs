@@ -104,6 +104,7 @@ pub fn records() -> Vec<Sample> {
     records.push(befell(SampleKind::Lost, CYCLES, 4000, 3));
     records.push(befell(SampleKind::Throttled, ALL_SOURCES, 5000, 0));
     records.push(befell(SampleKind::Resumed, ALL_SOURCES, 10_000, 5000));
+    records.push(befell(SampleKind::Silenced, ALL_SOURCES, 11_000, 0));
     records
 }
 
