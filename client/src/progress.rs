@@ -36,7 +36,8 @@ impl Drop for Progress {
 }
 
 fn troubles(tally: &Tally) -> String {
-    let troubles = [(tally.lost, "lost"), (tally.pauses, "pauses for want of budget")];
+    let troubles =
+        [(tally.lost, "lost"), (tally.pauses, "pauses for want of budget"), (tally.silences, "stopped by a storm")];
     let met = troubles.iter().filter(|(number, _)| *number > 0);
     met.map(|(number, what)| format!(", {} {what}", grouped(*number))).collect::<Vec<_>>().concat()
 }
@@ -54,6 +55,7 @@ mod tests {
             (Tally { samples: 12_345, lost: 0, ..tally }, ""),
             (Tally { samples: 12_345, lost: 6_000, ..tally }, ", 6,000 lost"),
             (Tally { samples: 12_345, lost: 6, pauses: 7, ..tally }, ", 6 lost, 7 pauses for want of budget"),
+            (Tally { samples: 12_345, silences: 2, ..tally }, ", 2 stopped by a storm"),
         ] {
             let terminal = InMemoryTerm::new(5, 80);
             let progress = Progress::new(false);

@@ -615,7 +615,7 @@ mod tests {
                 99,
                 [0, 0],
                 Exit::Failure,
-                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 5) does not know: NTSTATUS 0xC0000225",
+                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
             ),
         ]
     }

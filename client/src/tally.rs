@@ -15,6 +15,8 @@ pub struct Tally {
     pub ended: u64,
     /// For how long it had paused then, in all, in units of the session's clock.
     pub paused: u64,
+    /// How often sampling stopped on a processor because too many interrupts came that no counter explained.
+    pub silences: u64,
 }
 
 impl Tally {
@@ -29,9 +31,24 @@ impl Tally {
                     self.ended += 1;
                     self.paused = self.paused.saturating_add(record.ip);
                 }
+                Some(SampleKind::Silenced) => self.silences += 1,
                 _ => {}
             }
         }
+    }
+}
+
+impl Tally {
+    /// What to say to the user of processors on which sampling stopped; `None` where it stopped on none.
+    pub fn storm_warning(&self) -> Option<String> {
+        (self.silences > 0).then(|| {
+            let processors = if self.silences == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", self.silences) };
+            format!(
+                "warning: sampling stopped early on {processors}: an interrupt storm, that is\n  \
+                 interrupts in a row that no counter explains\n  \
+                 try: end other programs that use the performance counters, then record again"
+            )
+        })
     }
 }
 
@@ -45,9 +62,10 @@ mod tests {
         let of = |kind: u16, ip: u64| Sample { kind, ip, ..sample(4, 1) };
         let mut tally = Tally::default();
         tally.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
-        assert_eq!(tally, Tally { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8 });
-        tally.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4)]);
-        assert_eq!(tally, Tally { samples: 5, lost: 42, pauses: 1, ended: 1, paused: 8 });
+        let summed = Tally { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8, silences: 0 };
+        assert_eq!(tally, summed);
+        tally.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4), of(9, 5)]);
+        assert_eq!(tally, Tally { samples: 5, silences: 1, ..summed });
         tally.add(&[of(1, u64::MAX), of(3, u64::MAX)]);
         assert_eq!((tally.lost, tally.ended, tally.paused), (u64::MAX, 2, u64::MAX));
     }

@@ -14,7 +14,7 @@ pub struct Totals {
     spurious: u64,
     /// Samples given to clients.
     delivered: u64,
-    /// Samples for which there was no room, or whose counter was stopped before it was served.
+    /// Samples for which there was no room, or whose interrupt did not come before the counter was stopped or a tick recovered it.
     lost: u64,
     /// Overflows that were dropped because their processor had spent its budget.
     throttled: u64,

@@ -129,6 +129,9 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
             counted(traced.pauses, "time")
         ))?;
     }
+    if let Some(warning) = outcome.tally.storm_warning() {
+        context.warn(&warning)?;
+    }
     Ok(outcome.exit_code)
 }
 

@@ -119,5 +119,8 @@ fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Resu
             grouped(throttled)
         ))?;
     }
+    if let Some(warning) = tally.storm_warning() {
+        context.warn(&warning)?;
+    }
     Ok(())
 }

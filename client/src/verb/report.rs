@@ -162,6 +162,12 @@ fn befell(source: &Source) -> Vec<(&'static str, String)> {
     if pauses > 0 {
         lines.push(("", by_processor(source, |one| one.pauses)));
     }
+    let silences = source.disturbed.iter().map(|one| one.silences).sum();
+    if silences > 0 {
+        let by_processor = by_processor(source, |one| one.silences);
+        let times = counted(silences, "time");
+        lines.push(("Stopped", format!("{times} {by_processor} by an interrupt storm")));
+    }
     lines
 }
 

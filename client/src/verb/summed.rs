@@ -133,6 +133,8 @@ pub struct Disturbed {
     pub pauses: u64,
     /// How long in all.
     pub paused_seconds: f64,
+    /// How often sampling stopped because too many interrupts came that no counter explained.
+    pub silences: u64,
 }
 
 /// Rows that are not shown.
@@ -300,9 +302,10 @@ fn disturbed(recorded: &Recorded, id: u32) -> Vec<Disturbed> {
         }
         one.pauses += befell.pauses;
         one.paused_seconds += real(contents.duration(befell.paused)) / NANOSECONDS;
+        one.silences += befell.silences;
     }
     let told = found.into_iter().map(|(processor, one)| Disturbed { processor, ..one });
-    told.filter(|one| (one.lost, one.throttled, one.pauses) != (0, 0, 0)).collect()
+    told.filter(|one| (one.lost, one.throttled, one.pauses, one.silences) != (0, 0, 0, 0)).collect()
 }
 
 fn limited(rows: Vec<Row>, limits: Limits) -> (Vec<RowFields>, Rest) {

@@ -190,7 +190,7 @@ impl Resources {
 
     /// Gives back what none of these sessions uses: first the registers, then the interrupt, which nothing raises by
     /// then, and what is reserved last.
-    pub fn give_back<M: Machine>(&mut self, sessions: &[Session], Ground { machine, hal, .. }: Ground<'_, M>) {
+    pub fn give_back<M: Machine>(&mut self, sessions: &[Session], Ground { machine, sampler, hal }: Ground<'_, M>) {
         let counters_used = sessions.iter().any(Session::uses_counters);
         if !sessions.iter().any(Session::records) {
             self.areas.release(machine);
@@ -203,6 +203,10 @@ impl Resources {
                 // The slot is ours.
                 let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
                 machine.end_sampling();
+            }
+            if sampler.is_silenced() {
+                // The entry was not masked when it was taken.
+                machine.on_each_processor(&|processor, cpu| _ = sampler.end_silence(cpu, processor));
             }
             machine.close_local_apic();
             self.interrupt = Interrupt::Free;

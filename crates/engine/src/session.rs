@@ -264,7 +264,8 @@ impl Session {
         if let Some(store) = self.traces.as_ref().and_then(|traces| traces.take(processor)) {
             sampler.install(cpu, processor, store);
         }
-        sampler.start(cpu, processor, own);
+        let stopped = if self.rings.is_some() { sampler.rouse(cpu, processor, now) } else { CounterSet::NONE };
+        sampler.start(cpu, processor, own.or(stopped));
     }
 
     /// Stops a source ([`ALL_SOURCES`] for all) on the current processor, which is `processor`. A counter that it

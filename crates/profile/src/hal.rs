@@ -14,6 +14,7 @@ use crate::cpu::Cpu;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
+use crate::local_vector;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
 use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Known, Row, Total};
@@ -614,6 +615,11 @@ impl Hal {
             return OverflowStatus(CounterSet::NONE);
         }
         let row = self.row(processor);
+        if row.active.all.is_empty() {
+            self.acknowledge(cpu, processor);
+            local_vector::unmask(cpu);
+            return OverflowStatus(CounterSet::NONE);
+        }
         let interface = self.interface.with_shape(row.known.shape());
         let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, unused }| {
             if let Some(total) = row.total(counter) {
@@ -622,6 +628,26 @@ impl Hal {
             handler(Overflow { counter, state });
         });
         OverflowStatus(overflowed)
+    }
+
+    /// Clears what a status register of the current processor, which is `processor`, says of our counters, if the registers
+    /// are ours and can be touched. PROFILE_LEVEL.
+    #[cold]
+    pub fn acknowledge(&self, cpu: &impl Cpu, processor: u32) {
+        if self.holds(processor) && !self.is_asleep(processor) {
+            self.interface_of(processor).acknowledge(cpu);
+        }
+    }
+
+    /// From now on nothing interrupts on the current processor, which is `processor`: `counters`, which were stopped, lose
+    /// their interrupt bits, the status is clear, and the entry of the local vector table is masked. The next
+    /// [`start`](Self::start) sets a counter up again; the entry stays as it is. PROFILE_LEVEL.
+    pub fn silence(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
+        if self.holds(processor) && !self.is_asleep(processor) {
+            self.interface_of(processor).disarm(cpu, self.row(processor), counters);
+        }
+        self.acknowledge(cpu, processor);
+        local_vector::mask(cpu);
     }
 
     /// Runs `work` while all counters of the current processor, which is `processor`, stand still, as far as one register

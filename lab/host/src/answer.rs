@@ -9,7 +9,8 @@ use crate::{
 };
 use model::{Branch, CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 use wire::{
-    Accesses, Answer, Areas, Command, Counter, DebugStore, Enabled, Handler, Happened, Place, Registration, Stored,
+    Accesses, Answer, Areas, Command, Counter, DebugStore, Enabled, Handler, Happened, InterruptMode, Place,
+    Registration, Stored,
 };
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
@@ -39,6 +40,7 @@ pub fn answer(command: Command) -> Answer {
             hal::unmask(unmasks);
             Answer::Done
         }
+        Command::SetInterruptMode(mode) => set_interrupt_mode(mode),
         Command::WriteMsr { processor, register, value } => done(aside(processor, |cpu| cpu.wrmsr(register, value))),
         Command::ReadMsr { processor, register } => told(aside(processor, |cpu| cpu.rdmsr(register)).map(Answer::Msr)),
         Command::SetWindows { build } => {
@@ -280,6 +282,16 @@ fn handler() -> Handler {
         system: registered.process == std::process::id(),
     });
     Handler { registration, delivered: each(|state| state.delivered) }
+}
+
+fn set_interrupt_mode(mode: InterruptMode) -> Answer {
+    let mode = match mode {
+        InterruptMode::Edge => model::InterruptMode::Edge,
+        InterruptMode::RaisedOnUnmask => model::InterruptMode::RaisedOnUnmask,
+        InterruptMode::LostWhileMasked => model::InterruptMode::LostWhileMasked,
+    };
+    each(|state| state.processor.set_interrupt_mode(mode));
+    Answer::Done
 }
 
 fn counter(id: CounterId) -> Counter {

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use engine::{AreaRefused, ControlArea, Engine, Interrupted, Machine, Maker};
-use model::{CounterId, LedgerEntry, Mode, Processor, Selected};
+use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use processors::Identity;
 
 use crate::cpu::ModelCpu;
@@ -61,6 +61,9 @@ impl Call {
 /// IA32_PMC0 to 9 are all that have addresses.
 const MOST_GENERAL: u8 = 10;
 
+/// Interrupts that one delivery may take: with more of them a real processor would do nothing else any more.
+const MOST_INTERRUPTS: u32 = 10_000;
+
 /// An NTSTATUS of success.
 const SUCCESS: u32 = 0;
 
@@ -109,6 +112,13 @@ impl Board {
         #[expect(clippy::panic, reason = "a misspelt name in a test")]
         let Some(identity) = processors::find(name) else { panic!("no identity {name}") };
         Self::new(identity, count)
+    }
+
+    /// Interrupts of every processor behave in this way from now on.
+    #[must_use]
+    pub fn with_interrupt_mode(self, mode: InterruptMode) -> Self {
+        self.all().for_each(|cpu| cpu.model().set_interrupt_mode(mode));
+        self
     }
 
     /// A processor.
@@ -235,12 +245,16 @@ impl Board {
     /// Delivers interrupts to a processor as long as one is pending; answers how many, and whether one filled half
     /// a ring. As in the HAL before Windows 10 1803, nobody but the engine unmasks the entry of the local vector table
     /// that Intel's masked.
+    ///
+    /// # Panics
+    /// Where there is no end to it.
     pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
         let (mut count, mut reached) = (0, false);
         while self.take_interrupt(processor) {
             let cpu = self.processor(processor);
             reached |= engine.sampler().interrupt(cpu, processor, || self.clock(), interrupted);
             count += 1;
+            assert!(count < MOST_INTERRUPTS, "an interrupt storm on processor {processor}");
         }
         (count, reached)
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::{GeneralProtection, Processor};
+use model::{GeneralProtection, Mode, Processor};
 use profile::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
 
@@ -12,6 +12,8 @@ pub struct ModelCpu {
     model: Mutex<Processor>,
     local_reads: AtomicU64,
     local_writes: AtomicU64,
+    /// Accesses until some events happen, and how many of every event; nothing happens while the first is 0.
+    meanwhile: (AtomicU64, AtomicU64),
     /// The control area, in the longest of its layouts.
     area: Box<[AtomicU64; AREA_WORDS]>,
     /// There is one.
@@ -29,6 +31,7 @@ impl ModelCpu {
             model: Mutex::new(processor),
             local_reads: AtomicU64::new(0),
             local_writes: AtomicU64::new(0),
+            meanwhile: (AtomicU64::new(0), AtomicU64::new(0)),
             area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
             has_area: AtomicBool::new(false),
         }
@@ -62,6 +65,28 @@ impl ModelCpu {
         (self.local_reads.load(Ordering::Relaxed), self.local_writes.load(Ordering::Relaxed))
     }
 
+    /// Right before the access of this number from now, 1 being the next, the processor executes so many of every event.
+    /// Accesses to registers and to the entry of the local vector table count.
+    pub fn happen_before_access(&self, number: u64, events: u64) {
+        let (left, count) = &self.meanwhile;
+        count.store(events, Ordering::Relaxed);
+        left.store(number, Ordering::Relaxed);
+    }
+
+    /// The processor at an access of the code under test.
+    fn accessed(&self) -> MutexGuard<'_, Processor> {
+        let (left, count) = &self.meanwhile;
+        let mut model = self.model();
+        let number = left.load(Ordering::Relaxed);
+        if number > 0 {
+            left.store(number - 1, Ordering::Relaxed);
+        }
+        if number == 1 {
+            model.run(Mode::Kernel, &|_| count.load(Ordering::Relaxed));
+        }
+        model
+    }
+
     /// The processor, to make it run or to ask what happened.
     pub fn model(&self) -> MutexGuard<'_, Processor> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
@@ -84,20 +109,20 @@ impl Cpu for ModelCpu {
     }
 
     fn rdmsr(&self, msr: Msr) -> u64 {
-        served(self.model().rdmsr(msr.address()), &format_args!("rdmsr {:#x}", msr.address()))
+        served(self.accessed().rdmsr(msr.address()), &format_args!("rdmsr {:#x}", msr.address()))
     }
 
     fn wrmsr(&self, msr: Msr, value: u64) {
-        served(self.model().wrmsr(msr.address(), value), &format_args!("wrmsr {:#x} {value:#x}", msr.address()));
+        served(self.accessed().wrmsr(msr.address(), value), &format_args!("wrmsr {:#x} {value:#x}", msr.address()));
     }
 
     fn rdpmc(&self, index: u32) -> u64 {
-        served(self.model().rdpmc(index), &format_args!("rdpmc {index}"))
+        served(self.accessed().rdpmc(index), &format_args!("rdpmc {index}"))
     }
 
     fn local_vector(&self) -> u32 {
         self.local_reads.fetch_add(1, Ordering::Relaxed);
-        self.model().lvt()
+        self.accessed().lvt()
     }
 
     fn save_area(&self, word: u8) -> u64 {
@@ -113,6 +138,6 @@ impl Cpu for ModelCpu {
 
     fn set_local_vector(&self, entry: u32) {
         self.local_writes.fetch_add(1, Ordering::Relaxed);
-        self.model().set_lvt(entry);
+        self.accessed().set_lvt(entry);
     }
 }

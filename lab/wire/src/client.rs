@@ -1,8 +1,8 @@
 //! The test's end.
 
 use crate::{
-    Accesses, Answer, Areas, CancelMoment, Command, DebugStore, Descriptor, Enabled, Handler, Happened, LedgerEntry,
-    Place, Pool, Shadow, Stored, Ticks, Time, Violation, Visited,
+    Accesses, Answer, Areas, CancelMoment, Command, DebugStore, Descriptor, Enabled, Handler, Happened, InterruptMode,
+    LedgerEntry, Place, Pool, Shadow, Stored, Ticks, Time, Violation, Visited,
 };
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -161,6 +161,14 @@ impl Client {
     /// As [`ask`](Self::ask).
     pub fn hal_unmasks(&mut self, unmasks: bool) -> Result<(), Error> {
         ask!(self, Command::HalUnmasks(unmasks), Answer::Done => ())
+    }
+
+    /// [`Command::SetInterruptMode`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn set_interrupt_mode(&mut self, mode: InterruptMode) -> Result<(), Error> {
+        ask!(self, Command::SetInterruptMode(mode), Answer::Done => ())
     }
 
     /// [`Command::WriteMsr`].

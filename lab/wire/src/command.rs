@@ -34,6 +34,22 @@ pub enum Time {
     Script,
 }
 
+/// What becomes of a performance interrupt at the LVT entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InterruptMode {
+    /// An overflow raises one interrupt, which waits behind a masked entry.
+    Edge,
+    /// The same, and unmasking the entry raises another one while the status of an interrupting counter is set.
+    RaisedOnUnmask,
+    /// An interrupt that is raised while the entry is masked is lost.
+    LostWhileMasked,
+}
+
+impl InterruptMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Edge, Self::RaisedOnUnmask, Self::LostWhileMasked];
+}
+
 /// Whether Windows unmaps the kernel while user code runs: `SystemKernelVaShadowInformation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shadow {
@@ -108,6 +124,9 @@ pub enum Command {
     /// Whether the HAL unmasks the LVT performance entry before it calls a registered handler, as since Windows 10 1803;
     /// else it leaves that to the handler. Its own handling of the interrupt unmasks it in any case.
     HalUnmasks(bool),
+    /// What becomes of performance interrupts at the LVT entry of every processor, until the processors are made anew; they
+    /// begin with [`InterruptMode::Edge`].
+    SetInterruptMode(InterruptMode),
     /// Somebody else than the driver writes a register of a processor. Refused when that faults.
     WriteMsr {
         /// Which processor.

@@ -117,12 +117,12 @@ fn records(header: ReplyHeader, bytes: &[u8]) -> Vec<Sample> {
     all(header, bytes)
 }
 
-const fn is_sample(record: &Sample) -> bool {
+pub const fn is_sample(record: &Sample) -> bool {
     record.kind == SampleKind::Sample as u16
 }
 
 /// Overflows of each processor, by the model's own account.
-fn overflows(lab: &mut Lab) -> Vec<u64> {
+pub fn overflows(lab: &mut Lab) -> Vec<u64> {
     let ledger = lab.wire.ledger().unwrap();
     ledger.iter().map(|entries| entries.iter().map(|entry| entry.overflows).sum()).collect()
 }

@@ -262,6 +262,26 @@ fn lost_and_throttled_samples_are_told_with_what_to_do() {
 }
 
 #[test]
+fn a_processor_that_an_interrupt_storm_silenced_is_told_with_what_to_do() {
+    let silenced = of_kind(SampleKind::Silenced, 0);
+    for (records, processors) in [(&[sample(12, 1), silenced][..], "1 CPU"), (&[silenced, silenced], "2 CPUs")] {
+        let bench = Bench::new(&[records]);
+        let ran = bench.record("-e 0x13 -a --duration 0.001");
+        let lines: Vec<&str> = ran.err.lines().skip(1).collect();
+        let first = format!("warning: sampling stopped early on {processors}: an interrupt storm, that is");
+        assert_eq!(
+            lines,
+            [
+                &first,
+                "  interrupts in a row that no counter explains",
+                "  try: end other programs that use the performance counters, then record again",
+            ]
+        );
+        assert!(lines.iter().all(|line| line.len() <= 80));
+    }
+}
+
+#[test]
 fn the_largest_ring_is_not_told_to_be_larger() {
     let bench = Bench::new(&[]);
     bench.system.driver.counts.replace(vec![CountRecord { lost: 2, ..count(0x13, 0, 9, SECOND) }]);

@@ -77,6 +77,7 @@ fn records() -> Vec<Sample> {
     records.push(Sample { kind: SampleKind::Throttled as u16, ip: 0, ..paused });
     records.push(paused);
     records.push(Sample { kind: SampleKind::Slept as u16, ip: 32_000_000, ..paused });
+    records.push(Sample { kind: SampleKind::Silenced as u16, ip: 0, ..paused });
     records.push(Sample { kind: SampleKind::Lost as u16, ..record(25, 0, 1, 30) });
     records
 }

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | start | (2N + F + 1) W, 1 W more if F > 0 |
 //! | stop | 1 W |
-//! | interrupt | 1 R + (3 + k) W, and an RDPMC of each exact one that overflowed |
+//! | interrupt | 1 R + (3 + k) W + k P |
 //!
 //! Version 1: 2N W, N W, and for Ns counters with an interval Ns P + k W.
 
@@ -322,25 +322,43 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// From version 2 on all of ours stand still meanwhile.
+    /// Unmasks the entry of the local vector table as well, which the processor masked when it delivered the interrupt. From
+    /// version 2 on all of ours stand still meanwhile.
     ///
-    /// And the local vector is looked at, also after an interrupt that was not ours: the processor masked it when it
-    /// delivered this one.
+    /// Version 1 has no register that stops the counters, so the entry is unmasked before the first counter is looked at:
+    /// an overflow that comes behind a masked entry may never interrupt.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let served = if self.has_global_control() {
+        if self.has_global_control() {
             self.serve_by_status(cpu, row, overflowed)
         } else {
+            local_vector::unmask(cpu);
             self.bank().serve(cpu, row, overflowed)
-        };
-        local_vector::unmask(cpu);
-        served
+        }
+    }
+
+    /// One read and one write; in version 1 none.
+    fn acknowledge(&self, cpu: &impl Cpu) {
+        if self.has_global_control() {
+            let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.shape.own();
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
+        }
+    }
+
+    /// One write for each general counter, and one for all fixed ones; in version 1 none.
+    fn disarm(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        if self.has_global_control() {
+            self.bank().clear_selects(cpu, counters.and(self.general()));
+            if !counters.and(self.fixed()).is_empty() {
+                cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.shape, row, row.active.all));
+            }
+        }
     }
 
     /// A write each.
     fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
         if self.has_global_control() && !row.active.all.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !Shape::EVERY);
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !self.shape.own());
         }
     }
 
@@ -363,21 +381,19 @@ impl ProfileInterface for Emon {
 }
 
 impl Emon {
+    /// The order matters. The entry is unmasked after the status is clear, because a set status may raise another interrupt
+    /// then, and before the counters go on, because the interrupt of an overflow behind a masked entry may be lost.
     #[inline]
     fn serve_by_status(self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let active = row.active;
-        if active.all.is_empty() {
-            return CounterSet::NONE;
-        }
-        let control = row.known.control();
-        // Counters that there are not have no bits there: this need not ask which there are.
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !Shape::EVERY);
-        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & Shape::EVERY;
-        let ours = self.counters_in(status).and(active.interrupting);
+        let (control, own) = (row.known.control(), self.shape.own());
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
+        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & own;
+        let ours = self.counters_in(status).and(row.active.interrupting);
         plain::reload_overflowed(self, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
+        local_vector::unmask(cpu);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
         ours
     }

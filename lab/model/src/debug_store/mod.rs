@@ -148,6 +148,11 @@ impl DebugStore {
         Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 } })
     }
 
+    /// Whether the overflows of any counter write records.
+    pub(crate) fn records(&self) -> bool {
+        self.registers.any_records()
+    }
+
     fn record(&self, precise: Precise) -> Vec<u64> {
         let (Precise { id, format, groups }, (ip, time)) = (precise, self.place);
         Event { format, counter: id, ip, time, groups }.record()

@@ -219,6 +219,11 @@ impl Registers {
         (self.pebs_enable & counter_bit(counter) != 0).then_some(pebs.format)
     }
 
+    /// Whether the overflows of any counter write records.
+    pub(super) fn any_records(&self) -> bool {
+        self.pebs_enable != 0
+    }
+
     /// `PEBS_DATA_CFG`; 0 where there is none.
     pub(super) fn data_cfg(&self) -> u64 {
         self.data_cfg
