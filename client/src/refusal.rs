@@ -64,7 +64,7 @@ impl Refusal {
                 | Cause::BadBuffer,
             ) => Exit::Usage,
             Some(Cause::HandlerRefused) => Exit::InterruptTaken,
-            Some(Cause::None | Cause::BadFlags) | None => Exit::Failure,
+            Some(Cause::None | Cause::BadFlags | Cause::Asleep) | None => Exit::Failure,
         }
     }
 
@@ -108,6 +108,7 @@ impl Refusal {
                 "client stat, which needs no interrupt".to_owned()
             }
             Some(Cause::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
+            Some(Cause::Asleep) => "the same command again when the machine is awake".to_owned(),
             Some(
                 cause @ (Cause::NoDebugStore
                 | Cause::DebugStoreInUse
@@ -137,6 +138,16 @@ impl Refusal {
                 None => OTHER_PROFILERS.to_owned(),
             },
         }
+    }
+
+    fn write_no_counter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (source, processor) = (&self.source, self.header.processor);
+        write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
+        for (index, session) in self.holders.iter().enumerate() {
+            let lead = if index == 0 { "held by:" } else { "        " };
+            write!(f, "\n  {lead} {session}")?;
+        }
+        Ok(())
     }
 
     fn why_no_counter(&self) -> String {
@@ -169,14 +180,7 @@ impl fmt::Display for Refusal {
                 }
                 write!(f, "\n  because: {why}")
             }
-            Some(Cause::NoFreeCounter) => {
-                write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
-                for (index, session) in self.holders.iter().enumerate() {
-                    let lead = if index == 0 { "held by:" } else { "        " };
-                    write!(f, "\n  {lead} {session}")?;
-                }
-                Ok(())
-            }
+            Some(Cause::NoFreeCounter) => self.write_no_counter(f),
             Some(Cause::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
             Some(Cause::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
             Some(Cause::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
@@ -245,6 +249,10 @@ impl fmt::Display for Refusal {
             Some(Cause::TooManyRawEvents) => {
                 write!(f, "{first} different events by their numbers are in use, and there can be no more")
             }
+            Some(Cause::Asleep) => f.write_str(
+                "the machine is going to sleep, or has not woken up yet\n  \
+                 because: this has to read registers that lose their contents during sleep",
+            ),
             Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
@@ -295,7 +303,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 56] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -605,6 +613,12 @@ mod tests {
                 [0, 0],
                 Exit::Usage,
                 "error: records before an interrupt were asked for, and no event is precise\n  try: --batch with an event that ends in :p",
+            ),
+            (
+                35,
+                [0, 0],
+                Exit::Failure,
+                "error: the machine is going to sleep, or has not woken up yet\n  because: this has to read registers that lose their contents during sleep\n  try: the same command again when the machine is awake",
             ),
             (
                 99,

@@ -242,15 +242,15 @@ fn told(facilities: Result<Facilities, Lack>) -> (u32, u32, u32) {
 pub struct Examined(Vec<Slot<Result<Facilities, Lack>>>);
 
 impl Examined {
-    /// Looks at each, on it.
-    pub fn of<M: Machine>(processors: &[u32], Ground { machine, .. }: Ground<'_, M>) -> Result<Self, Refusal> {
+    /// Looks at each, on it; refused while one sleeps.
+    pub fn of<M: Machine>(processors: &[u32], ground: Ground<'_, M>) -> Result<Self, Refusal> {
         let found = gather(processors.iter().map(|_| Slot::empty()), processors.len())?;
-        machine.on_each_processor(&|processor, cpu| {
+        ground.on_awake(processors, |processor, cpu| {
             if let Some(place) = processors.binary_search(&processor).ok().and_then(|index| found.get(index)) {
                 // It was made empty.
                 let _ = place.put(debug_store::examine(cpu));
             }
-        });
+        })?;
         Ok(Self(found))
     }
 

@@ -606,11 +606,11 @@ impl Hal {
     }
 
     /// Serves a performance monitor interrupt of the current processor, which is `processor`: CheckOverflowStatus,
-    /// then every counter that overflowed is loaded again and told. While no handler is registered nothing is touched.
-    /// PROFILE_LEVEL; nothing allocates, locks or waits.
+    /// then every counter that overflowed is loaded again and told. While no handler is registered, or the processor is
+    /// [asleep](Self::is_asleep), nothing is touched. PROFILE_LEVEL; nothing allocates, locks or waits.
     #[inline]
     pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
-        if self.interrupt_handler().is_none() {
+        if self.interrupt_handler().is_none() || self.is_asleep(processor) {
             return OverflowStatus(CounterSet::NONE);
         }
         let row = self.row(processor);
@@ -625,8 +625,11 @@ impl Hal {
     }
 
     /// Runs `work` while all counters of the current processor, which is `processor`, stand still, as far as one register
-    /// stops them all. PROFILE_LEVEL.
+    /// stops them all. On one that is asleep they do. PROFILE_LEVEL.
     pub fn standing<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
+        if self.is_asleep(processor) {
+            return work();
+        }
         self.interface_of(processor).hold(cpu, self.row(processor));
         let result = work();
         self.interface_of(processor).let_go(cpu, self.row(processor));
@@ -650,8 +653,12 @@ impl Hal {
         self.row(processor).get(counter).initial_count(self.interface_of(processor).width_of(counter))
     }
 
-    /// CheckOverflowStatus alone: which active counters with an interval have overflowed. PROFILE_LEVEL.
+    /// CheckOverflowStatus alone: which active counters with an interval have overflowed; on a processor that is asleep none
+    /// has. PROFILE_LEVEL.
     pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
+        if self.is_asleep(processor) {
+            return OverflowStatus(CounterSet::NONE);
+        }
         OverflowStatus(self.interface_of(processor).check_overflow(cpu, self.row(processor).active))
     }
 

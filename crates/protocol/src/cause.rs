@@ -81,11 +81,13 @@ pub enum Cause {
     /// The size of the branch buffer, or the number of precise records before an interrupt, is not in its range, `detail` =
     /// from, to; or it goes with what is not asked for.
     BadBuffer = 34,
+    /// The machine sleeps, or is falling asleep or waking up: a register that has to be looked at must not be touched.
+    Asleep = 35,
 }
 
 impl Cause {
     /// Every cause, for tables and tests.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -121,6 +123,7 @@ impl Cause {
         Self::NotPrecise,
         Self::ControlArea,
         Self::BadBuffer,
+        Self::Asleep,
     ];
 
     /// The cause with this number.
@@ -239,7 +242,7 @@ mod tests {
             assert_eq!(Lack::from_number(number), Some(lack));
         }
         assert_eq!(Lack::from_number(10), None);
-        assert_eq!(Cause::from_number(35), None);
+        assert_eq!(Cause::from_number(36), None);
         assert_eq!(Support::from_number(8), None);
     }
 }

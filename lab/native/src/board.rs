@@ -33,6 +33,8 @@ pub struct Board {
     area_refusal: (AtomicU32, AtomicU32, AtomicU64),
     /// On which processor requests come.
     current: AtomicU32,
+    /// Between [`fall_asleep`](Self::fall_asleep) and [`wake`](Self::wake).
+    asleep: AtomicBool,
 }
 
 /// What the engine asks of the machine, and can be refused.
@@ -97,6 +99,7 @@ impl Board {
             shadow: AtomicU32::new(0),
             area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
             current: AtomicU32::new(0),
+            asleep: AtomicBool::new(false),
         }
     }
 
@@ -208,17 +211,32 @@ impl Board {
         engine.add_processor(added);
     }
 
-    /// The machine is about to sleep, and then its processors lose their power.
+    /// The machine is about to sleep, and then its processors lose their power. Until [`wake`](Self::wake) an access to a
+    /// register is a panic. Repeated calls change nothing.
     pub fn fall_asleep(&self, engine: &Engine<&Self>) {
+        if self.asleep.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let sampler = engine.sampler();
         let now = self.clock();
         sampler.sleeps().begin(now);
         self.on_each_processor(&|number, cpu| sampler.fall_asleep(cpu, number, now));
-        self.all().for_each(|cpu| cpu.model().lose_power());
+        self.all().for_each(|cpu| {
+            cpu.model().lose_power();
+            cpu.set_asleep(true);
+        });
+    }
+
+    /// Returns whether the machine sleeps.
+    #[must_use]
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
     }
 
     /// It is awake.
     pub fn wake(&self, engine: &Engine<&Self>) {
+        self.asleep.store(false, Ordering::Relaxed);
+        self.all().for_each(|cpu| cpu.set_asleep(false));
         let (sampler, now) = (engine.sampler(), self.clock());
         let slept = sampler.sleeps().end(now);
         self.on_each_processor(&|number, cpu| {
@@ -243,6 +261,11 @@ impl Board {
             count += 1;
         }
         (count, reached)
+    }
+
+    /// Delivers an interrupt to a processor although its counters raised none, or raised it before the machine fell asleep.
+    pub fn interrupt(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
+        engine.sampler().interrupt(self.processor(processor), processor, || self.clock(), interrupted);
     }
 
     fn take_interrupt(&self, processor: u32) -> bool {

@@ -79,23 +79,6 @@ fn over_a_sleep_everything_goes_on_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_session_that_begins_asleep_records_once_it_is_awake() {
-    let board = board("alder-lake-12900k", 4, 1);
-    let mut engine = engine(&board);
-    let client = Client::open(&mut engine, 1, 10);
-    board.fall_asleep(&engine);
-    let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
-    let session = started(client, &mut engine, &header(0), &events);
-    assert_eq!(registers(&board, 0), [Some(0); 3]);
-    board.wake(&engine);
-    branch(&board, &engine, 0, Mode::Kernel, 5);
-    run(&board, &engine, 0, 0x1000, 10_000);
-    let counts = stopped(client, &mut engine, session, None);
-    assert_eq!((counts[0].samples, counts[1].samples, counts[1].count), (1, 2, 10_000));
-    assert!(is_left_clean(&board));
-}
-
-#[test]
 fn what_another_has_put_in_our_place_stays_his() {
     let board = board("haswell-4710mq", 2, 1);
     let mut engine = engine(&board);
