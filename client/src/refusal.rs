@@ -303,7 +303,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 56] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -532,9 +532,9 @@ mod tests {
             ),
             (
                 29,
-                [0xFFFF_F800_1234_0000, 0xC0],
+                [0xC0, 1],
                 Exit::DebugStoreTaken,
-                "error: the Debug Store of processor 1 is in use by another already\n  IA32_DS_AREA holds 0xfffff80012340000, IA32_DEBUGCTL 0xc0\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+                "error: the Debug Store of processor 1 is in use by another program\n  because: branches are traced or events recorded (IA32_DEBUGCTL is 0xc0,\n  IA32_PEBS_ENABLE 0x1)\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
             ),
             (
                 30,
@@ -564,13 +564,19 @@ mod tests {
                 33,
                 [0xC000_0018, 0xFFFF_F800_1234_0000],
                 Exit::DebugStoreTaken,
-                "error: processor 1 has a control area already, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows what there is)",
+                "error: processor 1 has a control area already, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows what there is)",
             ),
             (
                 33,
                 [0xC000_0018, 0],
                 Exit::DebugStoreTaken,
-                "error: processor 1 has a control area already\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows what there is)",
+                "error: processor 1 has a control area already\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows what there is)",
+            ),
+            (
+                33,
+                [0xC000_022D, 0xFFFF_F800_1234_0000],
+                Exit::DebugStoreTaken,
+                "error: the control area of processor 1 stays for now (STATUS_RETRY)\n  because: IA32_DS_AREA holds its address, 0xfffff80012340000; it is freed\n  when the register does not\n  try: client control-area   (shows what there is)",
             ),
             (
                 33,

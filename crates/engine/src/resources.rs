@@ -127,12 +127,11 @@ impl Resources {
         let Ground { machine, .. } = ground;
         let processors = &session.processors;
         let found = First::none();
-        let areas = &self.areas;
         ground.on_awake(processors, |processor, cpu| {
             if let Ok(facilities) = debug_store::examine(cpu)
-                && let Some(foreign) = debug_store::foreign(cpu, &facilities, areas.address(processor))
+                && let Some(foreign) = debug_store::foreign(cpu, &facilities)
             {
-                found.tell(processor, foreign.area, foreign.control);
+                found.tell(processor, foreign.control, foreign.records);
             }
         })?;
         found.refuse(STATUS_DEVICE_BUSY, Cause::DebugStoreInUse)?;
@@ -185,10 +184,11 @@ impl Resources {
 
     /// Gives back what none of these sessions uses: first the registers, then the interrupt, which nothing raises by
     /// then, and what is reserved last.
-    pub fn give_back<M: Machine>(&mut self, sessions: &[Session], Ground { machine, hal, .. }: Ground<'_, M>) {
+    pub fn give_back<M: Machine>(&mut self, sessions: &[Session], ground: Ground<'_, M>) {
+        let Ground { machine, hal, .. } = ground;
         let counters_used = sessions.iter().any(Session::uses_counters);
         if !sessions.iter().any(Session::records) {
-            self.areas.release(machine);
+            self.areas.release(ground);
         }
         if self.reserved && !counters_used {
             machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));

@@ -140,9 +140,10 @@ impl Sessions {
         Ok(())
     }
 
-    /// Brings the counts of all sessions up to date.
-    pub fn follow<M: Machine>(&self, ground: Ground<'_, M>) {
+    /// Brings the counts of all sessions up to date, and frees control areas that could not be freed before.
+    pub fn follow<M: Machine>(&mut self, ground: Ground<'_, M>) {
         self.update(|_| true, ground);
+        self.resources.areas().drop_unneeded(ground);
     }
 
     fn update<M: Machine>(
@@ -202,7 +203,7 @@ impl Sessions {
     pub fn stop_every<M: Machine>(&mut self, ground: Ground<'_, M>) {
         self.stop_those(|_| true, ALL_SOURCES, ground, &mut Reply::over(&mut []));
         self.forget(|_| true);
-        self.resources.areas().release_all(ground.machine);
+        self.resources.areas().release_all(ground);
     }
 
     fn stop_those<M: Machine>(

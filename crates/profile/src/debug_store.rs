@@ -80,13 +80,13 @@ pub struct Modes {
     pub kernel: bool,
 }
 
-/// What somebody else has in the registers.
+/// What another program has in the registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
-    /// IA32_DS_AREA.
-    pub area: u64,
     /// IA32_DEBUGCTL.
     pub control: u64,
+    /// IA32_PEBS_ENABLE, or 0 where there is none.
+    pub records: u64,
 }
 
 /// Looks at the current processor: at registers only where CPUID promises them, at most two reads. Any IRQL at which the
@@ -135,14 +135,16 @@ pub struct Found {
     control: DebugCtl,
 }
 
-/// What somebody else has in the registers of the current processor, whose `facilities` these are: any save area but `own`,
-/// branches traced, or events recorded. At most three reads. PROFILE_LEVEL.
-pub fn foreign(cpu: &impl Cpu, facilities: &Facilities, own: u64) -> Option<Foreign> {
-    let (area, control) = (cpu.rdmsr(IA32_DS_AREA), cpu.rdmsr(IA32_DEBUGCTL));
+/// Returns what another program does with the Debug Store of the current processor, which has these `facilities`: branches
+/// are traced, or events are recorded. At most two reads. PROFILE_LEVEL.
+///
+/// An address in IA32_DS_AREA alone says nothing: Windows writes one at boot, and leaves it there while nothing is recorded.
+pub fn foreign(cpu: &impl Cpu, facilities: &Facilities) -> Option<Foreign> {
+    let control = cpu.rdmsr(IA32_DEBUGCTL);
+    let records = if facilities.precise.is_ok() { cpu.rdmsr(IA32_PEBS_ENABLE) } else { 0 };
     let traced = DebugCtl::from_bits(control);
-    let records = facilities.precise.is_ok() && cpu.rdmsr(IA32_PEBS_ENABLE) != 0;
-    let is_used = (area != 0 && area != own) || traced.tr() || traced.bts() || traced.btint() || records;
-    is_used.then_some(Foreign { area, control })
+    let is_used = traced.tr() || traced.bts() || traced.btint() || records != 0;
+    is_used.then_some(Foreign { control, records })
 }
 
 /// The save area of the current processor is at this address from now on; answers what was there before. PROFILE_LEVEL.
@@ -152,7 +154,7 @@ pub fn take(cpu: &impl Cpu, address: u64) -> Found {
     found
 }
 
-/// Whether the save area of the current processor is still at this address. PROFILE_LEVEL.
+/// Returns whether the save area of the current processor, which has a Debug Store, is at this address. PROFILE_LEVEL.
 pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
     cpu.rdmsr(IA32_DS_AREA) == address
 }

@@ -7,7 +7,7 @@ use engine::{AreaRefused, ControlArea, Engine, Interrupted, Machine, Maker};
 use model::{CounterId, LedgerEntry, Mode, Processor, Selected};
 use processors::Identity;
 
-use crate::cpu::ModelCpu;
+use crate::cpu::{ModelCpu, served};
 
 /// A machine: its processors, and a clock that tests turn.
 pub struct Board {
@@ -164,6 +164,22 @@ impl Board {
         refusal.store(status, Ordering::Relaxed);
         from.store(first, Ordering::Relaxed);
         told.store(address, Ordering::Relaxed);
+    }
+
+    /// Makes every processor one of an ordinary Intel PC: Windows keeps a save area of its own there, with its address in
+    /// IA32_DS_AREA, and the kernel's call says that it exists. Returns the address on a processor.
+    ///
+    /// # Panics
+    /// Where a processor has no such register.
+    pub fn keep_areas(&self) -> impl Fn(u32) -> u64 + use<> {
+        const DS_AREA: u32 = 0x600;
+        const ADDRESS_ALREADY_EXISTS: u32 = 0xC000_0018;
+        let address = |processor| 0xFFFF_F780_0000_1000 + 0x1000 * u64::from(processor);
+        for (number, cpu) in (0..).zip(self.all()) {
+            served(cpu.model().uncounted(|model| model.wrmsr(DS_AREA, address(number))), &"wrmsr 0x600");
+        }
+        self.refuse_areas(0, ADDRESS_ALREADY_EXISTS, address(0));
+        address
     }
 
     /// Requests come on this processor.

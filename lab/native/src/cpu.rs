@@ -82,8 +82,9 @@ impl ModelCpu {
     }
 }
 
+/// What an access answered.
 #[track_caller]
-fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::Display) -> T {
+pub fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::Display) -> T {
     match outcome {
         Ok(value) => value,
         #[expect(clippy::panic, reason = "a test must not go on after what stops a machine")]

@@ -191,6 +191,8 @@ fn check((name, format, _): (&str, u8, bool), steps: Vec<Step>) -> Result<(), Te
     prop_assert_eq!(all.delivered + all.lost + all.discarded + all.throttled, total, "{:?}", all);
     prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
     prop_assert_eq!(stored(&board, 0).faults, 0);
+    board.wake(&engine);
+    engine.follow(); // control areas of a session that stopped asleep
     prop_assert!(is_left_clean(&board));
     for processor in 0..PROCESSORS {
         prop_assert_eq!(registers(&board, processor), [Some(0); 3]);
