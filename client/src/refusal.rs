@@ -668,6 +668,19 @@ mod tests {
     }
 
     #[test]
+    fn an_event_by_its_numbers_that_is_not_precise_leads_to_the_names_of_those_that_are() {
+        let Error::Refused(mut refused) = refusal(32, [8, 0], &[]) else { panic!("no refusal") };
+        refused.source = "cpu/event=0xC0/".to_owned();
+        assert_eq!(
+            Error::Refused(refused).report(),
+            "error: cpu/event=0xC0/ can not be sampled precisely\n  \
+             because: the processor makes no precise records of this event\n  \
+             try: TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
+             or cpu/event=0xC0/ without :p"
+        );
+    }
+
+    #[test]
     fn who_holds_the_counters_is_told_with_the_command_that_frees_one() {
         let detached = [holder(3, 2, 1), holder(3, 11, 1), holder(4, 0x13, 0)];
         assert_eq!(

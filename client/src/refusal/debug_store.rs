@@ -64,6 +64,11 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
             "{WITHOUT_P}; or a machine whose\n  \
              processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
+        // The event has a precise form under its name, by whatever encoding the processor records it.
+        Cause::NotPrecise if source.starts_with("cpu/") => format!(
+            "TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
+             or {source} without :p"
+        ),
         Cause::NotPrecise => format!("{source} without :p"),
         Cause::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
         Cause::ControlArea => "client control-area   (shows what there is)".to_owned(),

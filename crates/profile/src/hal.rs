@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::Cpu;
+use crate::debug_store::Facilities;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
@@ -259,10 +260,10 @@ impl Hal {
         }
     }
 
-    /// So many counters of `processor` record precisely, from the first: what [`debug_store`](crate::debug_store) found.
-    pub fn learn_precise(&self, processor: u32, counters: u8) {
+    /// Notes which counters of `processor` record which events: what [`debug_store`](crate::debug_store) found.
+    pub fn learn_precise(&self, processor: u32, Facilities { counters, events, .. }: Facilities) {
         if let Some(held) = self.held.get(processor as usize) {
-            held.known.set_shape(self.interface_of(processor).with_precise(counters).shape());
+            held.known.set_shape(self.interface_of(processor).with_precise(counters, events).shape());
         }
     }
 
@@ -395,16 +396,15 @@ impl Hal {
     /// The counters of `processor` that can count what `state` says.
     #[must_use]
     pub fn counters_for(&self, processor: u32, state: CounterState) -> CounterSet {
-        let source = self.row(processor).source_of(self.interface.sources(), state);
+        let Some(source) = self.profile_source(state) else { return CounterSet::NONE };
         let interface = self.interface_of(processor);
-        let fitting = source.map_or(CounterSet::NONE, |source| interface.counters_for(&source));
-        if state.precise() { interface.precise(fitting) } else { fitting }
+        if state.precise() { interface.precise(&source) } else { interface.counters_for(&source) }
     }
 
-    /// What the event of `state` is in an event select register.
+    /// Returns what a counter in this state counts.
     #[must_use]
-    pub fn select_of(&self, state: CounterState) -> u64 {
-        self.row(0).select_of(self.interface.sources(), state)
+    pub fn profile_source(&self, state: CounterState) -> Option<ProfileSource> {
+        self.row(0).source_of(self.interface.sources(), state)
     }
 
     /// Whether what `state` says can be counted on `processor`.
@@ -722,7 +722,7 @@ impl Hal {
     /// What a counter in this state counts.
     #[must_use]
     pub fn source(&self, state: CounterState) -> Source {
-        self.row(0).source_of(self.interface.sources(), state).map_or(Source::TIME, |source| source.source)
+        self.profile_source(state).map_or(Source::TIME, |source| source.source)
     }
 
     fn interval(&self, event: u16) -> u32 {

@@ -280,17 +280,23 @@ impl Pmu for Intel {
             }
     }
 
+    fn note_overflow(&mut self, id: CounterId) {
+        if self.leaf.version >= 2 {
+            self.status |= match id {
+                CounterId::General(number) => general_bit(number),
+                CounterId::Fixed(number) => fixed_bit(u32::from(number)),
+            };
+        }
+    }
+
     fn note_buffer(&mut self) {
         self.status |= OVF_BUFFER;
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
         let overflows = self.counter_mut(id).map_or(0, |counter| counter.add(events));
-        if overflows > 0 && self.leaf.version >= 2 {
-            self.status |= match id {
-                CounterId::General(number) => general_bit(number),
-                CounterId::Fixed(number) => fixed_bit(u32::from(number)),
-            };
+        if overflows > 0 {
+            self.note_overflow(id);
         }
         overflows
     }
