@@ -7,7 +7,7 @@ use protocol::status::{
 use protocol::{Cause, Lack, ReplyHeader};
 
 use super::OTHER_PROFILERS;
-use crate::{lack, ntstatus};
+use crate::{lack, ntstatus, raw_event};
 
 /// What needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";
@@ -65,7 +65,7 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
              processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
         // The event has a precise form under its name, by whatever encoding the processor records it.
-        Cause::NotPrecise if source.starts_with("cpu/") => format!(
+        Cause::NotPrecise if source.starts_with(raw_event::PREFIX) => format!(
             "TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
              or {source} without :p"
         ),
