@@ -61,13 +61,15 @@ impl Sessions {
             session.give_back(ground.hal);
             return Err(NO_MEMORY);
         }
-        let Some(session) = self.all.last() else { return Err(NO_MEMORY) };
+        let Some(session) = self.all.last_mut() else { return Err(NO_MEMORY) };
         if let Err(refusal) = self.resources.take(session, header.flags & flags::FORCE != 0, ground) {
             session.give_back(ground.hal);
             self.all.pop();
             self.resources.give_back(&self.all, ground);
             return Err(refusal);
         }
+        session.begin_time(0, ground);
+        let session = &*session;
         let Ground { machine, sampler, .. } = ground;
         let now = machine.clock();
         machine.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler, now));
@@ -100,6 +102,7 @@ impl Sessions {
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
+                session.begin_time(session.processors.len().saturating_sub(1), ground);
                 let now = machine.clock();
                 machine.on_each_processor(&|current, cpu| {
                     if current == processor {

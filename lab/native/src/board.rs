@@ -27,6 +27,8 @@ pub struct Board {
     sampling: AtomicBool,
     /// By how much the clock turns whenever it is read.
     pace: AtomicU64,
+    /// By how much it turns whenever the engine asks for one of the things of [`Call`].
+    cost: AtomicU64,
     /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
     shadow: AtomicU32,
     /// The NTSTATUS with which the kernel makes no control area, from which processor on, and the address that it tells.
@@ -96,6 +98,7 @@ impl Board {
             apic: AtomicBool::new(false),
             sampling: AtomicBool::new(false),
             pace: AtomicU64::new(0),
+            cost: AtomicU64::new(0),
             shadow: AtomicU32::new(0),
             area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
             current: AtomicU32::new(0),
@@ -152,6 +155,11 @@ impl Board {
         self.pace.store(units, Ordering::Relaxed);
     }
 
+    /// Turns the clock by so many units of 100 ns whenever the engine asks for one of the things of [`Call`].
+    pub fn set_cost(&self, units: u64) {
+        self.cost.store(units, Ordering::Relaxed);
+    }
+
     /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
     pub fn set_shadow(&self, shadow: u32) {
         self.shadow.store(shadow, Ordering::Relaxed);
@@ -194,6 +202,7 @@ impl Board {
     }
 
     fn attempt(&self, call: Call) -> Result<(), u32> {
+        self.pass(self.cost.load(Ordering::Relaxed));
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
         match self.refusals[call as usize].load(Ordering::Relaxed) {
             SUCCESS => Ok(()),
@@ -203,6 +212,12 @@ impl Board {
 
     fn fails(&self, call: Call) -> bool {
         self.attempt(call).is_err()
+    }
+
+    /// Returns whether the engine has reserved the counters.
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        self.reserved.load(Ordering::Relaxed)
     }
 
     /// Whether the engine holds anything of the machine.
