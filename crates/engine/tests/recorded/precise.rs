@@ -417,3 +417,44 @@ fn a_counter_that_records_does_not_interrupt_by_itself() {
         assert_eq!(interrupts, 3, "{name} {format}: one for ten records");
     }
 }
+
+/// Work that has to end, in a thread of its own: where it does not, the test fails all the same.
+fn within_ten_seconds(work: impl FnOnce() + Send + 'static) {
+    let (done, ended) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        work();
+        let _ = done.send(());
+    });
+    let outcome = ended.recv_timeout(std::time::Duration::from_secs(10));
+    assert_ne!(outcome, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it does not end");
+    thread.join().unwrap();
+}
+
+/// Records are fetched at PROFILE_LEVEL: an index that is believed could keep the processor there for ever.
+#[test]
+fn an_index_beyond_its_buffer_ends_the_fetch_at_the_end_of_the_buffer() {
+    within_ten_seconds(|| {
+        for (name, format, _) in FORMATS {
+            for (far, maximum) in [8, 0x1000, 1 << 40, 1 << 62].into_iter().flat_map(|far| [(far, false), (far, true)])
+            {
+                let board = board(name, format, 1);
+                let mut engine = engine(&board);
+                let client = Client::open(&mut engine, 1, 10);
+                let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
+                let session = started(client, &mut engine, &header(0), &events);
+                let cpu = board.processor(0);
+                let word = |number| profile::Cpu::save_area(cpu, number);
+                let room = (word(6) - word(4)) / 0x20 + (word(2) - word(0)) / 24;
+                for [index, end] in [[1, 2], [5, 6]] {
+                    profile::Cpu::set_save_area(cpu, index, word(end) + far);
+                    profile::Cpu::set_save_area(cpu, end, if maximum { word(index) } else { word(end) });
+                }
+                board.interrupt(&engine, 0, &interrupted(0));
+                let counts = stopped(client, &mut engine, session, None);
+                let all: u64 = counts.iter().map(|count| count.samples + count.lost).sum();
+                assert!(all <= room, "{name} {format} {far:#x} {maximum}: {all}");
+                assert!(is_left_clean(&board), "{name} {format} {far:#x} {maximum}");
+            }
+        }
+    });
+}
