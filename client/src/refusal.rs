@@ -67,7 +67,7 @@ impl Refusal {
                 | Cause::BadBuffer,
             ) => Exit::Usage,
             Some(Cause::HandlerRefused) => Exit::InterruptTaken,
-            Some(Cause::None | Cause::BadFlags) | None => Exit::Failure,
+            Some(Cause::None | Cause::BadFlags | Cause::Asleep) | None => Exit::Failure,
         }
     }
 
@@ -112,6 +112,7 @@ impl Refusal {
                 "client stat, which needs no interrupt".to_owned()
             }
             Some(Cause::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
+            Some(Cause::Asleep) => "the same command again when the machine is awake".to_owned(),
             Some(
                 cause @ (Cause::NoDebugStore
                 | Cause::DebugStoreInUse
@@ -141,6 +142,16 @@ impl Refusal {
                 None => OTHER_PROFILERS.to_owned(),
             },
         }
+    }
+
+    fn write_no_counter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (source, processor) = (&self.source, self.header.processor);
+        write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
+        for (index, session) in self.holders.iter().enumerate() {
+            let lead = if index == 0 { "held by:" } else { "        " };
+            write!(f, "\n  {lead} {session}")?;
+        }
+        Ok(())
     }
 
     fn why_no_counter(&self) -> String {
@@ -173,14 +184,7 @@ impl fmt::Display for Refusal {
                 }
                 write!(f, "\n  because: {why}")
             }
-            Some(Cause::NoFreeCounter) => {
-                write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
-                for (index, session) in self.holders.iter().enumerate() {
-                    let lead = if index == 0 { "held by:" } else { "        " };
-                    write!(f, "\n  {lead} {session}")?;
-                }
-                Ok(())
-            }
+            Some(Cause::NoFreeCounter) => self.write_no_counter(f),
             Some(Cause::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
             Some(Cause::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
             Some(Cause::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
@@ -249,6 +253,10 @@ impl fmt::Display for Refusal {
             Some(Cause::TooManyRawEvents) => {
                 write!(f, "{first} different events by their numbers are in use, and there can be no more")
             }
+            Some(Cause::Asleep) => f.write_str(
+                "the machine is going to sleep, or has not woken up yet\n  \
+                 because: this has to read registers that lose their contents during sleep",
+            ),
             Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
@@ -300,7 +308,7 @@ mod tests {
 
     /// Number and detail of a cause, and what comes of them.
     #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
+    fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
         [
             (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
             (
@@ -529,9 +537,9 @@ mod tests {
             ),
             (
                 29,
-                [0xFFFF_F800_1234_0000, 0xC0],
+                [0xC0, 1],
                 Exit::DebugStoreTaken,
-                "error: the Debug Store of processor 1 is in use by another already\n  IA32_DS_AREA holds 0xfffff80012340000, IA32_DEBUGCTL 0xc0\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+                "error: the Debug Store of processor 1 is in use by another program\n  because: branches are traced or events recorded (IA32_DEBUGCTL is 0xc0,\n  IA32_PEBS_ENABLE 0x1)\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
             ),
             (
                 30,
@@ -561,13 +569,19 @@ mod tests {
                 33,
                 [0xC000_0018, 0xFFFF_F800_1234_0000],
                 Exit::DebugStoreTaken,
-                "error: processor 1 has a control area already, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows what there is)",
+                "error: processor 1 has a control area already, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows what there is)",
             ),
             (
                 33,
                 [0xC000_0018, 0],
                 Exit::DebugStoreTaken,
-                "error: processor 1 has a control area already\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows what there is)",
+                "error: processor 1 has a control area already\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows what there is)",
+            ),
+            (
+                33,
+                [0xC000_022D, 0xFFFF_F800_1234_0000],
+                Exit::DebugStoreTaken,
+                "error: the control area of processor 1 stays for now (STATUS_RETRY)\n  because: IA32_DS_AREA holds its address, 0xfffff80012340000; it is freed\n  when the register does not\n  try: client control-area   (shows what there is)",
             ),
             (
                 33,
@@ -612,6 +626,12 @@ mod tests {
                 "error: records before an interrupt were asked for, and no event is precise\n  try: --batch with an event that ends in :p",
             ),
             (
+                35,
+                [0, 0],
+                Exit::Failure,
+                "error: the machine is going to sleep, or has not woken up yet\n  because: this has to read registers that lose their contents during sleep\n  try: the same command again when the machine is awake",
+            ),
+            (
                 99,
                 [0, 0],
                 Exit::Failure,
@@ -650,6 +670,19 @@ mod tests {
             assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
         }
         assert_eq!(Lack::ALL.len(), 10);
+    }
+
+    #[test]
+    fn an_event_by_its_numbers_that_is_not_precise_leads_to_the_names_of_those_that_are() {
+        let Error::Refused(mut refused) = refusal(32, [8, 0], &[]) else { panic!("no refusal") };
+        refused.source = "cpu/event=0xC0/".to_owned();
+        assert_eq!(
+            Error::Refused(refused).report(),
+            "error: cpu/event=0xC0/ can not be sampled precisely\n  \
+             because: the processor makes no precise records of this event\n  \
+             try: TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
+             or cpu/event=0xC0/ without :p"
+        );
     }
 
     #[test]

@@ -30,9 +30,10 @@ EVENTS
 PRECISE EVENTS
   With :p (or :up, :kp; :pp means the same) the processor itself records which
   instruction made the event happen (Intel's PEBS), where an interrupt comes a
-  few instructions late. With --batch it writes more than one record before it
-  interrupts: that costs less, and which process a record is of is lost. What
-  can be told of it, client report --merge tells.
+  few instructions late. Of the sources, those of instructions, branches and
+  mispredicted branches have a precise form. With --batch it writes more than one
+  record before it interrupts: that costs less, and which process a record is
+  of is lost. What can be told of it, client report --merge tells.
 
 EXIT CODE
   That of COMMAND. When the client itself fails: its own (client --help).

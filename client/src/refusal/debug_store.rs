@@ -2,12 +2,12 @@
 
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
-    STATUS_NOT_SUPPORTED,
+    STATUS_NOT_SUPPORTED, STATUS_RETRY,
 };
 use protocol::{Cause, Lack, ReplyHeader};
 
 use super::OTHER_PROFILERS;
-use crate::{lack, ntstatus};
+use crate::{lack, ntstatus, raw_event};
 
 /// What needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";
@@ -23,8 +23,9 @@ pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
             format!("processor {processor} can not record this by itself\n  because: {}", why(first, second))
         }
         Cause::DebugStoreInUse => format!(
-            "the Debug Store of processor {processor} is in use by another already\n  \
-             IA32_DS_AREA holds {first:#x}, IA32_DEBUGCTL {second:#x}"
+            "the Debug Store of processor {processor} is in use by another program\n  \
+             because: branches are traced or events recorded (IA32_DEBUGCTL is {first:#x},\n  \
+             IA32_PEBS_ENABLE {second:#x})"
         ),
         Cause::DebugStoreTaken => format!("session {first} has the Debug Store, and one session at a time can"),
         Cause::Shadowed if first == 0 => "Windows keeps two page tables per process (kernel VA shadowing, against\n  \
@@ -63,6 +64,11 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
             "{WITHOUT_P}; or a machine whose\n  \
              processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
+        // The event has a precise form under its name, by whatever encoding the processor records it.
+        Cause::NotPrecise if source.starts_with(raw_event::PREFIX) => format!(
+            "TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
+             or {source} without :p"
+        ),
         Cause::NotPrecise => format!("{source} without :p"),
         Cause::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
         Cause::ControlArea => "client control-area   (shows what there is)".to_owned(),
@@ -98,9 +104,15 @@ fn of_the_area(processor: u32, status: u32, address: u64) -> String {
             let place = if address == 0 { String::new() } else { format!(", at {address:#x}") };
             format!(
                 "processor {processor} has a control area already{place}\n  ({name})\n  \
-                 because: an earlier client control-area allocate made it, or another program"
+                 because: Windows keeps one of its own, or an earlier client control-area\n  \
+                 allocate or another program made it"
             )
         }
+        STATUS_RETRY => format!(
+            "the control area of processor {processor} stays for now ({name})\n  \
+             because: IA32_DS_AREA holds its address, {address:#x}; it is freed\n  \
+             when the register does not"
+        ),
         STATUS_NOT_SUPPORTED => format!("{refused}\n  because: it makes them for Intel's processors that have PEBS"),
         STATUS_INVALID_INFO_CLASS => format!("{refused}\n  because: it has no SystemProcessorProfileControlArea"),
         _ => refused,

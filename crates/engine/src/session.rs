@@ -10,7 +10,7 @@ use profile::{Cpu, Hal};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, Holder, TIMER, flags};
 
 use crate::clients::ClientId;
-use crate::machine::Machine;
+use crate::machine::{Ground, Machine};
 use crate::reply::Reply;
 use crate::rings::Rings;
 use crate::sampler::{BRANCHES_TALLY, Sampler, Subscriber};
@@ -245,6 +245,22 @@ impl Session {
     /// Its place at the desks, while something of it is sampled.
     pub fn subscriber(&self) -> Option<Subscriber> {
         self.rings.as_ref().filter(|_| self.has(ALL_SOURCES)).map(|rings| rings.subscriber)
+    }
+
+    /// Measures the time from now on, on its processors from this index on: nothing is left to do but to
+    /// [begin](Self::begin) there.
+    pub fn begin_time<M: Machine>(&mut self, first: usize, ground: Ground<'_, M>) {
+        let now = ground.moment();
+        let width = self.events.len().max(1);
+        let of_each = self.processors.iter().zip(&mut self.begun).zip(self.places.chunks_mut(width));
+        for ((processor, begun), places) in of_each.skip(first) {
+            *begun = now;
+            for place in places {
+                if let Place::Timer(start) = place {
+                    *start = ground.machine.ticks(*processor);
+                }
+            }
+        }
     }
 
     /// Begins on the current processor, which is `processor`. PROFILE_LEVEL.

@@ -319,20 +319,20 @@ impl Interface {
         }
     }
 
-    /// The same on a processor of which so many counters record precisely, from the first.
+    /// The same on a processor of which so many counters record these events precisely, from the first.
     #[must_use]
-    pub const fn with_precise(self, counters: u8) -> Self {
+    pub const fn with_precise(self, counters: u8, events: emon::PreciseEvents) -> Self {
         match self {
-            Self::Emon(emon) => Self::Emon(emon.with_precise(counters)),
+            Self::Emon(emon) => Self::Emon(emon.with_precise(counters, events)),
             _ => self,
         }
     }
 
-    /// Of some counters those that record precisely.
+    /// The counters that record a source precisely.
     #[must_use]
-    pub const fn precise(&self, counters: CounterSet) -> CounterSet {
+    pub fn precise(&self, source: &ProfileSource) -> CounterSet {
         match self {
-            Self::Emon(emon) => emon.precise(counters),
+            Self::Emon(emon) => emon.precise(source),
             _ => CounterSet::NONE,
         }
     }

@@ -9,8 +9,8 @@ use crate::{
 };
 use model::{Branch, CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 use wire::{
-    Accesses, Answer, Areas, Command, Counter, DebugStore, Enabled, Handler, Happened, InterruptMode, Place,
-    Registration, Stored,
+    Accesses, Answer, Command, Counter, DebugStore, Enabled, Handler, Happened, InterruptMode, Place, Registration,
+    Stored,
 };
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
@@ -52,7 +52,7 @@ pub fn answer(command: Command) -> Answer {
             Answer::Done
         }
         Command::SetControlAreas(areas) => {
-            control_areas::serve(areas == Areas::Served);
+            control_areas::serve(areas);
             Answer::Done
         }
         Command::OccupyControlArea { processor } => done(occupy(processor)),

@@ -207,10 +207,12 @@ impl Processor {
     /// The processor executes something in `mode`. `events` is asked, for each counter that counts in that mode, how
     /// many of what it selects happened.
     ///
-    /// A counter that overflows with its interrupt enabled makes an interrupt pending, if none is and the status did not tell
-    /// of an overflow of that counter already (Intel, version 2 and later). How overflows merge is told at [`LedgerEntry::interrupts`]. A counter that is enabled in `IA32_PEBS_ENABLE` has neither an interrupt nor a
-    /// status bit of its own: each overflow writes a record to memory and loads it anew, and the record that comes to the
-    /// threshold interrupts.
+    /// A counter that overflows with its interrupt enabled makes an interrupt pending, if none is and the status did not
+    /// report an overflow of that counter already (Intel, version 2 and later). [`LedgerEntry::interrupts`] says how
+    /// overflows merge. Each overflow of a counter that is enabled in `IA32_PEBS_ENABLE` writes a record to memory and
+    /// loads the counter anew, and the record that reaches the threshold interrupts. The counter has an interrupt and a
+    /// status bit of its own only if its control register asks for the interrupt. An event or a counter that cannot be
+    /// recorded overflows as without `IA32_PEBS_ENABLE`.
     pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
         for counter in self.pmu.running() {
             let counts = match mode {
@@ -237,17 +239,22 @@ impl Processor {
 
     /// Adds to a counter, and tells how often it overflowed and whether that is to interrupt.
     fn count(&mut self, counter: &Running, events: u64) -> (u64, bool) {
-        let Some(precise) = self.precise(counter.id) else {
-            let was_stuck = self.pmu.is_stuck(counter.id);
-            let overflows = self.pmu.count(counter.id, events);
-            return (overflows, overflows > 0 && counter.interrupt && !was_stuck);
+        let Running { id, interrupt, .. } = *counter;
+        let was_stuck = self.pmu.is_stuck(id);
+        let Some(precise) = self.precise(counter) else {
+            let overflows = self.pmu.count(id, events);
+            return (overflows, overflows > 0 && interrupt && !was_stuck);
         };
-        let Some(counter) = self.pmu.counter_mut(counter.id) else { return (0, false) };
+        let Some(counter) = self.pmu.counter_mut(id) else { return (0, false) };
         let Counted { overflows, reached } = self.debug_store.count(counter, precise, events);
         if reached {
             self.pmu.note_buffer();
         }
-        (overflows, reached)
+        let interrupts = overflows > 0 && interrupt && !was_stuck;
+        if interrupts {
+            self.pmu.note_overflow(id);
+        }
+        (overflows, reached || interrupts)
     }
 
     /// Raises an interrupt, unless one is pending. Returns whether it is pending now and was not before.
@@ -267,8 +274,8 @@ impl Processor {
         }
     }
 
-    fn precise(&self, id: CounterId) -> Option<Precise> {
-        self.debug_store.precise(id, self.pmu.adaptive(id))
+    fn precise(&self, counter: &Running) -> Option<Precise> {
+        self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id))
     }
 
     /// The processor takes a branch in `mode`. Where the Branch Trace Store is on for it, it goes to memory; and if that
@@ -295,10 +302,10 @@ impl Processor {
     #[must_use]
     pub fn interrupting_counters(&self) -> Vec<Interrupting> {
         let running = self.pmu.running();
-        let sharing = running.iter().map(|counter| u64::from(self.precise(counter.id).is_some())).sum();
+        let sharing = running.iter().map(|counter| u64::from(self.precise(counter).is_some())).sum();
         let interrupting = |counter: &Running| {
             let Running { id, selected, user, kernel, interrupt } = *counter;
-            let events = match self.precise(id) {
+            let events = match self.precise(counter).filter(|_| !interrupt) {
                 Some(precise) => self.debug_store.until_interrupt(self.pmu.counter(id)?, precise, sharing)?,
                 None => self.pmu.until_overflow(id).filter(|_| interrupt && !self.pmu.is_stuck(id))?,
             };

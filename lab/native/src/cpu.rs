@@ -18,6 +18,8 @@ pub struct ModelCpu {
     area: Box<[AtomicU64; AREA_WORDS]>,
     /// There is one.
     has_area: AtomicBool,
+    /// The machine sleeps: an access to a register is a panic.
+    asleep: AtomicBool,
 }
 
 /// 0xA0 bytes.
@@ -34,7 +36,19 @@ impl ModelCpu {
             meanwhile: (AtomicU64::new(0), AtomicU64::new(0)),
             area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
             has_area: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
         }
+    }
+
+    /// Sets whether the machine sleeps. While it does, the code under test must not touch a register: an access panics.
+    pub fn set_asleep(&self, asleep: bool) {
+        self.asleep.store(asleep, Ordering::Relaxed);
+    }
+
+    /// Panics if the machine sleeps.
+    #[track_caller]
+    fn check_awake(&self, access: &dyn std::fmt::Display) {
+        assert!(!self.asleep.load(Ordering::Relaxed), "{access} while the machine sleeps");
     }
 
     /// Makes the control area, all zero; answers its address.
@@ -93,8 +107,9 @@ impl ModelCpu {
     }
 }
 
+/// What an access answered.
 #[track_caller]
-fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::Display) -> T {
+pub fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::Display) -> T {
     match outcome {
         Ok(value) => value,
         #[expect(clippy::panic, reason = "a test must not go on after what stops a machine")]
@@ -109,18 +124,25 @@ impl Cpu for ModelCpu {
     }
 
     fn rdmsr(&self, msr: Msr) -> u64 {
-        served(self.accessed().rdmsr(msr.address()), &format_args!("rdmsr {:#x}", msr.address()))
+        let access = format_args!("rdmsr {:#x}", msr.address());
+        self.check_awake(&access);
+        served(self.accessed().rdmsr(msr.address()), &access)
     }
 
     fn wrmsr(&self, msr: Msr, value: u64) {
-        served(self.accessed().wrmsr(msr.address(), value), &format_args!("wrmsr {:#x} {value:#x}", msr.address()));
+        let access = format_args!("wrmsr {:#x} {value:#x}", msr.address());
+        self.check_awake(&access);
+        served(self.accessed().wrmsr(msr.address(), value), &access);
     }
 
     fn rdpmc(&self, index: u32) -> u64 {
-        served(self.accessed().rdpmc(index), &format_args!("rdpmc {index}"))
+        let access = format_args!("rdpmc {index}");
+        self.check_awake(&access);
+        served(self.accessed().rdpmc(index), &access)
     }
 
     fn local_vector(&self) -> u32 {
+        self.check_awake(&"a read of the local vector table");
         self.local_reads.fetch_add(1, Ordering::Relaxed);
         self.accessed().lvt()
     }
@@ -137,6 +159,7 @@ impl Cpu for ModelCpu {
     }
 
     fn set_local_vector(&self, entry: u32) {
+        self.check_awake(&"a write of the local vector table");
         self.local_writes.fetch_add(1, Ordering::Relaxed);
         self.accessed().set_lvt(entry);
     }

@@ -61,13 +61,19 @@ pub enum Shadow {
     Untold(u32),
 }
 
-/// Whether there is a `PROCESSOR_PROFILE_CONTROL_AREA` to be had.
+/// How the kernel serves `PROCESSOR_PROFILE_CONTROL_AREA`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Areas {
     /// By `SystemProcessorProfileControlArea`, on processors that have PEBS.
     Served,
     /// There is no such class: `STATUS_INVALID_INFO_CLASS`.
     Missing,
+    /// As on an ordinary Intel PC since Windows 10 2004, by reports: Windows has made the area of every processor that has
+    /// PEBS at boot, and its address is in `IA32_DS_AREA` from then on, and again after each sleep. To allocate one is
+    /// answered with `STATUS_ADDRESS_ALREADY_EXISTS`; to free one succeeds and frees nothing.
+    OfWindows,
+    /// As `Served`, but to free one is refused with this NTSTATUS.
+    NotFreed(u32),
 }
 
 /// A moment in what a driver does with the cancel routine of a request under a spin lock (IoSetCancelRoutine).
@@ -151,7 +157,7 @@ pub enum Command {
     },
     /// What `ZwQuerySystemInformation` tells of KVA shadowing.
     SetShadow(Shadow),
-    /// Whether `ZwSetSystemInformation` gives control areas.
+    /// How `ZwSetSystemInformation` gives control areas.
     SetControlAreas(Areas),
     /// Somebody else than the driver allocates the control area of a processor. Refused when it has one.
     OccupyControlArea {

@@ -45,16 +45,22 @@ fn what_samples_everywhere_samples_on_an_added_processor() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();
-        lab.wire.set_processors(1, 2).unwrap();
+        lab.wire.set_processors(1, 8).unwrap();
         lab.install().unwrap();
         let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
-        assert!(lab.wire.add_processor().unwrap(), "{identity}");
-        for _ in 0..3 {
-            lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+        // Where memory is short in the middle the session stays where it is; and it goes to the next processor.
+        for (processor, failing) in (1..8).zip([None, Some(4), Some(5), Some(6), Some(5), Some(4), None]) {
+            lab.wire.fail_allocation(failing).unwrap();
+            assert!(lab.wire.add_processor().unwrap(), "{identity}");
+            lab.wire.fail_allocation(None).unwrap();
+            for _ in 0..3 {
+                lab.wire.run(processor, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+            }
         }
-        let (records, _) = sampler.fetch(10);
-        assert_eq!(records.iter().map(|record| record.processor).collect::<Vec<_>>(), [1, 1, 1], "{identity}");
-        assert_eq!(sampler.stop(), [[0, 0, 0], [3, 0, 0]], "{identity}");
+        let (records, _) = sampler.fetch(30);
+        let of_records: Vec<u32> = records.iter().map(|record| record.processor).collect();
+        assert_eq!(of_records, [1, 1, 1, 7, 7, 7], "{identity}");
+        assert_eq!(sampler.stop(), [[0, 0, 0], [3, 0, 0], [3, 0, 0]], "{identity}");
         drop(sampler);
         lab.uninstall().unwrap();
         lab.left_nothing().unwrap();

@@ -1,6 +1,6 @@
 //! The device: who may open it, and requests that are wrong.
 
-use protocol::{Code, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
+use protocol::{Cause, Code, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
 use tests::{Lab, Reply, hex};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -151,9 +151,12 @@ fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
         lab.wire.fail_allocation(Some(nth)).unwrap();
         let reply = probe.control(handle, Code::Start as u32, &start_request(&[2, 6]), "4096").unwrap();
         lab.wire.fail_allocation(None).unwrap();
-        if matches!(&reply, Reply::Done(bytes) if crate::life::header(bytes).status == 0) {
+        let Reply::Done(bytes) = reply else { panic!("allocation {nth}: {reply:?}") };
+        let answer = crate::life::header(&bytes);
+        if answer.status == 0 {
             break;
         }
+        assert_eq!(answer.cause, Cause::NoMemory as u32, "allocation {nth}");
         refused += 1;
         assert_eq!(lab.counting().unwrap(), 0, "allocation {nth}");
         assert!(nth < 100);

@@ -90,5 +90,20 @@ fn a_driver_that_is_loaded_and_not_used_sleeps_well() {
     let read = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap();
     let read: Value = serde_json::from_str(&read.out).unwrap();
     assert_eq!(read["events"][0]["count"], 55);
+    // What needs a register is refused; one of two sessions that share a counter stops without one.
+    let [mut first, mut second] = [(); 2].map(|()| Sampler::start(&lab, 64, INTERVAL, 900));
+    lab.wire.sleep().unwrap();
+    for arguments in [
+        &["record", "-a", "-e", "BranchInstructions", "--duration", "0.2"][..],
+        &["branches", "--duration", "0.2"],
+        &["control-area"],
+    ] {
+        let refused = lab.client(arguments).unwrap();
+        assert!(refused.code == 1 && refused.err.contains("is going to sleep"), "{arguments:?}: {}", refused.err);
+    }
+    first.stop();
+    lab.wire.wake(10).unwrap();
+    lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+    assert_eq!(second.stop(), [[0; 3], [1, 0, 0]]);
     lab.finish().unwrap();
 }

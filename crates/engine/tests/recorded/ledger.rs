@@ -154,9 +154,14 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
                     .collect();
                 let header = super::scene::header(if recorded { batch } else { 0 });
                 let answer = client.start_with(&mut engine, protocol::StartHeader { ring, ..header }, &events).header();
-                prop_assert_eq!(answer.status, 0, "cause {}", answer.cause);
-                session = Some((client, answer.detail[0]));
-                told.next.clear();
+                if board.is_asleep() {
+                    prop_assert_eq!(answer.cause, protocol::Cause::Asleep as u32);
+                    engine.close(client.0);
+                } else {
+                    prop_assert_eq!(answer.status, 0, "cause {}", answer.cause);
+                    session = Some((client, answer.detail[0]));
+                    told.next.clear();
+                }
             }
             (Step::StopOne { branches }, Some((client, number))) => {
                 let source = if branches { BRANCHES } else { INSTRUCTIONS };
@@ -192,6 +197,8 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
     prop_assert_eq!(all.delivered + all.lost + all.discarded + all.throttled, total, "{:?}", all);
     prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
     prop_assert_eq!(stored(&board, 0).faults, 0);
+    board.wake(&engine);
+    engine.follow(); // control areas of a session that stopped asleep
     prop_assert!(is_left_clean(&board));
     for processor in 0..PROCESSORS {
         prop_assert_eq!(registers(&board, processor), [Some(0); 3]);

@@ -130,3 +130,24 @@ fn a_stopped_session_takes_nothing_with_it_that_another_has_by_then() {
         assert_eq!(fetched(second, &mut engine, session).0.len(), 1);
     }
 }
+
+/// A refused start gives back every counter with the tag of its session, and the tag of a session that ended is used again.
+#[test]
+fn a_counter_that_was_inherited_is_not_lost_to_a_later_session_with_the_tag_of_the_one_that_left() {
+    for (name, board) in machines(1) {
+        let mut engine = engine(&board);
+        let [first, second, third] = [1, 2, 3].map(|handle| Client::open(&mut engine, handle, 10));
+        let left = started(first, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+        let heir = started(second, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+        stopped(first, &mut engine, left, None);
+        fetched(first, &mut engine, left);
+        let many: Vec<EventRequest> = (0..9).map(|number| event(6, SHORT + 1 + number)).collect();
+        let answer = third.start_with(&mut engine, super::scene::header(64, on(&[])), &many).header();
+        assert_eq!(answer.cause, Cause::NoFreeCounter as u32, "{name}");
+        assert_eq!(info(second, &mut engine).counters_in_use, 1, "{name}");
+        run(&board, &engine, 0, SHORT.into());
+        let counts = stopped(second, &mut engine, heir, None);
+        assert_eq!((counts[0].samples, counts[0].count), (1, SHORT.into()), "{name}");
+        assert!(is_left_clean(&board), "{name}");
+    }
+}

@@ -292,14 +292,20 @@ impl Pmu for Intel {
         general.chain(fixed).chain(buffer).any(|bit| self.status & bit != 0)
     }
 
+    fn note_overflow(&mut self, id: CounterId) {
+        if self.leaf.version >= 2 {
+            self.status |= status_bit(id);
+        }
+    }
+
     fn note_buffer(&mut self) {
         self.status |= OVF_BUFFER;
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
         let overflows = self.counter_mut(id).map_or(0, |counter| counter.add(events));
-        if overflows > 0 && self.leaf.version >= 2 {
-            self.status |= status_bit(id);
+        if overflows > 0 {
+            self.note_overflow(id);
         }
         overflows
     }

@@ -50,6 +50,9 @@ pub(crate) trait Pmu: Send {
         false
     }
 
+    /// The status, where there is one, tells that a counter overflowed.
+    fn note_overflow(&mut self, _: CounterId) {}
+
     /// The status, where there is one, tells that the buffer of records has come to its threshold.
     fn note_buffer(&mut self) {}
 
