@@ -641,9 +641,13 @@ impl Hal {
 
     /// From now on nothing interrupts on the current processor, which is `processor`: `counters`, which were stopped, lose
     /// their interrupt bits, the status is clear, and the entry of the local vector table is masked. The next
-    /// [`start`](Self::start) sets a counter up again; the entry stays as it is. PROFILE_LEVEL.
+    /// [`start`](Self::start) sets a counter up again; the entry stays as it is. A processor that sleeps is left alone.
+    /// PROFILE_LEVEL.
     pub fn silence(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
-        if self.holds(processor) && !self.is_asleep(processor) {
+        if self.is_asleep(processor) {
+            return;
+        }
+        if self.holds(processor) {
             self.interface_of(processor).disarm(cpu, self.row(processor), counters);
         }
         self.acknowledge(cpu, processor);

@@ -91,12 +91,14 @@ impl Sampler {
         self.desks.iter().any(Desk::is_silenced)
     }
 
-    /// Unmasks the entry of the local vector table of the current processor, which is `processor`, if it is silenced. Returns
-    /// whether it was. PROFILE_LEVEL.
+    /// Unmasks the entry of the local vector table of the current processor, which is `processor`, if it is silenced. On one
+    /// that sleeps, the HAL sets the entry up before it wakes. Returns whether it was silenced. PROFILE_LEVEL.
     pub fn end_silence(&self, cpu: &impl Cpu, processor: u32) -> bool {
         let Some(desk) = self.desks.get(processor as usize).filter(|desk| desk.is_silenced()) else { return false };
         desk.end_silence();
-        let _ = local_vector::enable(cpu);
+        if !self.hal.is_asleep(processor) {
+            let _ = local_vector::enable(cpu);
+        }
         true
     }
 }
