@@ -611,13 +611,16 @@ impl Hal {
     /// [asleep](Self::is_asleep), nothing is touched. PROFILE_LEVEL; nothing allocates, locks or waits.
     #[inline]
     pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
-        if self.interrupt_handler().is_none() || self.is_asleep(processor) {
+        if self.interrupt_handler().is_none() {
             return OverflowStatus(CounterSet::NONE);
         }
         let row = self.row(processor);
         if row.active.all.is_empty() {
-            self.acknowledge(cpu, processor);
-            local_vector::unmask(cpu);
+            // While a processor is asleep none of its counters is active.
+            if !self.is_asleep(processor) {
+                self.acknowledge(cpu, processor);
+                local_vector::unmask(cpu);
+            }
             return OverflowStatus(CounterSet::NONE);
         }
         let interface = self.interface.with_shape(row.known.shape());
