@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use profile::{Hypervisor, Kind, Reason};
+use pmu::{Hypervisor, Kind, Reason};
 use serde::Serialize;
 
 /// The advice for a root partition of Hyper-V: an ordinary PC, and no virtual machine.

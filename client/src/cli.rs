@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use profile::Kind;
+use pmu::Kind;
 use protocol::flags;
 
 use crate::event::{EventName, SourceName};

@@ -1,7 +1,7 @@
 //! A processor of which nothing but its CPUID is known.
 
 use cpuid_dump::Dump;
-use profile::{Cpu, Msr};
+use pmu::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::identity::Identity;
 
 /// Answers CPUID through a function of leaf and subleaf.
 ///
-/// [`Hal::new`](profile::Hal::new) asks CPUID alone, so that it chooses here as it does in the driver.
+/// [`Hal::new`](pmu::Hal::new) asks CPUID alone, so that it chooses here as it does in the driver.
 pub struct CpuidOnly<F>(F);
 
 /// The processor on which this program runs at the moment.

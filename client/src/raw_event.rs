@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use profile::source::RawEvent;
+use pmu::source::RawEvent;
 
 /// What begins such an event.
 pub const PREFIX: &str = "cpu/";

@@ -1,6 +1,6 @@
 //! Why the driver chose its profile interface, and the names of the interfaces.
 
-use profile::{Kind, Reason};
+use pmu::{Kind, Reason};
 
 /// The words for the number of a reason.
 pub fn text(number: u32) -> String {

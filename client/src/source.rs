@@ -1,8 +1,8 @@
 //! The sources that the driver lists, and how to find one among them.
 
-use profile::Kind;
-use profile::interval::IntervalRange;
-use profile::source::RawEvent;
+use pmu::Kind;
+use pmu::interval::IntervalRange;
+use pmu::source::RawEvent;
 use protocol::{BRANCHES, SourceRecord};
 use serde::Serialize;
 
@@ -87,7 +87,7 @@ impl From<RawEvent> for Source {
 }
 
 fn name(record: &SourceRecord) -> String {
-    if let Some(event) = profile::Source(record.source).raw() {
+    if let Some(event) = pmu::Source(record.source).raw() {
         return Notation(event).to_string();
     }
     let name = record.name();
@@ -169,7 +169,7 @@ pub fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
 /// The event that the user means by its numbers, or by the number of the source that says so.
 fn raw(wanted: &SourceName) -> Option<RawEvent> {
     match wanted {
-        SourceName::Number(number) => profile::Source(*number).raw(),
+        SourceName::Number(number) => pmu::Source(*number).raw(),
         SourceName::Name(_) => None,
         SourceName::Raw(event) => Some(*event),
     }

@@ -1,7 +1,7 @@
 //! `list --interface`: the whole table of a profile interface, as the HAL has it.
 
-use profile::interval::IntervalRange;
-use profile::{Kind, ProfileSource, Source};
+use pmu::interval::IntervalRange;
+use pmu::{Kind, ProfileSource, Source};
 use serde::Serialize;
 
 use super::Context;

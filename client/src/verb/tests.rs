@@ -431,7 +431,7 @@ mod counting {
 
     #[test]
     fn info_on_an_ordinary_pc_with_virtualization_based_security_says_what_to_turn_off() {
-        let (reason, hypervisor) = (profile::Reason::VersionZero as u32, profile::Hypervisor::Root as u32);
+        let (reason, hypervisor) = (pmu::Reason::VersionZero as u32, pmu::Hypervisor::Root as u32);
         let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
         let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
         let out = run(&system, "info").out;
