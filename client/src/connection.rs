@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use pmu::Hypervisor;
 use protocol::{
-    ALL_SOURCES, AreaRecord, AreaRequest, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply,
-    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest,
+    ALL_SOURCES, AreaRecord, AreaRequest, Code, CountRecord, ErrorCode, EventRequest, Hello, HelloReply, InfoReply,
+    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest, SessionEvent,
     SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::error::Error;
-use crate::holders::{self, Session};
 use crate::refusal::Refusal;
 use crate::reply::{Malformed, Reply};
+use crate::session_event::{self, Session};
 use crate::source::Sources;
 use crate::system::{Device, System, is_denied, open_error};
 
@@ -22,7 +22,7 @@ use crate::system::{Device, System, is_denied, open_error};
 const FIRST_ROOM: usize = 256;
 
 /// More than this no driver has: every event of the largest session on every processor.
-const MOST_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
+const MAX_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
 
 /// How often a list is asked for again because it had grown.
 const ATTEMPTS: usize = 4;
@@ -61,7 +61,7 @@ impl Connection {
         connection.hello = connection.layout(Code::Hello, ours.as_bytes())?;
         let theirs = connection.hello.protocol;
         if theirs != PROTOCOL_VERSION {
-            let cause = Cause::VersionMismatch as u32;
+            let cause = ErrorCode::VersionMismatch as u32;
             let detail = [PROTOCOL_VERSION.into(), theirs.into()];
             return Err(connection.refused(Code::Hello, ReplyHeader { cause, detail, ..connection.hello.header }, &[]));
         }
@@ -105,7 +105,7 @@ impl Connection {
             return Err(Error::TooManyEvents { given: events.len() });
         }
         let input = [header.as_bytes(), events.as_bytes()].concat();
-        let reply = self.succeed::<Holder>(Code::Start, &input, FIRST_ROOM)?;
+        let reply = self.succeed::<SessionEvent>(Code::Start, &input, FIRST_ROOM)?;
         let [session, clock] = reply.header.detail;
         Ok(Started { session, clock })
     }
@@ -149,8 +149,8 @@ impl Connection {
 
     /// Who holds which counters.
     pub fn sessions(&self) -> Result<Vec<Session>, Error> {
-        let holders = self.list::<Holder>(Code::Holders, &[])?;
-        Ok(holders::sessions(&holders, self.sources()?))
+        let holders = self.list::<SessionEvent>(Code::ListSessions, &[])?;
+        Ok(session_event::sessions(&holders, self.sources()?))
     }
 
     fn one_source(&self, code: Code, input: &[u8], source: u32) -> Result<SourceRecord, Error> {
@@ -166,7 +166,7 @@ impl Connection {
     /// A request whose answer is one layout.
     fn layout<T: FromBytes>(&self, code: Code, input: &[u8]) -> Result<T, Error> {
         // The records of a refusal need no more room than this.
-        let reply = self.succeed::<Holder>(code, input, size_of::<T>().div_ceil(size_of::<Holder>()))?;
+        let reply = self.succeed::<SessionEvent>(code, input, size_of::<T>().div_ceil(size_of::<SessionEvent>()))?;
         reply.layout().map_err(|cause| malformed(code, cause))
     }
 
@@ -190,8 +190,10 @@ impl Connection {
         if reply.is_success() {
             return Ok(reply);
         }
-        let holders = match Cause::from_number(reply.header.cause) {
-            Some(Cause::NoFreeCounter) => reply.records::<Holder>().map_err(|cause| malformed(code, cause))?,
+        let holders = match ErrorCode::from_number(reply.header.cause) {
+            Some(ErrorCode::NoFreeCounter) => {
+                reply.records::<SessionEvent>().map_err(|cause| malformed(code, cause))?
+            }
             _ => Vec::new(),
         };
         Err(self.refused(code, reply.header, &holders))
@@ -208,7 +210,7 @@ impl Connection {
         Reply::new(buffer, length).map_err(|cause| malformed(code, cause))
     }
 
-    fn refused(&self, code: Code, header: ReplyHeader, holders: &[Holder]) -> Error {
+    fn refused(&self, code: Code, header: ReplyHeader, holders: &[SessionEvent]) -> Error {
         // The names matter less than the refusal. What is refused here must not be asked for once more.
         let unnamed = Sources::default();
         let askable = !matches!(code, Code::Hello | Code::ListSources);
@@ -216,8 +218,8 @@ impl Connection {
         Error::Refused(Box::new(Refusal {
             request: name(code),
             source: sources.name(header.source),
-            holders: holders::sessions(holders, sources),
-            is_root: code == Code::Start && header.cause == Cause::CountersDoNotWork as u32 && self.is_root(),
+            holders: session_event::sessions(holders, sources),
+            is_root: code == Code::Start && header.cause == ErrorCode::CountersDoNotWork as u32 && self.is_root(),
             header,
         }))
     }
@@ -231,7 +233,7 @@ impl Connection {
 /// How many records to have room for, when the driver says that there are `total`.
 fn room_for(code: Code, total: u32) -> Result<usize, Error> {
     let room = total as usize;
-    if room <= MOST_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
+    if room <= MAX_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
 }
 
 /// More samples came than the rings of a session can hold.

@@ -9,14 +9,14 @@ use cpuid_dump::Dump;
 use crate::error::Error;
 
 /// The longest file that is read. Dumps of hundreds of processors have less.
-pub const MOST_BYTES: usize = 16 << 20;
+pub const MAX_BYTES: usize = 16 << 20;
 
 /// Reads the dump in a file, or in `input` where the path is `-`.
 pub fn read(path: &Path, input: &mut dyn Read) -> Result<Dump, Error> {
     let name = name(path);
     let bytes = if is_input(path) { bounded(input) } else { File::open(path).and_then(bounded) };
     let bytes = match bytes {
-        Ok(bytes) if bytes.len() > MOST_BYTES => return Err(Error::DumpTooLong { name }),
+        Ok(bytes) if bytes.len() > MAX_BYTES => return Err(Error::DumpTooLong { name }),
         Ok(bytes) => bytes,
         Err(cause) => return Err(Error::DumpFile { name, cause }),
     };
@@ -35,7 +35,7 @@ fn is_input(path: &Path) -> bool {
 /// No more than shows that it is too much.
 fn bounded(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    input.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    input.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -95,7 +95,7 @@ mod tests {
     fn what_has_no_end_is_given_up() {
         let error = read(Path::new("-"), &mut io::repeat(b'\n')).unwrap_err();
         assert_eq!(error.report(), "error: standard input is no CPUID dump: it is longer than 16 MiB");
-        let mut full = vec![b'\n'; MOST_BYTES - LEAF.len()];
+        let mut full = vec![b'\n'; MAX_BYTES - LEAF.len()];
         full.extend(LEAF.bytes());
         assert!(read_bytes(&full).is_ok(), "exactly as long as may be");
     }

@@ -202,7 +202,7 @@ pub enum Error {
         cause: io::Error,
     },
     /// As above, and it has no end, or none in reach.
-    #[error("{name} is no CPUID dump: it is longer than {} MiB", dump::MOST_BYTES >> 20)]
+    #[error("{name} is no CPUID dump: it is longer than {} MiB", dump::MAX_BYTES >> 20)]
     DumpTooLong {
         /// The file, or what stands for it.
         name: String,

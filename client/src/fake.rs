@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::{
-    AreaRecord, AreaRequest, Cause, Code, CountRecord, EventRequest, HelloReply, Holder, InfoReply, NAME_LENGTH,
-    PROTOCOL_VERSION, ReplyHeader, Sample, SourceRecord, StartHeader, StopRequest, modes, status,
+    AreaRecord, AreaRequest, Code, CountRecord, ErrorCode, EventRequest, HelloReply, InfoReply, NAME_LENGTH,
+    PROTOCOL_VERSION, ReplyHeader, Sample, SessionEvent, SourceRecord, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -87,7 +87,7 @@ pub struct FakeDriver {
     /// After how many answers a request for samples fails.
     pub fail_samples_after: Cell<Option<u32>>,
     /// What Holders answers.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<SessionEvent>,
     /// What ControlArea answers, as far as it is asked for.
     pub areas: Vec<AreaRecord>,
     /// The version it speaks.
@@ -95,9 +95,9 @@ pub struct FakeDriver {
     /// What Info answers.
     pub info: InfoReply,
     /// Cause and detail with which it refuses a request.
-    pub refuse: Option<(Code, Cause, [u64; 2])>,
+    pub refuse: Option<(Code, ErrorCode, [u64; 2])>,
     /// Sources that Start refuses, with the cause and detail for it.
-    pub lacks: Vec<(u32, Cause, [u64; 2])>,
+    pub lacks: Vec<(u32, ErrorCode, [u64; 2])>,
     /// Raw bytes with which it answers everything, and the length it claims.
     pub raw: Option<(Vec<u8>, usize)>,
     /// The requests that came, with their inputs.
@@ -195,11 +195,11 @@ impl Device for Rc<FakeDriver> {
                     let (source, cause, detail) = (*source, *cause as u32, *detail);
                     header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause, source, detail, ..header };
                 }
-                list::<Holder>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
+                list::<SessionEvent>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
             }
             Code::Stop => self.stop(output, header, input),
             Code::Read => list(output, header, &self.counts.borrow()),
-            Code::Holders => list(output, header, &self.holders),
+            Code::ListSessions => list(output, header, &self.holders),
             Code::ControlArea => {
                 let AreaRequest { current, processors, .. } = AreaRequest::read_from_bytes(input).unwrap();
                 let is_asked =

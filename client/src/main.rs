@@ -17,12 +17,11 @@ mod exit;
 #[cfg(test)]
 mod fake;
 mod format;
-mod holders;
 mod id;
 mod identity;
 mod image;
-mod lack;
 mod metric;
+mod missing_feature;
 #[cfg(any(windows, test))]
 mod nt_modules;
 mod ntstatus;
@@ -36,6 +35,7 @@ mod reason;
 mod recorder;
 mod refusal;
 mod reply;
+mod session_event;
 mod share;
 mod source;
 mod support;

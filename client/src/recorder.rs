@@ -25,7 +25,7 @@ const SHORT_WAIT: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Samples that one request has room for.
-const MOST_SAMPLES: usize = 16_384;
+const MAX_SAMPLES: usize = 16_384;
 
 /// Where samples come from.
 #[derive(Clone, Copy)]
@@ -149,7 +149,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
 
     /// Writes down one answer; how many records it had, and whether it was the last.
     fn fetch(&mut self, samples: Samples, wait: Duration) -> Result<(u64, bool), Error> {
-        let batch = samples.connection.samples(samples.session, wait, MOST_SAMPLES)?;
+        let batch = samples.connection.samples(samples.session, wait, MAX_SAMPLES)?;
         if let Some((path, writer)) = &mut self.file {
             writer.samples(&batch.samples).map_err(|cause| unwritten(path, cause))?;
         }

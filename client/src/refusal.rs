@@ -1,15 +1,15 @@
-//! What the driver's refusals mean in words: every [`Cause`], with why and what to do.
+//! What the driver's refusals mean in words: every [`ErrorCode`], with why and what to do.
 
 mod debug_store;
 
 use std::fmt;
 
-use protocol::{Cause, PROTOCOL_VERSION, ReplyHeader};
+use protocol::{ErrorCode, PROTOCOL_VERSION, ReplyHeader};
 
 use crate::blocker;
 use crate::exit::Exit;
 use crate::format::grouped;
-use crate::holders::Session;
+use crate::session_event::Session;
 use crate::support;
 
 /// Who else can have counters.
@@ -31,43 +31,45 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn cause(&self) -> Option<Cause> {
-        Cause::from_number(self.header.cause)
+    fn cause(&self) -> Option<ErrorCode> {
+        ErrorCode::from_number(self.header.cause)
     }
 
     /// The exit code it has.
     pub fn exit(&self) -> Exit {
         match self.cause() {
-            Some(Cause::VersionMismatch) => Exit::VersionMismatch,
-            Some(Cause::UnknownSource) => Exit::UnknownSource,
+            Some(ErrorCode::VersionMismatch) => Exit::VersionMismatch,
+            Some(ErrorCode::UnknownSource) => Exit::UnknownSource,
             Some(
-                Cause::UnsupportedSource
-                | Cause::CountersDoNotWork
-                | Cause::CountersNotPromised
-                | Cause::NotSampled
-                | Cause::InterruptNotEnabled
-                | Cause::ApicNotReached
-                | Cause::NoDebugStore
-                | Cause::Shadowed
-                | Cause::NotPrecise,
+                ErrorCode::UnsupportedSource
+                | ErrorCode::CountersDoNotWork
+                | ErrorCode::CountersNotPromised
+                | ErrorCode::NotSampled
+                | ErrorCode::InterruptNotEnabled
+                | ErrorCode::ApicNotReached
+                | ErrorCode::NoDebugStore
+                | ErrorCode::Shadowed
+                | ErrorCode::NotPrecise,
             ) => Exit::UnsupportedSource,
-            Some(Cause::CountersTaken | Cause::ForeignUse) => Exit::CountersTaken,
-            Some(Cause::DebugStoreInUse | Cause::DebugStoreTaken | Cause::ControlArea) => Exit::DebugStoreTaken,
-            Some(Cause::NoFreeCounter) => Exit::NoFreeCounter,
-            Some(Cause::NoMemory | Cause::TooManySessions | Cause::TooManyRawEvents) => Exit::NoResources,
-            Some(Cause::NoSuchSession | Cause::NotStarted | Cause::NothingSampled) => Exit::NotRunning,
-            Some(Cause::NoProcessor | Cause::NoSuchProcessor) => Exit::NoProcessor,
-            Some(Cause::AlreadyStarted) => Exit::AlreadyRunning,
+            Some(ErrorCode::CountersTaken | ErrorCode::ForeignUse) => Exit::CountersTaken,
+            Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
+                Exit::DebugStoreTaken
+            }
+            Some(ErrorCode::NoFreeCounter) => Exit::NoFreeCounter,
+            Some(ErrorCode::NoMemory | ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => Exit::NoResources,
+            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted | ErrorCode::NothingSampled) => Exit::NotRunning,
+            Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => Exit::NoProcessor,
+            Some(ErrorCode::AlreadyStarted) => Exit::AlreadyRunning,
             Some(
-                Cause::BadModes
-                | Cause::BadInterval
-                | Cause::BadRing
-                | Cause::BadFrequency
-                | Cause::NoInterval
-                | Cause::BadBuffer,
+                ErrorCode::BadModes
+                | ErrorCode::BadInterval
+                | ErrorCode::BadRing
+                | ErrorCode::BadFrequency
+                | ErrorCode::NoInterval
+                | ErrorCode::BadBuffer,
             ) => Exit::Usage,
-            Some(Cause::HandlerRefused) => Exit::InterruptTaken,
-            Some(Cause::None | Cause::BadFlags | Cause::Asleep) | None => Exit::Failure,
+            Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
+            Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
         }
     }
 
@@ -75,54 +77,56 @@ impl Refusal {
     pub fn remedy(&self) -> Option<String> {
         let source = &self.source;
         let text = match self.cause() {
-            Some(Cause::VersionMismatch) => {
+            Some(ErrorCode::VersionMismatch) => {
                 "client install, with the halprof.sys that came with this client.exe".to_owned()
             }
-            Some(Cause::UnknownSource) => "client list --all".to_owned(),
-            Some(Cause::UnsupportedSource) if self.header.detail[1] == 1 => {
+            Some(ErrorCode::UnknownSource) => "client list --all".to_owned(),
+            Some(ErrorCode::UnsupportedSource) if self.header.detail[1] == 1 => {
                 "-C with the processors that have it".to_owned()
             }
-            Some(Cause::UnsupportedSource) => "client list   (says what is supported)".to_owned(),
-            Some(Cause::NoFreeCounter) => self.free_a_counter(),
-            Some(Cause::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
-            Some(Cause::NoSuchSession | Cause::NotStarted) => "client status   (says what runs)".to_owned(),
-            Some(Cause::NoProcessor | Cause::NoSuchProcessor) => {
+            Some(ErrorCode::UnsupportedSource) => "client list   (says what is supported)".to_owned(),
+            Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
+            Some(ErrorCode::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
+            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (says what runs)".to_owned(),
+            Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
                 "-C with CPUs that are active   (client info says how many there are)".to_owned()
             }
-            Some(Cause::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
-            Some(Cause::CountersDoNotWork) if self.is_root => blocker::HYPER_V_BELOW.to_owned(),
-            Some(Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
+            Some(ErrorCode::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
+            Some(ErrorCode::CountersDoNotWork) if self.is_root => blocker::HYPER_V_BELOW.to_owned(),
+            Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotPromised) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
-            Some(Cause::NoInterval) => format!("client record -e {source}@INTERVAL"),
-            Some(Cause::TooManySessions | Cause::TooManyRawEvents) => {
+            Some(ErrorCode::NoInterval) => format!("client record -e {source}@INTERVAL"),
+            Some(ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => {
                 "client status, then: client stop SOURCE".to_owned()
             }
-            Some(Cause::BadModes) => format!("{source} without :u or :k"),
-            Some(Cause::BadInterval) => format!("client query {source}   (says what intervals it takes)"),
-            Some(Cause::BadRing) => "--ring with a power of two in that range".to_owned(),
-            Some(Cause::BadFrequency) => "a lower -F or --budget".to_owned(),
-            Some(Cause::NotSampled) if self.header.detail[0] == 1 => "client stat, which needs no interrupt".to_owned(),
-            Some(Cause::NotSampled) => "-e with a source that a counter serves   (client list)".to_owned(),
-            Some(Cause::HandlerRefused | Cause::CountersTaken) => OTHER_PROFILERS.to_owned(),
-            Some(Cause::ForeignUse) => {
-                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from whoever has it")
-            }
-            Some(Cause::InterruptNotEnabled | Cause::ApicNotReached) => {
+            Some(ErrorCode::BadModes) => format!("{source} without :u or :k"),
+            Some(ErrorCode::BadInterval) => format!("client query {source}   (says what intervals it takes)"),
+            Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
+            Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
+            Some(ErrorCode::NotSampled) if self.header.detail[0] == 1 => {
                 "client stat, which needs no interrupt".to_owned()
             }
-            Some(Cause::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
-            Some(Cause::Asleep) => "the same command again when the machine is awake".to_owned(),
+            Some(ErrorCode::NotSampled) => "-e with a source that a counter serves   (client list)".to_owned(),
+            Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
+            Some(ErrorCode::ForeignUse) => {
+                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from whoever has it")
+            }
+            Some(ErrorCode::InterruptNotEnabled | ErrorCode::ApicNotReached) => {
+                "client stat, which needs no interrupt".to_owned()
+            }
+            Some(ErrorCode::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
+            Some(ErrorCode::Asleep) => "the same command again when the machine is awake".to_owned(),
             Some(
-                cause @ (Cause::NoDebugStore
-                | Cause::DebugStoreInUse
-                | Cause::DebugStoreTaken
-                | Cause::Shadowed
-                | Cause::NotPrecise
-                | Cause::ControlArea
-                | Cause::BadBuffer),
+                cause @ (ErrorCode::NoDebugStore
+                | ErrorCode::DebugStoreInUse
+                | ErrorCode::DebugStoreTaken
+                | ErrorCode::Shadowed
+                | ErrorCode::NotPrecise
+                | ErrorCode::ControlArea
+                | ErrorCode::BadBuffer),
             ) => return debug_store::remedy(cause, source, &self.header),
-            Some(Cause::None | Cause::BadFlags) | None => return None,
+            Some(ErrorCode::None | ErrorCode::BadFlags) | None => return None,
         };
         Some(text)
     }
@@ -171,12 +175,12 @@ impl fmt::Display for Refusal {
         let Self { request, source, .. } = self;
         let ReplyHeader { status, cause, processor, detail: [first, second], .. } = self.header;
         match self.cause() {
-            Some(Cause::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
-            Some(Cause::VersionMismatch) => {
+            Some(ErrorCode::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
+            Some(ErrorCode::VersionMismatch) => {
                 write!(f, "this client speaks version {first} of the protocol and the driver version {second}")
             }
-            Some(Cause::UnknownSource) => write!(f, "the driver knows no source {source}"),
-            Some(Cause::UnsupportedSource) => {
+            Some(ErrorCode::UnknownSource) => write!(f, "the driver knows no source {source}"),
+            Some(ErrorCode::UnsupportedSource) => {
                 let why = support::sentence(u32::try_from(first).unwrap_or(u32::MAX));
                 match second {
                     1 => write!(f, "{source} is not supported on processor {processor}, and is on others")?,
@@ -184,80 +188,80 @@ impl fmt::Display for Refusal {
                 }
                 write!(f, "\n  because: {why}")
             }
-            Some(Cause::NoFreeCounter) => self.write_no_counter(f),
-            Some(Cause::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
-            Some(Cause::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
-            Some(Cause::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
-            Some(Cause::NoSuchSession) => write!(f, "session {first} does not exist, or is another client's"),
-            Some(Cause::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
-            Some(Cause::NotStarted) => write!(f, "{source} does not run in session {first}"),
-            Some(Cause::NoProcessor) => {
+            Some(ErrorCode::NoFreeCounter) => self.write_no_counter(f),
+            Some(ErrorCode::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
+            Some(ErrorCode::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
+            Some(ErrorCode::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
+            Some(ErrorCode::NoSuchSession) => write!(f, "session {first} does not exist, or is another client's"),
+            Some(ErrorCode::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
+            Some(ErrorCode::NotStarted) => write!(f, "{source} does not run in session {first}"),
+            Some(ErrorCode::NoProcessor) => {
                 write!(f, "none of the CPUs asked for is active ({})", active(first))
             }
-            Some(Cause::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
-            Some(Cause::BadModes) => {
+            Some(ErrorCode::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
+            Some(ErrorCode::BadModes) => {
                 write!(f, "{source} can not be counted in one mode alone: what counts it is the same in both")
             }
-            Some(Cause::AlreadyStarted) => write!(f, "{source} runs detached already, in session {first}"),
-            Some(Cause::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
-            Some(Cause::CountersDoNotWork) => {
+            Some(ErrorCode::AlreadyStarted) => write!(f, "{source} runs detached already, in session {first}"),
+            Some(ErrorCode::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
+            Some(ErrorCode::CountersDoNotWork) => {
                 write!(f, "the counters of processor {processor} do not work: a hypervisor only shows them")
             }
-            Some(Cause::CountersNotPromised) => f.write_str(
+            Some(ErrorCode::CountersNotPromised) => f.write_str(
                 "a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  \
                  if they do not exist, the first access would stop the machine",
             ),
-            Some(Cause::BadInterval) => write!(f, "the interval of {source} has to be from {first} to {second}"),
-            Some(Cause::BadRing) if first == 0 => f.write_str("a ring was asked for, and nothing is sampled"),
-            Some(Cause::BadRing) => {
+            Some(ErrorCode::BadInterval) => write!(f, "the interval of {source} has to be from {first} to {second}"),
+            Some(ErrorCode::BadRing) if first == 0 => f.write_str("a ring was asked for, and nothing is sampled"),
+            Some(ErrorCode::BadRing) => {
                 write!(f, "a ring has room for a power of two from {first} to {second} records")
             }
-            Some(Cause::BadFrequency) if first == 0 => {
+            Some(ErrorCode::BadFrequency) if first == 0 => {
                 f.write_str("a frequency or a budget was asked for, and nothing is sampled")
             }
-            Some(Cause::BadFrequency) => write!(f, "the frequency or the budget is beyond {first}"),
-            Some(Cause::NotSampled) if first == 1 => write!(
+            Some(ErrorCode::BadFrequency) => write!(f, "the frequency or the budget is beyond {first}"),
+            Some(ErrorCode::NotSampled) if first == 1 => write!(
                 f,
                 "{source} can be counted and not sampled\n  because: the counters of this processor do not interrupt"
             ),
-            Some(Cause::NotSampled) => write!(
+            Some(ErrorCode::NotSampled) => write!(
                 f,
                 "{source} can be counted and not sampled\n  because: a timer serves it, which has no instruction pointer"
             ),
-            Some(Cause::HandlerRefused) => write!(
+            Some(ErrorCode::HandlerRefused) => write!(
                 f,
                 "Windows did not give the performance interrupt away: NTSTATUS 0x{first:08X}\n  \
                  because: another driver has it, or this machine's HAL has none"
             ),
-            Some(Cause::NothingSampled) => write!(f, "session {first} samples nothing"),
-            Some(Cause::CountersTaken) => write!(
+            Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
+            Some(ErrorCode::CountersTaken) => write!(
                 f,
                 "the counters belong to another: HalAllocateHardwareCounters answered\n  NTSTATUS 0x{first:08X}"
             ),
-            Some(Cause::ForeignUse) => write!(
+            Some(ErrorCode::ForeignUse) => write!(
                 f,
                 "counter {first} of processor {processor} counts for another already, who did not reserve it\n  \
                  its select register holds {second:#x}"
             ),
-            Some(Cause::InterruptNotEnabled) => write!(
+            Some(ErrorCode::InterruptNotEnabled) => write!(
                 f,
                 "Windows has not enabled the performance interrupt of processor {processor}\n  \
                  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
             ),
-            Some(Cause::ApicNotReached) => {
+            Some(ErrorCode::ApicNotReached) => {
                 write!(f, "the local APIC can not be reached: NTSTATUS 0x{first:08X}")
             }
-            Some(Cause::NoInterval) => {
+            Some(ErrorCode::NoInterval) => {
                 write!(f, "{source} has no interval that stays: it is an event by its numbers")
             }
-            Some(Cause::TooManyRawEvents) => {
+            Some(ErrorCode::TooManyRawEvents) => {
                 write!(f, "{first} different events by their numbers are in use, and there can be no more")
             }
-            Some(Cause::Asleep) => f.write_str(
+            Some(ErrorCode::Asleep) => f.write_str(
                 "the machine is going to sleep, or has not woken up yet\n  \
                  because: this has to read registers that lose their contents during sleep",
             ),
-            Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
+            Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
                 f,
@@ -274,17 +278,17 @@ fn active(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use protocol::{Holder, Lack, Support, modes, status};
+    use protocol::{MissingFeature, SessionEvent, Support, modes, status};
     use zerocopy::FromZeros;
 
     use super::*;
     use crate::error::Error;
     use crate::fake::sources;
-    use crate::holders;
-    use crate::lack;
+    use crate::missing_feature;
+    use crate::session_event;
     use crate::source::Sources;
 
-    fn refusal(cause: u32, detail: [u64; 2], holders: &[Holder]) -> Error {
+    fn refusal(cause: u32, detail: [u64; 2], holders: &[SessionEvent]) -> Error {
         let sources = Sources::new(&sources());
         Error::Refused(Box::new(Refusal {
             request: "Start",
@@ -297,13 +301,13 @@ mod tests {
                 ..ReplyHeader::new_zeroed()
             },
             source: sources.name(6),
-            holders: holders::sessions(holders, &sources),
+            holders: session_event::sessions(holders, &sources),
             is_root: false,
         }))
     }
 
-    fn holder(session: u64, source: u32, flags: u32) -> Holder {
-        Holder { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
+    fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
+        SessionEvent { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
     }
 
     /// Number and detail of a cause, and what comes of them.
@@ -643,7 +647,7 @@ mod tests {
     #[test]
     fn every_cause_has_its_code_its_words_and_its_remedy() {
         let table = table();
-        for cause in Cause::ALL {
+        for cause in ErrorCode::ALL {
             assert!(table.iter().any(|row| row.0 == cause as u32), "{cause:?} is missing from the table");
         }
         for (cause, detail, exit, report) in table {
@@ -666,10 +670,10 @@ mod tests {
     fn what_a_processor_or_an_event_lacks_is_told_whatever_it_is() {
         for (cause, number) in [28, 32].into_iter().flat_map(|cause| (0..12).map(move |number| (cause, number))) {
             let report = refusal(cause, [number, 3], &[]).report();
-            let why = lack::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
+            let why = missing_feature::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
             assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
         }
-        assert_eq!(Lack::ALL.len(), 10);
+        assert_eq!(MissingFeature::ALL.len(), 10);
     }
 
     #[test]

@@ -45,7 +45,7 @@ const RING_HELP: &str =
     "Records that each processor keeps until they are fetched: a power of two [default: room for 8 buffers]";
 
 /// Buffers that a ring has room for unless the user says how many records.
-const USUAL_BUFFERS: u32 = 8;
+const DEFAULT_BUFFERS: u32 = 8;
 
 /// Buffers that a ring has to have room for: one that comes while the one before it is fetched.
 const LEAST_BUFFERS: u32 = 2;
@@ -92,7 +92,7 @@ impl BranchesArgs {
         match self.session.ring {
             Some(ring) if ring < least => Err(Error::ShortRing { ring, buffer: self.buffer, least }),
             Some(ring) => Ok(ring),
-            None => Ok(room(USUAL_BUFFERS)),
+            None => Ok(room(DEFAULT_BUFFERS)),
         }
     }
 }

@@ -4,10 +4,10 @@ use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_SUPPORTED, STATUS_RETRY,
 };
-use protocol::{Cause, Lack, ReplyHeader};
+use protocol::{ErrorCode, MissingFeature, ReplyHeader};
 
 use super::OTHER_PROFILERS;
-use crate::{lack, ntstatus, raw_event};
+use crate::{missing_feature, ntstatus, raw_event};
 
 /// What needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";
@@ -16,75 +16,77 @@ const WITHOUT_P: &str = "client record with events that do not end in :p";
 const SESSIONS: &str = "client status   (says whose it is)";
 
 /// What happened and why; nothing for the causes of others.
-pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
+pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [first, second], .. } = *header;
     match cause {
-        Cause::NoDebugStore => {
+        ErrorCode::NoDebugStore => {
             format!("processor {processor} can not record this by itself\n  because: {}", why(first, second))
         }
-        Cause::DebugStoreInUse => format!(
+        ErrorCode::DebugStoreInUse => format!(
             "the Debug Store of processor {processor} is in use by another program\n  \
              because: branches are traced or events recorded (IA32_DEBUGCTL is {first:#x},\n  \
              IA32_PEBS_ENABLE {second:#x})"
         ),
-        Cause::DebugStoreTaken => format!("session {first} has the Debug Store, and one session at a time can"),
-        Cause::Shadowed if first == 0 => "Windows keeps two page tables per process (kernel VA shadowing, against\n  \
+        ErrorCode::DebugStoreTaken => format!("session {first} has the Debug Store, and one session at a time can"),
+        ErrorCode::Shadowed if first == 0 => {
+            "Windows keeps two page tables per process (kernel VA shadowing, against\n  \
              Meltdown); the processor would write its records where user code has nothing\n  \
              mapped, and the machine would stop"
-            .to_owned(),
-        Cause::Shadowed => format!(
+                .to_owned()
+        }
+        ErrorCode::Shadowed => format!(
             "Windows does not tell whether it keeps two page tables per process (kernel\n  \
              VA shadowing, against Meltdown): NTSTATUS 0x{first:08X}; with two, the\n  \
              processor would write its records where user code has nothing mapped, and the\n  \
              machine would stop"
         ),
-        Cause::NotPrecise => format!("{source} can not be sampled precisely\n  because: {}", why(first, second)),
-        Cause::ControlArea => of_the_area(processor, narrow(first), second),
-        Cause::BadBuffer if header.detail == [0, 0] => {
+        ErrorCode::NotPrecise => format!("{source} can not be sampled precisely\n  because: {}", why(first, second)),
+        ErrorCode::ControlArea => of_the_area(processor, narrow(first), second),
+        ErrorCode::BadBuffer if header.detail == [0, 0] => {
             "records before an interrupt were asked for, and no event is precise".to_owned()
         }
-        Cause::BadBuffer => format!("the number of records before an interrupt has to be from {first} to {second}"),
+        ErrorCode::BadBuffer => format!("the number of records before an interrupt has to be from {first} to {second}"),
         _ => String::new(),
     }
 }
 
 /// What to do about it; nothing for the causes of others.
-pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String> {
+pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<String> {
     let [first, _] = header.detail;
     let text = match cause {
-        Cause::NoDebugStore => match lack(first) {
-            Some(Lack::NoModes) => "the same without --user and --kernel",
-            Some(Lack::NotInInterface) => WITHOUT_P,
+        ErrorCode::NoDebugStore => match missing_feature(first) {
+            Some(MissingFeature::NoModes) => "the same without --user and --kernel",
+            Some(MissingFeature::NotInInterface) => WITHOUT_P,
             _ => "-C with processors that have it   (client control-area says which)",
         }
         .to_owned(),
-        Cause::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
-        Cause::DebugStoreTaken => SESSIONS.to_owned(),
-        Cause::Shadowed => format!(
+        ErrorCode::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
+        ErrorCode::DebugStoreTaken => SESSIONS.to_owned(),
+        ErrorCode::Shadowed => format!(
             "{WITHOUT_P}; or a machine whose\n  \
              processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
         // The event has a precise form under its name, by whatever encoding the processor records it.
-        Cause::NotPrecise if source.starts_with(raw_event::PREFIX) => format!(
+        ErrorCode::NotPrecise if source.starts_with(raw_event::PREFIX) => format!(
             "TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
              or {source} without :p"
         ),
-        Cause::NotPrecise => format!("{source} without :p"),
-        Cause::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
-        Cause::ControlArea => "client control-area   (shows what there is)".to_owned(),
-        Cause::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
-        Cause::BadBuffer => "--buffer or --batch in that range".to_owned(),
+        ErrorCode::NotPrecise => format!("{source} without :p"),
+        ErrorCode::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
+        ErrorCode::ControlArea => "client control-area   (shows what there is)".to_owned(),
+        ErrorCode::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
+        ErrorCode::BadBuffer => "--buffer or --batch in that range".to_owned(),
         _ => return None,
     };
     Some(text)
 }
 
-fn lack(number: u64) -> Option<Lack> {
-    Lack::from_number(narrow(number))
+fn missing_feature(number: u64) -> Option<MissingFeature> {
+    MissingFeature::from_number(narrow(number))
 }
 
 fn why(number: u64, detail: u64) -> String {
-    lack::sentence(narrow(number), detail)
+    missing_feature::sentence(narrow(number), detail)
 }
 
 /// A number of 32 bits.

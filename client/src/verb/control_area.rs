@@ -11,7 +11,7 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::format::table;
 use crate::processors::named;
-use crate::{lack, ntstatus};
+use crate::{missing_feature, ntstatus};
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
 
@@ -38,15 +38,15 @@ struct Area {
     branches: bool,
     /// Whether those of one mode alone can be had.
     branches_by_mode: bool,
-    /// The format of precise records; nothing where it is not known to the driver, and then `lack` has its number.
+    /// The format of precise records; nothing where it is not known to the driver, and then `missing_feature` has its number.
     precise_format: Option<u32>,
     /// Why there is no Debug Store, or what of it is missing: branches or precise records.
-    lack: Option<String>,
+    missing_feature: Option<String>,
 }
 
 impl From<&AreaRecord> for Area {
     fn from(record: &AreaRecord) -> Self {
-        let AreaRecord { processor, status, address, size, flags, format, lack } = *record;
+        let AreaRecord { processor, status, address, size, flags, format, missing_feature } = *record;
         let has = |flag: u32| flags & flag != 0;
         let is_there = address != 0;
         let owner = if has(area::OF_KERNEL) { "kernel" } else { "halprof" };
@@ -60,7 +60,9 @@ impl From<&AreaRecord> for Area {
             branches: has(area::BRANCHES),
             branches_by_mode: has(area::BRANCHES) && has(area::MODES),
             precise_format: has(area::PRECISE).then_some(format),
-            lack: lack.checked_sub(1).map(|number| lack::sentence(number, format.into())),
+            missing_feature: missing_feature
+                .checked_sub(1)
+                .map(|number| missing_feature::sentence(number, format.into())),
         }
     }
 }
@@ -113,12 +115,13 @@ fn notes(areas: &[Area]) -> Vec<String> {
         on(&|area| area.branches && !area.branches_by_mode)
             .map(|processors| format!("On {processors} branches of one mode alone can not be had (DS-CPL).")),
     );
-    let mut lacks: Vec<&String> = areas.iter().filter_map(|area| area.lack.as_ref()).collect();
+    let mut lacks: Vec<&String> = areas.iter().filter_map(|area| area.missing_feature.as_ref()).collect();
     lacks.sort_unstable();
     lacks.dedup();
-    for lack in lacks {
+    for missing_feature in lacks {
         notes.extend(
-            on(&|area| area.lack.as_ref() == Some(lack)).map(|processors| format!("On {processors}:\n  {lack}")),
+            on(&|area| area.missing_feature.as_ref() == Some(missing_feature))
+                .map(|processors| format!("On {processors}:\n  {missing_feature}")),
         );
     }
     notes

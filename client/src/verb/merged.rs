@@ -112,7 +112,7 @@ fn line(merged: &Merged, recorded: &Recorded) -> Line {
     Line {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
-        number: sample.mark,
+        number: sample.pebs_sequence,
         event: contents.source_name(sample.source).into_owned(),
         kind: match merged.kind {
             SampleKind::Precise => "precise",

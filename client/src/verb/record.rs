@@ -1,6 +1,6 @@
 //! `record`: samples to a file, in the manner of perf record.
 
-use protocol::{EventRequest, USUAL_BUDGET, modes};
+use protocol::{DEFAULT_BUDGET, EventRequest, modes};
 
 use super::Context;
 use super::sampling::{self, Outcome, is_precise};
@@ -112,7 +112,7 @@ fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Resu
         ))?;
     }
     if throttled > 0 {
-        let percent = args.session.budget.unwrap_or(USUAL_BUDGET / 10);
+        let percent = args.session.budget.unwrap_or(DEFAULT_BUDGET / 10);
         context.warn(&format!(
             "warning: {} samples were not taken: interrupts had {percent} % of a processor's time\n  \
              try: a larger interval (-e SOURCE@INTERVAL), a lower -F, or a larger --budget",

@@ -19,10 +19,10 @@ use crate::processors::named;
 use crate::share::percent;
 
 /// The rows of a source that text shows unless it is told otherwise.
-const USUAL_ROWS: usize = 40;
+const DEFAULT_ROWS: usize = 40;
 
 /// How many processors are named that lost samples.
-const MOST_PROCESSORS: usize = 4;
+const MAX_PROCESSORS: usize = 4;
 
 /// The fields of `--csv`, which are its first line.
 const FIELDS: [&str; 13] = [
@@ -72,7 +72,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
 
 /// How many rows are shown of each source or processor: all where a program reads them.
 pub fn most_rows(args: &ReportArgs) -> Option<usize> {
-    args.limit.or((!args.format.json && !args.format.csv).then_some(USUAL_ROWS))
+    args.limit.or((!args.format.json && !args.format.csv).then_some(DEFAULT_ROWS))
 }
 
 /// What was recorded, for people.
@@ -198,7 +198,7 @@ fn by_processor(source: &Source, number: impl Fn(&Disturbed) -> u64) -> String {
     let mut with: Vec<(u64, u32)> =
         source.disturbed.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
     with.sort_unstable_by_key(|(number, processor)| (Reverse(*number), *processor));
-    let most = with.iter().take(MOST_PROCESSORS);
+    let most = with.iter().take(MAX_PROCESSORS);
     let mut told: Vec<String> = most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
     if let others @ 1.. = with.len() - told.len() {
         told.push(format!("{others} more"));

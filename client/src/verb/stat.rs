@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use protocol::{Cause, EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{ErrorCode, EventRequest, ProcessorSet, StartHeader, modes};
 use serde::Serialize;
 
 use super::{Context, command, counts, events, write_json};
@@ -92,7 +92,7 @@ fn create(path: &Path) -> Result<File, Error> {
 
 /// Whether to go on without the event that was refused: there is no counter for it, or some processor lacks it.
 fn is_dispensable(refusal: &Refusal) -> bool {
-    [Cause::NoFreeCounter, Cause::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
+    [ErrorCode::NoFreeCounter, ErrorCode::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
 }
 
 /// The usual events, as far as the machine has them.

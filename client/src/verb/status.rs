@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::properties;
-use crate::holders::Session;
+use crate::session_event::Session;
 use crate::system::ServiceState;
 use crate::totals::Totals;
 

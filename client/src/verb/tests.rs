@@ -14,7 +14,9 @@ use std::{fs, io};
 
 use clap::Parser;
 use proptest::prelude::*;
-use protocol::{ALL_SOURCES, Cause, Code, CountRecord, DETACHED, Holder, InfoReply, ReplyHeader, StopRequest, modes};
+use protocol::{
+    ALL_SOURCES, Code, CountRecord, DETACHED, ErrorCode, InfoReply, ReplyHeader, SessionEvent, StopRequest, modes,
+};
 use serde_json::{Value, json};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -159,7 +161,7 @@ mod versions {
         assert_eq!(exit, Exit::VersionMismatch);
         assert!(report.contains("version 6 of the protocol and the driver version 9"), "{report}");
 
-        let refuse = Some((Code::Hello, Cause::VersionMismatch, [1, 8]));
+        let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
         let (exit, report) = run(&system, "status").failure();
         assert_eq!(exit, Exit::VersionMismatch);
@@ -281,7 +283,7 @@ mod asking {
 
     #[test]
     fn status_tells_who_counts_what() {
-        let holder = Holder {
+        let holder = SessionEvent {
             session: 3,
             source: 2,
             modes: modes::USER,
@@ -290,7 +292,7 @@ mod asking {
             processors: 2,
             first_processor: 0,
         };
-        let holders = vec![holder, Holder { source: 6, modes: modes::BOTH, ..holder }];
+        let holders = vec![holder, SessionEvent { source: 6, modes: modes::BOTH, ..holder }];
         let system = FakeSystem::running(FakeDriver { holders, ..FakeDriver::default() });
         assert_eq!(
             run(&system, "status").out,
@@ -315,7 +317,7 @@ mod asking {
 
     #[test]
     fn status_tells_who_has_branches_and_precise_events() {
-        let holder = Holder {
+        let holder = SessionEvent {
             session: 3,
             source: protocol::BRANCHES,
             modes: modes::KERNEL,
@@ -324,7 +326,7 @@ mod asking {
             processors: 2,
             first_processor: 0,
         };
-        let holders = vec![holder, Holder { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
+        let holders = vec![holder, SessionEvent { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
         let system = FakeSystem::running(FakeDriver { holders, ..FakeDriver::default() });
         let status = run(&system, "status").out;
         assert!(status.ends_with(" session 3 (process 12): Branches:k, BranchInstructions:p\n"), "{status}");
@@ -394,9 +396,16 @@ mod counting {
 
     #[test]
     fn a_refusal_to_start_tells_the_holders() {
-        let holders =
-            vec![Holder { session: 3, source: 2, modes: 3, process: 12, flags: 1, processors: 2, first_processor: 0 }];
-        let refuse = Some((Code::Start, Cause::NoFreeCounter, [4, 1]));
+        let holders = vec![SessionEvent {
+            session: 3,
+            source: 2,
+            modes: 3,
+            process: 12,
+            flags: 1,
+            processors: 2,
+            first_processor: 0,
+        }];
+        let refuse = Some((Code::Start, ErrorCode::NoFreeCounter, [4, 1]));
         let system = FakeSystem::running(FakeDriver { holders, refuse, ..FakeDriver::default() });
         let (exit, report) = run(&system, "start 6").failure();
         assert_eq!(exit, Exit::NoFreeCounter);
@@ -415,7 +424,7 @@ mod counting {
             (2, "give this virtual machine performance counters, if its hypervisor has them"),
             (3, crate::blocker::HYPER_V_BELOW),
         ] {
-            let refuse = Some((Code::Start, Cause::CountersDoNotWork, [0, 0]));
+            let refuse = Some((Code::Start, ErrorCode::CountersDoNotWork, [0, 0]));
             let info = InfoReply { hypervisor, ..info() };
             let system = FakeSystem::running(FakeDriver { info, refuse, ..FakeDriver::default() });
             let (exit, report) = run(&system, "start 6").failure();
@@ -517,7 +526,7 @@ mod counting {
 
     #[test]
     fn where_nothing_runs_stop_all_is_content_and_read_is_not() {
-        let refuse = Some((Code::Read, Cause::NoSuchSession, [DETACHED, 0]));
+        let refuse = Some((Code::Read, ErrorCode::NoSuchSession, [DETACHED, 0]));
         for refuse in [None, refuse] {
             let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
             assert_eq!(run(&system, "stop --all").out, "no source runs detached; nothing to stop\n");
@@ -560,14 +569,14 @@ mod stat_ {
 
     #[test]
     fn without_events_it_counts_the_usual_ones_as_far_as_there_are_free_counters() {
-        let asked = |lacks: &[(u32, Cause, [u64; 2])]| {
+        let asked = |lacks: &[(u32, ErrorCode, [u64; 2])]| {
             let system = FakeSystem::running(FakeDriver { lacks: lacks.to_vec(), ..FakeDriver::default() });
             let outcome = stat(&system, "").outcome;
             let starts = system.driver.inputs(Code::Start);
             let sources = |start: &Vec<u8>| start[272..].chunks(16).map(|event| event[0]).collect::<Vec<_>>();
             (outcome.map_err(|error| error.exit()), starts.iter().map(sources).collect::<Vec<_>>())
         };
-        let (no_counter, elsewhere) = ((Cause::NoFreeCounter, [1, 1]), (Cause::UnsupportedSource, [3, 1]));
+        let (no_counter, elsewhere) = ((ErrorCode::NoFreeCounter, [1, 1]), (ErrorCode::UnsupportedSource, [3, 1]));
         let all = vec![0x13, 2, 6, 11];
         assert_eq!(asked(&[]), (Ok(3), vec![all.clone()]));
         let lacks = |source, (cause, detail)| (source, cause, detail);
@@ -578,7 +587,7 @@ mod stat_ {
         );
         let none = [0x13, 2, 6, 11].map(|source| lacks(source, no_counter));
         assert_eq!(asked(&none), (Err(Exit::NoFreeCounter), vec![all.clone(), vec![2, 6, 11], vec![6, 11], vec![11]]));
-        let (refused, tries) = asked(&[(6, Cause::CountersTaken, [0; 2])]);
+        let (refused, tries) = asked(&[(6, ErrorCode::CountersTaken, [0; 2])]);
         assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "that is no matter of one event");
 
         let none = vec![record(0, "Time", 4), record(2, "TotalIssues", 1)];

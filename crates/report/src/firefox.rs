@@ -31,7 +31,7 @@ use crate::tally::{Detail, Place, events};
 const NO_PROCESS: u32 = u32::MAX;
 
 /// Nanoseconds between two samples if the recording does not determine it.
-const USUAL_INTERVAL: u64 = 1_000_000;
+const DEFAULT_INTERVAL: u64 = 1_000_000;
 
 /// Writes the samples that `filter` selects as a profile. `input` is the recording from which `contents` was read. The
 /// whole profile is in memory, about 50 bytes per sample.
@@ -238,11 +238,11 @@ fn product(command: &[String]) -> String {
 }
 
 fn interval(contents: &Contents) -> u64 {
-    let Some(summary) = &contents.summary else { return USUAL_INTERVAL };
+    let Some(summary) = &contents.summary else { return DEFAULT_INTERVAL };
     let samples: u64 = contents.tally.totals().map(|(_, total)| total.weight.samples).sum();
     let processors = contents.session.processors.len() as u64;
     let nanoseconds = summary.elapsed.saturating_mul(100).saturating_mul(processors);
-    nanoseconds.checked_div(samples).filter(|interval| *interval > 0).unwrap_or(USUAL_INTERVAL)
+    nanoseconds.checked_div(samples).filter(|interval| *interval > 0).unwrap_or(DEFAULT_INTERVAL)
 }
 
 fn library_info(module: &Module) -> LibraryInfo {

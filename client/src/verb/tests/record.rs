@@ -327,7 +327,7 @@ fn a_command_that_outlives_ctrl_c_is_left_alone() {
 #[test]
 fn a_refused_start_leaves_no_file_behind_and_an_old_one_as_it_was() {
     for old in [None, Some("old")] {
-        let refuse = Some((Code::Start, Cause::HandlerRefused, [0xC000_0001, 0]));
+        let refuse = Some((Code::Start, ErrorCode::HandlerRefused, [0xC000_0001, 0]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
         let bench = Bench { system, ..Bench::new(&[]) };
         if let Some(old) = old {

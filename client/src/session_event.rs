@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use protocol::{Holder, flags};
+use protocol::{SessionEvent, flags};
 use serde::Serialize;
 
 use crate::event;
@@ -40,7 +40,7 @@ pub struct Session {
 }
 
 /// The holders by session, in the order in which the driver names them.
-pub fn sessions(holders: &[Holder], sources: &Sources) -> Vec<Session> {
+pub fn sessions(holders: &[SessionEvent], sources: &Sources) -> Vec<Session> {
     let mut sessions: Vec<Session> = Vec::new();
     for holder in holders {
         let name = sources.name(holder.source);

@@ -1,34 +1,34 @@
-//! Words for [`Lack`]: what of the Debug Store is not there.
+//! Words for [`MissingFeature`]: what of the Debug Store is not there.
 
-use protocol::Lack;
+use protocol::MissingFeature;
 
 /// Why branches or precise records can not be had; `detail` is what goes with it. Lines behind the first are indented.
 pub fn sentence(number: u32, detail: u64) -> String {
-    match Lack::from_number(number) {
-        Some(Lack::NotIntel) => "the processor is not Intel's, and the Debug Store is",
-        Some(Lack::NoDebugStore) => "the processor has no Debug Store (CPUID.1:EDX[21])",
-        Some(Lack::NotWide) => "its Debug Store has no 64-bit form (CPUID.1:ECX[2], DTES64)",
-        Some(Lack::NoMonitoring) => {
+    match MissingFeature::from_number(number) {
+        Some(MissingFeature::NotIntel) => "the processor is not Intel's, and the Debug Store is",
+        Some(MissingFeature::NoDebugStore) => "the processor has no Debug Store (CPUID.1:EDX[21])",
+        Some(MissingFeature::NotWide) => "its Debug Store has no 64-bit form (CPUID.1:ECX[2], DTES64)",
+        Some(MissingFeature::NoMonitoring) => {
             "the processor's performance monitoring is unavailable\n  \
              (IA32_MISC_ENABLE bit 7): firmware or a hypervisor has shut it off"
         }
-        Some(Lack::BranchesUnavailable) => {
+        Some(MissingFeature::BranchesUnavailable) => {
             "the processor's Branch Trace Store is unavailable\n  \
              (IA32_MISC_ENABLE bit 11): firmware or a hypervisor has shut it off"
         }
-        Some(Lack::PebsUnavailable) => {
+        Some(MissingFeature::PebsUnavailable) => {
             "the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  \
              firmware or a hypervisor has shut it off"
         }
-        Some(Lack::NoModes) => {
+        Some(MissingFeature::NoModes) => {
             "the processor can not leave out the branches of one mode\n  \
              (CPUID.1:ECX[4], DS-CPL)"
         }
-        Some(Lack::UnknownFormat) => {
+        Some(MissingFeature::UnknownFormat) => {
             return format!("its precise records have format {detail}, which this driver does not know");
         }
-        Some(Lack::NotPrecise) => "the processor makes no precise records of this event",
-        Some(Lack::NotInInterface) => "the profile interface of this machine has no precise events",
+        Some(MissingFeature::NotPrecise) => "the processor makes no precise records of this event",
+        Some(MissingFeature::NotInInterface) => "the profile interface of this machine has no precise events",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn every_lack_has_a_sentence_of_its_own_that_fits_a_console() {
-        let numbers = (0..).take(Lack::ALL.len() + 1);
+        let numbers = (0..).take(MissingFeature::ALL.len() + 1);
         for number in numbers.clone() {
             let twins = |other: &u32| sentence(*other, 9) == sentence(number, 9);
             assert_eq!(numbers.clone().filter(twins).count(), 1, "{number}");
