@@ -1,4 +1,4 @@
-//! The Default interface: no counters at all.
+//! The Default interface: no counters.
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
@@ -9,7 +9,7 @@ use crate::state::{Active, CounterSet, CpuCounters, SavedMsrs};
 pub const SOURCES: [ProfileSource; 1] =
     [ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None }];
 
-/// See the module.
+/// The Default interface.
 #[derive(Debug, Clone, Copy)]
 pub struct Default;
 

@@ -2,7 +2,7 @@
 
 use crate::source::{ProfileSource, emon as row};
 
-/// Rows in ascending order of KPROFILE_SOURCE: number, name, EBX bit, select.
+/// The sources in ascending order of KPROFILE_SOURCE: number, name, EBX bit, select.
 pub const SOURCES: [ProfileSource; 13] = [
     row(0x00, "Time", None, 0x0003_003C),
     row(0x02, "TotalIssues", Some(1), 0x0003_00C0),
