@@ -5,6 +5,9 @@ use std::fmt;
 use profile::{Hypervisor, Kind, Reason};
 use serde::Serialize;
 
+/// The remedy where another profiler may use the counters.
+pub const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
+
 /// What takes the counters of a Windows that Hyper-V runs below. A virtual machine has nothing to do with it.
 pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-based security (msinfo32\n  \
      lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)";

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod branches;
+mod common;
 mod control_area;
 #[cfg(test)]
 mod documents;
@@ -8,14 +9,13 @@ pub mod names;
 mod record;
 mod report;
 mod session;
-mod usage;
+pub mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use profile::Kind;
-use protocol::flags;
 
 use crate::event::{EventName, SourceName};
 use crate::exit;
@@ -23,11 +23,13 @@ use crate::processors::ProcessorList;
 use names::Names;
 
 pub use branches::BranchesArgs;
+#[cfg(test)]
+pub use branches::ShortRing;
+pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 pub use session::SessionArgs;
-pub use usage::parse;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -176,29 +178,6 @@ EXAMPLES
   client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
   client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
 ";
-
-/// A verb without anything but its format.
-#[derive(Debug, Args)]
-pub struct Json {
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What `start`, `stat`, `record` and `branches` have in common.
-#[derive(Debug, Args)]
-pub struct Force {
-    /// Take counters that another program has enabled without reserving them
-    #[arg(long)]
-    force: bool,
-}
-
-impl Force {
-    /// As the request has it.
-    pub fn flags(&self) -> u32 {
-        if self.force { flags::FORCE } else { 0 }
-    }
-}
 
 /// Arguments of `install`.
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The driver as the verbs see it: one method per request, answers checked.
 
 use std::cell::OnceCell;
+use std::io;
 use std::time::Duration;
 
 use profile::Hypervisor;
@@ -9,14 +10,17 @@ use protocol::{
     IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest,
     SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
+use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::error::Error;
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
 use crate::holders::{self, Session};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, SAME_VERSION};
 use crate::reply::{Malformed, Reply};
 use crate::source::Sources;
-use crate::system::{Device, System, is_denied, open_error};
+use crate::system::{Device, System, is_denied};
+use crate::system_error::{SystemError, open_error};
 
 /// Records that the first buffer of a request has room for.
 const FIRST_ROOM: usize = 256;
@@ -26,6 +30,48 @@ const MOST_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
 
 /// How often a list is asked for again because it had grown.
 const ATTEMPTS: usize = 4;
+
+/// Why a request has no usable reply. A refusal by the driver is a [`Refusal`].
+#[derive(Debug, ThisError)]
+pub enum RequestError {
+    /// The request failed before the driver could reply with a cause.
+    #[error("the driver did not answer the request {request}")]
+    Failed {
+        /// Name of the request.
+        request: &'static str,
+        /// Error of Windows.
+        #[source]
+        cause: io::Error,
+    },
+    /// The reply violates the protocol.
+    #[error("the driver's answer to the request {request} makes no sense")]
+    Malformed {
+        /// Name of the request.
+        request: &'static str,
+        /// The violation.
+        #[source]
+        cause: Malformed,
+    },
+    /// More events than a request carries.
+    #[error("{given} events are too many: a session takes at most {MAX_EVENTS}")]
+    TooManyEvents {
+        /// Number of events.
+        given: usize,
+    },
+}
+
+impl UserError for RequestError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::TooManyEvents { .. } => Exit::Usage,
+            Self::Failed { .. } | Self::Malformed { .. } => Exit::Failure,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        matches!(self, Self::Malformed { .. }).then(|| SAME_VERSION.to_owned())
+    }
+}
 
 /// An open handle to a driver that speaks our version.
 pub struct Connection {
@@ -102,7 +148,7 @@ impl Connection {
     /// Starts a session.
     pub fn start(&self, header: &StartHeader, events: &[EventRequest]) -> Result<Started, Error> {
         if events.len() > MAX_EVENTS {
-            return Err(Error::TooManyEvents { given: events.len() });
+            return Err(RequestError::TooManyEvents { given: events.len() }.into());
         }
         let input = [header.as_bytes(), events.as_bytes()].concat();
         let reply = self.succeed::<Holder>(Code::Start, &input, FIRST_ROOM)?;
@@ -201,9 +247,9 @@ impl Connection {
         let mut buffer = vec![0; size_of::<ReplyHeader>() + room * size_of::<T>()];
         let length = self.device.request(code, input, &mut buffer).map_err(|cause| {
             if is_denied(&cause) {
-                return Error::Denied { action: format!("to the request {}", name(code)), cause };
+                return Error::from(SystemError::Denied { action: format!("to the request {}", name(code)), cause });
             }
-            Error::Request { request: name(code), cause }
+            RequestError::Failed { request: name(code), cause }.into()
         })?;
         Reply::new(buffer, length).map_err(|cause| malformed(code, cause))
     }
@@ -213,13 +259,13 @@ impl Connection {
         let unnamed = Sources::default();
         let askable = !matches!(code, Code::Hello | Code::ListSources);
         let sources = if askable { self.sources().unwrap_or(&unnamed) } else { &unnamed };
-        Error::Refused(Box::new(Refusal {
+        Error::from(Refusal {
             request: name(code),
             source: sources.name(header.source),
             holders: holders::sessions(holders, sources),
             is_root: code == Code::Start && header.cause == Cause::CountersDoNotWork as u32 && self.is_root(),
             header,
-        }))
+        })
     }
 
     /// Whether Hyper-V runs below this Windows itself, as far as the driver says.
@@ -240,7 +286,7 @@ pub fn endless() -> Error {
 }
 
 fn malformed(code: Code, cause: Malformed) -> Error {
-    Error::Reply { request: name(code), cause }
+    RequestError::Malformed { request: name(code), cause }.into()
 }
 
 fn name(code: Code) -> &'static str {

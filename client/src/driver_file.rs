@@ -1,6 +1,9 @@
 //! Whether a file can be a driver, as far as its headers say: a file that Windows would refuse is found before the
 //! driver that runs is stopped for it.
 
+use std::io;
+use std::path::PathBuf;
+
 use object::pe::{
     IMAGE_DIRECTORY_ENTRY_SECURITY, IMAGE_FILE_MACHINE_AMD64, IMAGE_SUBSYSTEM_NATIVE, ImageNtHeaders32,
     ImageNtHeaders64,
@@ -10,7 +13,66 @@ use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile};
 use object::{LittleEndian, pe};
 use thiserror::Error;
 
+use crate::error::UserError;
+use crate::exit::Exit;
 use crate::format::grouped;
+use crate::system::{SERVICE, is_denied};
+
+/// Why the driver's file cannot be installed, replaced or removed.
+#[derive(Debug, Error)]
+pub enum DriverFileError {
+    /// The file cannot be accessed; `action` as in "cannot ...".
+    #[error("cannot {action} {}", .path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Error of Windows.
+        #[source]
+        cause: io::Error,
+    },
+    /// The file to be installed cannot be a driver.
+    #[error("cannot install {}; nothing was changed", .path.display())]
+    NotADriver {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: NotADriver,
+    },
+    /// The driver was installed by its INF, and only that can remove it.
+    #[error("the driver was installed by halprof.inf, as {}", .path.display())]
+    Packaged {
+        /// The driver's file.
+        path: PathBuf,
+    },
+}
+
+impl UserError for DriverFileError {
+    fn exit(&self) -> Exit {
+        Exit::DriverFile
+    }
+
+    fn remedy(&self) -> Option<String> {
+        const OTHER_PATH: &str = "client install --driver PATH, with the path of halprof.sys";
+        let text = match self {
+            Self::NotADriver { path, cause: NotADriver::Folder } => {
+                let file = path.join(format!("{SERVICE}.sys"));
+                return Some(format!("client install --driver {}", file.display()));
+            }
+            Self::NotADriver { .. } => OTHER_PATH,
+            Self::File { cause, .. } if cause.kind() == io::ErrorKind::NotFound => OTHER_PATH,
+            Self::File { cause, .. } if is_denied(cause) => "run from an elevated prompt",
+            Self::File { .. } => return None,
+            Self::Packaged { .. } => {
+                "sc stop halprof, then: pnputil /delete-driver oemN.inf /uninstall\n       \
+                 (which N: pnputil /enum-drivers), then repeat the command"
+            }
+        };
+        Some(text.to_owned())
+    }
+}
 
 /// Why a file is no driver for this system.
 #[derive(Debug, Error)]

@@ -5,13 +5,44 @@ use std::str::FromStr;
 
 use profile::source::RawEvent;
 use protocol::modes;
+use thiserror::Error;
 
+use crate::error::UserError;
+use crate::exit::Exit;
 use crate::number;
 use crate::raw_event::{self, Notation};
 
 const PRECISE_BOTH: u32 = modes::BOTH | modes::PRECISE;
 const PRECISE_USER: u32 = modes::USER | modes::PRECISE;
 const PRECISE_KERNEL: u32 = modes::KERNEL | modes::PRECISE;
+
+/// Why the events of a command line cannot be used.
+#[derive(Debug, Error)]
+pub enum EventError {
+    /// `record --batch` without a precise event.
+    #[error("--batch is for precise events, and none of the events is precise")]
+    NothingPrecise,
+    /// `stat` or `record` without `-e` on a machine that supports none of the default events.
+    #[error("none of the events that are used without -e is supported on this machine")]
+    NoDefault,
+}
+
+impl UserError for EventError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NothingPrecise => Exit::Usage,
+            Self::NoDefault => Exit::UnsupportedSource,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::NothingPrecise => "-e SOURCE:p",
+            Self::NoDefault => "client info   (says why), or name others with -e",
+        };
+        Some(text.to_owned())
+    }
+}
 
 /// A source by number or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -57,6 +57,16 @@ pub fn hexadecimal(number: u64) -> String {
     format!("0x{number:08X}")
 }
 
+/// Formats an address in the output for programs: always 16 digits.
+pub fn address(address: u64) -> String {
+    format!("{address:#018x}")
+}
+
+/// Formats a number with its noun, in the plural unless the number is 1.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// The event select of a profile source in JSON, where other tools look for it in this spelling.
 pub fn select(select: u64) -> String {
     format!("{select:#010x}")

@@ -36,10 +36,12 @@ mod reason;
 mod recorder;
 mod refusal;
 mod reply;
+mod role;
 mod share;
 mod source;
 mod support;
 mod system;
+mod system_error;
 mod tally;
 mod totals;
 mod verb;
@@ -49,11 +51,15 @@ mod windows;
 use std::io::{self, Write};
 
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::system::System;
 use crate::verb::Context;
 
 fn main() {
-    let cli = cli::parse();
+    let cli = cli::usage::parse().unwrap_or_else(|report| {
+        complain(&report);
+        std::process::exit(Exit::Usage.code());
+    });
     let code = run(&cli).unwrap_or_else(|error| {
         complain(&error.report());
         error.exit().code()

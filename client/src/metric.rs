@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::counts::EventCount;
 use crate::format::{real, scaled, seconds};
+use crate::role::{self, Role};
 
 /// A number that a count leads to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -12,48 +13,6 @@ pub struct Metric {
     pub value: f64,
     /// What it counts.
     pub unit: String,
-}
-
-/// What an event is good for in a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Cycles of a running processor.
-    Cycles,
-    /// Instructions retired.
-    Instructions,
-    /// Branches retired.
-    Branches,
-    /// Branches mispredicted.
-    BranchMisses,
-    /// References to the last level cache.
-    LastLevelReferences,
-    /// Misses of the last level cache.
-    LastLevelMisses,
-    /// Accesses to the data cache.
-    DataAccesses,
-    /// Misses of the data cache.
-    DataMisses,
-    /// Fetches from the instruction cache.
-    CodeFetches,
-    /// Misses of the instruction cache.
-    CodeMisses,
-}
-
-/// The role of a source, by its HAL name: numbers from 0x19 mean different things on different processors.
-pub fn role(name: &str) -> Option<Role> {
-    Some(match name {
-        "TotalCycles" | "UnhaltedCoreCycles" => Role::Cycles,
-        "TotalIssues" | "InstructionRetired" | "FRRetiredx86Instructions" => Role::Instructions,
-        "BranchInstructions" | "BranchInstructionRetired" | "FRRetiredBranches" => Role::Branches,
-        "BranchMispredictions" | "BranchMispredictsRetired" | "FRRetiredBranchesMispredicted" => Role::BranchMisses,
-        "LLCReference" => Role::LastLevelReferences,
-        "LLCMisses" | "CacheMisses" => Role::LastLevelMisses,
-        "DcacheAccesses" | "DCAccess" => Role::DataAccesses,
-        "DcacheMisses" | "DCMiss" => Role::DataMisses,
-        "IcacheIssues" | "ICFetch" => Role::CodeFetches,
-        "IcacheMisses" | "ICMiss" => Role::CodeMisses,
-        _ => return None,
-    })
 }
 
 /// What an event of this role is divided by, in which unit, and whether the share is in percent.
@@ -70,7 +29,7 @@ fn share(role: Role) -> Option<(Role, &'static str, bool)> {
 
 /// The metric of an event among those counted with it.
 pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
-    let role = role(&event.name);
+    let role = role::of(&event.name);
     role.and_then(|role| share_of(event, role, all))
         .or_else(|| role.filter(|role| *role == Role::Cycles).and_then(|_| frequency(event)))
         .or_else(|| rate(event))
@@ -79,8 +38,7 @@ pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
 fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric> {
     let (whole, unit, percent) = share(role)?;
     // Only what was counted in the same modes can be compared.
-    let whole =
-        all.iter().find(|other| self::role(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
+    let whole = all.iter().find(|other| role::of(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
     let factor = if percent { 100.0 } else { 1.0 };
     (whole.count > 0).then(|| Metric { value: factor * real(event.count) / real(whole.count), unit: unit.to_owned() })
 }

@@ -1,8 +1,51 @@
 //! Standard output and standard error, whose reader may close the pipe before the end (`client report | head`).
 
 use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
 
+use thiserror::Error;
+
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
 use crate::system::win32;
+
+/// Why output was not written.
+#[derive(Debug, Error)]
+pub enum OutputError {
+    /// The file cannot be written.
+    #[error("cannot write {}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        #[source]
+        cause: io::Error,
+    },
+    /// Standard output or standard error cannot be written.
+    #[error("cannot write the output")]
+    Stream(#[from] io::Error),
+    /// The same, reported by the JSON serializer.
+    #[error("cannot write the output")]
+    Json(#[from] serde_json::Error),
+}
+
+impl UserError for OutputError {
+    fn exit(&self) -> Exit {
+        Exit::Failure
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(cause: io::Error) -> Self {
+        OutputError::from(cause).into()
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(cause: serde_json::Error) -> Self {
+        OutputError::from(cause).into()
+    }
+}
 
 /// A stream that remembers that its reader has closed the pipe.
 pub struct Output<'a> {

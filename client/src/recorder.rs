@@ -2,14 +2,17 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use protocol::{CountRecord, Sample};
 use recording::{Count, Process, Session, Summary, WriteError, Writer};
+use thiserror::Error as ThisError;
 
 use crate::connection::{self, Connection};
-use crate::error::Error;
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
+use crate::output::OutputError;
 use crate::processes::Processes;
 use crate::progress::Progress;
 use crate::system::System;
@@ -26,6 +29,28 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Samples that one request has room for.
 const MOST_SAMPLES: usize = 16_384;
+
+/// The file was created, and cannot be written to its end.
+#[derive(Debug, ThisError)]
+#[error("the recording could not be written to its end")]
+pub struct Unwritten {
+    /// The file.
+    pub path: PathBuf,
+    /// Error of the system or of the format.
+    #[source]
+    pub cause: WriteError,
+}
+
+impl UserError for Unwritten {
+    fn exit(&self) -> Exit {
+        Exit::Unwritten
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let path = self.path.display();
+        Some(format!("-o on a disk with free space; to read what was written before:\n       client report {path}"))
+    }
+}
 
 /// Where samples come from.
 #[derive(Clone, Copy)]
@@ -58,7 +83,7 @@ pub struct Recorder<'a, 'b> {
 /// Opens the file, with what is in it.
 pub fn open(path: &Path) -> Result<File, Error> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    file.map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })
+    Ok(file.map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
 
 /// Nothing will be recorded: a file that was not there before goes.
@@ -79,7 +104,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
         processes: Processes,
     ) -> Result<Self, Error> {
         let begin = |(path, file): (&'a Path, File)| -> Result<_, Error> {
-            empty(&file).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?;
+            empty(&file).map_err(|cause| OutputError::File { path: path.to_owned(), cause })?;
             Ok((path, Writer::new(file, session).map_err(|cause| unwritten(path, cause))?))
         };
         Ok(Self {
@@ -143,7 +168,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
     pub fn finish(self, summary: &Summary) -> Result<(Tally, u64), Error> {
         let Some((path, writer)) = self.file else { return Ok((self.tally, 0)) };
         let file = writer.finish(summary).map_err(|cause| unwritten(path, cause))?;
-        let length = file.metadata().map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?.len();
+        let length = file.metadata().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?.len();
         Ok((self.tally, length))
     }
 
@@ -181,6 +206,6 @@ pub fn counts(records: &[CountRecord]) -> Vec<Count> {
     records.iter().map(count).collect()
 }
 
-fn unwritten(path: &Path, cause: WriteError) -> Error {
-    Error::Recording { path: path.to_owned(), cause }
+fn unwritten(path: &Path, cause: WriteError) -> Unwritten {
+    Unwritten { path: path.to_owned(), cause }
 }

@@ -5,12 +5,14 @@ use profile::interval::IntervalRange;
 use profile::source::RawEvent;
 use protocol::{BRANCHES, SourceRecord};
 use serde::Serialize;
+use thiserror::Error;
 
-use crate::error::{Error, OtherInterface};
+use crate::error::UserError;
 use crate::event::SourceName;
+use crate::exit::Exit;
 use crate::format;
-use crate::metric::{self, Role};
 use crate::raw_event::Notation;
+use crate::role::{self, Role};
 use crate::support;
 
 /// What [`BRANCHES`] is called, which is no event of a counter.
@@ -18,6 +20,54 @@ pub const BRANCHES_NAME: &str = "Branches";
 
 /// How many names are suggested for one that nobody has.
 const SUGGESTIONS: usize = 3;
+
+/// Why a name does not select a source.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// No source has this name.
+    #[error("no source is called {given}{}", did_you_mean(.near))]
+    Unknown {
+        /// The name, as the user typed it.
+        given: String,
+        /// The most similar names, best first.
+        near: Vec<String>,
+    },
+    /// Only another profile interface has this source.
+    #[error("{name} is not supported on this machine")]
+    OtherInterface {
+        /// Name of the source.
+        name: String,
+        /// The other interface.
+        #[source]
+        cause: OtherInterface,
+    },
+}
+
+/// The profile interface that has a source, unlike that of this machine.
+#[derive(Debug, Error)]
+#[error("the {0} profile interface has it, and that of this machine does not")]
+pub struct OtherInterface(pub &'static str);
+
+fn did_you_mean(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; did you mean: {}?", near.join(", ")) }
+}
+
+impl UserError for SourceError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Unknown { .. } => Exit::UnknownSource,
+            Self::OtherInterface { .. } => Exit::UnsupportedSource,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::Unknown { .. } => "client list --all",
+            Self::OtherInterface { .. } => "client list   (lists what is supported)",
+        };
+        Some(text.to_owned())
+    }
+}
 
 /// A source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -116,7 +166,7 @@ impl Sources {
     }
 
     /// The source that the user means.
-    pub fn find(&self, wanted: &SourceName) -> Result<Source, Error> {
+    pub fn find(&self, wanted: &SourceName) -> Result<Source, SourceError> {
         if let Some(event) = raw(wanted) {
             return Ok(Source::from(event));
         }
@@ -125,13 +175,13 @@ impl Sources {
         let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
         found.cloned().ok_or_else(|| {
             let near = self.nearest(wanted);
-            elsewhere(wanted).unwrap_or_else(|| Error::UnknownSource { given: wanted.to_string(), near })
+            elsewhere(wanted).unwrap_or_else(|| SourceError::Unknown { given: wanted.to_string(), near })
         })
     }
 
     /// The source with this role that can be had here.
     pub fn with_role(&self, role: Role) -> Option<&Source> {
-        self.0.iter().find(|source| source.supported && metric::role(&source.name) == Some(role))
+        self.0.iter().find(|source| source.supported && role::of(&source.name) == Some(role))
     }
 
     /// The name of a source, or its number when the driver lists none; [`BRANCHES`] is in no list.
@@ -176,10 +226,10 @@ fn raw(wanted: &SourceName) -> Option<RawEvent> {
 }
 
 /// A source that is not the driver's, but that of a profile interface for other processors.
-fn elsewhere(wanted: &SourceName) -> Option<Error> {
+fn elsewhere(wanted: &SourceName) -> Option<SourceError> {
     Kind::ALL.into_iter().find_map(|kind| {
         let source = kind.sources().iter().find(|source| is_meant(wanted, source.source.0, source.name))?;
-        Some(Error::OtherInterface { name: source.name.to_owned(), cause: OtherInterface(kind.name()) })
+        Some(SourceError::OtherInterface { name: source.name.to_owned(), cause: OtherInterface(kind.name()) })
     })
 }
 
@@ -201,7 +251,7 @@ fn canonical(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use crate::error::Error;
     use crate::fake::{record, sources};
 
     fn find(text: &str) -> Option<u32> {
@@ -258,13 +308,13 @@ mod tests {
         let sources = Sources::new(&sources());
         for name in ["FpInstructions", "ProfileFpInstructions", "13", "0xd"] {
             let wanted = name.parse().unwrap();
-            let error = sources.find(&wanted).unwrap_err();
+            let error = Error::from(sources.find(&wanted).unwrap_err());
             assert_eq!(error.exit(), Exit::UnsupportedSource);
             assert_eq!(
                 error.report(),
                 "error: FpInstructions is not supported on this machine\n  \
-                 because: the Amd64 profile interface has it, and that of this machine has not\n  \
-                 try: client list   (says what is supported)"
+                 because: the Amd64 profile interface has it, and that of this machine does not\n  \
+                 try: client list   (lists what is supported)"
             );
         }
     }

@@ -1,11 +1,9 @@
-//! What the client wants of Windows, and what Windows' refusals mean.
+//! What the client needs from Windows.
 
 use std::io;
 use std::path::PathBuf;
 
 use protocol::Code;
-
-use crate::error::Error;
 
 /// Name of the service, and of the driver's file without `.sys`.
 pub const SERVICE: &str = "halprof";
@@ -123,38 +121,4 @@ pub mod win32 {
 /// Whether Windows said that the caller may not.
 pub fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(win32::ERROR_ACCESS_DENIED | win32::ERROR_PRIVILEGE_NOT_HELD))
-}
-
-/// What a failure of the service control manager means; `action` as in "cannot ... the service".
-pub fn service_error(action: &'static str, error: io::Error) -> Error {
-    match error.raw_os_error() {
-        _ if is_denied(&error) => Error::Denied { action: format!("to {action} the service {SERVICE}"), cause: error },
-        Some(win32::ERROR_SERVICE_MARKED_FOR_DELETE) => Error::Lingering,
-        Some(
-            win32::ERROR_FILE_NOT_FOUND
-            | win32::ERROR_PATH_NOT_FOUND
-            | win32::ERROR_PROC_NOT_FOUND
-            | win32::ERROR_BAD_EXE_FORMAT
-            | win32::ERROR_INVALID_IMAGE_HASH
-            | win32::ERROR_DRIVER_BLOCKED
-            | win32::ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION,
-        ) => Error::DriverRefused { cause: error },
-        _ => Error::Service { action, cause: error },
-    }
-}
-
-/// What a failure to open the device means.
-pub fn open_error(system: &dyn System, error: io::Error) -> Error {
-    if is_denied(&error) {
-        return Error::Denied { action: "to the driver".to_owned(), cause: error };
-    }
-    if error.raw_os_error() != Some(win32::ERROR_FILE_NOT_FOUND) {
-        return Error::Open { cause: error };
-    }
-    match system.service() {
-        Ok(None) => Error::NotInstalled,
-        Ok(Some(ServiceState::Running)) => Error::NoDevice,
-        Ok(Some(_)) => Error::NotStarted,
-        Err(error) => service_error("query", error),
-    }
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use protocol::{BRANCH_BUFFER, RING, modes};
+use thiserror::Error;
 
 use super::report::ReportFormat;
 use super::session::SessionArgs;
-use crate::error::Error;
+use crate::error::UserError;
+use crate::exit::Exit;
 use crate::number;
 
 /// What follows the options in `--help`.
@@ -50,6 +52,32 @@ const USUAL_BUFFERS: u32 = 8;
 /// Buffers that a ring has to have room for: one that comes while the one before it is fetched.
 const LEAST_BUFFERS: u32 = 2;
 
+/// The ring is shorter than two buffers.
+#[derive(Debug, Error)]
+#[error(
+    "a ring of {ring} records is too small for a buffer of {buffer}\n  \
+     because: one interrupt delivers a whole buffer, and the next can come before\n  \
+     that is fetched"
+)]
+pub struct ShortRing {
+    /// Records in the ring.
+    pub ring: u32,
+    /// Records in a buffer.
+    pub buffer: u32,
+    /// Minimum number of records in the ring.
+    pub least: u32,
+}
+
+impl UserError for ShortRing {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(format!("--ring {}, or a smaller --buffer", self.least))
+    }
+}
+
 /// Arguments of `branches`.
 #[derive(Debug, Args)]
 #[command(mut_arg("ring", |ring| ring.help(RING_HELP)))]
@@ -86,11 +114,11 @@ impl BranchesArgs {
     }
 
     /// Records that each processor keeps until they are fetched.
-    pub fn ring(&self) -> Result<u32, Error> {
+    pub fn ring(&self) -> Result<u32, ShortRing> {
         let room = |buffers: u32| (buffers * self.buffer).next_power_of_two().clamp(*RING.start(), *RING.end());
         let least = room(LEAST_BUFFERS);
         match self.session.ring {
-            Some(ring) if ring < least => Err(Error::ShortRing { ring, buffer: self.buffer, least }),
+            Some(ring) if ring < least => Err(ShortRing { ring, buffer: self.buffer, least }),
             Some(ring) => Ok(ring),
             None => Ok(room(USUAL_BUFFERS)),
         }
@@ -110,7 +138,6 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::exit::Exit;
 
     fn parse(line: &str) -> Result<BranchesArgs, clap::Error> {
         let cli = Cli::try_parse_from(["client", "branches"].into_iter().chain(line.split_whitespace()))?;
@@ -147,10 +174,7 @@ mod tests {
             ("-a --buffer 65 --ring 128", Err((128, 65, 256))),
             ("-a --buffer 65536 --ring 1048576", Ok(1_048_576)),
         ] {
-            let found = parse(line).unwrap().ring().map_err(|error| match error {
-                Error::ShortRing { ring, buffer, least } => (ring, buffer, least),
-                error => panic!("{line}: {error}"),
-            });
+            let found = parse(line).unwrap().ring().map_err(|ShortRing { ring, buffer, least }| (ring, buffer, least));
             assert_eq!(found, ring, "{line}");
         }
     }

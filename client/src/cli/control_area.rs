@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use protocol::area;
 
-use super::Json;
+use super::common::Json;
 use crate::processors::ProcessorList;
 
 /// What follows the options in `--help`.

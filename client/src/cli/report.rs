@@ -64,6 +64,9 @@ EXAMPLES
   client flamegraph app.rec -o app.svg
 ";
 
+/// Maximum number of rows of each source or processor in text, without `--limit`.
+const DEFAULT_ROWS: usize = 40;
+
 /// Which samples are read, and what gives them names.
 #[derive(Debug, Args)]
 pub struct RecordingArgs {
@@ -130,6 +133,13 @@ pub struct ReportArgs {
     pub wide: bool,
     #[command(flatten)]
     pub format: ReportFormat,
+}
+
+impl ReportArgs {
+    /// Returns the maximum number of rows for each source or processor. Output for programs is complete by default.
+    pub fn max_rows(&self) -> Option<usize> {
+        self.limit.or((!self.format.json && !self.format.csv).then_some(DEFAULT_ROWS))
+    }
 }
 
 /// As what `report` prints, if not as text.

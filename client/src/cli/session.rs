@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use protocol::RING;
 
-use super::Force;
+use super::common::Force;
 use crate::number;
 use crate::processors::ProcessorList;
 

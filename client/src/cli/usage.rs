@@ -6,18 +6,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use super::Cli;
-use crate::exit::Exit;
 
-/// Parses the command line of this process; a wrong one ends it with its exit code.
-pub fn parse() -> Cli {
+/// Parses the command line of this process. Returns the report of an unknown option as an error; for every other error
+/// of the command line, clap prints its own report and ends the process.
+pub fn parse() -> Result<Cli, String> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    Cli::try_parse_from(&words).unwrap_or_else(|error| match unknown_option(&error, &words) {
-        Some(report) => {
-            crate::complain(&report);
-            std::process::exit(Exit::Usage.code());
-        }
-        None => error.exit(),
-    })
+    Cli::try_parse_from(&words).map_err(|error| unknown_option(&error, &words).unwrap_or_else(|| error.exit()))
 }
 
 /// Returns the report of an option that does not exist, and `None` for every other error.

@@ -6,7 +6,7 @@ use protocol::status::{
 };
 use protocol::{Cause, Lack, ReplyHeader};
 
-use super::OTHER_PROFILERS;
+use crate::blocker::OTHER_PROFILERS;
 use crate::{lack, ntstatus};
 
 /// What needs no Debug Store.

@@ -8,16 +8,14 @@ use recording::Process;
 use report::{Atlas, Branch, Branches, Place, Processes, Taken};
 use serde::Serialize;
 
-use super::Context;
+use super::context::Context;
 use super::recorded::finder;
-use super::report::counted;
 use super::sampling::{self, Outcome, Wanted};
-use super::summed::hexadecimal;
 use crate::cli::BranchesArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::format::{bytes, grouped, properties, real, seconds, table};
+use crate::format::{address, bytes, counted, grouped, properties, real, seconds, table};
 use crate::processors::ranges;
 use crate::recorder::Onlooker;
 use crate::share;
@@ -157,7 +155,7 @@ fn describe(trace: &Trace, outcome: &Outcome, top: usize) -> Result<Traced, Erro
 
 fn row(branch: &Branch, taken: Taken, total: Taken, atlas: &Atlas) -> Row {
     let spot = |place: Place| Spot {
-        address: hexadecimal(place.ip),
+        address: address(place.ip),
         module: atlas.module(&place).to_owned(),
         symbol: atlas.symbol(&place).into_owned(),
     };

@@ -1,18 +1,42 @@
 //! The command of `stat` and of `record`.
 
 use std::ffi::OsString;
+use std::io;
 use std::process::{Child, Command, ExitStatus};
 
-use crate::error::Error;
+use thiserror::Error;
+
+use crate::error::UserError;
 use crate::exit::Exit;
 
+/// The command cannot be run.
+#[derive(Debug, Error)]
+#[error("the command {program} could not be run")]
+pub struct CommandError {
+    /// First word of the command.
+    pub program: String,
+    /// Error of the system.
+    #[source]
+    pub cause: io::Error,
+}
+
+impl UserError for CommandError {
+    fn exit(&self) -> Exit {
+        Exit::Command
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("a command of the shell itself runs as: ... -- cmd /c COMMAND".to_owned())
+    }
+}
+
 /// Starts it.
-pub fn start(words: &[OsString]) -> Result<Child, Error> {
+pub fn start(words: &[OsString]) -> Result<Child, CommandError> {
     command(words).spawn().map_err(|cause| failure(words, cause))
 }
 
 /// Runs it to its end.
-pub fn run(words: &[OsString]) -> Result<ExitStatus, Error> {
+pub fn run(words: &[OsString]) -> Result<ExitStatus, CommandError> {
     command(words).status().map_err(|cause| failure(words, cause))
 }
 
@@ -33,7 +57,7 @@ fn command(words: &[OsString]) -> Command {
     command
 }
 
-fn failure(words: &[OsString], cause: std::io::Error) -> Error {
+fn failure(words: &[OsString], cause: io::Error) -> CommandError {
     let program = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    Error::Command { program, cause }
+    CommandError { program, cause }
 }

@@ -3,13 +3,12 @@
 use protocol::{AreaRecord, AreaRequest, ProcessorSet, area};
 use serde::Serialize;
 
-use super::Context;
-use super::summed::hexadecimal;
+use super::context::Context;
 use crate::cli::ControlAreaArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::format::table;
+use crate::format::{self, table};
 use crate::processors::named;
 use crate::{lack, ntstatus};
 
@@ -52,7 +51,7 @@ impl From<&AreaRecord> for Area {
         let owner = if has(area::OF_KERNEL) { "kernel" } else { "halprof" };
         Self {
             processor,
-            address: is_there.then(|| hexadecimal(address)),
+            address: is_there.then(|| format::address(address)),
             size: is_there.then_some(size),
             owner: is_there.then_some(owner),
             used: has(area::USED),

@@ -6,12 +6,13 @@ use profile::hal::SourceInformation;
 use profile::{Cpu, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 
+use super::context::Context;
 use super::info::{counters, windows10};
-use super::{Context, list};
+use super::list;
 use crate::blocker::Blocker;
 use crate::cli::DiagnoseArgs;
 use crate::cpuid::{self, LeafA};
-use crate::error::Error;
+use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
 use crate::identity::Identity;
 use crate::{dump, support};
@@ -84,7 +85,7 @@ struct Diagnosis {
 
 impl Diagnosis {
     fn new(cpuid: String, cpu: &impl Cpu) -> Result<Self, Error> {
-        let hal = Hal::new(cpu, 1).map_err(|_| Error::Memory)?;
+        let hal = Hal::new(cpu, 1).map_err(|_| OutOfMemory)?;
         let (selection, interface) = (hal.selection(), hal.interface());
         let (reason_number, hypervisor_number) = (selection.reason as u32, Hypervisor::of(cpu) as u32);
         Ok(Self {

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use report::{Column, Detail, ExportError, firefox, lines};
 
+use super::context::{Context, write_json};
 use super::recorded::Recorded;
 use super::summed::{Limits, Summed};
-use super::{Context, write_json};
 use crate::cli::{ExportArgs, ExportFormat};
 use crate::error::Error;
+use crate::output::OutputError;
 
 /// The columns of `--format json`.
 const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, Column::Address];
@@ -20,7 +21,7 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
         Some(path) => {
             let mut file = recorded.create(path)?;
             write(args.format, &recorded, &mut file, Some(path))?;
-            file.flush().map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?;
+            file.flush().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?;
         }
         None => write(args.format, &recorded, &mut context.out, None)?,
     }

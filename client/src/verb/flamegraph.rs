@@ -5,10 +5,11 @@ use std::path::Path;
 
 use report::{Detail, flamegraph};
 
-use super::Context;
+use super::context::Context;
 use super::recorded::Recorded;
 use crate::cli::FlamegraphArgs;
 use crate::error::Error;
+use crate::output::OutputError;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     let recorded = Recorded::open(&args.recording, Detail::default())?;
@@ -21,7 +22,7 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
         let path = &args.output;
         let mut file = recorded.create(path)?;
         let written = flamegraph(&lines, &title, &subtitle, &mut file).and_then(|()| file.flush());
-        written.map_err(|cause| Error::OutputFile { path: path.clone(), cause })?;
+        written.map_err(|cause| OutputError::File { path: path.clone(), cause })?;
     }
     recorded.finish(context)
 }

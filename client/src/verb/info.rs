@@ -5,7 +5,7 @@ use std::fmt::Write;
 use protocol::InfoReply;
 use serde::Serialize;
 
-use super::Context;
+use super::context::Context;
 use crate::blocker::{self, Blocker};
 use crate::cli::Json;
 use crate::connection::{Connection, version};

@@ -6,14 +6,13 @@ use protocol::SampleKind;
 use report::{Merged, Place};
 use serde::Serialize;
 
-use super::Context;
+use super::context::Context;
 use super::recorded::Recorded;
-use super::report::{counted, header, most_rows};
-use super::summed::{Header, WithoutSymbols, hexadecimal, without_symbols};
+use super::summed::{Header, WithoutSymbols, without_symbols};
 use crate::cli::ReportArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
-use crate::format::{real, table};
+use crate::format::{address, counted, real, table};
 use crate::id::Id;
 
 /// Nanoseconds in a millisecond.
@@ -74,7 +73,7 @@ struct Line {
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     let (recorded, samples) = Recorded::merged(&args.recording)?;
-    let (shown, left) = limited(&samples, most_rows(args).unwrap_or(usize::MAX));
+    let (shown, left) = limited(&samples, args.max_rows().unwrap_or(usize::MAX));
     let lines: Vec<Line> = shown.into_iter().map(|sample| line(sample, &recorded)).collect();
     if args.format.json {
         let without_symbols = without_symbols(&recorded.atlas);
@@ -82,7 +81,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     } else if args.format.csv {
         csv(&lines, context)?;
     } else {
-        context.say(&header(&Header::new(&recorded), &recorded))?;
+        context.say(&Header::new(&recorded).text(&recorded))?;
         let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.wide) };
         context.say(&format!("\n{rows}"))?;
         if left > 0 {
@@ -119,7 +118,7 @@ fn line(merged: &Merged, recorded: &Recorded) -> Line {
         process_name: contents.processes.text(sample.process).to_owned(),
         thread: sample.thread.into(),
         inferred: merged.inferred,
-        address: hexadecimal(sample.ip),
+        address: address(sample.ip),
         module: atlas.module(&place).to_owned(),
         symbol: atlas.symbol(&place).into_owned(),
         ip: sample.ip,

@@ -1,6 +1,6 @@
 //! `query`: one source.
 
-use super::Context;
+use super::context::Context;
 use crate::cli::QueryArgs;
 use crate::connection::Connection;
 use crate::error::Error;

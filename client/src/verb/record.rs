@@ -2,14 +2,14 @@
 
 use protocol::{EventRequest, USUAL_BUDGET, modes};
 
-use super::Context;
+use super::context::Context;
 use super::sampling::{self, Outcome, is_precise};
 use crate::cli::RecordArgs;
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::event::SampledEvent;
+use crate::event::{EventError, SampledEvent};
 use crate::format::{bytes, grouped, seconds};
-use crate::metric::Role;
+use crate::role::Role;
 use crate::share::{self, percent};
 use crate::source::{Source, Sources};
 
@@ -47,7 +47,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
         }
     }
     if args.batch.is_some() && !events.iter().any(is_precise) {
-        return Err(Error::NothingPrecise);
+        return Err(EventError::NothingPrecise.into());
     }
     let batch = args.batch.unwrap_or_default();
     let wanted =
@@ -63,7 +63,7 @@ fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<Wanted>, Error> {
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
         return Ok(vec![Wanted {
-            source: source.cloned().ok_or(Error::NoDefaultEvents)?,
+            source: source.cloned().ok_or(EventError::NoDefault)?,
             modes: modes::BOTH,
             interval: None,
         }]);

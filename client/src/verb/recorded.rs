@@ -11,19 +11,93 @@ use recording::ReadError;
 use report::{
     Atlas, Column, Contents, Detail, ExportError, Filter, Merged, Missing, Reason, SymbolFinder, Table, folded, merged,
 };
+use thiserror::Error as ThisError;
 
-use super::Context;
+use super::context::Context;
 use crate::cli::{ProcessName, RecordingArgs};
-use crate::error::Error;
+use crate::error::{Error, OutOfMemory, UserError};
 use crate::event::SourceName;
 use crate::exit::Exit;
+use crate::output::OutputError;
 use crate::source;
 
 /// The environment variable that says where symbols are, as Microsoft's debuggers read it.
 const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
 
-/// How many modules without symbols are named.
-const NAMED: usize = 3;
+/// Maximum number of modules without symbols that a note names.
+const MAX_MODULES: usize = 3;
+
+/// Maximum number of names that an error lists.
+const MAX_NAMES: usize = 5;
+
+/// Why a recording cannot be shown.
+#[derive(Debug, ThisError)]
+pub enum RecordingError {
+    /// The file cannot be read, or is not a recording.
+    #[error("cannot read {}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: ReadError,
+    },
+    /// The recording does not have the source or the process that the user named.
+    #[error("the recording has no {what} {given}{}", recorded_instead(.recorded))]
+    NotRecorded {
+        /// "source" or "process".
+        what: &'static str,
+        /// The name, as the user typed it.
+        given: String,
+        /// Names that the recording has.
+        recorded: Vec<String>,
+    },
+    /// The recording has no samples to draw.
+    #[error("{} has no samples", .path.display())]
+    NoSamples {
+        /// The recording.
+        path: PathBuf,
+    },
+    /// The output would replace the recording.
+    #[error("{} is the recording itself", .path.display())]
+    SameFile {
+        /// The recording.
+        path: PathBuf,
+    },
+}
+
+fn recorded_instead(names: &[String]) -> String {
+    match names.len() {
+        0 => String::new(),
+        1..=MAX_NAMES => format!("; it has {}", names.join(", ")),
+        all => {
+            let first: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
+            format!("; it has {} and {} more", first.join(", "), all - MAX_NAMES)
+        }
+    }
+}
+
+impl UserError for RecordingError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Unreadable { .. } => Exit::Recording,
+            Self::NotRecorded { .. } | Self::NoSamples { .. } => Exit::NotRecorded,
+            Self::SameFile { .. } => Exit::Usage,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::Unreadable { cause: ReadError::NotARecording, .. } => {
+                "client report FILE, with a file that client record wrote"
+            }
+            Self::Unreadable { cause: ReadError::Version { .. }, .. } => "report, of the client that recorded it",
+            Self::SameFile { .. } => "name another file with -o",
+            Self::Unreadable { .. } | Self::NotRecorded { .. } | Self::NoSamples { .. } => return None,
+        };
+        Some(text.to_owned())
+    }
+}
 
 /// An open recording.
 pub struct Recorded {
@@ -79,7 +153,7 @@ impl Recorded {
 
     /// The source of what can show one alone: the first that the user wants.
     pub fn one_source(&self) -> Result<u32, Error> {
-        self.sources().first().copied().ok_or_else(|| Error::NoSamples { path: self.path.clone() })
+        self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
     }
 
     /// The samples of [one source](Self::one_source) as folded stacks.
@@ -87,22 +161,22 @@ impl Recorded {
         let columns = [Column::Process, Column::Module, Column::Symbol];
         let table = Table::new(&self.contents, &self.atlas, self.one_source()?, &columns, &self.filter);
         if table.rows.is_empty() {
-            return Err(Error::NoSamples { path: self.path.clone() });
+            return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
         }
         Ok(folded(&table))
     }
 
     /// The recording again, for its single samples.
     pub fn again(&self) -> Result<impl Read, Error> {
-        reader(&self.path)
+        Ok(reader(&self.path)?)
     }
 
     /// The error of an export that reads it again and writes to `output`.
     pub fn export_error(&self, error: ExportError, output: Option<&Path>) -> Error {
         match (error, output) {
-            (ExportError::Read(cause), _) => unreadable(&self.path, cause),
-            (ExportError::Write(cause), Some(path)) => Error::OutputFile { path: path.to_owned(), cause },
-            (ExportError::Write(cause), None) => Error::Output(cause),
+            (ExportError::Read(cause), _) => unreadable(&self.path, cause).into(),
+            (ExportError::Write(cause), Some(path)) => OutputError::File { path: path.to_owned(), cause }.into(),
+            (ExportError::Write(cause), None) => OutputError::Stream(cause).into(),
         }
     }
 
@@ -111,9 +185,9 @@ impl Recorded {
         let same =
             fs::canonicalize(output).is_ok_and(|output| fs::canonicalize(&self.path).is_ok_and(|path| path == output));
         if same {
-            return Err(Error::OverRecording { path: output.to_owned() });
+            return Err(RecordingError::SameFile { path: output.to_owned() }.into());
         }
-        let file = File::create(output).map_err(|cause| Error::OutputFile { path: output.to_owned(), cause })?;
+        let file = File::create(output).map_err(|cause| OutputError::File { path: output.to_owned(), cause })?;
         Ok(BufWriter::new(file))
     }
 
@@ -138,7 +212,7 @@ impl Recorded {
         let name = |missing: &Missing| self.atlas.modules().name(missing.module).to_owned();
         notes.extend(worse.iter().map(|missing| format!("note: no symbols for {}: {}", name(missing), missing.reason)));
         if !absent.is_empty() {
-            let names: Vec<String> = absent.iter().take(NAMED).map(|missing| name(missing)).collect();
+            let names: Vec<String> = absent.iter().take(MAX_MODULES).map(|missing| name(missing)).collect();
             let more = absent.len() - names.len();
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             notes.push(format!("note: no symbols for {}{more}; --symbols DIR says where they are", names.join(", ")));
@@ -149,34 +223,35 @@ impl Recorded {
 
 /// Where symbols are looked for: in `folders`, in the folder `beside`, and where the environment says.
 pub fn finder(folders: Vec<PathBuf>, beside: Option<&Path>) -> Result<SymbolFinder, Error> {
-    SymbolFinder::new(folders, beside.map(Path::to_owned), std::env::var(SYMBOL_PATH).ok()).map_err(|_| Error::Memory)
+    let finder = SymbolFinder::new(folders, beside.map(Path::to_owned), std::env::var(SYMBOL_PATH).ok());
+    Ok(finder.map_err(|_| OutOfMemory)?)
 }
 
-fn reader(path: &Path) -> Result<BufReader<File>, Error> {
+fn reader(path: &Path) -> Result<BufReader<File>, RecordingError> {
     let file = File::open(path).map_err(|cause| unreadable(path, ReadError::Read { offset: 0, cause }))?;
     Ok(BufReader::new(file))
 }
 
-fn unreadable(path: &Path, cause: ReadError) -> Error {
-    Error::UnreadableRecording { path: path.to_owned(), cause }
+fn unreadable(path: &Path, cause: ReadError) -> RecordingError {
+    RecordingError::Unreadable { path: path.to_owned(), cause }
 }
 
-fn filter(args: &RecordingArgs, contents: &Contents) -> Result<Filter, Error> {
+fn filter(args: &RecordingArgs, contents: &Contents) -> Result<Filter, RecordingError> {
     let source = args.event.as_ref().map(|wanted| source_of(wanted, contents)).transpose()?;
     let processes = args.process.as_ref().map(|wanted| processes_of(wanted, contents)).transpose()?;
     Ok(Filter { source, processes })
 }
 
-fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, Error> {
+fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, RecordingError> {
     let events = &contents.session.events;
     let found = events.iter().find(|event| source::is_meant(wanted, event.source, &event.name));
     found.map(|event| event.source).ok_or_else(|| {
         let recorded = events.iter().map(|event| event.name.clone()).collect();
-        Error::NotRecorded { what: "source", given: wanted.to_string(), recorded }
+        RecordingError::NotRecorded { what: "source", given: wanted.to_string(), recorded }
     })
 }
 
-fn processes_of(wanted: &ProcessName, contents: &Contents) -> Result<BTreeSet<u32>, Error> {
+fn processes_of(wanted: &ProcessName, contents: &Contents) -> Result<BTreeSet<u32>, RecordingError> {
     let sampled: BTreeSet<u32> = contents.tally.places().map(|(place, _)| place.process).collect();
     let (given, meant): (String, BTreeSet<u32>) = match wanted {
         ProcessName::Number(number) => (number.to_string(), [*number].into()),
@@ -187,7 +262,7 @@ fn processes_of(wanted: &ProcessName, contents: &Contents) -> Result<BTreeSet<u3
             sampled.iter().filter_map(|id| contents.processes.name(*id)).map(ToOwned::to_owned).collect();
         recorded.sort_unstable();
         recorded.dedup();
-        return Err(Error::NotRecorded { what: "process", given, recorded });
+        return Err(RecordingError::NotRecorded { what: "process", given, recorded });
     }
     Ok(meant)
 }

@@ -7,19 +7,16 @@ use std::io;
 use protocol::BRANCHES;
 use report::{Column, Detail};
 
+use super::context::Context;
+use super::merged;
 use super::recorded::Recorded;
-use super::summed::{Disturbed, Header, Limits, Rest, RowFields, Source, Summed};
-use super::{Context, merged};
+use super::summed::{Disturbed, Limits, Rest, RowFields, Source, Summed};
 use crate::cli::{ColumnName, ReportArgs};
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
-use crate::format::{grouped, properties, table};
+use crate::format::{counted, grouped, properties, table};
 use crate::id::Id;
-use crate::processors::named;
 use crate::share::percent;
-
-/// The rows of a source that text shows unless it is told otherwise.
-const USUAL_ROWS: usize = 40;
 
 /// How many processors are named that lost samples.
 const MOST_PROCESSORS: usize = 4;
@@ -54,7 +51,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     let columns: Vec<Column> = args.sort.iter().copied().map(Column::from).collect();
     let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
     let recorded = Recorded::open(&args.recording, detail)?;
-    let rows = if args.percent_limit.is_some() { args.limit } else { most_rows(args) };
+    let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
     let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
     let summed = Summed::new(&recorded, &columns, limits);
     if args.format.json {
@@ -62,39 +59,12 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     } else if args.format.csv {
         csv(&summed, context)?;
     } else {
-        context.say(&header(&summed.recording, &recorded))?;
+        context.say(&summed.recording.text(&recorded))?;
         for source in &summed.sources {
             context.say(&format!("\n{}", of_source(source, args)))?;
         }
     }
     recorded.finish(context)
-}
-
-/// How many rows are shown of each source or processor: all where a program reads them.
-pub fn most_rows(args: &ReportArgs) -> Option<usize> {
-    args.limit.or((!args.format.json && !args.format.csv).then_some(USUAL_ROWS))
-}
-
-/// What was recorded, for people.
-pub fn header(header: &Header, recorded: &Recorded) -> String {
-    let session = &recorded.contents.session;
-    let date = header.created.replace('T', " ").replace('Z', " UTC");
-    let on = session.computer.as_ref().map_or_else(String::new, |computer| format!(" on {computer}"));
-    let time = header.elapsed_seconds.map_or_else(String::new, |seconds| format!(", for {seconds:.3} s"));
-    let command = if session.command.is_empty() { "none".to_owned() } else { session.command.join(" ") };
-    let mut rows = vec![
-        ("Recorded", format!("{date}{on}{time}")),
-        ("Command", command),
-        ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
-    ];
-    if session.batch > 1 {
-        rows.push(("Batches", format!("{} precise records at a time, which do not say their process", session.batch)));
-    }
-    if header.sleeps > 0 {
-        let times = counted(header.sleeps, "time");
-        rows.push(("Slept", format!("{times}, {:.3} s in all, in which nothing was sampled", header.asleep_seconds)));
-    }
-    properties(&rows)
 }
 
 fn of_source(source: &Source, args: &ReportArgs) -> String {
@@ -192,11 +162,6 @@ fn by_processor(source: &Source, number: impl Fn(&Disturbed) -> u64) -> String {
         told.push(format!("{others} more"));
     }
     format!("(processor {})", told.join(", "))
-}
-
-/// A number with its noun.
-pub fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 fn rows(rows: &[RowFields], args: &ReportArgs) -> String {

@@ -2,21 +2,47 @@
 
 use std::path::{Path, PathBuf};
 
+use thiserror::Error as ThisError;
+
 use crate::connection::Connection;
-use crate::error::Error;
-use crate::system::{ServiceState, System, service_error, win32};
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
+use crate::system::{ServiceState, System, win32};
+use crate::system_error::{SystemError, service_error};
+
+/// The driver does not unload, because a program has a handle to its device.
+#[derive(Debug, ThisError)]
+#[error("the driver does not stop: a program holds its device open{}", held_by(.holders))]
+pub struct DriverBusy {
+    /// Sessions that are bound to a handle, one line each.
+    pub holders: Vec<String>,
+}
+
+fn held_by(holders: &[String]) -> String {
+    if holders.is_empty() { String::new() } else { format!("\n  held by: {}", holders.join("\n           ")) }
+}
+
+impl UserError for DriverBusy {
+    fn exit(&self) -> Exit {
+        Exit::Busy
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("end the program, then repeat the command".to_owned())
+    }
+}
 
 /// How often the state is looked at before the driver counts as busy; with the pauses about ten seconds.
 const LOOKS: u32 = 200;
 
 /// The state of the service.
 pub fn state(system: &dyn System) -> Result<Option<ServiceState>, Error> {
-    system.service().map_err(|error| service_error("query", error))
+    Ok(system.service().map_err(|error| service_error("query", error))?)
 }
 
 /// The driver's file, when the service came by halprof.inf: then it lies in its package, not where `install` puts it.
 pub fn packaged(system: &dyn System) -> Result<Option<PathBuf>, Error> {
-    let own = system.driver_path().map_err(|cause| Error::Directory { cause })?;
+    let own = system.driver_path().map_err(|cause| SystemError::Directory { cause })?;
     let Some(image) = system.image().map_err(|error| service_error("query", error))? else { return Ok(None) };
     let windows = own.ancestors().nth(3).unwrap_or(&own); // above System32\drivers
     let image = win32_path(&image, windows);
@@ -50,7 +76,7 @@ pub fn stop(system: &dyn System) -> Result<bool, Error> {
         Err(error) => match error.raw_os_error() {
             // Already down, or on its way.
             Some(win32::ERROR_SERVICE_NOT_ACTIVE | win32::ERROR_SERVICE_CANNOT_ACCEPT_CTRL) => {}
-            _ => return Err(service_error("stop", error)),
+            _ => return Err(service_error("stop", error).into()),
         },
     }
     for _ in 0..LOOKS {
@@ -59,14 +85,14 @@ pub fn stop(system: &dyn System) -> Result<bool, Error> {
         }
         system.pause();
     }
-    Err(Error::Busy { holders })
+    Err(DriverBusy { holders }.into())
 }
 
 /// Starts the driver; that it runs already is fine.
 pub fn start(system: &dyn System) -> Result<(), Error> {
     match system.start() {
         Err(error) if error.raw_os_error() != Some(win32::ERROR_SERVICE_ALREADY_RUNNING) => {
-            Err(service_error("start", error))
+            Err(service_error("start", error).into())
         }
         _ => Ok(()),
     }

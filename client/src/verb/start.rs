@@ -3,7 +3,8 @@
 use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
 
-use super::{Context, StartedEvent, events, label};
+use super::context::Context;
+use super::events::{StartedEvent, events, label};
 use crate::cli::StartArgs;
 use crate::connection::Connection;
 use crate::error::Error;

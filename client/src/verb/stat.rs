@@ -9,15 +9,20 @@ use std::time::Instant;
 use protocol::{Cause, EventRequest, ProcessorSet, StartHeader, modes};
 use serde::Serialize;
 
-use super::{Context, command, counts, events, write_json};
+use super::command;
+use super::context::{Context, write_json};
+use super::events::{counts, events};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
 use crate::counts::{EventCount, OnProcessor, asleep};
 use crate::error::Error;
+use crate::event::EventError;
 use crate::format::grouped;
-use crate::metric::{self, Metric, Role};
+use crate::metric::{self, Metric};
+use crate::output::OutputError;
 use crate::processors::named;
 use crate::refusal::Refusal;
+use crate::role::Role;
 
 /// What is counted without `-e`, in this order.
 const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branches, Role::BranchMisses];
@@ -53,12 +58,15 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let header = StartHeader { flags: args.force.flags(), ring: 0, budget: 0, batch: 0, processors };
     let session = loop {
         match connection.start(&header, &events) {
-            // The last one is asked for all the same: its refusal says who holds the counters.
-            Err(Error::Refused(refusal)) if args.events.is_empty() && events.len() > 1 && is_dispensable(&refusal) => {
-                let refused = events.iter().position(|event| event.source == refusal.header.source);
-                events.remove(refused.unwrap_or(events.len() - 1));
-            }
-            started => break started?.session,
+            Ok(started) => break started.session,
+            // The last event is requested in any case: its refusal names the sessions that hold the counters.
+            Err(error) => match error.downcast_ref::<Refusal>().filter(|refusal| is_dispensable(refusal)) {
+                Some(refusal) if args.events.is_empty() && events.len() > 1 => {
+                    let refused = events.iter().position(|event| event.source == refusal.header.source);
+                    events.remove(refused.unwrap_or(events.len() - 1));
+                }
+                _ => return Err(error),
+            },
         }
     };
     let begin = Instant::now();
@@ -87,7 +95,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 fn create(path: &Path) -> Result<File, Error> {
-    File::create(path).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })
+    Ok(File::create(path).map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
 
 /// Whether to go on without the event that was refused: there is no counter for it, or some processor lacks it.
@@ -101,7 +109,7 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     let found = DEFAULT_ROLES.into_iter().filter_map(|role| sources.with_role(role));
     let events: Vec<EventRequest> =
         found.map(|source| EventRequest { source: source.id, modes: modes::BOTH, interval: 0, frequency: 0 }).collect();
-    if events.is_empty() { Err(Error::NoDefaultEvents) } else { Ok(events) }
+    if events.is_empty() { Err(EventError::NoDefault.into()) } else { Ok(events) }
 }
 
 /// Where the user named an event.

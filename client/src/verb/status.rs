@@ -3,7 +3,8 @@
 use protocol::PROTOCOL_VERSION;
 use serde::Serialize;
 
-use super::{Context, service};
+use super::context::Context;
+use super::service;
 use crate::cli::Json;
 use crate::connection::Connection;
 use crate::error::Error;

@@ -2,7 +2,8 @@
 
 use protocol::DETACHED;
 
-use super::{Context, counts, detached};
+use super::context::Context;
+use super::events::{counts, detached};
 use crate::cli::StopArgs;
 use crate::connection::Connection;
 use crate::counts::counts_table;

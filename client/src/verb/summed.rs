@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use super::recorded::Recorded;
 use crate::event;
-use crate::format::{real, seconds};
+use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
+use crate::processors::named;
 use crate::share;
 
 /// Nanoseconds in a second.
@@ -240,6 +241,31 @@ impl<'a> Header<'a> {
             damage: contents.damage.as_ref().map(ToString::to_string),
         }
     }
+
+    /// Returns the properties of the recording as text.
+    pub fn text(&self, recorded: &Recorded) -> String {
+        let session = &recorded.contents.session;
+        let date = self.created.replace('T', " ").replace('Z', " UTC");
+        let on = session.computer.as_ref().map_or_else(String::new, |computer| format!(" on {computer}"));
+        let time = self.elapsed_seconds.map_or_else(String::new, |seconds| format!(", for {seconds:.3} s"));
+        let command = if session.command.is_empty() { "none".to_owned() } else { session.command.join(" ") };
+        let mut rows = vec![
+            ("Recorded", format!("{date}{on}{time}")),
+            ("Command", command),
+            ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
+        ];
+        if session.batch > 1 {
+            rows.push((
+                "Batches",
+                format!("{} precise records at a time, which do not say their process", session.batch),
+            ));
+        }
+        if self.sleeps > 0 {
+            let times = counted(self.sleeps, "time");
+            rows.push(("Slept", format!("{times}, {:.3} s in all, in which nothing was sampled", self.asleep_seconds)));
+        }
+        properties(&rows)
+    }
 }
 
 /// Milliseconds since 1970 as a date; it has four digits for the year.
@@ -318,11 +344,6 @@ fn limited(rows: Vec<Row>, limits: Limits) -> (Vec<RowFields>, Rest) {
     (rows.into_iter().take(shown).map(RowFields::from).collect(), rest)
 }
 
-/// An address for programs, in as many digits as any other.
-pub fn hexadecimal(address: u64) -> String {
-    format!("{address:#018x}")
-}
-
 impl From<Row> for RowFields {
     fn from(row: Row) -> Self {
         Self {
@@ -337,7 +358,7 @@ impl From<Row> for RowFields {
             processor: row.processor,
             module: row.module,
             symbol: row.symbol,
-            address: row.address.map(hexadecimal),
+            address: row.address.map(format::address),
         }
     }
 }

@@ -4,7 +4,7 @@ use profile::interval::IntervalRange;
 use profile::{Kind, ProfileSource, Source};
 use serde::Serialize;
 
-use super::Context;
+use super::context::Context;
 use crate::error::Error;
 use crate::format::{self, hexadecimal, table};
 

@@ -20,6 +20,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use crate::cli::Cli;
+use crate::event::SourceName;
 use crate::fake::{FakeDriver, FakeSystem, count, info, record, sources};
 use crate::system::{ServiceState, win32};
 

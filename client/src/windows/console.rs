@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
 use windows_sys::core::BOOL;
 
-use super::succeeded;
+use super::convert::succeeded;
 
 /// Whether either was pressed.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use protocol::{Code, WIN32_NAME};
 use windows_sys::Win32::System::IO::DeviceIoControl;
 
-use super::succeeded;
+use super::convert::succeeded;
 use crate::system::Device;
 
 /// An open handle to it; closed when dropped, and never inherited by a command.

@@ -14,7 +14,7 @@ use windows_sys::Win32::System::ProcessStatus::{
 };
 use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_QUERY_INFORMATION, PROCESS_VM_READ};
 
-use super::{narrow, succeeded};
+use super::convert::{narrow, succeeded};
 use crate::nt_modules;
 use crate::system::LoadedModule;
 

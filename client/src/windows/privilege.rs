@@ -13,7 +13,7 @@ use windows_sys::Win32::Security::{
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
-use super::{succeeded, wide};
+use super::convert::{succeeded, wide};
 
 /// To profile the system: the driver asks for it.
 pub const SYSTEM_PROFILE: &str = "SeSystemProfilePrivilege";

@@ -10,7 +10,7 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
 };
 
-use super::narrow;
+use super::convert::narrow;
 
 /// Number and file name of the program of every process; those that can not be opened have theirs, too.
 pub fn names() -> io::Result<Vec<(u32, String)>> {

@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Services::{
     SERVICE_START_PENDING, SERVICE_STATUS, SERVICE_STOP, SERVICE_STOPPED, StartServiceW,
 };
 
-use super::{narrow, succeeded, wide};
+use super::convert::{narrow, succeeded, wide};
 use crate::system::{SERVICE, ServiceState};
 
 const DISPLAY_NAME: &str = "halprof: hardware performance counter profiling";

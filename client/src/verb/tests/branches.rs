@@ -75,7 +75,7 @@ fn a_ring_of_less_than_two_buffers_is_refused_before_anything_starts() {
     assert_eq!(
         report,
         "error: a ring of 4096 records is too small for a buffer of 4096\n  \
-         because: one interrupt hands over a whole buffer, and the next can come before\n  \
+         because: one interrupt delivers a whole buffer, and the next can come before\n  \
          that is fetched\n  \
          try: --ring 8192, or a smaller --buffer"
     );

@@ -155,7 +155,7 @@ fn what_is_no_dump_is_told_with_the_file_and_the_line() {
         "error: FILE is no CPUID dump\n  \
          because: line 4: the registers are not four groups of eight hexadecimal digits"
     );
-    fs::write(&path, vec![0; crate::dump::MOST_BYTES + 1]).unwrap();
+    fs::write(&path, vec![0; crate::dump::MAX_BYTES + 1]).unwrap();
     assert_eq!(report(), "error: FILE is no CPUID dump: it is longer than 16 MiB");
     let folder = run_anywhere(&format!("diagnose --cpuid {}", folder.path().display()), b"");
     assert_eq!(folder.failure().0, Exit::Dump);

@@ -178,7 +178,7 @@ fn a_batch_without_a_precise_event_is_refused_before_anything_starts() {
         let bench = Bench::new(&[]);
         let (exit, report) = bench.record(options).failure();
         assert_eq!(exit, Exit::Usage);
-        assert!(report.ends_with("none of the events is one\n  try: -e SOURCE:p"), "{report}");
+        assert!(report.ends_with("none of the events is precise\n  try: -e SOURCE:p"), "{report}");
         assert!(bench.system.driver.inputs(Code::Start).is_empty() && !bench.file().exists());
     }
 }

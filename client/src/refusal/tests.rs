@@ -1,0 +1,396 @@
+//! Exit code, text and remedy of every cause.
+
+use protocol::{Holder, Lack, Support, modes, status};
+use zerocopy::FromZeros;
+
+use super::*;
+use crate::error::Error;
+use crate::fake::sources;
+use crate::holders;
+use crate::lack;
+use crate::source::Sources;
+
+fn refusal(cause: u32, detail: [u64; 2], holders: &[Holder]) -> Error {
+    let sources = Sources::new(&sources());
+    Error::from(Refusal {
+        request: "Start",
+        header: ReplyHeader {
+            status: status::STATUS_NOT_FOUND,
+            cause,
+            source: 6,
+            processor: 1,
+            detail,
+            ..ReplyHeader::new_zeroed()
+        },
+        source: sources.name(6),
+        holders: holders::sessions(holders, &sources),
+        is_root: false,
+    })
+}
+
+fn holder(session: u64, source: u32, flags: u32) -> Holder {
+    Holder { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
+}
+
+/// Number and detail of a cause, and what comes of them.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
+    [
+        (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
+        (
+            1,
+            [1, 2],
+            Exit::VersionMismatch,
+            "error: this client speaks version 1 of the protocol and the driver version 2\n  try: client install, with the halprof.sys that came with this client.exe",
+        ),
+        (
+            2,
+            [0, 0],
+            Exit::UnknownSource,
+            "error: the driver knows no source BranchInstructions\n  try: client list --all",
+        ),
+        (
+            3,
+            [3, 0],
+            Exit::UnsupportedSource,
+            "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: client list   (says what is supported)",
+        ),
+        (
+            3,
+            [3, 1],
+            Exit::UnsupportedSource,
+            "error: BranchInstructions is not supported on processor 1, and is on others\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: -C with the processors that have it",
+        ),
+        (
+            4,
+            [4, 1],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on processor 1: all 4 are in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            4,
+            [1, 1],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on processor 1: the only one is in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            4,
+            [4, 6],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on processor 1: 6 events need the 4 that can count them\n  try: fewer such events at once   (client query BranchInstructions says on which counters)",
+        ),
+        (
+            4,
+            [1, 2],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on processor 1: 2 events need the one that can count them\n  try: fewer such events at once   (client query BranchInstructions says on which counters)",
+        ),
+        (
+            4,
+            [4, 2],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on processor 1: 2 of the 4 that can count it are needed, and fewer are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            5,
+            [4096, 0],
+            Exit::NoResources,
+            "error: the driver could not get 4,096 bytes of memory\n  try: fewer sources or fewer processors (-C) at once",
+        ),
+        (
+            6,
+            [3, 0],
+            Exit::NotRunning,
+            "error: session 3 does not exist, or is another client's\n  try: client status   (says what runs)",
+        ),
+        (6, [0, 0], Exit::NotRunning, "error: no detached session runs\n  try: client status   (says what runs)"),
+        (
+            7,
+            [0, 0],
+            Exit::NotRunning,
+            "error: BranchInstructions does not run detached\n  try: client status   (says what runs)",
+        ),
+        (
+            8,
+            [2, 0],
+            Exit::NoProcessor,
+            "error: none of the CPUs asked for is active (2 CPUs are active)\n  try: -C with CPUs that are active   (client info says how many there are)",
+        ),
+        (
+            9,
+            [1, 0],
+            Exit::NoProcessor,
+            "error: CPU 1 is not active (1 CPU is active)\n  try: -C with CPUs that are active   (client info says how many there are)",
+        ),
+        (
+            10,
+            [1, 0],
+            Exit::Usage,
+            "error: BranchInstructions can not be counted in one mode alone: what counts it is the same in both\n  try: BranchInstructions without :u or :k",
+        ),
+        (
+            11,
+            [5, 0],
+            Exit::AlreadyRunning,
+            "error: BranchInstructions runs detached already, in session 5\n  try: client read BranchInstructions, or: client stop BranchInstructions",
+        ),
+        (12, [6, 0], Exit::Failure, "error: the driver does not know the flags 0x6"),
+        (
+            13,
+            [64, 0],
+            Exit::NoResources,
+            "error: there are 64 sessions, and there can be no more\n  try: client status, then: client stop SOURCE",
+        ),
+        (
+            14,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: the counters of processor 1 do not work: a hypervisor only shows them\n  try: give this virtual machine performance counters, if its hypervisor has them",
+        ),
+        (
+            15,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  if they do not exist, the first access would stop the machine\n  try: give this virtual machine performance counters, if its hypervisor has them",
+        ),
+        (
+            16,
+            [4_096, 0x7FFF_FFFF],
+            Exit::Usage,
+            "error: the interval of BranchInstructions has to be from 4096 to 2147483647\n  try: client query BranchInstructions   (says what intervals it takes)",
+        ),
+        (
+            17,
+            [64, 1_048_576],
+            Exit::Usage,
+            "error: a ring has room for a power of two from 64 to 1048576 records\n  try: --ring with a power of two in that range",
+        ),
+        (
+            17,
+            [0, 0],
+            Exit::Usage,
+            "error: a ring was asked for, and nothing is sampled\n  try: --ring with a power of two in that range",
+        ),
+        (18, [900, 0], Exit::Usage, "error: the frequency or the budget is beyond 900\n  try: a lower -F or --budget"),
+        (
+            18,
+            [0, 0],
+            Exit::Usage,
+            "error: a frequency or a budget was asked for, and nothing is sampled\n  try: a lower -F or --budget",
+        ),
+        (
+            19,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: BranchInstructions can be counted and not sampled\n  because: a timer serves it, which has no instruction pointer\n  try: -e with a source that a counter serves   (client list)",
+        ),
+        (
+            20,
+            [0xC000_0001, 0],
+            Exit::InterruptTaken,
+            "error: Windows did not give the performance interrupt away: NTSTATUS 0xC0000001\n  because: another driver has it, or this machine's HAL has none\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            21,
+            [9, 0],
+            Exit::NotRunning,
+            "error: session 9 samples nothing\n  try: client record   (starts a session that samples)",
+        ),
+        (
+            22,
+            [0xC000_009A, 0],
+            Exit::CountersTaken,
+            "error: the counters belong to another: HalAllocateHardwareCounters answered\n  NTSTATUS 0xC000009A\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            23,
+            [2, 0x0053_003C],
+            Exit::CountersTaken,
+            "error: counter 2 of processor 1 counts for another already, who did not reserve it\n  its select register holds 0x53003c\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, which takes the counter from whoever has it",
+        ),
+        (
+            24,
+            [0x1_0000, 0],
+            Exit::UnsupportedSource,
+            "error: Windows has not enabled the performance interrupt of processor 1\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt",
+        ),
+        (
+            25,
+            [0xC000_00BB, 0],
+            Exit::UnsupportedSource,
+            "error: the local APIC can not be reached: NTSTATUS 0xC00000BB\n  try: client stat, which needs no interrupt",
+        ),
+        (
+            26,
+            [0, 0],
+            Exit::Usage,
+            "error: BranchInstructions has no interval that stays: it is an event by its numbers\n  try: client record -e BranchInstructions@INTERVAL",
+        ),
+        (
+            27,
+            [256, 0],
+            Exit::NoResources,
+            "error: 256 different events by their numbers are in use, and there can be no more\n  try: client status, then: client stop SOURCE",
+        ),
+        (
+            28,
+            [5, 0],
+            Exit::UnsupportedSource,
+            "error: processor 1 can not record this by itself\n  because: the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  firmware or a hypervisor has shut it off\n  try: -C with processors that have it   (client control-area says which)",
+        ),
+        (
+            28,
+            [7, 6],
+            Exit::UnsupportedSource,
+            "error: processor 1 can not record this by itself\n  because: its precise records have format 6, which this driver does not know\n  try: -C with processors that have it   (client control-area says which)",
+        ),
+        (
+            28,
+            [6, 0],
+            Exit::UnsupportedSource,
+            "error: processor 1 can not record this by itself\n  because: the processor can not leave out the branches of one mode\n  (CPUID.1:ECX[4], DS-CPL)\n  try: the same without --user and --kernel",
+        ),
+        (
+            28,
+            [9, 0],
+            Exit::UnsupportedSource,
+            "error: processor 1 can not record this by itself\n  because: the profile interface of this machine has no precise events\n  try: client record with events that do not end in :p",
+        ),
+        (
+            29,
+            [0xFFFF_F800_1234_0000, 0xC0],
+            Exit::DebugStoreTaken,
+            "error: the Debug Store of processor 1 is in use by another already\n  IA32_DS_AREA holds 0xfffff80012340000, IA32_DEBUGCTL 0xc0\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            30,
+            [3, 0],
+            Exit::DebugStoreTaken,
+            "error: session 3 has the Debug Store, and one session at a time can\n  try: client status   (says whose it is)",
+        ),
+        (
+            31,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: Windows keeps two page tables per process (kernel VA shadowing, against\n  Meltdown); the processor would write its records where user code has nothing\n  mapped, and the machine would stop\n  try: client record with events that do not end in :p; or a machine whose\n  processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+        ),
+        (
+            31,
+            [0xC000_0003, 0],
+            Exit::UnsupportedSource,
+            "error: Windows does not tell whether it keeps two page tables per process (kernel\n  VA shadowing, against Meltdown): NTSTATUS 0xC0000003; with two, the\n  processor would write its records where user code has nothing mapped, and the\n  machine would stop\n  try: client record with events that do not end in :p; or a machine whose\n  processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+        ),
+        (
+            32,
+            [8, 0],
+            Exit::UnsupportedSource,
+            "error: BranchInstructions can not be sampled precisely\n  because: the processor makes no precise records of this event\n  try: BranchInstructions without :p",
+        ),
+        (
+            33,
+            [0xC000_0018, 0xFFFF_F800_1234_0000],
+            Exit::DebugStoreTaken,
+            "error: processor 1 has a control area already, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows what there is)",
+        ),
+        (
+            33,
+            [0xC000_0018, 0],
+            Exit::DebugStoreTaken,
+            "error: processor 1 has a control area already\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows what there is)",
+        ),
+        (
+            33,
+            [0xC000_00A0, 0],
+            Exit::DebugStoreTaken,
+            "error: there is no control area of processor 1 (STATUS_MEMORY_NOT_ALLOCATED)\n  try: client control-area   (shows what there is)",
+        ),
+        (
+            33,
+            [0x8000_0011, 0xFFFF_F800_1234_0000],
+            Exit::DebugStoreTaken,
+            "error: a session uses the control area of processor 1 (STATUS_DEVICE_BUSY)\n  try: client status   (says whose it is)",
+        ),
+        (
+            33,
+            [0xC000_00BB, 0],
+            Exit::DebugStoreTaken,
+            "error: the kernel refused the control area of processor 1 with\n  STATUS_NOT_SUPPORTED\n  because: it makes them for Intel's processors that have PEBS\n  try: client control-area   (shows what there is)",
+        ),
+        (
+            33,
+            [0xC000_0003, 0],
+            Exit::DebugStoreTaken,
+            "error: the kernel refused the control area of processor 1 with\n  STATUS_INVALID_INFO_CLASS\n  because: it has no SystemProcessorProfileControlArea\n  try: client control-area   (shows what there is)",
+        ),
+        (
+            33,
+            [0xC000_009A, 0],
+            Exit::DebugStoreTaken,
+            "error: the kernel refused the control area of processor 1 with\n  0xC000009A\n  try: client control-area   (shows what there is)",
+        ),
+        (
+            34,
+            [1, 1_024],
+            Exit::Usage,
+            "error: the number of records before an interrupt has to be from 1 to 1024\n  try: --buffer or --batch in that range",
+        ),
+        (
+            34,
+            [0, 0],
+            Exit::Usage,
+            "error: records before an interrupt were asked for, and no event is precise\n  try: --batch with an event that ends in :p",
+        ),
+        (
+            99,
+            [0, 0],
+            Exit::Failure,
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 5) does not know: NTSTATUS 0xC0000225",
+        ),
+    ]
+}
+
+#[test]
+fn every_cause_has_its_code_its_words_and_its_remedy() {
+    let table = table();
+    for cause in Cause::ALL {
+        assert!(table.iter().any(|row| row.0 == cause as u32), "{cause:?} is missing from the table");
+    }
+    for (cause, detail, exit, report) in table {
+        let error = refusal(cause, detail, &[]);
+        assert_eq!((error.exit(), error.report().as_str()), (exit, report), "{cause}");
+    }
+}
+
+#[test]
+fn the_support_of_a_refused_source_is_told_whatever_it_is() {
+    for number in [0, 1, 2, 3, 4, 5, 6, 7, 8, u64::MAX] {
+        let report = refusal(3, [number, 0], &[]).report();
+        let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
+        assert!(report.contains(&why), "{report}");
+    }
+    assert_eq!(Support::ALL.len(), 8);
+}
+
+#[test]
+fn what_a_processor_or_an_event_lacks_is_told_whatever_it_is() {
+    for (cause, number) in [28, 32].into_iter().flat_map(|cause| (0..12).map(move |number| (cause, number))) {
+        let report = refusal(cause, [number, 3], &[]).report();
+        let why = lack::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
+        assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
+    }
+    assert_eq!(Lack::ALL.len(), 10);
+}
+
+#[test]
+fn who_holds_the_counters_is_told_with_the_command_that_frees_one() {
+    let detached = [holder(3, 2, 1), holder(3, 11, 1), holder(4, 0x13, 0)];
+    assert_eq!(
+        refusal(4, [4, 1], &detached).report(),
+        "error: no free counter for BranchInstructions on processor 1: all 4 are in use\n  \
+         held by: session 3 (process 1234, detached): TotalIssues, BranchMispredictions\n           \
+         session 4 (process 1234): TotalCycles\n  \
+         try: client stop TotalIssues BranchMispredictions"
+    );
+    let report = refusal(4, [4, 1], &[holder(4, 0x13, 0)]).report();
+    assert_eq!(report.lines().last(), Some("  try: wait for process 1234 to end, or end it"));
+}
