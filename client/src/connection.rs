@@ -15,9 +15,9 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::holders::{self, Session};
 use crate::refusal::{Refusal, SAME_VERSION};
 use crate::reply::{Malformed, Reply};
+use crate::sessions::{self, RunningSession};
 use crate::source::Sources;
 use crate::system::{Device, System, is_denied};
 use crate::system_error::{SystemError, open_error};
@@ -26,7 +26,7 @@ use crate::system_error::{SystemError, open_error};
 const FIRST_ROOM: usize = 256;
 
 /// More than this no driver has: every event of the largest session on every processor.
-const MOST_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
+const MAX_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
 
 /// How often a list is asked for again because it had grown.
 const ATTEMPTS: usize = 4;
@@ -194,9 +194,9 @@ impl Connection {
     }
 
     /// Who holds which counters.
-    pub fn sessions(&self) -> Result<Vec<Session>, Error> {
-        let holders = self.list::<Holder>(Code::Holders, &[])?;
-        Ok(holders::sessions(&holders, self.sources()?))
+    pub fn sessions(&self) -> Result<Vec<RunningSession>, Error> {
+        let session_events = self.list::<Holder>(Code::Holders, &[])?;
+        Ok(sessions::by_session(&session_events, self.sources()?))
     }
 
     fn one_source(&self, code: Code, input: &[u8], source: u32) -> Result<SourceRecord, Error> {
@@ -236,11 +236,11 @@ impl Connection {
         if reply.is_success() {
             return Ok(reply);
         }
-        let holders = match Cause::from_number(reply.header.cause) {
+        let session_events = match Cause::from_number(reply.header.cause) {
             Some(Cause::NoFreeCounter) => reply.records::<Holder>().map_err(|cause| malformed(code, cause))?,
             _ => Vec::new(),
         };
-        Err(self.refused(code, reply.header, &holders))
+        Err(self.refused(code, reply.header, &session_events))
     }
 
     fn ask<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
@@ -254,7 +254,7 @@ impl Connection {
         Reply::new(buffer, length).map_err(|cause| malformed(code, cause))
     }
 
-    fn refused(&self, code: Code, header: ReplyHeader, holders: &[Holder]) -> Error {
+    fn refused(&self, code: Code, header: ReplyHeader, session_events: &[Holder]) -> Error {
         // The names matter less than the refusal. What is refused here must not be asked for once more.
         let unnamed = Sources::default();
         let askable = !matches!(code, Code::Hello | Code::ListSources);
@@ -262,7 +262,7 @@ impl Connection {
         Error::from(Refusal {
             request: name(code),
             source: sources.name(header.source),
-            holders: holders::sessions(holders, sources),
+            sessions: sessions::by_session(session_events, sources),
             is_root: code == Code::Start && header.cause == Cause::CountersDoNotWork as u32 && self.is_root(),
             header,
         })
@@ -277,7 +277,7 @@ impl Connection {
 /// How many records to have room for, when the driver says that there are `total`.
 fn room_for(code: Code, total: u32) -> Result<usize, Error> {
     let room = total as usize;
-    if room <= MOST_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
+    if room <= MAX_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
 }
 
 /// More samples came than the rings of a session can hold.

@@ -6,7 +6,7 @@ use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
 
-use crate::identity::Identity;
+use crate::processor_identity::ProcessorIdentity;
 
 /// Answers CPUID through a function of leaf and subleaf.
 ///
@@ -88,9 +88,9 @@ pub fn hypervisor(cpu: &impl Cpu) -> Option<[u8; 12]> {
 }
 
 /// Who the processor is.
-pub fn identity(cpu: &impl Cpu) -> Identity {
+pub fn identity(cpu: &impl Cpu) -> ProcessorIdentity {
     let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0, 0);
-    Identity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(1, 0).eax)
+    ProcessorIdentity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(1, 0).eax)
 }
 
 /// Leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.

@@ -87,7 +87,7 @@ pub struct FakeDriver {
     /// After how many answers a request for samples fails.
     pub fail_samples_after: Cell<Option<u32>>,
     /// What Holders answers.
-    pub holders: Vec<Holder>,
+    pub session_events: Vec<Holder>,
     /// What ControlArea answers, as far as it is asked for.
     pub areas: Vec<AreaRecord>,
     /// The version it speaks.
@@ -97,7 +97,7 @@ pub struct FakeDriver {
     /// Cause and detail with which it refuses a request.
     pub refuse: Option<(Code, Cause, [u64; 2])>,
     /// Sources that Start refuses, with the cause and detail for it.
-    pub lacks: Vec<(u32, Cause, [u64; 2])>,
+    pub refused_sources: Vec<(u32, Cause, [u64; 2])>,
     /// Raw bytes with which it answers everything, and the length it claims.
     pub raw: Option<(Vec<u8>, usize)>,
     /// The requests that came, with their inputs.
@@ -111,12 +111,12 @@ impl Default for FakeDriver {
             counts: RefCell::default(),
             samples: RefCell::default(),
             fail_samples_after: Cell::default(),
-            holders: Vec::new(),
+            session_events: Vec::new(),
             areas: Vec::new(),
             protocol: PROTOCOL_VERSION,
             info: info(),
             refuse: None,
-            lacks: Vec::new(),
+            refused_sources: Vec::new(),
             raw: None,
             asked: RefCell::default(),
         }
@@ -177,7 +177,7 @@ impl Device for Rc<FakeDriver> {
         let mut header = ReplyHeader::new_zeroed();
         if let Some((_, cause, detail)) = self.refuse.filter(|(refused, _, _)| *refused == code) {
             header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause: cause as u32, source: 6, detail, ..header };
-            return Ok(list(output, header, &self.holders));
+            return Ok(list(output, header, &self.session_events));
         }
         Ok(match code {
             Code::Hello => {
@@ -191,7 +191,9 @@ impl Device for Rc<FakeDriver> {
                 assert!(input.len() > size_of::<StartHeader>());
                 let events = <[EventRequest]>::ref_from_bytes(&input[size_of::<StartHeader>()..]).unwrap();
                 let is_asked = |source| events.iter().any(|event| event.source == source);
-                if let Some((source, cause, detail)) = self.lacks.iter().find(|(source, ..)| is_asked(*source)) {
+                if let Some((source, cause, detail)) =
+                    self.refused_sources.iter().find(|(source, ..)| is_asked(*source))
+                {
                     let (source, cause, detail) = (*source, *cause as u32, *detail);
                     header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause, source, detail, ..header };
                 }
@@ -199,7 +201,7 @@ impl Device for Rc<FakeDriver> {
             }
             Code::Stop => self.stop(output, header, input),
             Code::Read => list(output, header, &self.counts.borrow()),
-            Code::Holders => list(output, header, &self.holders),
+            Code::Holders => list(output, header, &self.session_events),
             Code::ControlArea => {
                 let AreaRequest { current, processors, .. } = AreaRequest::read_from_bytes(input).unwrap();
                 let is_asked =

@@ -3,7 +3,6 @@
 //! Everything that needs Windows is behind [`system::System`] and [`system::Device`]; the rest is ordinary code
 //! that is tested on any system. What needs no driver runs there, too.
 
-mod blocker;
 mod cli;
 mod columns;
 mod connection;
@@ -17,33 +16,34 @@ mod exit;
 #[cfg(test)]
 mod fake;
 mod format;
-mod holders;
 mod id;
-mod identity;
 mod image;
-mod lack;
 mod metric;
+mod missing_feature;
 #[cfg(any(windows, test))]
 mod nt_modules;
 mod ntstatus;
 mod number;
 mod output;
 mod processes;
+mod processor_identity;
 mod processors;
 mod progress;
 mod raw_event;
 mod reason;
+mod record_counts;
 mod recorder;
 mod refusal;
 mod reply;
 mod role;
+mod sessions;
 mod share;
 mod source;
 mod support;
 mod system;
 mod system_error;
-mod tally;
 mod totals;
+mod unavailable;
 mod verb;
 #[cfg(windows)]
 mod windows;
@@ -57,11 +57,11 @@ use crate::verb::Context;
 
 fn main() {
     let cli = cli::usage::parse().unwrap_or_else(|report| {
-        complain(&report);
+        print_error(&report);
         std::process::exit(Exit::Usage.code());
     });
     let code = run(&cli).unwrap_or_else(|error| {
-        complain(&error.report());
+        print_error(&error.report());
         error.exit().code()
     });
     std::process::exit(code);
@@ -75,7 +75,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
 }
 
 /// Writes the report of an error to standard error. If nobody reads that, the exit code has to do.
-fn complain(report: &str) {
+fn print_error(report: &str) {
     let _ = writeln!(io::stderr(), "{report}");
 }
 

@@ -26,7 +26,7 @@ const IDLE: u32 = 0;
 /// What was found so far.
 #[derive(Debug, Default)]
 pub struct Processes {
-    known: BTreeMap<u32, Known>,
+    tracked: BTreeMap<u32, TrackedProcess>,
     /// Those to be looked at, each once.
     waiting: VecDeque<u32>,
     command: Option<u32>,
@@ -35,11 +35,11 @@ pub struct Processes {
 }
 
 #[derive(Debug)]
-struct Known {
+struct TrackedProcess {
     name: String,
     /// Those that were told.
     modules: HashSet<LoadedModule>,
-    is_told: bool,
+    is_reported: bool,
     is_waiting: bool,
     pause: Duration,
     /// When the next look is worth it.
@@ -49,8 +49,8 @@ struct Known {
 impl Processes {
     /// The kernel, with those of its modules that were not told before; none where there is nothing new.
     pub fn kernel(&mut self, system: &dyn System, now: Instant) -> Option<Process> {
-        let known = self.known.entry(KERNEL).or_insert_with(|| Known::new(now));
-        "kernel".clone_into(&mut known.name);
+        let tracked = self.tracked.entry(KERNEL).or_insert_with(|| TrackedProcess::new(now));
+        "kernel".clone_into(&mut tracked.name);
         self.tell(KERNEL, system.kernel_modules().unwrap_or_default())
     }
 
@@ -75,9 +75,9 @@ impl Processes {
     }
 
     fn see(&mut self, id: u32, now: Instant) {
-        let known = self.known.entry(id).or_insert_with(|| Known::new(now));
-        if !known.is_waiting && now >= known.due {
-            known.is_waiting = true;
+        let tracked = self.tracked.entry(id).or_insert_with(|| TrackedProcess::new(now));
+        if !tracked.is_waiting && now >= tracked.due {
+            tracked.is_waiting = true;
             self.waiting.push_back(id);
         }
     }
@@ -109,32 +109,33 @@ impl Processes {
 
     /// When the command is to be looked at next.
     pub fn due(&self) -> Option<Instant> {
-        self.command.and_then(|command| self.known.get(&command)).map(|known| known.due)
+        self.command.and_then(|command| self.tracked.get(&command)).map(|tracked| tracked.due)
     }
 
     fn visit(&mut self, id: u32, now: Instant, name: impl FnOnce(u32) -> String) {
-        let Some(known) = self.known.get_mut(&id) else { return };
-        known.is_waiting = false;
-        known.due = now + known.pause;
-        known.pause *= 2;
+        let Some(tracked) = self.tracked.get_mut(&id) else { return };
+        tracked.is_waiting = false;
+        tracked.due = now + tracked.pause;
+        tracked.pause *= 2;
         if self.command == Some(id) {
-            known.pause = known.pause.min(COMMAND_PAUSE);
+            tracked.pause = tracked.pause.min(COMMAND_PAUSE);
         }
-        if known.name.is_empty() {
-            known.name = if id == IDLE { "Idle".to_owned() } else { name(id) };
+        if tracked.name.is_empty() {
+            tracked.name = if id == IDLE { "Idle".to_owned() } else { name(id) };
             // Told without a name, it is told again with one.
-            known.is_told &= known.name.is_empty();
+            tracked.is_reported &= tracked.name.is_empty();
         }
     }
 
     fn tell(&mut self, id: u32, found: Vec<LoadedModule>) -> Option<Process> {
-        let known = self.known.get_mut(&id)?;
-        let new: Vec<LoadedModule> = found.into_iter().filter(|module| known.modules.insert(module.clone())).collect();
-        if known.is_told && new.is_empty() {
+        let tracked = self.tracked.get_mut(&id)?;
+        let new: Vec<LoadedModule> =
+            found.into_iter().filter(|module| tracked.modules.insert(module.clone())).collect();
+        if tracked.is_reported && new.is_empty() {
             return None;
         }
-        known.is_told = true;
-        let name = known.name.clone();
+        tracked.is_reported = true;
+        let name = tracked.name.clone();
         Some(Process { id, name, modules: new.into_iter().map(|module| self.describe(module)).collect() })
     }
 
@@ -149,12 +150,12 @@ impl Processes {
     }
 }
 
-impl Known {
+impl TrackedProcess {
     fn new(now: Instant) -> Self {
         Self {
             name: String::new(),
             modules: HashSet::new(),
-            is_told: false,
+            is_reported: false,
             is_waiting: false,
             pause: FIRST_PAUSE,
             due: now,

@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::format::grouped;
-use crate::tally::Tally;
+use crate::record_counts::RecordCounts;
 
 /// Time, samples, samples a second, and what went wrong.
 const LINE: &str = "{elapsed_precise}  {human_pos} samples, {per_sec:0}{msg}";
@@ -22,9 +22,9 @@ impl Progress {
     }
 
     /// Says what there is so far.
-    pub fn show(&self, tally: &Tally) {
-        self.0.set_message(troubles(tally));
-        self.0.set_position(tally.samples);
+    pub fn show(&self, record_counts: &RecordCounts) {
+        self.0.set_message(troubles(record_counts));
+        self.0.set_position(record_counts.samples);
         self.0.tick();
     }
 }
@@ -35,8 +35,8 @@ impl Drop for Progress {
     }
 }
 
-fn troubles(tally: &Tally) -> String {
-    let troubles = [(tally.lost, "lost"), (tally.pauses, "pauses for want of budget")];
+fn troubles(record_counts: &RecordCounts) -> String {
+    let troubles = [(record_counts.lost, "lost"), (record_counts.pauses, "pauses for want of budget")];
     let met = troubles.iter().filter(|(number, _)| *number > 0);
     met.map(|(number, what)| format!(", {} {what}", grouped(*number))).collect::<Vec<_>>().concat()
 }
@@ -49,16 +49,19 @@ mod tests {
 
     #[test]
     fn the_line_is_ascii_and_speaks_of_troubles_only_when_there_are_any() {
-        let tally = Tally::default();
-        for (tally, end) in [
-            (Tally { samples: 12_345, lost: 0, ..tally }, ""),
-            (Tally { samples: 12_345, lost: 6_000, ..tally }, ", 6,000 lost"),
-            (Tally { samples: 12_345, lost: 6, pauses: 7, ..tally }, ", 6 lost, 7 pauses for want of budget"),
+        let record_counts = RecordCounts::default();
+        for (record_counts, end) in [
+            (RecordCounts { samples: 12_345, lost: 0, ..record_counts }, ""),
+            (RecordCounts { samples: 12_345, lost: 6_000, ..record_counts }, ", 6,000 lost"),
+            (
+                RecordCounts { samples: 12_345, lost: 6, pauses: 7, ..record_counts },
+                ", 6 lost, 7 pauses for want of budget",
+            ),
         ] {
             let terminal = InMemoryTerm::new(5, 80);
             let progress = Progress::new(false);
             progress.0.set_draw_target(ProgressDrawTarget::term_like(Box::new(terminal.clone())));
-            progress.show(&tally);
+            progress.show(&record_counts);
             let line = terminal.contents();
             assert!(line.starts_with("00:00:0") && line.contains("  12,345 samples, "), "{line}");
             assert!(line.is_ascii() && line.ends_with(&format!("/s{end}")), "{line}");

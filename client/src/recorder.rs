@@ -15,8 +15,8 @@ use crate::exit::Exit;
 use crate::output::OutputError;
 use crate::processes::Processes;
 use crate::progress::Progress;
+use crate::record_counts::RecordCounts;
 use crate::system::System;
-use crate::tally::Tally;
 
 /// The longest that one request waits for samples.
 const WAIT: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ const SHORT_WAIT: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Samples that one request has room for.
-const MOST_SAMPLES: usize = 16_384;
+const MAX_BATCH: usize = 16_384;
 
 /// The file was created, and cannot be written to its end.
 #[derive(Debug, ThisError)]
@@ -62,7 +62,7 @@ pub struct Samples<'a> {
 }
 
 /// Who looks on while a recording is made.
-pub trait Onlooker {
+pub trait SampleObserver {
     /// A process, or modules of it that were not known before.
     fn process(&mut self, process: &Process);
     /// Samples.
@@ -73,11 +73,11 @@ pub trait Onlooker {
 pub struct Recorder<'a, 'b> {
     /// Nothing where nobody wants a file.
     file: Option<(&'a Path, Writer<File>)>,
-    onlooker: Option<&'b mut dyn Onlooker>,
+    observer: Option<&'b mut dyn SampleObserver>,
     system: &'a dyn System,
     processes: Processes,
     progress: Progress,
-    tally: Tally,
+    record_counts: RecordCounts,
 }
 
 /// Opens the file, with what is in it.
@@ -98,7 +98,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
     /// Begins the file, where there is one, in place of what is in it.
     pub fn begin(
         file: Option<(&'a Path, File)>,
-        onlooker: Option<&'b mut dyn Onlooker>,
+        observer: Option<&'b mut dyn SampleObserver>,
         session: &Session,
         system: &'a dyn System,
         processes: Processes,
@@ -109,11 +109,11 @@ impl<'a, 'b> Recorder<'a, 'b> {
         };
         Ok(Self {
             file: file.map(begin).transpose()?,
-            onlooker,
+            observer,
             system,
             processes,
             progress: Progress::new(system.is_watched(!session.command.is_empty())),
-            tally: Tally::default(),
+            record_counts: RecordCounts::default(),
         })
     }
 
@@ -129,8 +129,8 @@ impl<'a, 'b> Recorder<'a, 'b> {
             if let Some((path, writer)) = &mut self.file {
                 writer.process(&process).map_err(|cause| unwritten(path, cause))?;
             }
-            if let Some(onlooker) = &mut self.onlooker {
-                onlooker.process(&process);
+            if let Some(observer) = &mut self.observer {
+                observer.process(&process);
             }
         }
         Ok(())
@@ -145,7 +145,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
         let wait = due.map_or(longest, |due| due.saturating_duration_since(now).min(longest));
         let (_, is_last) = self.fetch(samples, wait)?;
         self.look(PATIENCE)?;
-        self.progress.show(&self.tally);
+        self.progress.show(&self.record_counts);
         Ok(is_last)
     }
 
@@ -165,23 +165,23 @@ impl<'a, 'b> Recorder<'a, 'b> {
     }
 
     /// Ends the file; answers what came among the samples, and the length of the file in bytes.
-    pub fn finish(self, summary: &Summary) -> Result<(Tally, u64), Error> {
-        let Some((path, writer)) = self.file else { return Ok((self.tally, 0)) };
+    pub fn finish(self, summary: &Summary) -> Result<(RecordCounts, u64), Error> {
+        let Some((path, writer)) = self.file else { return Ok((self.record_counts, 0)) };
         let file = writer.finish(summary).map_err(|cause| unwritten(path, cause))?;
         let length = file.metadata().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?.len();
-        Ok((self.tally, length))
+        Ok((self.record_counts, length))
     }
 
     /// Writes down one answer; how many records it had, and whether it was the last.
     fn fetch(&mut self, samples: Samples, wait: Duration) -> Result<(u64, bool), Error> {
-        let batch = samples.connection.samples(samples.session, wait, MOST_SAMPLES)?;
+        let batch = samples.connection.samples(samples.session, wait, MAX_BATCH)?;
         if let Some((path, writer)) = &mut self.file {
             writer.samples(&batch.samples).map_err(|cause| unwritten(path, cause))?;
         }
-        if let Some(onlooker) = &mut self.onlooker {
-            onlooker.samples(&batch.samples);
+        if let Some(observer) = &mut self.observer {
+            observer.samples(&batch.samples);
         }
-        self.tally.add(&batch.samples);
+        self.record_counts.add(&batch.samples);
         self.processes.seen(&batch.samples, Instant::now());
         Ok((batch.samples.len() as u64, batch.is_last))
     }

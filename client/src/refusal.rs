@@ -6,12 +6,12 @@ use std::fmt;
 
 use protocol::{Cause, PROTOCOL_VERSION, ReplyHeader};
 
-use crate::blocker::{self, OTHER_PROFILERS};
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::format::grouped;
-use crate::holders::Session;
+use crate::sessions::RunningSession;
 use crate::support;
+use crate::unavailable::{self, OTHER_PROFILERS};
 
 /// The remedy if client and driver are of different versions.
 pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
@@ -26,7 +26,7 @@ pub struct Refusal {
     /// Name of the source that it is about.
     pub source: String,
     /// Who holds the counters, where they are short.
-    pub holders: Vec<Session>,
+    pub sessions: Vec<RunningSession>,
     /// Whether Hyper-V runs below this Windows itself, where it is asked.
     pub is_root: bool,
 }
@@ -41,12 +41,12 @@ impl Refusal {
         if wanted > there {
             return format!("fewer such events at once   (client query {} says on which counters)", self.source);
         }
-        match self.holders.iter().find(|session| session.detached) {
+        match self.sessions.iter().find(|session| session.detached) {
             Some(session) => {
                 let names: Vec<&str> = session.events.iter().map(|event| event.name.as_str()).collect();
                 format!("client stop {}", names.join(" "))
             }
-            None => match self.holders.first() {
+            None => match self.sessions.first() {
                 Some(session) => format!("wait for process {} to end, or end it", session.process),
                 None => OTHER_PROFILERS.to_owned(),
             },
@@ -119,7 +119,7 @@ impl UserError for Refusal {
                 "-C with CPUs that are active   (client info says how many there are)".to_owned()
             }
             Some(Cause::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
-            Some(Cause::CountersDoNotWork) if self.is_root => blocker::HYPER_V_BELOW.to_owned(),
+            Some(Cause::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
             Some(Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
@@ -176,7 +176,7 @@ impl fmt::Display for Refusal {
             }
             Some(Cause::NoFreeCounter) => {
                 write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
-                for (index, session) in self.holders.iter().enumerate() {
+                for (index, session) in self.sessions.iter().enumerate() {
                     let lead = if index == 0 { "held by:" } else { "        " };
                     write!(f, "\n  {lead} {session}")?;
                 }

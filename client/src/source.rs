@@ -71,7 +71,7 @@ impl UserError for SourceError {
 
 /// A source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Source {
+pub struct SourceInfo {
     /// KPROFILE_SOURCE.
     pub id: u32,
     /// The HAL's name without `Profile`; ProfileTime is `Timer`, as in wpr and tracelog.
@@ -97,7 +97,7 @@ pub struct Source {
     pub support: u32,
 }
 
-impl From<&SourceRecord> for Source {
+impl From<&SourceRecord> for SourceInfo {
     fn from(record: &SourceRecord) -> Self {
         let supported = support::is_supported(record.support);
         Self {
@@ -117,7 +117,7 @@ impl From<&SourceRecord> for Source {
 }
 
 /// As far as it can be known without the driver, which says at the start whether it can be had.
-impl From<RawEvent> for Source {
+impl From<RawEvent> for SourceInfo {
     fn from(event: RawEvent) -> Self {
         let range = IntervalRange::of(event.source());
         Self {
@@ -152,25 +152,25 @@ fn number_as_name(source: u32) -> String {
 
 /// Every source the driver knows.
 #[derive(Debug, Clone, Default)]
-pub struct Sources(Vec<Source>);
+pub struct Sources(Vec<SourceInfo>);
 
 impl Sources {
     /// From the answer of the driver.
     pub fn new(records: &[SourceRecord]) -> Self {
-        Self(records.iter().map(Source::from).collect())
+        Self(records.iter().map(SourceInfo::from).collect())
     }
 
     /// All of them, as the driver lists them.
-    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+    pub fn iter(&self) -> impl Iterator<Item = &SourceInfo> {
         self.0.iter()
     }
 
     /// The source that the user means.
-    pub fn find(&self, wanted: &SourceName) -> Result<Source, SourceError> {
+    pub fn find(&self, wanted: &SourceName) -> Result<SourceInfo, SourceError> {
         if let Some(event) = raw(wanted) {
-            return Ok(Source::from(event));
+            return Ok(SourceInfo::from(event));
         }
-        let matches = |source: &&Source| is_meant(wanted, source.id, &source.name);
+        let matches = |source: &&SourceInfo| is_meant(wanted, source.id, &source.name);
         // Two interfaces can use one number: the one that can be had here is meant.
         let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
         found.cloned().ok_or_else(|| {
@@ -180,7 +180,7 @@ impl Sources {
     }
 
     /// The source with this role that can be had here.
-    pub fn with_role(&self, role: Role) -> Option<&Source> {
+    pub fn with_role(&self, role: Role) -> Option<&SourceInfo> {
         self.0.iter().find(|source| source.supported && role::of(&source.name) == Some(role))
     }
 
@@ -196,7 +196,7 @@ impl Sources {
     fn nearest(&self, wanted: &SourceName) -> Vec<String> {
         let SourceName::Name(wanted) = wanted else { return Vec::new() };
         let wanted = canonical(wanted);
-        let mut near: Vec<(f64, &Source)> = self
+        let mut near: Vec<(f64, &SourceInfo)> = self
             .0
             .iter()
             .map(|source| (likeness(&wanted, &canonical(&source.name)), source))

@@ -7,14 +7,19 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use protocol::{Sample, SampleKind, modes};
-use recording::{Count, Event, Session, Summary, Writer};
+use recording::{Count, RecordedEvent, Session, Summary, Writer};
 
 const CYCLES: u32 = 0x13;
 
 /// A recording of 10,000 samples at as many addresses: no output of it fits the buffer of a pipe.
 fn record(path: &Path) {
-    let event =
-        Event { source: CYCLES, name: "TotalCycles".to_owned(), modes: modes::BOTH, interval: 65_536, frequency: 0 };
+    let event = RecordedEvent {
+        source: CYCLES,
+        name: "TotalCycles".to_owned(),
+        modes: modes::BOTH,
+        interval: 65_536,
+        frequency: 0,
+    };
     let session = Session {
         created_unix_ms: 1_767_225_600_000,
         client: "0.1.0".to_owned(),

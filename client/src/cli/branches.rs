@@ -47,10 +47,10 @@ const RING_HELP: &str =
     "Records that each processor keeps until they are fetched: a power of two [default: room for 8 buffers]";
 
 /// Buffers that a ring has room for unless the user says how many records.
-const USUAL_BUFFERS: u32 = 8;
+const DEFAULT_BUFFERS: u32 = 8;
 
 /// Buffers that a ring has to have room for: one that comes while the one before it is fetched.
-const LEAST_BUFFERS: u32 = 2;
+const MIN_BUFFERS: u32 = 2;
 
 /// The ring is shorter than two buffers.
 #[derive(Debug, Error)]
@@ -116,11 +116,11 @@ impl BranchesArgs {
     /// Records that each processor keeps until they are fetched.
     pub fn ring(&self) -> Result<u32, ShortRing> {
         let room = |buffers: u32| (buffers * self.buffer).next_power_of_two().clamp(*RING.start(), *RING.end());
-        let least = room(LEAST_BUFFERS);
+        let least = room(MIN_BUFFERS);
         match self.session.ring {
             Some(ring) if ring < least => Err(ShortRing { ring, buffer: self.buffer, least }),
             Some(ring) => Ok(ring),
-            None => Ok(room(USUAL_BUFFERS)),
+            None => Ok(room(DEFAULT_BUFFERS)),
         }
     }
 }

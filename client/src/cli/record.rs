@@ -46,7 +46,7 @@ EXAMPLES
 ";
 
 /// Records that each processor keeps unless the user says how many.
-const USUAL_RING: u32 = 8_192;
+const DEFAULT_RING: u32 = 8_192;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ pub struct RecordArgs {
 impl RecordArgs {
     /// Records that each processor keeps until they are fetched.
     pub fn ring(&self) -> u32 {
-        self.session.ring.unwrap_or(USUAL_RING)
+        self.session.ring.unwrap_or(DEFAULT_RING)
     }
 }
 

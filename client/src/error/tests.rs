@@ -143,7 +143,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             "  try: allow the driver in the policies of Windows (Core isolation, App Control)",
         ),
         (
-            DriverBusy { holders: vec!["session 3 (process 12): TotalIssues".into()] }.into(),
+            DriverBusy { sessions: vec!["session 3 (process 12): TotalIssues".into()] }.into(),
             Exit::Busy,
             "  try: end the program, then repeat the command",
         ),
@@ -228,9 +228,9 @@ fn an_unknown_name_comes_back_with_its_neighbours() {
 
 #[test]
 fn a_driver_that_does_not_stop_comes_with_who_holds_it() {
-    let holders = vec!["session 3 (process 12): TotalIssues".into(), "session 4 (process 13): CacheMisses".into()];
+    let sessions = vec!["session 3 (process 12): TotalIssues".into(), "session 4 (process 13): CacheMisses".into()];
     assert_eq!(
-        Error::from(DriverBusy { holders }).report(),
+        Error::from(DriverBusy { sessions }).report(),
         "error: the driver does not stop: a program holds its device open\n  \
          held by: session 3 (process 12): TotalIssues\n           \
          session 4 (process 13): CacheMisses\n  \

@@ -6,8 +6,8 @@ use protocol::status::{
 };
 use protocol::{Cause, Lack, ReplyHeader};
 
-use crate::blocker::OTHER_PROFILERS;
-use crate::{lack, ntstatus};
+use crate::unavailable::OTHER_PROFILERS;
+use crate::{missing_feature, ntstatus};
 
 /// What needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";
@@ -51,7 +51,7 @@ pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
 pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String> {
     let [first, _] = header.detail;
     let text = match cause {
-        Cause::NoDebugStore => match lack(first) {
+        Cause::NoDebugStore => match missing_feature(first) {
             Some(Lack::NoModes) => "the same without --user and --kernel",
             Some(Lack::NotInInterface) => WITHOUT_P,
             _ => "-C with processors that have it   (client control-area says which)",
@@ -73,12 +73,12 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
     Some(text)
 }
 
-fn lack(number: u64) -> Option<Lack> {
+fn missing_feature(number: u64) -> Option<Lack> {
     Lack::from_number(narrow(number))
 }
 
 fn why(number: u64, detail: u64) -> String {
-    lack::sentence(narrow(number), detail)
+    missing_feature::sentence(narrow(number), detail)
 }
 
 /// A number of 32 bits.

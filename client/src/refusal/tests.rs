@@ -6,11 +6,11 @@ use zerocopy::FromZeros;
 use super::*;
 use crate::error::Error;
 use crate::fake::sources;
-use crate::holders;
-use crate::lack;
+use crate::missing_feature;
+use crate::sessions;
 use crate::source::Sources;
 
-fn refusal(cause: u32, detail: [u64; 2], holders: &[Holder]) -> Error {
+fn refusal(cause: u32, detail: [u64; 2], session_events: &[Holder]) -> Error {
     let sources = Sources::new(&sources());
     Error::from(Refusal {
         request: "Start",
@@ -23,7 +23,7 @@ fn refusal(cause: u32, detail: [u64; 2], holders: &[Holder]) -> Error {
             ..ReplyHeader::new_zeroed()
         },
         source: sources.name(6),
-        holders: holders::sessions(holders, &sources),
+        sessions: sessions::by_session(session_events, &sources),
         is_root: false,
     })
 }
@@ -375,7 +375,7 @@ fn the_support_of_a_refused_source_is_told_whatever_it_is() {
 fn what_a_processor_or_an_event_lacks_is_told_whatever_it_is() {
     for (cause, number) in [28, 32].into_iter().flat_map(|cause| (0..12).map(move |number| (cause, number))) {
         let report = refusal(cause, [number, 3], &[]).report();
-        let why = lack::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
+        let why = missing_feature::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
         assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
     }
     assert_eq!(Lack::ALL.len(), 10);

@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::format::{self, table};
 use crate::processors::named;
-use crate::{lack, ntstatus};
+use crate::{missing_feature, ntstatus};
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
 
@@ -18,13 +18,13 @@ const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", 
 const NONE: &str = "-";
 
 #[derive(Debug, Serialize)]
-struct Areas {
-    areas: Vec<Area>,
+struct ControlAreas {
+    areas: Vec<ControlArea>,
 }
 
 /// The area of a processor.
 #[derive(Debug, Serialize)]
-struct Area {
+struct ControlArea {
     processor: u32,
     address: Option<String>,
     /// Bytes.
@@ -37,13 +37,14 @@ struct Area {
     branches: bool,
     /// Whether those of one mode alone can be had.
     branches_by_mode: bool,
-    /// The format of precise records; nothing where it is not known to the driver, and then `lack` has its number.
+    /// The format of precise records; nothing where it is not known to the driver, and then `missing_feature` has its number.
     precise_format: Option<u32>,
     /// Why there is no Debug Store, or what of it is missing: branches or precise records.
-    lack: Option<String>,
+    #[serde(rename = "lack")]
+    missing_feature: Option<String>,
 }
 
-impl From<&AreaRecord> for Area {
+impl From<&AreaRecord> for ControlArea {
     fn from(record: &AreaRecord) -> Self {
         let AreaRecord { processor, status, address, size, flags, format, lack } = *record;
         let has = |flag: u32| flags & flag != 0;
@@ -59,7 +60,7 @@ impl From<&AreaRecord> for Area {
             branches: has(area::BRANCHES),
             branches_by_mode: has(area::BRANCHES) && has(area::MODES),
             precise_format: has(area::PRECISE).then_some(format),
-            lack: lack.checked_sub(1).map(|number| lack::sentence(number, format.into())),
+            missing_feature: lack.checked_sub(1).map(|number| missing_feature::sentence(number, format.into())),
         }
     }
 }
@@ -72,9 +73,9 @@ pub fn run(args: &ControlAreaArgs, context: &mut Context) -> Result<(), Error> {
         reserved: 0,
         processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
     };
-    let areas: Vec<Area> = connection.control_areas(&request)?.iter().map(Area::from).collect();
+    let areas: Vec<ControlArea> = connection.control_areas(&request)?.iter().map(ControlArea::from).collect();
     if args.format.json {
-        return context.json(&Areas { areas });
+        return context.json(&ControlAreas { areas });
     }
     context.say(&rows(&areas))?;
     for note in notes(&areas) {
@@ -83,8 +84,8 @@ pub fn run(args: &ControlAreaArgs, context: &mut Context) -> Result<(), Error> {
     Ok(())
 }
 
-fn rows(areas: &[Area]) -> String {
-    let row = |area: &Area| {
+fn rows(areas: &[ControlArea]) -> String {
+    let row = |area: &ControlArea| {
         vec![
             area.processor.to_string(),
             area.address.clone().unwrap_or_else(|| NONE.to_owned()),
@@ -101,8 +102,8 @@ fn rows(areas: &[Area]) -> String {
 }
 
 /// What the columns have no room for, each once, with the processors that it is about.
-fn notes(areas: &[Area]) -> Vec<String> {
-    let on = |is_meant: &dyn Fn(&Area) -> bool| {
+fn notes(areas: &[ControlArea]) -> Vec<String> {
+    let on = |is_meant: &dyn Fn(&ControlArea) -> bool| {
         let mut processors = areas.iter().filter(|area| is_meant(area)).map(|area| area.processor).peekable();
         processors.peek().is_some().then(|| named(processors))
     };
@@ -112,12 +113,13 @@ fn notes(areas: &[Area]) -> Vec<String> {
         on(&|area| area.branches && !area.branches_by_mode)
             .map(|processors| format!("On {processors} branches of one mode alone can not be had (DS-CPL).")),
     );
-    let mut lacks: Vec<&String> = areas.iter().filter_map(|area| area.lack.as_ref()).collect();
-    lacks.sort_unstable();
-    lacks.dedup();
-    for lack in lacks {
+    let mut missing_features: Vec<&String> = areas.iter().filter_map(|area| area.missing_feature.as_ref()).collect();
+    missing_features.sort_unstable();
+    missing_features.dedup();
+    for missing_feature in missing_features {
         notes.extend(
-            on(&|area| area.lack.as_ref() == Some(lack)).map(|processors| format!("On {processors}:\n  {lack}")),
+            on(&|area| area.missing_feature.as_ref() == Some(missing_feature))
+                .map(|processors| format!("On {processors}:\n  {missing_feature}")),
         );
     }
     notes

@@ -9,17 +9,17 @@ use serde::Serialize;
 use super::context::Context;
 use super::info::{counters, windows10};
 use super::list;
-use crate::blocker::Blocker;
 use crate::cli::DiagnoseArgs;
 use crate::cpuid::{self, LeafA};
 use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
-use crate::identity::Identity;
+use crate::processor_identity::ProcessorIdentity;
+use crate::unavailable::Unavailable;
 use crate::{dump, support};
 
 /// A source, as `--json` shows it.
 #[derive(Serialize)]
-struct Source {
+struct SourceDiagnosis {
     id: u32,
     name: &'static str,
     select: String,
@@ -31,7 +31,7 @@ struct Source {
     raw_select: u64,
 }
 
-impl From<SourceInformation> for Source {
+impl From<SourceInformation> for SourceDiagnosis {
     fn from(SourceInformation { source, support, .. }: SourceInformation) -> Self {
         let number = number(support);
         let supported = support::is_supported(number);
@@ -71,16 +71,17 @@ struct Diagnosis {
     /// The file, or "this processor".
     cpuid: String,
     #[serde(flatten)]
-    identity: Identity,
+    identity: ProcessorIdentity,
     hypervisor: Option<String>,
     hypervisor_number: u32,
     /// Why there are no counters, and what opens them.
-    blocker: Option<Blocker>,
+    #[serde(rename = "blocker")]
+    unavailable: Option<Unavailable>,
     leaf_a: Option<LeafA>,
     counters: u8,
     fixed_counters: u8,
     width: u8,
-    sources: Vec<Source>,
+    sources: Vec<SourceDiagnosis>,
 }
 
 impl Diagnosis {
@@ -97,12 +98,12 @@ impl Diagnosis {
             identity: cpuid::identity(cpu),
             hypervisor: cpuid::hypervisor(cpu).map(|vendor| format::text(&vendor)),
             hypervisor_number,
-            blocker: Blocker::of(selection.interface as u32, reason_number, hypervisor_number),
+            unavailable: Unavailable::of(selection.interface as u32, reason_number, hypervisor_number),
             leaf_a: cpuid::leaf_a(cpu),
             counters: interface.counters(),
             fixed_counters: interface.fixed_counters(),
             width: interface.width(),
-            sources: hal.source_list().map(Source::from).collect(),
+            sources: hal.source_list().map(SourceDiagnosis::from).collect(),
         })
     }
 }
@@ -157,7 +158,7 @@ fn leaf_a(leaf: &LeafA) -> String {
 }
 
 /// What the processor's family has not is long, and left to `--json`.
-fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &Source> {
+fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &SourceDiagnosis> {
     diagnosis.sources.iter().filter(|source| source.support != number(Support::NotOnThisFamily))
 }
 
@@ -173,8 +174,8 @@ fn sources(diagnosis: &Diagnosis) -> String {
 }
 
 fn summary(diagnosis: &Diagnosis) -> String {
-    if let Some(blocker) = &diagnosis.blocker {
-        return format!("Time is served by a timer; no event can be counted.\n\n{blocker}");
+    if let Some(unavailable) = &diagnosis.unavailable {
+        return format!("Time is served by a timer; no event can be counted.\n\n{unavailable}");
     }
     let usable = diagnosis.sources.iter().filter(|source| source.supported).count();
     let mut all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());

@@ -6,14 +6,14 @@ use protocol::InfoReply;
 use serde::Serialize;
 
 use super::context::Context;
-use crate::blocker::{self, Blocker};
 use crate::cli::Json;
 use crate::connection::{Connection, version};
 use crate::error::Error;
 use crate::format::{grouped, properties};
-use crate::identity::Identity;
+use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
+use crate::unavailable::{self, Unavailable};
 
 #[derive(Serialize)]
 struct Info {
@@ -31,13 +31,14 @@ struct Info {
     maximum_processors: u32,
     state_bytes: u64,
     #[serde(flatten)]
-    identity: Identity,
+    identity: ProcessorIdentity,
     pmu_version: u32,
     hypervisor: String,
     hypervisor_number: u32,
     counters_reserved: bool,
     /// Why there are no counters, and what opens them.
-    blocker: Option<Blocker>,
+    #[serde(rename = "blocker")]
+    unavailable: Option<Unavailable>,
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
@@ -59,12 +60,12 @@ impl From<&InfoReply> for Info {
             processors: reply.processors,
             maximum_processors: reply.maximum_processors,
             state_bytes: reply.state_bytes,
-            identity: Identity::new(&reply.vendor, &reply.brand, reply.signature),
+            identity: ProcessorIdentity::new(&reply.vendor, &reply.brand, reply.signature),
             pmu_version: reply.pmu_version,
-            hypervisor: blocker::hypervisor(reply.hypervisor),
+            hypervisor: unavailable::hypervisor(reply.hypervisor),
             hypervisor_number: reply.hypervisor,
             counters_reserved: reply.reserved != 0,
-            blocker: Blocker::of(reply.interface, reply.reason, reply.hypervisor),
+            unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -97,9 +98,9 @@ fn rows(info: &Info) -> String {
     ];
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
-    if let Some(blocker) = &info.blocker {
+    if let Some(unavailable) = &info.unavailable {
         // Writing to a String does not fail.
-        let _ = write!(text, "\n\n{blocker}");
+        let _ = write!(text, "\n\n{unavailable}");
     }
     text
 }

@@ -7,18 +7,18 @@ use crate::cli::ListArgs;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::format::table;
-use crate::source::Source;
+use crate::source::SourceInfo;
 use crate::support;
 
 #[derive(Serialize)]
 struct List<'a> {
-    sources: Vec<&'a Source>,
+    sources: Vec<&'a SourceInfo>,
 }
 
 pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
-    let listed: Vec<&Source> = sources.iter().filter(|source| args.all || source.supported).collect();
+    let listed: Vec<&SourceInfo> = sources.iter().filter(|source| args.all || source.supported).collect();
     if args.format.json {
         return context.json(&List { sources: listed });
     }
@@ -43,14 +43,14 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
 }
 
 /// How many can be counted at the same time, where any can be together with any other.
-fn together(listed: &[&Source]) -> Option<String> {
+fn together(listed: &[&SourceInfo]) -> Option<String> {
     let mut counted = listed.iter().filter(|source| source.supported && !source.counters.is_empty());
     let counters = &counted.next()?.counters;
     let alike = counted.all(|source| source.counters == *counters);
     alike.then(|| format!("At the same time on a processor: any {} of them, and Time.", counters.len()))
 }
 
-fn row(source: &Source) -> Vec<String> {
+fn row(source: &SourceInfo) -> Vec<String> {
     vec![
         source.id.to_string(),
         source.name.clone(),

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod aggregate;
 mod branches;
 mod command;
 mod context;
@@ -12,11 +13,10 @@ mod info;
 mod install;
 mod interval;
 mod list;
-mod merged;
+mod load;
 mod query;
 mod read;
 mod record;
-mod recorded;
 mod report;
 mod sampling;
 mod service;
@@ -24,8 +24,8 @@ mod start;
 mod stat;
 mod status;
 mod stop;
-mod summed;
 mod tables;
+mod timeline;
 mod uninstall;
 
 use std::io::Write;
@@ -37,7 +37,7 @@ use crate::exit::Exit;
 pub use context::Context;
 
 #[cfg(test)]
-pub use {command::CommandError, events::DetachedError, recorded::RecordingError, service::DriverBusy};
+pub use {command::CommandError, events::DetachedError, load::RecordingError, service::DriverBusy};
 
 /// Does what the command line says; the answer is the exit code. A reader that closes the pipe has read what it wants:
 /// the verb ends there, and that is no failure.

@@ -11,14 +11,14 @@ use crate::event::{EventError, SampledEvent};
 use crate::format::{bytes, grouped, seconds};
 use crate::role::Role;
 use crate::share::{self, percent};
-use crate::source::{Source, Sources};
+use crate::source::{SourceInfo, Sources};
 
 /// What is sampled without `-e`: the first of these that the machine has.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 
 /// An event as the user wants it.
-struct Wanted {
-    source: Source,
+struct RequestedEvent {
+    source: SourceInfo,
     modes: u32,
     interval: Option<u32>,
 }
@@ -31,7 +31,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     for wanted in wanted(args, sources)? {
         let request = request(&wanted, args.freq);
         if let Some(asked) = wanted.interval.filter(|asked| *asked != request.interval) {
-            let Source { name, minimum, maximum, .. } = wanted.source;
+            let SourceInfo { name, minimum, maximum, .. } = wanted.source;
             let used = request.interval;
             context
                 .warn(&format!("{name}: {asked} is out of the range from {minimum} to {maximum}; {used} is used"))?;
@@ -50,8 +50,13 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
         return Err(EventError::NothingPrecise.into());
     }
     let batch = args.batch.unwrap_or_default();
-    let wanted =
-        sampling::Wanted { args: &args.session, ring: args.ring(), events: &events, batch, output: Some(&args.output) };
+    let wanted = sampling::SamplingPlan {
+        args: &args.session,
+        ring: args.ring(),
+        events: &events,
+        batch,
+        output: Some(&args.output),
+    };
     let outcome = sampling::run(&wanted, None, &connection, system)?;
     context.command_code = Some(outcome.exit_code);
     conclude(args, &outcome, context)?;
@@ -59,23 +64,23 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 /// What the user named, or what is sampled when nothing is named.
-fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<Wanted>, Error> {
+fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, Error> {
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
-        return Ok(vec![Wanted {
+        return Ok(vec![RequestedEvent {
             source: source.cloned().ok_or(EventError::NoDefault)?,
             modes: modes::BOTH,
             interval: None,
         }]);
     }
     let wanted = |SampledEvent { event, interval }: &SampledEvent| {
-        Ok(Wanted { source: sources.find(&event.source)?, modes: event.modes, interval: *interval })
+        Ok(RequestedEvent { source: sources.find(&event.source)?, modes: event.modes, interval: *interval })
     };
     args.events.iter().flatten().map(wanted).collect()
 }
 
 /// An interval that is named stays; another one is moved towards the frequency.
-fn request(Wanted { source, modes, interval }: &Wanted, frequency: u32) -> EventRequest {
+fn request(RequestedEvent { source, modes, interval }: &RequestedEvent, frequency: u32) -> EventRequest {
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency),
@@ -85,16 +90,16 @@ fn request(Wanted { source, modes, interval }: &Wanted, frequency: u32) -> Event
 
 /// The last words: how much there is, and what there is not.
 fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
-    let Outcome { summary, tally, length, .. } = outcome;
+    let Outcome { summary, record_counts, length, .. } = outcome;
     let lost = outcome.lost();
     let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
     let lost_share = match lost {
         0 => String::new(),
-        _ => format!(" or {}", percent(share::lost(lost, tally.samples))),
+        _ => format!(" or {}", percent(share::lost(lost, record_counts.samples))),
     };
     context.warn(&format!(
         "[ recorded {} samples ({}{lost_share} lost, paused {} of the time) in {:.1} s to {}, {} ]",
-        grouped(tally.samples),
+        grouped(record_counts.samples),
         grouped(lost),
         percent(outcome.paused_share()),
         seconds(summary.elapsed),

@@ -7,10 +7,10 @@ use std::io;
 use protocol::BRANCHES;
 use report::{Column, Detail};
 
+use super::aggregate::{Aggregate, AggregateRow, Limits, OmittedRows, ProcessorLoss, SourceAggregate};
 use super::context::Context;
-use super::merged;
-use super::recorded::Recorded;
-use super::summed::{Disturbed, Limits, Rest, RowFields, Source, Summed};
+use super::load::LoadedRecording;
+use super::timeline;
 use crate::cli::{ColumnName, ReportArgs};
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
@@ -19,7 +19,7 @@ use crate::id::Id;
 use crate::share::percent;
 
 /// How many processors are named that lost samples.
-const MOST_PROCESSORS: usize = 4;
+const MAX_PROCESSORS: usize = 4;
 
 /// The fields of `--csv`, which are its first line.
 const FIELDS: [&str; 13] = [
@@ -46,28 +46,28 @@ const NUMBERS: [&str; 5] = ["Overhead", "+/-", "Samples", "Thread", "Processor"]
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     if args.merge {
-        return merged::run(args, context);
+        return timeline::run(args, context);
     }
     let columns: Vec<Column> = args.sort.iter().copied().map(Column::from).collect();
     let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
-    let recorded = Recorded::open(&args.recording, detail)?;
+    let loaded = LoadedRecording::open(&args.recording, detail)?;
     let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
     let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
-    let summed = Summed::new(&recorded, &columns, limits);
+    let aggregate = Aggregate::new(&loaded, &columns, limits);
     if args.format.json {
-        context.json(&summed)?;
+        context.json(&aggregate)?;
     } else if args.format.csv {
-        csv(&summed, context)?;
+        csv(&aggregate, context)?;
     } else {
-        context.say(&summed.recording.text(&recorded))?;
-        for source in &summed.sources {
+        context.say(&aggregate.recording.text(&loaded))?;
+        for source in &aggregate.sources {
             context.say(&format!("\n{}", of_source(source, args)))?;
         }
     }
-    recorded.finish(context)
+    loaded.finish(context)
 }
 
-fn of_source(source: &Source, args: &ReportArgs) -> String {
+fn of_source(source: &SourceAggregate, args: &ReportArgs) -> String {
     let events: Vec<String> = source
         .events
         .iter()
@@ -83,20 +83,20 @@ fn of_source(source: &Source, args: &ReportArgs) -> String {
     let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
-    lines.extend(befell(source));
+    lines.extend(stats(source));
     let mut text = properties(&lines);
     // Writing to a String does not fail.
     let _ = match (&source.rows[..], &source.rest) {
-        ([], Rest { rows: 0, .. }) => write!(text, "\n\nno samples"),
+        ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
         ([], rest) => write!(text, "\n\n{}", left_out(rest)),
-        (shown, Rest { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
+        (shown, OmittedRows { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
         (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), left_out(rest)),
     };
     text
 }
 
 /// How far from the instruction that made the event happen the precise samples are.
-fn skid(source: &Source) -> Option<&'static str> {
+fn skid(source: &SourceAggregate) -> Option<&'static str> {
     match (source.precise, source.precise_next) {
         (0, 0) => None,
         (_, 0) => Some("0: the instruction that made the event happen"),
@@ -106,7 +106,7 @@ fn skid(source: &Source) -> Option<&'static str> {
 }
 
 /// How many rows are not shown, and which option shows the next one.
-fn left_out(rest: &Rest) -> String {
+fn left_out(rest: &OmittedRows) -> String {
     let advice = match (rest.by_number, rest.by_share) {
         (true, true) => "a larger --limit and a lower --percent-limit show more",
         (_, true) => "a lower --percent-limit shows more",
@@ -116,13 +116,13 @@ fn left_out(rest: &Rest) -> String {
 }
 
 /// Which shares of the samples and of the time were lost, and on which processors.
-fn befell(source: &Source) -> Vec<(&'static str, String)> {
+fn stats(source: &SourceAggregate) -> Vec<(&'static str, String)> {
     let mut lines = vec![("Lost", lost(source))];
     if source.throttled > 0 {
         let overflows = counted(source.throttled, "overflow");
         lines.push(("Throttled", format!("{overflows} {}", by_processor(source, |one| one.throttled))));
     }
-    let pauses = source.disturbed.iter().map(|one| one.pauses).sum();
+    let pauses = source.loss_stats.iter().map(|one| one.pauses).sum();
     lines.push(("Paused", paused(source, pauses)));
     if pauses > 0 {
         lines.push(("", by_processor(source, |one| one.pauses)));
@@ -130,7 +130,7 @@ fn befell(source: &Source) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn lost(source: &Source) -> String {
+fn lost(source: &SourceAggregate) -> String {
     match source.lost {
         0 => "0 samples".to_owned(),
         lost => {
@@ -141,8 +141,8 @@ fn lost(source: &Source) -> String {
 }
 
 /// Where the recording is not whole, its length is not known, and so no share.
-fn paused(source: &Source, pauses: u64) -> String {
-    let time: f64 = source.disturbed.iter().map(|one| one.paused_seconds).sum();
+fn paused(source: &SourceAggregate, pauses: u64) -> String {
+    let time: f64 = source.loss_stats.iter().map(|one| one.paused_seconds).sum();
     let times = format!("{}, {time:.3} s in all", counted(pauses, "time"));
     match source.paused_share {
         Some(share) if pauses == 0 => format!("{} of the time", percent(share)),
@@ -152,11 +152,11 @@ fn paused(source: &Source, pauses: u64) -> String {
 }
 
 /// The processors that have most of it.
-fn by_processor(source: &Source, number: impl Fn(&Disturbed) -> u64) -> String {
+fn by_processor(source: &SourceAggregate, number: impl Fn(&ProcessorLoss) -> u64) -> String {
     let mut with: Vec<(u64, u32)> =
-        source.disturbed.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
+        source.loss_stats.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
     with.sort_unstable_by_key(|(number, processor)| (Reverse(*number), *processor));
-    let most = with.iter().take(MOST_PROCESSORS);
+    let most = with.iter().take(MAX_PROCESSORS);
     let mut told: Vec<String> = most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
     if let others @ 1.. = with.len() - told.len() {
         told.push(format!("{others} more"));
@@ -164,7 +164,7 @@ fn by_processor(source: &Source, number: impl Fn(&Disturbed) -> u64) -> String {
     format!("(processor {})", told.join(", "))
 }
 
-fn rows(rows: &[RowFields], args: &ReportArgs) -> String {
+fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {
     let mut headings = vec!["Overhead"];
     headings.extend(args.error.then_some("+/-"));
     headings.push("Samples");
@@ -185,7 +185,7 @@ fn heading(column: ColumnName) -> &'static str {
     }
 }
 
-fn cells(row: &RowFields, args: &ReportArgs) -> Vec<String> {
+fn cells(row: &AggregateRow, args: &ReportArgs) -> Vec<String> {
     let mut cells = vec![format!("{:.2}%", row.share * 100.0)];
     cells.extend(args.error.then(|| format!("{:.2}", (row.high - row.low) * 50.0)));
     cells.push(grouped(row.samples));
@@ -200,16 +200,16 @@ fn cells(row: &RowFields, args: &ReportArgs) -> Vec<String> {
     cells
 }
 
-fn process(row: &RowFields) -> String {
+fn process(row: &AggregateRow) -> String {
     let name = row.process_name.as_deref().unwrap_or_default();
     row.process.map_or_else(String::new, |process| process.with_name(name))
 }
 
 /// What the table has no column for stays empty.
-fn csv(summed: &Summed, context: &mut Context) -> Result<(), Error> {
+fn csv(aggregate: &Aggregate, context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
-    for source in &summed.sources {
+    for source in &aggregate.sources {
         for row in &source.rows {
             let fields = [
                 source.name.clone(),

@@ -13,15 +13,15 @@ use crate::connection::{Connection, Started};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::{real, seconds};
-use crate::identity::Identity;
 use crate::processes::Processes;
-use crate::recorder::{self, Onlooker, Recorder, Samples};
+use crate::processor_identity::ProcessorIdentity;
+use crate::record_counts::RecordCounts;
+use crate::recorder::{self, Recorder, SampleObserver, Samples};
 use crate::share;
 use crate::system::System;
-use crate::tally::Tally;
 
 /// How often it is looked whether the command has ended after Ctrl-C; with the pauses about a second.
-const LOOKS: u32 = 20;
+const MAX_POLLS: u32 = 20;
 
 /// A unit of the summary's time.
 const NANOSECONDS_PER_TICK: u128 = 100;
@@ -41,7 +41,7 @@ pub struct Outcome {
     /// How it ended.
     pub summary: Summary,
     /// What came among the samples.
-    pub tally: Tally,
+    pub record_counts: RecordCounts,
     /// Units of its time in a second.
     pub clock: u64,
     /// How many processors it was on.
@@ -60,7 +60,7 @@ impl Outcome {
 
     /// For how long processors paused in all; a pause that the end of the session cut off is not in it.
     pub fn paused_seconds(&self) -> f64 {
-        real(self.tally.paused) / real(self.clock.max(1))
+        real(self.record_counts.paused) / real(self.clock.max(1))
     }
 
     /// The share of the time of all processors for which they paused.
@@ -70,7 +70,7 @@ impl Outcome {
 }
 
 /// What is wanted.
-pub struct Wanted<'a> {
+pub struct SamplingPlan<'a> {
     /// Where, and for how long.
     pub args: &'a SessionArgs,
     /// Records that each processor keeps until they are fetched.
@@ -85,8 +85,8 @@ pub struct Wanted<'a> {
 
 /// Starts the session and fetches what comes of it, until it is over.
 pub fn run(
-    wanted: &Wanted,
-    onlooker: Option<&mut dyn Onlooker>,
+    plan: &SamplingPlan,
+    observer: Option<&mut dyn SampleObserver>,
     connection: &Connection,
     system: &dyn System,
 ) -> Result<Outcome, Error> {
@@ -96,10 +96,10 @@ pub fn run(
     let mut processes = Processes::default();
     let kernel = processes.kernel(system, Instant::now());
 
-    let started = connection.start(&header(wanted), wanted.events)?;
-    let session = describe(wanted, &info, started.clock, connection)?;
-    let sampling = Sampling { wanted, system, connection, started, session, processes };
-    sampling.run(kernel, onlooker).inspect_err(|_| {
+    let started = connection.start(&header(plan), plan.events)?;
+    let session = describe(plan, &info, started.clock, connection)?;
+    let sampling = Sampling { plan, system, connection, started, session, processes };
+    sampling.run(kernel, observer).inspect_err(|_| {
         // What went wrong first is what is told; a session that can not be stopped ends with the handle.
         let _ = connection.stop_all(started.session);
     })
@@ -107,7 +107,7 @@ pub fn run(
 
 /// A session that has started.
 struct Sampling<'a> {
-    wanted: &'a Wanted<'a>,
+    plan: &'a SamplingPlan<'a>,
     system: &'a dyn System,
     connection: &'a Connection,
     started: Started,
@@ -117,8 +117,9 @@ struct Sampling<'a> {
 
 impl Sampling<'_> {
     /// Samples, from the beginning of the file to its end.
-    fn run(self, kernel: Option<Process>, onlooker: Option<&mut dyn Onlooker>) -> Result<Outcome, Error> {
-        let Self { wanted: Wanted { args, ring, output, .. }, system, connection, started, session, processes } = self;
+    fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
+        let Self { plan: SamplingPlan { args, ring, output, .. }, system, connection, started, session, processes } =
+            self;
         // What was recorded before is only lost when there is something new.
         let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
         let begin = Instant::now();
@@ -128,7 +129,7 @@ impl Sampling<'_> {
                 recorder::abandon(file, path);
             }
         })?;
-        let mut recorder = Recorder::begin(file, onlooker, &session, system, processes)?;
+        let mut recorder = Recorder::begin(file, observer, &session, system, processes)?;
         recorder.tell(kernel)?;
         if let Some(child) = &child {
             recorder.watch(child.id())?;
@@ -152,14 +153,14 @@ impl Sampling<'_> {
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
         };
-        let (tally, length) = recorder.finish(&summary)?;
+        let (record_counts, length) = recorder.finish(&summary)?;
         let exit_code = match (&child, status) {
             (None, _) => Exit::Done.code(),
             (Some(_), Some(status)) => command::exit_code(status),
             (Some(_), None) => Exit::Failure.code(),
         };
         let processors = session.processors.len();
-        Ok(Outcome { summary, tally, clock: session.clock, processors, length, exit_code })
+        Ok(Outcome { summary, record_counts, clock: session.clock, processors, length, exit_code })
     }
 }
 
@@ -188,7 +189,7 @@ fn sample(
 
 /// Ctrl-C reached the command, too. One that lives on is left alone.
 fn await_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);
         }
@@ -197,13 +198,13 @@ fn await_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
     None
 }
 
-fn header(wanted: &Wanted) -> StartHeader {
-    let args = wanted.args;
+fn header(plan: &SamplingPlan) -> StartHeader {
+    let args = plan.args;
     StartHeader {
         flags: args.force.flags(),
-        ring: wanted.ring,
+        ring: plan.ring,
         budget: args.budget.map_or(0, |percent| percent * 10),
-        batch: wanted.batch,
+        batch: plan.batch,
         processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
     }
 }
@@ -213,12 +214,12 @@ pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }
 
-fn describe(wanted: &Wanted, info: &InfoReply, clock: u64, connection: &Connection) -> Result<Session, Error> {
-    let Wanted { args, events, batch, .. } = wanted;
+fn describe(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: &Connection) -> Result<Session, Error> {
+    let SamplingPlan { args, events, batch, .. } = plan;
     let sources = connection.sources()?;
-    let identity = Identity::new(&info.vendor, &info.brand, info.signature);
+    let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let event = |event: &EventRequest| recording::Event {
+    let event = |event: &EventRequest| recording::RecordedEvent {
         source: event.source,
         name: sources.name(event.source),
         modes: event.modes,

@@ -12,14 +12,14 @@ use crate::system_error::{SystemError, service_error};
 
 /// The driver does not unload, because a program has a handle to its device.
 #[derive(Debug, ThisError)]
-#[error("the driver does not stop: a program holds its device open{}", held_by(.holders))]
+#[error("the driver does not stop: a program holds its device open{}", held_by(.sessions))]
 pub struct DriverBusy {
     /// Sessions that are bound to a handle, one line each.
-    pub holders: Vec<String>,
+    pub sessions: Vec<String>,
 }
 
-fn held_by(holders: &[String]) -> String {
-    if holders.is_empty() { String::new() } else { format!("\n  held by: {}", holders.join("\n           ")) }
+fn held_by(sessions: &[String]) -> String {
+    if sessions.is_empty() { String::new() } else { format!("\n  held by: {}", sessions.join("\n           ")) }
 }
 
 impl UserError for DriverBusy {
@@ -33,7 +33,7 @@ impl UserError for DriverBusy {
 }
 
 /// How often the state is looked at before the driver counts as busy; with the pauses about ten seconds.
-const LOOKS: u32 = 200;
+const MAX_POLLS: u32 = 200;
 
 /// The state of the service.
 pub fn state(system: &dyn System) -> Result<Option<ServiceState>, Error> {
@@ -70,7 +70,7 @@ pub fn stop(system: &dyn System) -> Result<bool, Error> {
     if matches!(state(system)?, None | Some(ServiceState::Stopped)) {
         return Ok(false);
     }
-    let holders = holders(system);
+    let sessions = sessions(system);
     match system.stop() {
         Ok(()) => {}
         Err(error) => match error.raw_os_error() {
@@ -79,13 +79,13 @@ pub fn stop(system: &dyn System) -> Result<bool, Error> {
             _ => return Err(service_error("stop", error).into()),
         },
     }
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if matches!(state(system)?, None | Some(ServiceState::Stopped)) {
             return Ok(true);
         }
         system.pause();
     }
-    Err(DriverBusy { holders }.into())
+    Err(DriverBusy { sessions }.into())
 }
 
 /// Starts the driver; that it runs already is fine.
@@ -99,7 +99,7 @@ pub fn start(system: &dyn System) -> Result<(), Error> {
 }
 
 /// Sessions that a handle keeps alive; asked before the stop, after it the driver answers no one new.
-fn holders(system: &dyn System) -> Vec<String> {
+fn sessions(system: &dyn System) -> Vec<String> {
     let sessions = Connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
     sessions.iter().filter(|session| !session.detached).map(ToString::to_string).collect()
 }

@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::properties;
-use crate::holders::Session;
+use crate::sessions::RunningSession;
 use crate::system::ServiceState;
 use crate::totals::Totals;
 
@@ -21,7 +21,7 @@ struct Status {
     client_protocol: u32,
     driver_version: Option<String>,
     driver_protocol: Option<u32>,
-    sessions: Vec<Session>,
+    sessions: Vec<RunningSession>,
     sampling: Option<Totals>,
 }
 

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::format::{self, hexadecimal, table};
 
 #[derive(Serialize)]
-struct Row {
+struct SourceRow {
     id: u32,
     name: &'static str,
     select: String,
@@ -19,7 +19,7 @@ struct Row {
     maximum: u32,
 }
 
-impl From<&'static ProfileSource> for Row {
+impl From<&'static ProfileSource> for SourceRow {
     fn from(source: &'static ProfileSource) -> Self {
         let IntervalRange { default, minimum, maximum } = IntervalRange::of(source.source);
         Self {
@@ -35,15 +35,17 @@ impl From<&'static ProfileSource> for Row {
 }
 
 #[derive(Serialize)]
-struct Table {
+struct InterfaceTable {
     interface: &'static str,
-    sources: Vec<Row>,
+    sources: Vec<SourceRow>,
 }
 
 pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {
     if json {
-        return context
-            .json(&Table { interface: kind.name(), sources: kind.sources().iter().map(Row::from).collect() });
+        return context.json(&InterfaceTable {
+            interface: kind.name(),
+            sources: kind.sources().iter().map(SourceRow::from).collect(),
+        });
     }
     context.say(&format!("{}\n\n{}", sources(kind), intervals(kind)))
 }

@@ -291,8 +291,8 @@ mod asking {
             processors: 2,
             first_processor: 0,
         };
-        let holders = vec![holder, Holder { source: 6, modes: modes::BOTH, ..holder }];
-        let system = FakeSystem::running(FakeDriver { holders, ..FakeDriver::default() });
+        let session_events = vec![holder, Holder { source: 6, modes: modes::BOTH, ..holder }];
+        let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
         assert_eq!(
             run(&system, "status").out,
             "Service   running\n\
@@ -325,8 +325,8 @@ mod asking {
             processors: 2,
             first_processor: 0,
         };
-        let holders = vec![holder, Holder { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
-        let system = FakeSystem::running(FakeDriver { holders, ..FakeDriver::default() });
+        let session_events = vec![holder, Holder { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
+        let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
         let status = run(&system, "status").out;
         assert!(status.ends_with(" session 3 (process 12): Branches:k, BranchInstructions:p\n"), "{status}");
         assert_eq!(run(&system, "status --json").json()["sessions"][0]["events"][1]["modes"], "ukp");
@@ -395,10 +395,10 @@ mod counting {
 
     #[test]
     fn a_refusal_to_start_tells_the_holders() {
-        let holders =
+        let session_events =
             vec![Holder { session: 3, source: 2, modes: 3, process: 12, flags: 1, processors: 2, first_processor: 0 }];
         let refuse = Some((Code::Start, Cause::NoFreeCounter, [4, 1]));
-        let system = FakeSystem::running(FakeDriver { holders, refuse, ..FakeDriver::default() });
+        let system = FakeSystem::running(FakeDriver { session_events, refuse, ..FakeDriver::default() });
         let (exit, report) = run(&system, "start 6").failure();
         assert_eq!(exit, Exit::NoFreeCounter);
         assert_eq!(
@@ -414,7 +414,7 @@ mod counting {
         for (hypervisor, advice) in [
             (0, "give this virtual machine performance counters, if its hypervisor has them"),
             (2, "give this virtual machine performance counters, if its hypervisor has them"),
-            (3, crate::blocker::HYPER_V_BELOW),
+            (3, crate::unavailable::HYPER_V_BELOW),
         ] {
             let refuse = Some((Code::Start, Cause::CountersDoNotWork, [0, 0]));
             let info = InfoReply { hypervisor, ..info() };
@@ -438,7 +438,7 @@ mod counting {
         let out = run(&system, "info").out;
         assert!(out.contains("\nHypervisor      Hyper-V, below this Windows itself"), "{out}");
         assert!(out.contains("\n\nNo counters: Hyper-V runs below this Windows and masks the counters\n"), "{out}");
-        assert!(out.ends_with(&format!("\n  try: {}\n", crate::blocker::HYPER_V_BELOW)), "{out}");
+        assert!(out.ends_with(&format!("\n  try: {}\n", crate::unavailable::HYPER_V_BELOW)), "{out}");
         assert!(out.lines().all(|line| line.len() <= 80), "{out}");
     }
 
@@ -558,8 +558,9 @@ mod stat_ {
 
     #[test]
     fn without_events_it_counts_the_usual_ones_as_far_as_there_are_free_counters() {
-        let asked = |lacks: &[(u32, Cause, [u64; 2])]| {
-            let system = FakeSystem::running(FakeDriver { lacks: lacks.to_vec(), ..FakeDriver::default() });
+        let asked = |refused_sources: &[(u32, Cause, [u64; 2])]| {
+            let system =
+                FakeSystem::running(FakeDriver { refused_sources: refused_sources.to_vec(), ..FakeDriver::default() });
             let outcome = stat(&system, "").outcome;
             let starts = system.driver.inputs(Code::Start);
             let sources = |start: &Vec<u8>| start[272..].chunks(16).map(|event| event[0]).collect::<Vec<_>>();
@@ -568,13 +569,13 @@ mod stat_ {
         let (no_counter, elsewhere) = ((Cause::NoFreeCounter, [1, 1]), (Cause::UnsupportedSource, [3, 1]));
         let all = vec![0x13, 2, 6, 11];
         assert_eq!(asked(&[]), (Ok(3), vec![all.clone()]));
-        let lacks = |source, (cause, detail)| (source, cause, detail);
-        assert_eq!(asked(&[lacks(11, no_counter)]), (Ok(3), vec![all.clone(), vec![0x13, 2, 6]]));
+        let refused_sources = |source, (cause, detail)| (source, cause, detail);
+        assert_eq!(asked(&[refused_sources(11, no_counter)]), (Ok(3), vec![all.clone(), vec![0x13, 2, 6]]));
         assert_eq!(
-            asked(&[lacks(6, elsewhere), lacks(11, no_counter)]),
+            asked(&[refused_sources(6, elsewhere), refused_sources(11, no_counter)]),
             (Ok(3), vec![all.clone(), vec![0x13, 2, 11], vec![0x13, 2]])
         );
-        let none = [0x13, 2, 6, 11].map(|source| lacks(source, no_counter));
+        let none = [0x13, 2, 6, 11].map(|source| refused_sources(source, no_counter));
         assert_eq!(asked(&none), (Err(Exit::NoFreeCounter), vec![all.clone(), vec![2, 6, 11], vec![6, 11], vec![11]]));
         let (refused, tries) = asked(&[(6, Cause::CountersTaken, [0; 2])]);
         assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "that is no matter of one event");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use report::{Atlas, Column, Contents, Detail, Filter, Row, SymbolFinder, Table};
+use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 use tests::{Lab, SHARES, artifacts};
 
 /// TotalIssues.
@@ -18,8 +18,8 @@ fn read(file: &Path, columns: &[Column]) -> (Contents, Table) {
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
-    let atlas = Atlas::new(&contents, &filter, &finder);
-    let table = Table::new(&contents, &atlas, SOURCE, columns, &filter);
+    let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
+    let table = Table::new(&contents, &symbol_index, SOURCE, columns, &filter);
     (contents, table)
 }
 
@@ -28,7 +28,7 @@ fn symbol(name: &str) -> String {
     format!("target::functions::{name}()")
 }
 
-fn row<'a>(table: &'a Table, name: &str) -> &'a Row {
+fn row<'a>(table: &'a Table, name: &str) -> &'a TableRow {
     let mut found = table.rows.iter().filter(|row| row.symbol == Some(symbol(name)));
     found.next().unwrap_or_else(|| panic!("no {name} in {table:#?}"))
 }
@@ -40,7 +40,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
         lab.install().unwrap();
         let target = lab.target().unwrap();
         for processor in 0..2 {
-            lab.wire.set_scene(processor, &target.places()).unwrap();
+            lab.wire.set_scene(processor, &target.locations()).unwrap();
         }
         lab.live().unwrap();
         let file = lab.wine().drive_c("halprof.rec");
@@ -68,7 +68,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
         let mut missing: u64 = summary.counts.iter().map(|count| count.lost + count.throttled).sum();
         let mut visited: BTreeMap<u64, u64> = BTreeMap::new();
         for one in lab.wire.scene().unwrap().into_iter().flatten() {
-            *visited.entry(one.place.ip).or_default() += one.times;
+            *visited.entry(one.location.ip).or_default() += one.times;
         }
         assert!(found.keys().all(|address| visited.contains_key(address)), "{identity}: nothing else was there");
         for (address, times) in &visited {
@@ -87,7 +87,7 @@ fn the_client_reports_exports_and_draws_what_it_recorded() {
     lab.install().unwrap();
     let target = lab.target().unwrap();
     for processor in 0..2 {
-        lab.wire.set_scene(processor, &target.places()).unwrap();
+        lab.wire.set_scene(processor, &target.locations()).unwrap();
     }
     lab.live().unwrap();
     let recorded =
@@ -129,7 +129,7 @@ fn a_client_killed_while_it_records_leaves_every_complete_block() {
     let file = lab.wine().drive_c("halprof.rec");
     let contents = Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true }).unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
-    assert!(contents.tally.total(SOURCE).weight.samples > 100, "what was written is there");
+    assert!(contents.sample_counts.total(SOURCE).weight.samples > 100, "what was written is there");
     lab.finish().unwrap();
 }
 

@@ -64,7 +64,7 @@ fn json_has_nothing_where_there_is_no_area() {
             {
                 "processor": 3, "address": null, "size": null, "owner": null, "used": false, "status": "0xC000009A",
                 "branches": false, "branches_by_mode": false, "precise_format": null,
-                "lack": crate::lack::sentence(Lack::PebsUnavailable as u32, 4)
+                "lack": crate::missing_feature::sentence(Lack::PebsUnavailable as u32, 4)
             }
         ]})
     );
@@ -80,7 +80,7 @@ fn a_format_that_is_not_known_is_told_by_its_number() {
     assert!(out.ends_with(note), "{out}");
     let told = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!(told["precise_format"], Value::Null);
-    assert_eq!(told["lack"], crate::lack::sentence(Lack::UnknownFormat as u32, 6));
+    assert_eq!(told["lack"], crate::missing_feature::sentence(Lack::UnknownFormat as u32, 6));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn branches_that_are_missing_are_told_beside_the_format_of_precise_records() {
     assert_eq!(out.matches("\nOn ").count(), 1, "{out}");
     let told = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!((&told["branches"], &told["precise_format"]), (&json!(false), &json!(4)));
-    assert_eq!(told["lack"], crate::lack::sentence(lack - 1, 4));
+    assert_eq!(told["lack"], crate::missing_feature::sentence(lack - 1, 4));
 }
 
 #[test]

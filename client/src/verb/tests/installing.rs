@@ -166,10 +166,10 @@ fn a_folder_is_no_file_and_the_driver_in_it_is_named() {
 #[test]
 fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
     let holder = Holder { session: 3, source: 2, modes: 3, process: 12, flags: 0, processors: 2, first_processor: 0 };
-    let holders = vec![holder, Holder { session: 4, flags: 1, ..holder }];
+    let session_events = vec![holder, Holder { session: 4, flags: 1, ..holder }];
     let mut machine = Machine::new(Some(ServiceState::Running));
     machine.system.busy = true;
-    machine.system.driver = Rc::new(FakeDriver { holders, ..FakeDriver::default() });
+    machine.system.driver = Rc::new(FakeDriver { session_events, ..FakeDriver::default() });
     fs::write(&machine.system.path, driver("old")).unwrap();
     let (exit, report) = machine.install(&[]).failure();
     assert_eq!(exit, Exit::Busy);

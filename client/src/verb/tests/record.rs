@@ -44,8 +44,8 @@ impl Bench {
         run_words(&self.system, &words.chain(["--"]).chain(EXIT_3.split(' ')).chain(["exit 3"]).collect::<Vec<_>>())
     }
 
-    fn recording(&self) -> Recorded {
-        Recorded(Reader::new(fs::File::open(self.file()).unwrap()).unwrap().map(Result::unwrap).collect())
+    fn recording(&self) -> LoadedRecording {
+        LoadedRecording(Reader::new(fs::File::open(self.file()).unwrap()).unwrap().map(Result::unwrap).collect())
     }
 
     fn start(&self) -> (StartHeader, Vec<EventRequest>) {
@@ -56,9 +56,9 @@ impl Bench {
 }
 
 /// The blocks of a whole file.
-struct Recorded(Vec<Block>);
+struct LoadedRecording(Vec<Block>);
 
-impl Recorded {
+impl LoadedRecording {
     fn session(&self) -> &Session {
         let Some(Block::Session(session)) = self.0.first() else { panic!("{:?}", self.0) };
         session
@@ -108,8 +108,13 @@ fn the_file_holds_what_the_driver_gave_and_the_client_ends_with_the_code_of_the_
     assert_eq!((session.processor.as_str(), session.clock), ("Some CPU", CLOCK));
     assert_eq!(session.command, EXIT_3.split(' ').chain(["exit 3"]).collect::<Vec<_>>());
     assert_eq!(session.processors, [0, 1]);
-    let event =
-        recording::Event { source: 0x13, name: "TotalCycles".into(), modes: 3, interval: 65_536, frequency: 1_000 };
+    let event = recording::RecordedEvent {
+        source: 0x13,
+        name: "TotalCycles".into(),
+        modes: 3,
+        interval: 65_536,
+        frequency: 1_000,
+    };
     assert_eq!(session.events, [event]);
     assert!(session.created_unix_ms > 1_700_000_000_000);
 

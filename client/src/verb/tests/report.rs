@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use protocol::{Sample, SampleKind, UNKNOWN};
-use recording::{Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary, Writer};
+use recording::{Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
 use tempfile::TempDir;
 
 use super::*;
@@ -13,7 +13,7 @@ const NTDLL: u64 = 0x7FF8_0000_0000;
 const NT: u64 = 0xFFFF_F800_0000_0000;
 
 fn session() -> Session {
-    let event = |source, name: &str, modes, interval, frequency| Event {
+    let event = |source, name: &str, modes, interval, frequency| RecordedEvent {
         source,
         name: name.to_owned(),
         modes,
@@ -156,8 +156,13 @@ fn a_report_says_what_was_recorded_and_where_the_samples_fell() {
 
 /// A recording with what the processor itself recorded, in batches, on two processors.
 fn precise() -> File {
-    let event =
-        |source, name: &str, modes, interval| Event { source, name: name.to_owned(), modes, interval, frequency: 0 };
+    let event = |source, name: &str, modes, interval| RecordedEvent {
+        source,
+        name: name.to_owned(),
+        modes,
+        interval,
+        frequency: 0,
+    };
     let session = Session {
         batch: 16,
         events: vec![

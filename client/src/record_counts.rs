@@ -4,7 +4,7 @@ use protocol::{Sample, SampleKind};
 
 /// Sums over records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RecordCounts {
     /// Samples.
     pub samples: u64,
     /// Samples that the driver says were lost.
@@ -17,7 +17,7 @@ pub struct Tally {
     pub paused: u64,
 }
 
-impl Tally {
+impl RecordCounts {
     /// Adds records.
     pub fn add(&mut self, records: &[Sample]) {
         for record in records {
@@ -43,12 +43,12 @@ mod tests {
     #[test]
     fn each_kind_of_record_is_summed_by_itself() {
         let of = |kind: u16, ip: u64| Sample { kind, ip, ..sample(4, 1) };
-        let mut tally = Tally::default();
-        tally.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
-        assert_eq!(tally, Tally { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8 });
-        tally.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4)]);
-        assert_eq!(tally, Tally { samples: 5, lost: 42, pauses: 1, ended: 1, paused: 8 });
-        tally.add(&[of(1, u64::MAX), of(3, u64::MAX)]);
-        assert_eq!((tally.lost, tally.ended, tally.paused), (u64::MAX, 2, u64::MAX));
+        let mut record_counts = RecordCounts::default();
+        record_counts.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
+        assert_eq!(record_counts, RecordCounts { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8 });
+        record_counts.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4)]);
+        assert_eq!(record_counts, RecordCounts { samples: 5, lost: 42, pauses: 1, ended: 1, paused: 8 });
+        record_counts.add(&[of(1, u64::MAX), of(3, u64::MAX)]);
+        assert_eq!((record_counts.lost, record_counts.ended, record_counts.paused), (u64::MAX, 2, u64::MAX));
     }
 }

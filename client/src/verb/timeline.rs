@@ -3,12 +3,12 @@
 use std::io;
 
 use protocol::SampleKind;
-use report::{Merged, Place};
+use report::{SampleLocation, TimelineSample};
 use serde::Serialize;
 
+use super::aggregate::{Header, WithoutSymbols, without_symbols};
 use super::context::Context;
-use super::recorded::Recorded;
-use super::summed::{Header, WithoutSymbols, without_symbols};
+use super::load::LoadedRecording;
 use crate::cli::ReportArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
@@ -43,15 +43,15 @@ const NAMES: [&str; 3] = ["Event", "Process", "Symbol"];
 const NUMBERS: [&str; 3] = ["CPU", "Time", "Number"];
 
 #[derive(Debug, Serialize)]
-struct InOrder<'a> {
+struct Timeline<'a> {
     recording: Header<'a>,
-    samples: Vec<Line>,
+    samples: Vec<TimelineRow>,
     without_symbols: Vec<WithoutSymbols<'a>>,
 }
 
 /// A sample.
 #[derive(Debug, Serialize)]
-struct Line {
+struct TimelineRow {
     processor: u32,
     /// Since the first record of the recording.
     time_ns: u64,
@@ -72,16 +72,16 @@ struct Line {
 }
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
-    let (recorded, samples) = Recorded::merged(&args.recording)?;
+    let (loaded, samples) = LoadedRecording::with_timeline(&args.recording)?;
     let (shown, left) = limited(&samples, args.max_rows().unwrap_or(usize::MAX));
-    let lines: Vec<Line> = shown.into_iter().map(|sample| line(sample, &recorded)).collect();
+    let lines: Vec<TimelineRow> = shown.into_iter().map(|sample| line(sample, &loaded)).collect();
     if args.format.json {
-        let without_symbols = without_symbols(&recorded.atlas);
-        context.json(&InOrder { recording: Header::new(&recorded), samples: lines, without_symbols })?;
+        let without_symbols = without_symbols(&loaded.symbol_index);
+        context.json(&Timeline { recording: Header::new(&loaded), samples: lines, without_symbols })?;
     } else if args.format.csv {
         csv(&lines, context)?;
     } else {
-        context.say(&Header::new(&recorded).text(&recorded))?;
+        context.say(&Header::new(&loaded).text(&loaded))?;
         let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.wide) };
         context.say(&format!("\n{rows}"))?;
         if left > 0 {
@@ -89,45 +89,45 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
             context.say(&format!("\n{left} left out; --limit N shows N of each processor"))?;
         }
     }
-    recorded.finish(context)
+    loaded.finish(context)
 }
 
 /// The first `most` samples of each processor, and how many there are more.
-fn limited(samples: &[Merged], most: usize) -> (Vec<&Merged>, usize) {
+fn limited(samples: &[TimelineSample], most: usize) -> (Vec<&TimelineSample>, usize) {
     let processors = samples.chunk_by(|one, other| one.sample.processor == other.sample.processor);
-    let shown: Vec<&Merged> = processors.flat_map(|samples| samples.iter().take(most)).collect();
+    let shown: Vec<&TimelineSample> = processors.flat_map(|samples| samples.iter().take(most)).collect();
     let left = samples.len() - shown.len();
     (shown, left)
 }
 
-fn line(merged: &Merged, recorded: &Recorded) -> Line {
-    let Recorded { contents, atlas, .. } = recorded;
-    let sample = &merged.sample;
-    let place: Place = merged.place();
-    Line {
+fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
+    let LoadedRecording { contents, symbol_index, .. } = loaded;
+    let sample = &ordered.sample;
+    let location: SampleLocation = ordered.location();
+    TimelineRow {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
         number: sample.mark,
         event: contents.source_name(sample.source).into_owned(),
-        kind: match merged.kind {
+        kind: match ordered.kind {
             SampleKind::Precise => "precise",
             SampleKind::PreciseNext => "precise_next",
             _ => "sample",
         },
         process: sample.process.into(),
-        process_name: contents.processes.text(sample.process).to_owned(),
+        process_name: contents.processes.name_or_unknown(sample.process).to_owned(),
         thread: sample.thread.into(),
-        inferred: merged.inferred,
+        inferred: ordered.inferred,
         address: address(sample.ip),
-        module: atlas.module(&place).to_owned(),
-        symbol: atlas.symbol(&place).into_owned(),
+        module: symbol_index.module(&location).to_owned(),
+        symbol: symbol_index.symbol(&location).into_owned(),
         ip: sample.ip,
     }
 }
 
 /// For people the kinds are two.
-fn rows(lines: &[Line], wide: bool) -> String {
-    let cells = |line: &Line| {
+fn rows(lines: &[TimelineRow], wide: bool) -> String {
+    let cells = |line: &TimelineRow| {
         vec![
             line.processor.to_string(),
             format!("{:.3}", real(line.time_ns) / NANOSECONDS),
@@ -144,7 +144,7 @@ fn rows(lines: &[Line], wide: bool) -> String {
     table(&HEADINGS, &NUMBERS, &cells)
 }
 
-fn csv(lines: &[Line], context: &mut Context) -> Result<(), Error> {
+fn csv(lines: &[TimelineRow], context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for line in lines {

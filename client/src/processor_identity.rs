@@ -6,7 +6,7 @@ use crate::format::{hexadecimal, text};
 
 /// What CPUID says of the processor for people; nothing is decided by it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Identity {
+pub struct ProcessorIdentity {
     /// Vendor string of leaf 0.
     pub vendor: String,
     /// Brand string, where there is one.
@@ -18,7 +18,7 @@ pub struct Identity {
     stepping: u32,
 }
 
-impl Identity {
+impl ProcessorIdentity {
     /// From the bytes of both strings and EAX of leaf 1.
     pub fn new(vendor: &[u8], brand: &[u8], signature: u32) -> Self {
         let Signature { family, model, stepping } = decode(signature);

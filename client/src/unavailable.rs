@@ -14,14 +14,14 @@ pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-base
 
 /// Why there are no counters, and what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Blocker {
+pub struct Unavailable {
     /// What happened.
     pub what: &'static str,
     /// What opens them.
     pub remedy: &'static str,
 }
 
-impl Blocker {
+impl Unavailable {
     /// Returns the blocker of a machine, and `None` if it has counters.
     pub fn of(interface: u32, reason: u32, hypervisor: u32) -> Option<Self> {
         if interface != Kind::Default as u32 {
@@ -46,7 +46,7 @@ impl Blocker {
 }
 
 /// As the last lines of what is printed of a machine.
-impl fmt::Display for Blocker {
+impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "No counters: {}\n  try: {}", self.what, self.remedy)
     }
@@ -74,12 +74,12 @@ mod tests {
     fn there_is_a_blocker_exactly_where_there_are_no_counters_and_it_fits_a_console() {
         for reason in Reason::ALL {
             for kind in Hypervisor::ALL {
-                assert_eq!(Blocker::of(Kind::Amd64 as u32, reason as u32, kind as u32), None);
-                let blocker = Blocker::of(Kind::Default as u32, reason as u32, kind as u32).unwrap();
-                assert!(blocker.to_string().lines().all(|line| line.len() <= 80), "{blocker}");
+                assert_eq!(Unavailable::of(Kind::Amd64 as u32, reason as u32, kind as u32), None);
+                let unavailable = Unavailable::of(Kind::Default as u32, reason as u32, kind as u32).unwrap();
+                assert!(unavailable.to_string().lines().all(|line| line.len() <= 80), "{unavailable}");
                 let masked = reason == Reason::MaskedByHypervisor;
                 assert_eq!(
-                    blocker.remedy.contains("Set-VMProcessor"),
+                    unavailable.remedy.contains("Set-VMProcessor"),
                     masked && kind != Hypervisor::Root,
                     "{reason:?} {kind:?}"
                 );
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn below_a_windows_that_is_no_virtual_machine_no_virtual_machine_is_spoken_of() {
         for reason in Reason::ALL {
-            let Blocker { what, remedy } =
-                Blocker::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32).unwrap();
+            let Unavailable { what, remedy } =
+                Unavailable::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32).unwrap();
             assert!(
                 !what.contains("virtual machine") && !remedy.contains("virtual PMU"),
                 "{reason:?}: {what}\n{remedy}"

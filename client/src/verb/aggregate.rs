@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use protocol::ALL_SOURCES;
-use recording::{Event, Session, Summary};
-use report::{Atlas, Column, Row, Table};
+use recording::{RecordedEvent, Session, Summary};
+use report::{Column, SymbolIndex, Table, TableRow};
 use serde::Serialize;
 
-use super::recorded::Recorded;
+use super::load::LoadedRecording;
 use crate::event;
 use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
@@ -32,11 +32,11 @@ pub struct Limits {
 
 /// All of it.
 #[derive(Debug, Serialize)]
-pub struct Summed<'a> {
+pub struct Aggregate<'a> {
     /// The recording.
     pub recording: Header<'a>,
     /// Its sources.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceAggregate>,
     /// The modules whose symbols were not found.
     pub without_symbols: Vec<WithoutSymbols<'a>>,
 }
@@ -75,13 +75,13 @@ struct SessionFields<'a> {
 
 /// A source of a recording.
 #[derive(Debug, Serialize)]
-pub struct Source {
+pub struct SourceAggregate {
     /// KPROFILE_SOURCE.
     pub id: u32,
     /// Its name.
     pub name: String,
     /// As which events it was sampled.
-    pub events: Vec<Settings>,
+    pub events: Vec<EventSettings>,
     /// All its samples.
     pub samples: u64,
     /// The events that they stand for.
@@ -99,17 +99,18 @@ pub struct Source {
     /// The share of the time of all processors for which sampling paused; unknown where the recording is not whole.
     pub paused_share: Option<f64>,
     /// The processors on which any of that happened.
-    pub disturbed: Vec<Disturbed>,
+    #[serde(rename = "disturbed")]
+    pub loss_stats: Vec<ProcessorLoss>,
     /// The rows.
-    pub rows: Vec<RowFields>,
+    pub rows: Vec<AggregateRow>,
     /// The rows that a limit keeps back.
     #[serde(skip)]
-    pub rest: Rest,
+    pub rest: OmittedRows,
 }
 
 /// An event as it was asked for.
 #[derive(Debug, Serialize)]
-pub struct Settings {
+pub struct EventSettings {
     /// In which modes, with `p` where the processor itself recorded it.
     pub modes: &'static str,
     /// Events between two samples, at the beginning.
@@ -123,7 +124,7 @@ pub struct Settings {
 
 /// What befell the sampling on a processor.
 #[derive(Debug, Default, Serialize)]
-pub struct Disturbed {
+pub struct ProcessorLoss {
     /// Which.
     pub processor: u32,
     /// Samples that were lost.
@@ -138,7 +139,7 @@ pub struct Disturbed {
 
 /// Rows that are not shown.
 #[derive(Debug, Default)]
-pub struct Rest {
+pub struct OmittedRows {
     /// How many.
     pub rows: usize,
     /// Their share of the events.
@@ -151,7 +152,7 @@ pub struct Rest {
 
 /// A row; what the table has no column for is left out.
 #[derive(Debug, Serialize)]
-pub struct RowFields {
+pub struct AggregateRow {
     /// Share of the events of the source, from 0 to 1.
     pub share: f64,
     /// Lower end of its 95 % confidence interval.
@@ -193,21 +194,21 @@ pub struct WithoutSymbols<'a> {
     reason: String,
 }
 
-impl<'a> Summed<'a> {
-    /// The sums of `recorded` by `columns`.
-    pub fn new(recorded: &'a Recorded, columns: &[Column], limits: Limits) -> Self {
+impl<'a> Aggregate<'a> {
+    /// The sums of `loaded` by `columns`.
+    pub fn new(loaded: &'a LoadedRecording, columns: &[Column], limits: Limits) -> Self {
         Self {
-            recording: Header::new(recorded),
-            sources: recorded.sources().into_iter().map(|id| source(recorded, id, columns, limits)).collect(),
-            without_symbols: without_symbols(&recorded.atlas),
+            recording: Header::new(loaded),
+            sources: loaded.sources().into_iter().map(|id| source(loaded, id, columns, limits)).collect(),
+            without_symbols: without_symbols(&loaded.symbol_index),
         }
     }
 }
 
 /// The modules whose symbols were not found.
-pub fn without_symbols(atlas: &Atlas) -> Vec<WithoutSymbols<'_>> {
-    let modules = atlas.modules();
-    let told = atlas.missing().iter().map(|missing| WithoutSymbols {
+pub fn without_symbols(symbol_index: &SymbolIndex) -> Vec<WithoutSymbols<'_>> {
+    let modules = symbol_index.modules();
+    let told = symbol_index.missing().iter().map(|missing| WithoutSymbols {
         module: modules.name(missing.module),
         path: modules.get(missing.module).map_or("", |module| &module.path),
         reason: missing.reason.to_string(),
@@ -216,12 +217,12 @@ pub fn without_symbols(atlas: &Atlas) -> Vec<WithoutSymbols<'_>> {
 }
 
 impl<'a> Header<'a> {
-    /// Of `recorded`.
-    pub fn new(recorded: &'a Recorded) -> Self {
-        let contents = &recorded.contents;
+    /// Of `loaded`.
+    pub fn new(loaded: &'a LoadedRecording) -> Self {
+        let contents = &loaded.contents;
         let Session { computer, processor, processors, command, batch, client, driver, .. } = &contents.session;
         let summary = contents.summary.as_ref();
-        let (sleeps, slept) = contents.tally.slept();
+        let (sleeps, slept) = contents.sample_counts.slept();
         Self {
             created: created(contents.session.created_unix_ms),
             session: SessionFields {
@@ -243,8 +244,8 @@ impl<'a> Header<'a> {
     }
 
     /// Returns the properties of the recording as text.
-    pub fn text(&self, recorded: &Recorded) -> String {
-        let session = &recorded.contents.session;
+    pub fn text(&self, loaded: &LoadedRecording) -> String {
+        let session = &loaded.contents.session;
         let date = self.created.replace('T', " ").replace('Z', " UTC");
         let on = session.computer.as_ref().map_or_else(String::new, |computer| format!(" on {computer}"));
         let time = self.elapsed_seconds.map_or_else(String::new, |seconds| format!(", for {seconds:.3} s"));
@@ -274,16 +275,16 @@ fn created(unix_ms: u64) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
-fn source(recorded: &Recorded, id: u32, columns: &[Column], limits: Limits) -> Source {
-    let Recorded { contents, filter, atlas, .. } = recorded;
-    let table = Table::new(contents, atlas, id, columns, filter);
-    let disturbed = disturbed(recorded, id);
-    let lost = disturbed.iter().map(|one| one.lost).sum();
-    let paused_seconds = disturbed.iter().map(|one| one.paused_seconds).sum();
+fn source(loaded: &LoadedRecording, id: u32, columns: &[Column], limits: Limits) -> SourceAggregate {
+    let LoadedRecording { contents, filter, symbol_index, .. } = loaded;
+    let table = Table::new(contents, symbol_index, id, columns, filter);
+    let loss_stats = loss_stats(loaded, id);
+    let lost = loss_stats.iter().map(|one| one.lost).sum();
+    let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
     let processors = contents.session.processors.len();
     let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.elapsed), processors);
     let (rows, rest) = limited(table.rows, limits);
-    Source {
+    SourceAggregate {
         id,
         name: contents.source_name(id).into_owned(),
         events: contents.session.events.iter().filter(|event| event.source == id).map(settings).collect(),
@@ -292,60 +293,60 @@ fn source(recorded: &Recorded, id: u32, columns: &[Column], limits: Limits) -> S
         precise: table.total.precise,
         precise_next: table.total.precise_next,
         lost,
-        lost_share: share::lost(lost, contents.tally.total(id).weight.samples),
+        lost_share: share::lost(lost, contents.sample_counts.total(id).weight.samples),
         paused_share: contents.summary.as_ref().map(paused_share),
-        throttled: disturbed.iter().map(|one| one.throttled).sum(),
-        disturbed,
+        throttled: loss_stats.iter().map(|one| one.throttled).sum(),
+        loss_stats,
         rows,
         rest,
     }
 }
 
-fn settings(event: &Event) -> Settings {
-    let Event { name, modes, interval, frequency, .. } = event;
+fn settings(event: &RecordedEvent) -> EventSettings {
+    let RecordedEvent { name, modes, interval, frequency, .. } = event;
     let label = format!("{name}{}", event::suffix(*modes));
-    Settings { modes: event::letters(*modes), interval: *interval, frequency: *frequency, label }
+    EventSettings { modes: event::letters(*modes), interval: *interval, frequency: *frequency, label }
 }
 
 /// The final counts tell what was lost, to the end; the samples alone where there are none.
-fn disturbed(recorded: &Recorded, id: u32) -> Vec<Disturbed> {
-    let mut found: BTreeMap<u32, Disturbed> = BTreeMap::new();
-    let contents = &recorded.contents;
+fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
+    let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
+    let contents = &loaded.contents;
     for count in contents.summary.iter().flat_map(|summary| &summary.counts).filter(|count| count.source == id) {
         let one = found.entry(count.processor).or_default();
         one.lost += count.lost;
         one.throttled += count.throttled;
     }
-    for (source, processor, befell) in contents.tally.disturbances() {
+    for (source, processor, stats) in contents.sample_counts.loss_stats() {
         if source != id && source != ALL_SOURCES {
             continue;
         }
         let one = found.entry(processor).or_default();
         if contents.summary.is_none() {
-            one.lost += befell.lost;
+            one.lost += stats.lost;
         }
-        one.pauses += befell.pauses;
-        one.paused_seconds += real(contents.duration(befell.paused)) / NANOSECONDS;
+        one.pauses += stats.pauses;
+        one.paused_seconds += real(contents.duration(stats.paused)) / NANOSECONDS;
     }
-    let told = found.into_iter().map(|(processor, one)| Disturbed { processor, ..one });
+    let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
     told.filter(|one| (one.lost, one.throttled, one.pauses) != (0, 0, 0)).collect()
 }
 
-fn limited(rows: Vec<Row>, limits: Limits) -> (Vec<RowFields>, Rest) {
+fn limited(rows: Vec<TableRow>, limits: Limits) -> (Vec<AggregateRow>, OmittedRows) {
     let most = limits.rows.unwrap_or(usize::MAX);
     let shown = rows.iter().take(most).take_while(|row| row.share >= limits.share).count();
     let rest = rows.iter().skip(shown);
-    let rest = Rest {
+    let rest = OmittedRows {
         rows: rest.len(),
         by_number: shown == most,
         by_share: rest.clone().next().is_some_and(|row| row.share < limits.share),
         share: rest.map(|row| row.share).sum(),
     };
-    (rows.into_iter().take(shown).map(RowFields::from).collect(), rest)
+    (rows.into_iter().take(shown).map(AggregateRow::from).collect(), rest)
 }
 
-impl From<Row> for RowFields {
-    fn from(row: Row) -> Self {
+impl From<TableRow> for AggregateRow {
+    fn from(row: TableRow) -> Self {
         Self {
             share: row.share,
             low: row.interval.low,

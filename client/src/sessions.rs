@@ -10,7 +10,7 @@ use crate::source::Sources;
 
 /// One event of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HeldEvent {
+pub struct RunningEvent {
     /// KPROFILE_SOURCE.
     pub id: u32,
     /// Its name.
@@ -27,7 +27,7 @@ pub struct HeldEvent {
 
 /// A session and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Session {
+pub struct RunningSession {
     /// Its number.
     #[serde(rename = "session")]
     pub number: u64,
@@ -36,28 +36,28 @@ pub struct Session {
     /// Whether it outlives that process.
     pub detached: bool,
     /// What it counts.
-    pub events: Vec<HeldEvent>,
+    pub events: Vec<RunningEvent>,
 }
 
 /// The holders by session, in the order in which the driver names them.
-pub fn sessions(holders: &[Holder], sources: &Sources) -> Vec<Session> {
-    let mut sessions: Vec<Session> = Vec::new();
-    for holder in holders {
-        let name = sources.name(holder.source);
-        let event = HeldEvent {
-            id: holder.source,
-            label: format!("{name}{}", event::suffix(holder.modes)),
+pub fn by_session(session_events: &[Holder], sources: &Sources) -> Vec<RunningSession> {
+    let mut sessions: Vec<RunningSession> = Vec::new();
+    for session_event in session_events {
+        let name = sources.name(session_event.source);
+        let event = RunningEvent {
+            id: session_event.source,
+            label: format!("{name}{}", event::suffix(session_event.modes)),
             name,
-            modes: event::letters(holder.modes),
-            processors: holder.processors,
-            first_processor: holder.first_processor,
+            modes: event::letters(session_event.modes),
+            processors: session_event.processors,
+            first_processor: session_event.first_processor,
         };
-        match sessions.iter_mut().find(|session| session.number == holder.session) {
+        match sessions.iter_mut().find(|session| session.number == session_event.session) {
             Some(session) => session.events.push(event),
-            None => sessions.push(Session {
-                number: holder.session,
-                process: holder.process,
-                detached: holder.flags & flags::DETACHED != 0,
+            None => sessions.push(RunningSession {
+                number: session_event.session,
+                process: session_event.process,
+                detached: session_event.flags & flags::DETACHED != 0,
                 events: vec![event],
             }),
         }
@@ -65,7 +65,7 @@ pub fn sessions(holders: &[Holder], sources: &Sources) -> Vec<Session> {
     sessions
 }
 
-impl fmt::Display for Session {
+impl fmt::Display for RunningSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { number, process, .. } = self;
         let detached = if self.detached { ", detached" } else { "" };

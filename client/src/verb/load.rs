@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use recording::ReadError;
 use report::{
-    Atlas, Column, Contents, Detail, ExportError, Filter, Merged, Missing, Reason, SymbolFinder, Table, folded, merged,
+    Column, Contents, Detail, ExportError, Filter, Missing, Reason, SymbolFinder, SymbolIndex, Table, TimelineSample,
+    folded, timeline,
 };
 use thiserror::Error as ThisError;
 
@@ -100,38 +101,38 @@ impl UserError for RecordingError {
 }
 
 /// An open recording.
-pub struct Recorded {
+pub struct LoadedRecording {
     path: PathBuf,
     /// What it holds.
     pub contents: Contents,
     /// What the user wants of it.
     pub filter: Filter,
     /// The names of what the user wants.
-    pub atlas: Atlas,
+    pub symbol_index: SymbolIndex,
 }
 
-impl Recorded {
+impl LoadedRecording {
     /// Reads the recording and finds the symbols.
     pub fn open(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
-        let mut recorded = Self::unnamed(args, detail)?;
-        recorded.atlas = Atlas::new(&recorded.contents, &recorded.filter, &recorded.finder(args)?);
-        Ok(recorded)
+        let mut loaded = Self::unnamed(args, detail)?;
+        loaded.symbol_index = SymbolIndex::new(&loaded.contents, &loaded.filter, &loaded.finder(args)?);
+        Ok(loaded)
     }
 
     /// Reads the recording, puts its single samples in one order, and finds the symbols of those.
-    pub fn merged(args: &RecordingArgs) -> Result<(Self, Vec<Merged>), Error> {
-        let mut recorded = Self::unnamed(args, Detail::default())?;
-        let merged = merged(&recorded.filter, recorded.again()?).map_err(|error| recorded.export_error(error, None))?;
-        let places = merged.iter().map(Merged::place);
-        recorded.atlas = Atlas::of(&recorded.contents.processes, places, &recorded.finder(args)?);
-        Ok((recorded, merged))
+    pub fn with_timeline(args: &RecordingArgs) -> Result<(Self, Vec<TimelineSample>), Error> {
+        let mut loaded = Self::unnamed(args, Detail::default())?;
+        let samples = timeline(&loaded.filter, loaded.again()?).map_err(|error| loaded.export_error(error, None))?;
+        let locations = samples.iter().map(TimelineSample::location);
+        loaded.symbol_index = SymbolIndex::of(&loaded.contents.processes, locations, &loaded.finder(args)?);
+        Ok((loaded, samples))
     }
 
     fn unnamed(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
         let path = &args.file;
         let contents = Contents::read(reader(path)?, detail).map_err(|cause| unreadable(path, cause))?;
         let filter = filter(args, &contents)?;
-        Ok(Self { path: path.clone(), contents, filter, atlas: Atlas::default() })
+        Ok(Self { path: path.clone(), contents, filter, symbol_index: SymbolIndex::default() })
     }
 
     fn finder(&self, args: &RecordingArgs) -> Result<SymbolFinder, Error> {
@@ -141,10 +142,10 @@ impl Recorded {
     /// The sources that the user wants: those that were asked for, in that order, and what else there are samples of.
     pub fn sources(&self) -> Vec<u32> {
         let asked = self.contents.session.events.iter().map(|event| event.source);
-        let sampled = self.contents.tally.totals().map(|(source, _)| source);
+        let sampled = self.contents.sample_counts.totals().map(|(source, _)| source);
         let mut sources: Vec<u32> = Vec::new();
         for source in asked.chain(sampled) {
-            if self.filter.takes_source(source) && !sources.contains(&source) {
+            if self.filter.selects_source(source) && !sources.contains(&source) {
                 sources.push(source);
             }
         }
@@ -159,7 +160,7 @@ impl Recorded {
     /// The samples of [one source](Self::one_source) as folded stacks.
     pub fn folded(&self) -> Result<Vec<String>, Error> {
         let columns = [Column::Process, Column::Module, Column::Symbol];
-        let table = Table::new(&self.contents, &self.atlas, self.one_source()?, &columns, &self.filter);
+        let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
         if table.rows.is_empty() {
             return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
         }
@@ -203,13 +204,13 @@ impl Recorded {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let unknown = self.contents.tally.unknown();
+        let unknown = self.contents.sample_counts.unknown();
         if unknown > 0 {
             notes.push(format!("warning: {unknown} records are of kinds that this client does not know"));
         }
         let (absent, worse): (Vec<&Missing>, Vec<&Missing>) =
-            self.atlas.missing().iter().partition(|missing| missing.reason == Reason::NotFound);
-        let name = |missing: &Missing| self.atlas.modules().name(missing.module).to_owned();
+            self.symbol_index.missing().iter().partition(|missing| missing.reason == Reason::NotFound);
+        let name = |missing: &Missing| self.symbol_index.modules().name(missing.module).to_owned();
         notes.extend(worse.iter().map(|missing| format!("note: no symbols for {}: {}", name(missing), missing.reason)));
         if !absent.is_empty() {
             let names: Vec<String> = absent.iter().take(MAX_MODULES).map(|missing| name(missing)).collect();
@@ -252,10 +253,10 @@ fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, RecordingE
 }
 
 fn processes_of(wanted: &ProcessName, contents: &Contents) -> Result<BTreeSet<u32>, RecordingError> {
-    let sampled: BTreeSet<u32> = contents.tally.places().map(|(place, _)| place.process).collect();
+    let sampled: BTreeSet<u32> = contents.sample_counts.locations().map(|(location, _)| location.process).collect();
     let (given, meant): (String, BTreeSet<u32>) = match wanted {
         ProcessName::Number(number) => (number.to_string(), [*number].into()),
-        ProcessName::Name(name) => (name.clone(), contents.processes.called(name).collect()),
+        ProcessName::Name(name) => (name.clone(), contents.processes.named(name).collect()),
     };
     if meant.is_disjoint(&sampled) {
         let mut recorded: Vec<String> =
