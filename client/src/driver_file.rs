@@ -1,16 +1,10 @@
-//! Whether a file can be a driver, as far as its headers say: a file that Windows would refuse is found before the
-//! driver that runs is stopped for it.
+//! Checks that a file can be the driver, as far as its headers say: a file that Windows would refuse is found before the
+//! running driver is stopped.
 
 use std::io;
 use std::path::PathBuf;
 
-use object::pe::{
-    IMAGE_DIRECTORY_ENTRY_SECURITY, IMAGE_FILE_MACHINE_AMD64, IMAGE_SUBSYSTEM_NATIVE, ImageNtHeaders32,
-    ImageNtHeaders64,
-};
-use object::read::FileKind;
-use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile};
-use object::{LittleEndian, pe};
+use report::{PeError, PeHeaders};
 use thiserror::Error;
 
 use crate::error::UserError;
@@ -74,71 +68,55 @@ impl UserError for DriverFileError {
     }
 }
 
-/// Why a file is no driver for this system.
+/// IMAGE_FILE_MACHINE_AMD64 ("PE Format", Machine Types).
+const MACHINE_AMD64: u16 = 0x8664;
+
+/// IMAGE_SUBSYSTEM_NATIVE ("PE Format", Windows Subsystem).
+const SUBSYSTEM_NATIVE: u16 = 1;
+
+/// Why a file cannot be a driver for this system.
 #[derive(Debug, Error)]
 pub enum NotADriver {
-    /// A folder, which may hold the file.
+    /// It is a folder, which may contain the file.
     #[error("it is a folder")]
     Folder,
-    /// No PE file.
-    #[error("it is no program, library or driver of Windows")]
+    /// It is not a PE image.
+    #[error("it is not a program, library or driver of Windows")]
     NotPe,
-    /// A PE file whose headers contradict themselves or are not all there.
-    #[error("its headers make no sense: {0}")]
-    Headers(object::Error),
-    /// For 32-bit Windows or another architecture.
-    #[error("it is for another processor than x86-64 (machine type 0x{0:04X})")]
+    /// It is a PE image with inconsistent or incomplete headers.
+    #[error(transparent)]
+    Headers(PeError),
+    /// It is for 32-bit Windows or for another architecture.
+    #[error("it is for a processor other than x86-64 (machine type 0x{0:04X})")]
     Machine(u16),
-    /// A program.
+    /// It is a program or a library.
     #[error("it is a program or library, not a driver (subsystem {0})")]
     Subsystem(u16),
-    /// Sections or the signature lie behind its end.
-    #[error("it is cut off: it has {} bytes, and its headers speak of {}", grouped(*.there), grouped(*.wanted))]
+    /// Sections or the signature are missing from its end.
+    #[error("it is cut off: it has {} bytes, and its headers require {}", grouped(*.actual), grouped(*.required))]
     CutOff {
-        /// Bytes that it has.
-        there: u64,
-        /// Bytes that its headers speak of.
-        wanted: u64,
+        /// Size of the file in bytes.
+        actual: u64,
+        /// Size in bytes according to its headers.
+        required: u64,
     },
 }
 
 /// Checks the headers of a driver's file.
 ///
 /// # Errors
-/// If Windows would not load it as a driver on x86-64, whatever its signature.
+/// If Windows would not load the file as a driver on x86-64, whatever its signature.
 pub fn check(file: &[u8]) -> Result<(), NotADriver> {
-    match FileKind::parse(file).map_err(|_| NotADriver::NotPe)? {
-        FileKind::Pe32 => of::<ImageNtHeaders32>(file),
-        FileKind::Pe64 => of::<ImageNtHeaders64>(file),
-        _ => Err(NotADriver::NotPe),
+    let headers = PeHeaders::parse(file).map_err(|error| match error {
+        PeError::NotPe => NotADriver::NotPe,
+        PeError::Headers(_) => NotADriver::Headers(error),
+    })?;
+    if headers.machine != MACHINE_AMD64 || !headers.is_64_bit {
+        return Err(NotADriver::Machine(headers.machine));
     }
-}
-
-fn of<Headers: ImageNtHeaders>(file: &[u8]) -> Result<(), NotADriver> {
-    let parsed = PeFile::<Headers>::parse(file).map_err(NotADriver::Headers)?;
-    let headers = parsed.nt_headers();
-    let subsystem = headers.optional_header().subsystem();
-    let machine = headers.file_header().machine.get(LittleEndian);
-    if machine != IMAGE_FILE_MACHINE_AMD64 || !headers.is_type_64() {
-        return Err(NotADriver::Machine(machine.0));
+    if headers.subsystem != SUBSYSTEM_NATIVE {
+        return Err(NotADriver::Subsystem(headers.subsystem));
     }
-    if subsystem != IMAGE_SUBSYSTEM_NATIVE {
-        return Err(NotADriver::Subsystem(subsystem.0));
-    }
-    let signature = parsed.data_directories().get(IMAGE_DIRECTORY_ENTRY_SECURITY);
-    let (there, wanted) = (file.len() as u64, end(parsed.section_table().iter(), signature));
-    if there < wanted { Err(NotADriver::CutOff { there, wanted }) } else { Ok(()) }
-}
-
-/// Returns the first byte behind all sections and the signature, whose place is an offset in the file.
-fn end<'a>(
-    sections: impl Iterator<Item = &'a pe::ImageSectionHeader>,
-    signature: Option<&pe::ImageDataDirectory>,
-) -> u64 {
-    let sum = |offset: u32, size: u32| u64::from(offset) + u64::from(size);
-    let sections = sections
-        .map(|section| sum(section.pointer_to_raw_data.get(LittleEndian), section.size_of_raw_data.get(LittleEndian)));
-    let signature =
-        signature.map(|directory| sum(directory.virtual_address.get(LittleEndian), directory.size.get(LittleEndian)));
-    sections.chain(signature).max().unwrap_or_default()
+    let (actual, required) = (file.len() as u64, headers.file_size);
+    if actual < required { Err(NotADriver::CutOff { actual, required }) } else { Ok(()) }
 }

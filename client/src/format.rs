@@ -5,11 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 /// Units of 100 ns in a second.
 const TICKS_PER_SECOND: f64 = 1e7;
 
-/// A count as a real number; the eighteenth digit does not matter for a rate.
-#[expect(clippy::cast_precision_loss, reason = "rates and shares are shown with four digits")]
-pub fn real(count: u64) -> f64 {
-    count as f64
-}
+pub use report::real;
 
 /// Units of 100 ns as seconds.
 pub fn seconds(ticks: u64) -> f64 {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use protocol::UNKNOWN;
+use report::UNKNOWN_NAME;
 use serde::Serialize;
 
 /// A number; for people `[unknown]` where there is none, and for programs nothing.
@@ -32,7 +33,7 @@ impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(number) => number.fmt(f),
-            None => f.write_str("[unknown]"),
+            None => f.write_str(UNKNOWN_NAME),
         }
     }
 }

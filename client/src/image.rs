@@ -1,73 +1,35 @@
-//! What a module's file says about itself, so that its symbols can be found later and elsewhere.
+//! The identity of the file of a module, by which its symbols can be found later and on other machines.
 
-use std::fs::File;
 use std::path::Path;
 
-use object::pe::{ImageNtHeaders32, ImageNtHeaders64};
-use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile};
-use object::read::{CodeView, FileKind, ReadCache, ReadRef};
-use object::{LittleEndian, Object};
 use recording::DebugFile;
-use zerocopy::{FromBytes, transmute};
+use report::PeHeaders;
 
-/// The unit in which address space is given to a module.
+/// Page size, in which the address space of a module is allocated.
 const PAGE: u64 = 4096;
 
-/// The identity of a PE file.
+/// The identity of a PE image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// TimeDateStamp of its COFF header.
+    /// TimeDateStamp of its file header.
     pub timestamp: u32,
     /// SizeOfImage of its optional header.
     pub size: u32,
-    /// Which PDB holds its symbols, where it names one.
+    /// PDB with its symbols, if it names one.
     pub debug: Option<DebugFile>,
 }
 
 impl Image {
-    /// Reads the headers of a file; `None` where it can not be read, or is no PE file.
+    /// Reads the headers of a file; `None` if it cannot be read or is not a PE image.
     pub fn read(path: &Path) -> Option<Self> {
-        let data = ReadCache::new(File::open(path).ok()?);
-        match FileKind::parse(&data).ok()? {
-            FileKind::Pe32 => of::<ImageNtHeaders32, _>(&data),
-            FileKind::Pe64 => of::<ImageNtHeaders64, _>(&data),
-            _ => None,
-        }
+        let PeHeaders { timestamp, image_size, debug, .. } = PeHeaders::read(path).ok()?.ok()?;
+        Some(Self { timestamp, size: image_size, debug })
     }
 
-    /// Whether a module with so many bytes of address space can be of this file: behind the path that Windows tells
-    /// there can be another one, newer, or for programs of another width.
+    /// Returns whether a module of `size` bytes of address space can be loaded from this file. The path that Windows
+    /// reports can lead to another file: a newer one, or one for programs of another width.
     pub fn fills(&self, size: u64) -> bool {
         u64::from(self.size).div_ceil(PAGE) == size.div_ceil(PAGE)
-    }
-}
-
-fn of<'data, Headers: ImageNtHeaders, Data: ReadRef<'data>>(data: Data) -> Option<Image> {
-    let file = PeFile::<Headers, Data>::parse(data).ok()?;
-    let headers = file.nt_headers();
-    Some(Image {
-        timestamp: headers.file_header().time_date_stamp.get(LittleEndian),
-        size: headers.optional_header().size_of_image(),
-        debug: file.pdb_info().ok().flatten().map(|info| debug_file(&info)),
-    })
-}
-
-/// A GUID: its first three fields are numbers, little-endian, and the last bytes.
-#[derive(FromBytes)]
-#[repr(C)]
-struct Guid {
-    first: u32,
-    second: u16,
-    third: u16,
-    bytes: [u8; 8],
-}
-
-fn debug_file(info: &CodeView<'_>) -> DebugFile {
-    let Guid { first, second, third, bytes } = transmute!(info.guid());
-    let rest = u64::from_be_bytes(bytes);
-    DebugFile {
-        name: String::from_utf8_lossy(info.path()).into_owned(),
-        id: format!("{first:08X}{second:04X}{third:04X}{rest:016X}{:x}", info.age()),
     }
 }
 

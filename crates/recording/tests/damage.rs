@@ -70,7 +70,7 @@ fn flipped_bit_is_reported_at_the_start_of_its_block() {
                     assert_eq!(file, FORMAT_VERSION ^ 1 << ((index - 8) * 8 + bit));
                 }
                 (Some(ReadError::Damaged { offset: 0, cause: BlockError::FileHeader(_) }), None) => {
-                    assert!(index >= 12)
+                    assert!(index >= 12);
                 }
                 (Some(ReadError::Damaged { offset, cause }), Some(hit)) => {
                     assert_eq!(offset, block_ranges[hit].start as u64, "{index}");

@@ -23,6 +23,8 @@ use rustc_hash::FxHashMap;
 use self::marker::{Lost, Slept, Throttled};
 use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
+use crate::processes::UNKNOWN_NAME;
+use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_record};
 use crate::sample_counts::{Detail, SampleLocation, events};
 use crate::symbol_index::SymbolIndex;
@@ -178,7 +180,7 @@ impl<'a> Builder<'a> {
         self.tracks.entry((process, thread, source)).or_insert_with(|| {
             let handle = self.profile.add_thread(owner, thread, start, false);
             let mut name = match thread {
-                UNKNOWN => "Thread [unknown]".to_owned(),
+                UNKNOWN => format!("Thread {UNKNOWN_NAME}"),
                 thread => format!("Thread {thread}"),
             };
             if contents.sample_counts.totals().count() > 1 {
@@ -255,9 +257,4 @@ fn library_info(module: &Module) -> LibraryInfo {
         arch: Some("x86_64".to_owned()),
         symbol_table: None,
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "the profile has real numbers alone")]
-fn real(number: u64) -> f64 {
-    number as f64
 }

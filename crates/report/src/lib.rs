@@ -14,6 +14,7 @@
 //! | `read` | the passes over a recording |
 //! | `sample_counts` | samples by location; losses, throttling and sleep |
 //! | `processes`, `modules` | the modules of each process |
+//! | `pe` | headers of PE images |
 //! | `symbols` | search for the symbol files of a module |
 //! | `symbol_index` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
@@ -28,6 +29,7 @@ mod filter;
 mod firefox;
 mod folded;
 mod modules;
+mod pe;
 mod processes;
 mod proportion;
 mod read;
@@ -43,8 +45,9 @@ pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};
 pub use modules::{ModuleId, Modules};
-pub use processes::Processes;
-pub use proportion::Interval;
+pub use pe::{PeError, PeHeaders};
+pub use processes::{Processes, UNKNOWN_NAME};
+pub use proportion::{Interval, real};
 pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
 pub use samples_csv::samples_csv;

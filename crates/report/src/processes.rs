@@ -7,6 +7,9 @@ use recording::{KERNEL, Module, Process};
 
 use crate::modules::{ModuleId, Modules};
 
+/// Name of a process, thread or module that is not known.
+pub const UNKNOWN_NAME: &str = "[unknown]";
+
 /// A module loaded in an address space.
 #[derive(Debug, Clone, Copy)]
 struct LoadedModule {
@@ -71,7 +74,7 @@ impl Processes {
     /// Returns the name of process `id`, or `[unknown]`.
     #[must_use]
     pub fn name_or_unknown(&self, id: u32) -> &str {
-        self.name(id).unwrap_or("[unknown]")
+        self.name(id).unwrap_or(UNKNOWN_NAME)
     }
 
     /// Returns the processes named `name`. Case and the suffix `.exe` are ignored.

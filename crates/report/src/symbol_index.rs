@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
 use crate::modules::{ModuleId, Modules};
-use crate::processes::Processes;
+use crate::processes::{Processes, UNKNOWN_NAME};
 use crate::read::Contents;
 use crate::sample_counts::SampleLocation;
 use crate::symbols::{Missing, SymbolFinder};
@@ -150,7 +150,7 @@ impl SymbolIndex {
         match owner {
             Owner::Module(module) => self.modules.name(module),
             Owner::Kernel => "[kernel]",
-            Owner::Unknown => "[unknown]",
+            Owner::Unknown => UNKNOWN_NAME,
         }
     }
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
-use crate::proportion::{Interval, effective_samples};
+use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
 use crate::sample_counts::{SampleLocation, SampleWeight, Total};
 use crate::symbol_index::{Name, Owner, SymbolIndex};
@@ -119,8 +119,8 @@ fn row(
     contents: &Contents,
     symbol_index: &SymbolIndex,
 ) -> TableRow {
-    let events = real(total.weight.events.into());
-    let share = if events > 0.0 { real(weight.events.into()) / events } else { 0.0 };
+    let events = real(total.weight.events);
+    let share = if events > 0.0 { real(weight.events) / events } else { 0.0 };
     TableRow {
         weight,
         share,
@@ -143,9 +143,4 @@ fn compare(one: &TableRow, other: &TableRow) -> Ordering {
 
 fn names(row: &TableRow) -> impl Ord {
     (&row.process_name, row.process, row.thread, row.processor, &row.module, &row.symbol, row.address)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share has far fewer digits")]
-fn real(number: u128) -> f64 {
-    number as f64
 }

@@ -40,7 +40,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
         lab.install().unwrap();
         let target = lab.target().unwrap();
         for processor in 0..2 {
-            lab.wire.set_scene(processor, &target.locations()).unwrap();
+            lab.wire.set_scene(processor, &target.places()).unwrap();
         }
         lab.live().unwrap();
         let file = lab.wine().drive_c("halprof.rec");
@@ -68,7 +68,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
         let mut missing: u64 = summary.counts.iter().map(|count| count.lost + count.throttled).sum();
         let mut visited: BTreeMap<u64, u64> = BTreeMap::new();
         for one in lab.wire.scene().unwrap().into_iter().flatten() {
-            *visited.entry(one.location.ip).or_default() += one.times;
+            *visited.entry(one.place.ip).or_default() += one.times;
         }
         assert!(found.keys().all(|address| visited.contains_key(address)), "{identity}: nothing else was there");
         for (address, times) in &visited {
@@ -87,7 +87,7 @@ fn the_client_reports_exports_and_draws_what_it_recorded() {
     lab.install().unwrap();
     let target = lab.target().unwrap();
     for processor in 0..2 {
-        lab.wire.set_scene(processor, &target.locations()).unwrap();
+        lab.wire.set_scene(processor, &target.places()).unwrap();
     }
     lab.live().unwrap();
     let recorded =
