@@ -64,12 +64,12 @@ SOURCES
     arg_required_else_help = true
 )]
 pub struct Cli {
-    /// What to do.
+    /// The verb to run.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// What the client can do.
+/// The verbs of the client.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Install the driver and start it; needs an elevated prompt
@@ -148,7 +148,7 @@ EXAMPLES
   cpuid -1 -r | client diagnose --cpuid -
 ";
 
-/// What follows the options of `stat` in `--help`.
+/// Text after the options of `stat` in `--help`.
 pub const STAT_HELP: &str = "\
 The counters count everything that runs on the chosen processors while COMMAND
 runs, not COMMAND alone. As with perf, standard output is left to COMMAND: the

@@ -1,19 +1,19 @@
 //! Tables that fit a console.
 
-/// Columns of a console.
+/// Width of a console in characters.
 pub const CONSOLE: usize = 80;
 
-/// Blanks between two columns of a table.
+/// Spaces between two columns of a table.
 const GAP: usize = 2;
 
-/// What stands where the middle of a name was.
+/// Replaces the middle of a shortened name.
 const ELLIPSIS: &str = "..";
 
-/// The narrowest that a column becomes.
+/// Minimum width of a shortened column.
 const NARROWEST: usize = 8;
 
 /// Shortens the cells in the columns `names` until a table of `headings` and `rows` fits into `width`. The widest
-/// columns give first.
+/// columns are shortened first.
 pub fn fit(headings: &[&str], rows: &mut [Vec<String>], names: &[&str], width: usize) {
     let widths: Vec<usize> = headings
         .iter()
@@ -36,15 +36,15 @@ pub fn fit(headings: &[&str], rows: &mut [Vec<String>], names: &[&str], width: u
     }
 }
 
-/// The largest limit under which columns of these widths take no more than `room` together.
+/// Returns the largest limit for the width of each column with which columns of these widths fit into `room`.
 fn widest_that_fits(widths: &[usize], room: usize) -> usize {
     let taken = |limit: usize| widths.iter().map(|width| limit.min(*width)).sum::<usize>();
     let largest = widths.iter().copied().max().unwrap_or_default();
     (NARROWEST..=largest).rev().find(|limit| taken(*limit) <= room).unwrap_or(NARROWEST)
 }
 
-/// The name without what a terminal would take for a command, and without its middle if it has more than `most`
-/// characters: both ends tell more.
+/// Returns the name without control characters, which a terminal could execute, and without its middle if it has more
+/// than `most` characters. Both ends of a name are more informative.
 fn shortened(name: &str, most: usize) -> String {
     let characters: Vec<char> = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if characters.len() <= most {

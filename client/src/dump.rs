@@ -1,4 +1,4 @@
-//! Files with CPUID dumps, in the encodings that editors and shells give them.
+//! Files with CPUID dumps, in the encodings that editors and shells write.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::error::UserError;
 use crate::exit::Exit;
 
-/// The longest file that is read. Dumps of hundreds of processors have less.
+/// Maximum size of a file. Dumps of hundreds of processors are smaller.
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// Why a CPUID dump cannot be used. `name` is that of the file, or "standard input".
@@ -68,7 +68,7 @@ pub fn read(path: &Path, input: &mut dyn Read) -> Result<Dump, DumpError> {
     Dump::parse(&text(&bytes)).map_err(|cause| DumpError::Invalid { name, cause })
 }
 
-/// What the user knows the file by.
+/// Returns the name of the file, or "standard input".
 pub fn name(path: &Path) -> String {
     if is_input(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
@@ -77,14 +77,14 @@ fn is_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// No more than shows that it is too much.
+/// Reads at most one byte more than [`MAX_BYTES`], which is enough to detect that the input is too long.
 fn bounded(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// As UTF-16 where a byte order mark says so, else as UTF-8. What is neither only matters outside CPUID lines.
+/// Decodes UTF-16 if a byte order mark says so, otherwise UTF-8. Other encodings differ only outside CPUID lines.
 fn text(bytes: &[u8]) -> String {
     match bytes {
         [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes),

@@ -1,4 +1,4 @@
-//! What users type for a source and for an event.
+//! Sources and events, as users type them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,14 +44,14 @@ impl UserError for EventError {
     }
 }
 
-/// A source by number or by name.
+/// A source, as users type it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceName {
-    /// Decimal, or hexadecimal after `0x`.
+    /// A number, decimal or hexadecimal after `0x`.
     Number(u32),
-    /// With or without `Profile`, any case.
+    /// A name with or without `Profile`, in any case.
     Name(String),
-    /// What it counts, in perf's notation.
+    /// An event in the notation of perf.
     Raw(RawEvent),
 }
 
@@ -63,7 +63,7 @@ impl FromStr for SourceName {
             let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" ends with no slash"))?;
             return raw_event::parse(terms).map(Self::Raw);
         }
-        // Names can begin with a digit (Profile2Issue), so that what is no number is a name.
+        // Names can begin with a digit (Profile2Issue), so any text that is not a number is a name.
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
         let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -84,12 +84,12 @@ impl fmt::Display for SourceName {
     }
 }
 
-/// A source and the modes it is to be counted in: `BranchInstructions:u`.
+/// A source and the modes in which to count it: `BranchInstructions:u`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventName {
-    /// Which.
+    /// The source.
     pub source: SourceName,
-    /// [`modes`].
+    /// Bits of [`modes`].
     pub modes: u32,
 }
 
@@ -106,7 +106,7 @@ impl FromStr for EventName {
 }
 
 impl EventName {
-    /// One that can be precise.
+    /// Parses an event that can be precise.
     fn sampled(text: &str) -> Result<Self, String> {
         let (source, letters) = divided(text);
         if source.is_empty() {
@@ -121,7 +121,7 @@ impl EventName {
     }
 }
 
-/// The modes that letters stand for, in any order; `p` may come twice, as with perf, and means no more then.
+/// Returns the modes of letters in any order. As in perf, `p` can be repeated; here this has no further meaning.
 fn modes_of(letters: &str) -> Option<u32> {
     let mut bits = 0;
     let mut precise = 0;
@@ -141,7 +141,8 @@ fn modes_of(letters: &str) -> Option<u32> {
     }
 }
 
-/// A source, and the letters of its modes: behind a colon, or behind the slash that ends an event by numbers.
+/// Splits an event into its source and the letters of its modes, which follow a colon or the final slash of a raw
+/// event.
 fn divided(text: &str) -> (&str, Option<&str>) {
     let end = text.strip_prefix(raw_event::PREFIX).and_then(|rest| rest.find('/'));
     let behind = end.map(|end| text.split_at(raw_event::PREFIX.len() + end + 1));
@@ -152,13 +153,13 @@ fn divided(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// An event that is sampled, and how many of it lie between two samples: `BranchInstructions:up@100k`. It can be
+/// An event to be sampled and the number of events between two samples: `BranchInstructions:up@100k`. It can be
 /// [precise](modes::PRECISE).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampledEvent {
-    /// Which.
+    /// The source.
     pub event: EventName,
-    /// The interval, where one is named; never 0.
+    /// The interval, if the user named one; never 0.
     pub interval: Option<u32>,
 }
 
@@ -176,7 +177,7 @@ impl FromStr for SampledEvent {
     }
 }
 
-/// What follows the name of a source in an event.
+/// Returns the suffix of an event with these modes.
 pub fn suffix(bits: u32) -> &'static str {
     match bits {
         modes::BOTH => "",
@@ -189,7 +190,7 @@ pub fn suffix(bits: u32) -> &'static str {
     }
 }
 
-/// The modes for programs.
+/// Returns the letters of these modes.
 pub fn letters(bits: u32) -> &'static str {
     match bits {
         modes::BOTH => "uk",

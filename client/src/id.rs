@@ -1,4 +1,4 @@
-//! The number of a process or of a thread, which may not be known.
+//! Process and thread IDs, which can be unknown.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use protocol::UNKNOWN;
 use report::UNKNOWN_NAME;
 use serde::Serialize;
 
-/// A number; for people `[unknown]` where there is none, and for programs nothing.
+/// A process or thread ID. If it is unknown, text shows `[unknown]`, and output for programs has no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Id(Option<u32>);
@@ -18,12 +18,12 @@ impl From<u32> for Id {
 }
 
 impl Id {
-    /// As a field of CSV.
+    /// Returns the ID as a field of CSV.
     pub fn field(self) -> String {
         self.0.map_or_else(String::new, |number| number.to_string())
     }
 
-    /// The process with this number and `name`.
+    /// Formats the process with this ID and `name`.
     pub fn with_name(self, name: &str) -> String {
         self.0.map_or_else(|| self.to_string(), |number| format!("{name} ({number})"))
     }

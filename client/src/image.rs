@@ -41,8 +41,8 @@ pub mod tests {
         bytes[offset..offset + field.len()].copy_from_slice(field);
     }
 
-    /// A PE32+ file of 0x3000 bytes of address space, with one section that holds its debug directory. Offsets are those
-    /// of "PE Format" in Microsoft's documentation.
+    /// Creates a PE32+ image of 0x3000 bytes of address space with one section, which contains the debug directory. The
+    /// offsets are those of "PE Format" in Microsoft's documentation.
     pub fn tiny() -> Vec<u8> {
         let mut file = vec![0; 0x400];
         put(&mut file, 0, b"MZ");

@@ -1,7 +1,7 @@
 //! client.exe: installs and starts halprof.sys, and asks it for hardware performance counters.
 //!
-//! Everything that needs Windows is behind [`system::System`] and [`system::Device`]; the rest is ordinary code
-//! that is tested on any system. What needs no driver runs there, too.
+//! All calls to Windows are behind [`system::System`] and [`system::Device`]. The rest of the code is tested on any
+//! system, and verbs that need no driver also run there.
 
 mod cli;
 mod columns;
@@ -74,7 +74,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     verb::run(&cli.verb, &mut context)
 }
 
-/// Writes the report of an error to standard error. If nobody reads that, the exit code has to do.
+/// Writes the report of an error to standard error. A failure is ignored: the exit code still reports the error.
 fn print_error(report: &str) {
     let _ = writeln!(io::stderr(), "{report}");
 }

@@ -1,4 +1,4 @@
-//! What `stat` says beside a count: a share of another count, a frequency, or a rate.
+//! The metric that `stat` prints beside a count: a share of another count, a frequency, or a rate.
 
 use serde::Serialize;
 
@@ -6,16 +6,16 @@ use crate::counts::EventCount;
 use crate::format::{real, scaled, seconds};
 use crate::role::{self, Role};
 
-/// A number that a count leads to.
+/// A metric derived from a count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metric {
-    /// The number.
+    /// Value of the metric.
     pub value: f64,
-    /// What it counts.
+    /// Unit of the value.
     pub unit: String,
 }
 
-/// What an event of this role is divided by, in which unit, and whether the share is in percent.
+/// Returns the role of the divisor for an event of this role, the unit, and whether the share is in percent.
 fn share(role: Role) -> Option<(Role, &'static str, bool)> {
     match role {
         Role::Instructions => Some((Role::Cycles, "insn per cycle", false)),
@@ -27,7 +27,7 @@ fn share(role: Role) -> Option<(Role, &'static str, bool)> {
     }
 }
 
-/// The metric of an event among those counted with it.
+/// Returns the metric of an event; `all` are the events that were counted with it.
 pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
     let role = role::of(&event.name);
     role.and_then(|role| share_of(event, role, all))
@@ -37,13 +37,13 @@ pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
 
 fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric> {
     let (whole, unit, percent) = share(role)?;
-    // Only what was counted in the same modes can be compared.
+    // Only counts in the same modes are comparable.
     let whole = all.iter().find(|other| role::of(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
     let factor = if percent { 100.0 } else { 1.0 };
     (whole.count > 0).then(|| Metric { value: factor * real(event.count) / real(whole.count), unit: unit.to_owned() })
 }
 
-/// Cycles a second of a processor, averaged over the processors.
+/// Returns cycles per second of a processor, averaged over the processors.
 fn frequency(event: &EventCount) -> Option<Metric> {
     let enabled: f64 = event.processors.iter().map(|one| seconds(one.ticks)).sum();
     (enabled > 0.0).then(|| Metric { value: real(event.count) / enabled / 1e9, unit: "GHz per processor".to_owned() })

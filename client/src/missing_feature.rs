@@ -1,8 +1,9 @@
-//! Words for [`Lack`]: what of the Debug Store is not there.
+//! Texts for [`Lack`]: features of the Debug Store that a processor does not have.
 
 use protocol::Lack;
 
-/// Why branches or precise records can not be had; `detail` is what goes with it. Lines behind the first are indented.
+/// Returns why branches or precise records are not supported. `detail` is that of the refusal. All lines except the
+/// first are indented.
 pub fn sentence(number: u32, detail: u64) -> String {
     match Lack::from_number(number) {
         Some(Lack::NotIntel) => "the processor is not Intel's, and the Debug Store is",

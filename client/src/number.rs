@@ -1,6 +1,6 @@
 //! Numbers as users type them: `100k`, `2M`.
 
-/// A number, which may end in a letter for thousands (k), millions (M) or thousands of millions (G), in any case.
+/// Parses a number that can end in k (thousands), M (millions) or G (thousands of millions), in any case.
 pub fn parse(text: &str) -> Result<u32, String> {
     let (digits, factor) = match text.char_indices().next_back() {
         Some((end, letter)) if letter.is_ascii_alphabetic() => {

@@ -1,4 +1,4 @@
-//! Standard output and standard error, whose reader may close the pipe before the end (`client report | head`).
+//! Standard output and standard error. Their reader can close the pipe early (`client report | head`).
 
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
@@ -82,8 +82,8 @@ impl Write for Output<'_> {
     }
 }
 
-/// Rust calls ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE by their meaning, and the other code of Windows by none. No
-/// system but Windows has an error with that number.
+/// Rust maps ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE to `BrokenPipe`, but not ERROR_PIPE_NOT_CONNECTED. No other
+/// system has an error with its number.
 fn is_closed_pipe(error: &io::Error) -> bool {
     error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(win32::ERROR_PIPE_NOT_CONNECTED)
 }

@@ -1,8 +1,8 @@
-//! Which processes were sampled, and what is loaded in them.
+//! The sampled processes and their modules.
 //!
-//! A process is looked at when the first of its samples is seen, and again after 50 ms, 100 ms, 200 ms and so on, as
-//! long as samples of it come: for modules that were loaded later, at a cost that grows with the logarithm of its life.
-//! The command is looked at from its start on, and at least every second.
+//! A process is queried when its first sample arrives, and again after 50 ms, 100 ms, 200 ms and so on while samples of
+//! it arrive. This finds modules that it loads later, at a cost that grows with the logarithm of its lifetime. The
+//! process of the command is queried from its start, and at least once per second.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -14,53 +14,53 @@ use recording::{KERNEL, Module, Process};
 use crate::image::Image;
 use crate::system::{LoadedModule, System};
 
-/// From the first look at a process to the second.
+/// Time between the first and the second query of a process.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest time between two looks at the command.
+/// Maximum time between two queries of the command.
 const COMMAND_PAUSE: Duration = Duration::from_secs(1);
 
-/// The process that runs where nothing else does; Windows gives it no name of its own.
+/// The idle process, which has no name in Windows.
 const IDLE: u32 = 0;
 
-/// What was found so far.
+/// The processes found so far.
 #[derive(Debug, Default)]
 pub struct Processes {
     tracked: BTreeMap<u32, TrackedProcess>,
-    /// Those to be looked at, each once.
+    /// Processes to query, each once.
     waiting: VecDeque<u32>,
     command: Option<u32>,
-    /// By path: what Windows loads into one process it loads into most.
+    /// Identities of files by path. Most processes load the same modules.
     images: HashMap<PathBuf, Option<Image>>,
 }
 
 #[derive(Debug)]
 struct TrackedProcess {
     name: String,
-    /// Those that were told.
+    /// Modules that were reported.
     modules: HashSet<LoadedModule>,
     is_reported: bool,
     is_waiting: bool,
     pause: Duration,
-    /// When the next look is worth it.
+    /// Time of the next query.
     due: Instant,
 }
 
 impl Processes {
-    /// The kernel, with those of its modules that were not told before; none where there is nothing new.
+    /// Returns the kernel with the modules that were not reported before; `None` if nothing changed.
     pub fn kernel(&mut self, system: &dyn System, now: Instant) -> Option<Process> {
         let tracked = self.tracked.entry(KERNEL).or_insert_with(|| TrackedProcess::new(now));
         "kernel".clone_into(&mut tracked.name);
         self.tell(KERNEL, system.kernel_modules().unwrap_or_default())
     }
 
-    /// The process of the command has started.
+    /// Tracks the process of the command, which has started.
     pub fn watch(&mut self, command: u32, now: Instant) {
         self.command = Some(command);
         self.see(command, now);
     }
 
-    /// Samples have come.
+    /// Schedules queries of the processes of `samples`.
     pub fn seen(&mut self, samples: &[Sample], now: Instant) {
         let mut last = None;
         let is_sample = |sample: &&Sample| SampleKind::from_number(sample.kind).is_some_and(SampleKind::is_sample);
@@ -82,7 +82,7 @@ impl Processes {
         }
     }
 
-    /// Looks at the processes that wait for it, at least one, until `patience` is over; tells what is new.
+    /// Queries scheduled processes, at least one, for no longer than `patience`. Returns what is new.
     pub fn look(&mut self, system: &dyn System, now: Instant, patience: Duration) -> Vec<Process> {
         let begin = Instant::now();
         let mut names = None;
@@ -102,12 +102,12 @@ impl Processes {
         news
     }
 
-    /// Whether there are processes to look at now.
+    /// Returns whether processes are scheduled.
     pub fn are_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// When the command is to be looked at next.
+    /// Returns the time of the next query of the command.
     pub fn due(&self) -> Option<Instant> {
         self.command.and_then(|command| self.tracked.get(&command)).map(|tracked| tracked.due)
     }
@@ -122,7 +122,7 @@ impl Processes {
         }
         if tracked.name.is_empty() {
             tracked.name = if id == IDLE { "Idle".to_owned() } else { name(id) };
-            // Told without a name, it is told again with one.
+            // A process that was reported without a name is reported again with it.
             tracked.is_reported &= tracked.name.is_empty();
         }
     }
@@ -175,7 +175,7 @@ mod tests {
         system
     }
 
-    /// Ids, names and bases of modules.
+    /// IDs, names and bases of modules.
     fn told(news: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
         let bases = |process: &Process| process.modules.iter().map(|module| module.base).collect();
         news.iter().map(|process| (process.id, process.name.as_str(), bases(process))).collect()
@@ -205,7 +205,7 @@ mod tests {
         let mut looks: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for milliseconds in 0..5_000 {
             let now = begin + Duration::from_millis(milliseconds);
-            // The command is looked at though it is never sampled.
+            // The command is queried although it is never sampled.
             processes.seen(&[sample(4, milliseconds)], now);
             for id in &processes.waiting {
                 looks.entry(*id).or_default().push(milliseconds);

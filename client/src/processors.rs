@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use protocol::{PROCESSOR_WORDS, ProcessorSet};
 
-/// The highest processor number of the protocol.
+/// Highest processor number of the protocol.
 const LAST: u32 = 2047;
 const _: () = assert!(LAST as usize + 1 == PROCESSOR_WORDS * 64);
 
-/// What `-C` takes.
+/// The argument of `-C`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorList(pub ProcessorSet);
 
@@ -42,7 +42,7 @@ fn number(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Ascending numbers as a list: `0-1,4`.
+/// Formats ascending numbers as a list: `0-1,4`.
 pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -54,13 +54,13 @@ pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut text = String::new();
     for (first, last) in runs {
         let comma = if text.is_empty() { "" } else { "," };
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = if first == last { write!(text, "{comma}{first}") } else { write!(text, "{comma}{first}-{last}") };
     }
     text
 }
 
-/// The same with its noun: `processor 0`, `processors 0-1,4`.
+/// Formats ascending CPU numbers with their noun: `CPU 0`, `CPUs 0-1,4`.
 pub fn named(numbers: impl IntoIterator<Item = u32>) -> String {
     let text = ranges(numbers);
     let noun = if text.contains([',', '-']) { "processors" } else { "processor" };

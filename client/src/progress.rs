@@ -1,19 +1,19 @@
-//! How a recording gets on, for someone who looks on.
+//! The progress of a recording, on a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::format::grouped;
 use crate::record_counts::RecordCounts;
 
-/// Time, samples, samples a second, and what went wrong.
+/// Time, samples, samples per second, losses and pauses.
 const LINE: &str = "{elapsed_precise}  {human_pos} samples, {per_sec:0}{msg}";
 
-/// A line on standard error that changes; gone when dropped.
+/// A line on standard error that is updated in place, and removed when dropped.
 #[derive(Debug)]
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// The line, or nothing where nobody looks on.
+    /// Creates the line, hidden unless standard error is watched.
     pub fn new(is_watched: bool) -> Self {
         let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
@@ -21,7 +21,7 @@ impl Progress {
         Self(style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)))
     }
 
-    /// Says what there is so far.
+    /// Updates the line.
     pub fn show(&self, record_counts: &RecordCounts) {
         self.0.set_message(troubles(record_counts));
         self.0.set_position(record_counts.samples);

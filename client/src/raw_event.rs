@@ -1,13 +1,13 @@
-//! Events that no table has, by their numbers, in perf's notation: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge/`.
+//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge/`.
 
 use std::fmt;
 
 use profile::source::RawEvent;
 
-/// What begins such an event.
+/// Prefix of a raw event.
 pub const PREFIX: &str = "cpu/";
 
-/// What stands between the slashes, term by term.
+/// Parses the terms between the slashes.
 pub fn parse(terms: &str) -> Result<RawEvent, String> {
     let mut seen: Vec<&str> = Vec::new();
     let mut event = RawEvent::NONE;
@@ -57,7 +57,7 @@ fn flag(name: &str, value: Option<&str>) -> Result<bool, String> {
     }
 }
 
-/// As [`parse`] takes it, with what surrounds it; terms that are 0 are left out.
+/// Formats a raw event with prefix and slash. Terms that are 0 are omitted.
 pub struct Notation(pub RawEvent);
 
 impl fmt::Display for Notation {

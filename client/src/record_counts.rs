@@ -1,19 +1,19 @@
-//! What came among the samples of a recording.
+//! Counts of the records of a recording by kind.
 
 use protocol::{Sample, SampleKind};
 
-/// Sums over records.
+/// Counts of records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordCounts {
     /// Samples.
     pub samples: u64,
-    /// Samples that the driver says were lost.
+    /// Lost samples, as reported by the driver.
     pub lost: u64,
-    /// How often a processor had spent its budget.
+    /// Pauses because a processor had spent its interrupt budget.
     pub pauses: u64,
-    /// How often sampling went on there.
+    /// Pauses that have ended.
     pub ended: u64,
-    /// For how long it had paused then, in all, in units of the session's clock.
+    /// Total duration of the pauses that have ended, in units of the session's clock.
     pub paused: u64,
 }
 

@@ -1,4 +1,4 @@
-//! From the driver's samples to the file: what is done while a session samples.
+//! Writes the samples of a session to a file while it is running.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,16 +18,16 @@ use crate::progress::Progress;
 use crate::record_counts::RecordCounts;
 use crate::system::System;
 
-/// The longest that one request waits for samples.
+/// Maximum time for which a request waits for samples.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The same while there are processes to look at.
+/// The same while processes are scheduled for a query.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 
-/// How long it looks at processes between two requests.
+/// Maximum time for queries of processes between two requests.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Samples that one request has room for.
+/// Maximum number of samples in a reply.
 const MAX_BATCH: usize = 16_384;
 
 /// The file was created, and cannot be written to its end.
@@ -52,26 +52,26 @@ impl UserError for Unwritten {
     }
 }
 
-/// Where samples come from.
+/// The session from which samples are fetched.
 #[derive(Clone, Copy)]
 pub struct Samples<'a> {
-    /// The driver.
+    /// Connection to the driver.
     pub connection: &'a Connection,
     /// Number of the session.
     pub session: u64,
 }
 
-/// Who looks on while a recording is made.
+/// Receives processes and samples while they are recorded.
 pub trait SampleObserver {
-    /// A process, or modules of it that were not known before.
+    /// Receives a process, or modules that it loaded later.
     fn process(&mut self, process: &Process);
-    /// Samples.
+    /// Receives samples.
     fn samples(&mut self, samples: &[Sample]);
 }
 
-/// A recording while it is made.
+/// A recording in progress.
 pub struct Recorder<'a, 'b> {
-    /// Nothing where nobody wants a file.
+    /// The file, if one is written.
     file: Option<(&'a Path, Writer<File>)>,
     observer: Option<&'b mut dyn SampleObserver>,
     system: &'a dyn System,
@@ -80,22 +80,22 @@ pub struct Recorder<'a, 'b> {
     record_counts: RecordCounts,
 }
 
-/// Opens the file, with what is in it.
+/// Opens the file without truncating it.
 pub fn open(path: &Path) -> Result<File, Error> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     Ok(file.map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
 
-/// Nothing will be recorded: a file that was not there before goes.
+/// Removes the file if it is empty, after a recording that did not start.
 pub fn abandon(file: &File, path: &Path) {
     if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
-        // At worst an empty file is left behind.
+        // If this fails, an empty file remains.
         let _ = fs::remove_file(path);
     }
 }
 
 impl<'a, 'b> Recorder<'a, 'b> {
-    /// Begins the file, where there is one, in place of what is in it.
+    /// Truncates the file, if there is one, and writes its session block.
     pub fn begin(
         file: Option<(&'a Path, File)>,
         observer: Option<&'b mut dyn SampleObserver>,
@@ -117,13 +117,13 @@ impl<'a, 'b> Recorder<'a, 'b> {
         })
     }
 
-    /// The process of the command has started.
+    /// Queries the process of the command, which has started.
     pub fn watch(&mut self, command: u32) -> Result<(), Error> {
         self.processes.watch(command, Instant::now());
         self.look(PATIENCE)
     }
 
-    /// Writes down processes.
+    /// Records processes.
     pub fn tell(&mut self, news: impl IntoIterator<Item = Process>) -> Result<(), Error> {
         for process in news {
             if let Some((path, writer)) = &mut self.file {
@@ -136,8 +136,8 @@ impl<'a, 'b> Recorder<'a, 'b> {
         Ok(())
     }
 
-    /// Fetches samples once, waiting for a tenth of a second at most and not beyond `until`, and looks at some of the
-    /// processes they are of. Answers whether the driver says that there are no more.
+    /// Fetches samples once and queries some of their processes. Waits for at most a tenth of a second, and not beyond
+    /// `until`. Returns whether the driver has no more samples.
     pub fn go_on(&mut self, samples: Samples, until: Option<Instant>) -> Result<bool, Error> {
         let now = Instant::now();
         let longest = if self.processes.are_waiting() { SHORT_WAIT } else { WAIT };
@@ -149,8 +149,8 @@ impl<'a, 'b> Recorder<'a, 'b> {
         Ok(is_last)
     }
 
-    /// Fetches what is left of a session that was stopped, at most what `records` can be, and looks at all processes that
-    /// were not yet looked at.
+    /// Fetches the remaining samples of a stopped session, at most `records`, and queries all processes that are
+    /// scheduled.
     pub fn drain(&mut self, samples: Samples, mut records: u64) -> Result<(), Error> {
         loop {
             let (count, is_last) = self.fetch(samples, Duration::ZERO)?;
@@ -164,7 +164,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
         self.tell(kernel)
     }
 
-    /// Ends the file; answers what came among the samples, and the length of the file in bytes.
+    /// Writes the end of the file. Returns the counts of records and the size of the file in bytes.
     pub fn finish(self, summary: &Summary) -> Result<(RecordCounts, u64), Error> {
         let Some((path, writer)) = self.file else { return Ok((self.record_counts, 0)) };
         let file = writer.finish(summary).map_err(|cause| unwritten(path, cause))?;
@@ -172,7 +172,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
         Ok((self.record_counts, length))
     }
 
-    /// Writes down one answer; how many records it had, and whether it was the last.
+    /// Records one reply. Returns its number of records and whether it was the last.
     fn fetch(&mut self, samples: Samples, wait: Duration) -> Result<(u64, bool), Error> {
         let batch = samples.connection.samples(samples.session, wait, MAX_BATCH)?;
         if let Some((path, writer)) = &mut self.file {
@@ -192,12 +192,12 @@ impl<'a, 'b> Recorder<'a, 'b> {
     }
 }
 
-/// A file that is empty, and what is no file, is left alone.
+/// Truncates a file. Empty files and devices are left alone.
 fn empty(file: &File) -> io::Result<()> {
     if file.metadata()?.len() > 0 { file.set_len(0) } else { Ok(()) }
 }
 
-/// The final counts of a session, for the file.
+/// Converts the final counts of a session for the file.
 pub fn counts(records: &[CountRecord]) -> Vec<Count> {
     let count = |record: &CountRecord| {
         let CountRecord { source, modes, processor, count, samples, lost, throttled, .. } = *record;

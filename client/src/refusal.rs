@@ -1,4 +1,4 @@
-//! What the driver's refusals mean in words: every [`Cause`], with why and what to do.
+//! Texts for refusals of the driver: what each [`Cause`] means, and what to do.
 
 mod debug_store;
 
@@ -21,13 +21,13 @@ pub const SAME_VERSION: &str = "client install, with the halprof.sys that came w
 pub struct Refusal {
     /// Name of the request.
     pub request: &'static str,
-    /// What the driver answered.
+    /// Header of the reply.
     pub header: ReplyHeader,
-    /// Name of the source that it is about.
+    /// Name of the refused source.
     pub source: String,
-    /// Who holds the counters, where they are short.
+    /// Sessions that hold the counters, if there are too few.
     pub sessions: Vec<RunningSession>,
-    /// Whether Hyper-V runs below this Windows itself, where it is asked.
+    /// Whether this Windows is the root partition of Hyper-V; queried only for causes that depend on it.
     pub is_root: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who holds which counters.
+//! Sessions and the events that they count.
 
 use std::fmt;
 
@@ -13,33 +13,33 @@ use crate::source::Sources;
 pub struct RunningEvent {
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// Its name.
+    /// Name of the source.
     pub name: String,
     /// `u`, `k` or `uk`.
     pub modes: &'static str,
-    /// On how many processors it runs.
+    /// Number of processors on which it runs.
     pub processors: u32,
-    /// The first of them.
+    /// First of these processors.
     pub first_processor: u32,
     #[serde(skip)]
     label: String,
 }
 
-/// A session and whose it is.
+/// A session and the process that started it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunningSession {
-    /// Its number.
+    /// Number of the session.
     #[serde(rename = "session")]
     pub number: u64,
     /// The process that started it.
     pub process: u32,
-    /// Whether it outlives that process.
+    /// Whether the session continues when the process exits.
     pub detached: bool,
-    /// What it counts.
+    /// Events of the session.
     pub events: Vec<RunningEvent>,
 }
 
-/// The holders by session, in the order in which the driver names them.
+/// Groups events by session, in the order of the driver's reply.
 pub fn by_session(session_events: &[Holder], sources: &Sources) -> Vec<RunningSession> {
     let mut sessions: Vec<RunningSession> = Vec::new();
     for session_event in session_events {

@@ -1,4 +1,4 @@
-//! The sources that the driver lists, and how to find one among them.
+//! The sources of the driver, and the search for one by name or number.
 
 use profile::Kind;
 use profile::interval::IntervalRange;
@@ -15,10 +15,10 @@ use crate::raw_event::Notation;
 use crate::role::{self, Role};
 use crate::support;
 
-/// What [`BRANCHES`] is called, which is no event of a counter.
+/// Name of [`BRANCHES`], which is not an event of a counter.
 pub const BRANCHES_NAME: &str = "Branches";
 
-/// How many names are suggested for one that nobody has.
+/// Maximum number of suggestions for an unknown name.
 const SUGGESTIONS: usize = 3;
 
 /// Why a name does not select a source.
@@ -74,23 +74,23 @@ impl UserError for SourceError {
 pub struct SourceInfo {
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// The HAL's name without `Profile`; ProfileTime is `Timer`, as in wpr and tracelog.
+    /// Name in the HAL without `Profile`, a raw event in the notation of perf, or the number.
     pub name: String,
-    /// Whether it can be had on this machine.
+    /// Whether this machine supports it.
     pub supported: bool,
-    /// Why not.
+    /// Why it is not supported.
     pub reason: Option<String>,
-    /// The interval in force.
+    /// Current interval.
     pub interval: u32,
-    /// The smallest interval.
+    /// Minimum interval.
     pub minimum: u32,
-    /// The largest interval.
+    /// Maximum interval.
     pub maximum: u32,
-    /// What goes into the event select register, without enable and interrupt bits, in hexadecimal.
+    /// Value of the event select register without enable and interrupt bits, in hexadecimal.
     pub select: String,
-    /// The counters of a processor that can count it; none where a timer does.
+    /// The counters of a processor that can count it; empty if a timer counts.
     pub counters: Vec<u32>,
-    /// Processors on which it runs now.
+    /// Number of processors on which it currently runs.
     pub running: u32,
     /// A [`protocol::Support`].
     #[serde(skip)]
@@ -116,7 +116,7 @@ impl From<&SourceRecord> for SourceInfo {
     }
 }
 
-/// As far as it can be known without the driver, which says at the start whether it can be had.
+/// The properties that are known without the driver. The driver checks at the start whether it supports the event.
 impl From<RawEvent> for SourceInfo {
     fn from(event: RawEvent) -> Self {
         let range = IntervalRange::of(event.source());
@@ -141,7 +141,7 @@ fn name(record: &SourceRecord) -> String {
         return Notation(event).to_string();
     }
     let name = record.name();
-    // Anything else would spoil a table, a terminal or a line of CSV.
+    // Other characters could corrupt a table, a terminal or a line of CSV.
     let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if plain { name.to_owned() } else { number_as_name(record.source) }
 }
@@ -150,28 +150,28 @@ fn number_as_name(source: u32) -> String {
     format!("{source:#04x}")
 }
 
-/// Every source the driver knows.
+/// The sources of the driver.
 #[derive(Debug, Clone, Default)]
 pub struct Sources(Vec<SourceInfo>);
 
 impl Sources {
-    /// From the answer of the driver.
+    /// Creates the list from the reply of the driver.
     pub fn new(records: &[SourceRecord]) -> Self {
         Self(records.iter().map(SourceInfo::from).collect())
     }
 
-    /// All of them, as the driver lists them.
+    /// Returns all sources in the order of the driver.
     pub fn iter(&self) -> impl Iterator<Item = &SourceInfo> {
         self.0.iter()
     }
 
-    /// The source that the user means.
+    /// Returns the source that the user named.
     pub fn find(&self, wanted: &SourceName) -> Result<SourceInfo, SourceError> {
         if let Some(event) = raw(wanted) {
             return Ok(SourceInfo::from(event));
         }
         let matches = |source: &&SourceInfo| is_meant(wanted, source.id, &source.name);
-        // Two interfaces can use one number: the one that can be had here is meant.
+        // Two interfaces can use the same number: the supported source is preferred.
         let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
         found.cloned().ok_or_else(|| {
             let near = self.nearest(wanted);
@@ -179,12 +179,12 @@ impl Sources {
         })
     }
 
-    /// The source with this role that can be had here.
+    /// Returns the supported source with this role.
     pub fn with_role(&self, role: Role) -> Option<&SourceInfo> {
         self.0.iter().find(|source| source.supported && role::of(&source.name) == Some(role))
     }
 
-    /// The name of a source, or its number when the driver lists none; [`BRANCHES`] is in no list.
+    /// Returns the name of a source, or its number if the driver does not list it. [`BRANCHES`] is never listed.
     pub fn name(&self, source: u32) -> String {
         if source == BRANCHES {
             return BRANCHES_NAME.to_owned();
@@ -207,7 +207,7 @@ impl Sources {
     }
 }
 
-/// Whether a source with this number and name is the one that the user typed.
+/// Returns whether the user named the source with this number and name.
 pub fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
     match wanted {
         SourceName::Number(number) => id == *number,
@@ -216,7 +216,7 @@ pub fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
     }
 }
 
-/// The event that the user means by its numbers, or by the number of the source that says so.
+/// Returns the raw event that the user named, in the notation of perf or by its source number.
 fn raw(wanted: &SourceName) -> Option<RawEvent> {
     match wanted {
         SourceName::Number(number) => profile::Source(*number).raw(),
@@ -225,7 +225,7 @@ fn raw(wanted: &SourceName) -> Option<RawEvent> {
     }
 }
 
-/// A source that is not the driver's, but that of a profile interface for other processors.
+/// Returns the error for a source that only another profile interface has.
 fn elsewhere(wanted: &SourceName) -> Option<SourceError> {
     Kind::ALL.into_iter().find_map(|kind| {
         let source = kind.sources().iter().find(|source| is_meant(wanted, source.source.0, source.name))?;
@@ -233,7 +233,7 @@ fn elsewhere(wanted: &SourceName) -> Option<SourceError> {
     })
 }
 
-/// How near two names are, from 0 to 1; a part of a name is nearer than a misspelling.
+/// Returns the similarity of two names. A part of a name ranks above any misspelling.
 fn likeness(wanted: &str, name: &str) -> f64 {
     if wanted.len() >= 3 && name.contains(wanted) {
         return 1.0 + 1.0 / (2.0 + f64::from(u16::try_from(name.len()).unwrap_or(u16::MAX)));
@@ -241,7 +241,7 @@ fn likeness(wanted: &str, name: &str) -> f64 {
     strsim::jaro_winkler(wanted, name)
 }
 
-/// The name without its case and without `Profile`; ProfileTime goes by two names.
+/// Normalizes a name: lower case, without `Profile`. ProfileTime has two names.
 fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let name = name.strip_prefix("profile").filter(|rest| !rest.is_empty()).unwrap_or(&name);

@@ -1,8 +1,8 @@
-//! Words for [`Support`].
+//! Texts for [`Support`].
 
 use protocol::Support;
 
-/// Why a source can not be had, for a column of a table; `yes` when it can.
+/// Returns the text for a column of a table: `yes`, or why the source is not supported.
 pub fn word(number: u32) -> &'static str {
     match Support::from_number(number) {
         Some(Support::Supported) => "yes",
@@ -17,7 +17,7 @@ pub fn word(number: u32) -> &'static str {
     }
 }
 
-/// The same in a sentence.
+/// Returns the same as a sentence.
 pub fn sentence(number: u32) -> String {
     match Support::from_number(number) {
         Some(Support::Supported) => "the source can be had",
@@ -33,7 +33,7 @@ pub fn sentence(number: u32) -> String {
     .to_owned()
 }
 
-/// Whether the source can be had.
+/// Returns whether the source is supported.
 pub fn is_supported(number: u32) -> bool {
     Support::from_number(number) == Some(Support::Supported)
 }

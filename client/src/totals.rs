@@ -1,4 +1,4 @@
-//! What came of sampling since the driver was loaded.
+//! Totals of sampling since the driver was loaded.
 
 use protocol::InfoReply;
 use serde::Serialize;
@@ -10,21 +10,21 @@ use crate::format::{grouped, seconds};
 pub struct Totals {
     /// Performance monitor interrupts served.
     interrupts: u64,
-    /// Those in which no counter of ours had overflowed.
+    /// Interrupts in which no counter of this driver had overflowed.
     spurious: u64,
-    /// Samples given to clients.
+    /// Samples delivered to clients.
     delivered: u64,
-    /// Samples for which there was no room, or whose counter was stopped before it was served.
+    /// Samples lost because a ring was full, or because the counter was stopped before its overflow was handled.
     lost: u64,
-    /// Overflows that were dropped because their processor had spent its budget.
+    /// Overflows dropped because the processor had spent its interrupt budget.
     throttled: u64,
-    /// Samples that nobody had fetched when their session ended.
+    /// Samples that were not fetched before their session ended.
     discarded: u64,
-    /// How often a processor had spent its budget.
+    /// Number of times a processor had spent its budget.
     throttles: u64,
-    /// How often the machine slept.
+    /// Number of times the machine slept.
     sleeps: u64,
-    /// For how long in all.
+    /// Total time for which it slept.
     asleep_seconds: f64,
 }
 
@@ -39,7 +39,7 @@ impl From<&InfoReply> for Totals {
 }
 
 impl Totals {
-    /// As properties of the driver: what did not happen is not spoken of.
+    /// Returns the totals as properties of the driver. Zeros are omitted.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let interrupts = [(self.interrupts, "served"), (self.spurious, "of them not ours")];
         let samples = [

@@ -1,4 +1,4 @@
-//! What keeps a machine from having counters, and what opens them.
+//! Why a machine has no counters, and what makes them available.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use serde::Serialize;
 /// The remedy where another profiler may use the counters.
 pub const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
 
-/// What takes the counters of a Windows that Hyper-V runs below. A virtual machine has nothing to do with it.
+/// The remedy if Hyper-V uses the counters of a Windows that is its root partition, not a virtual machine.
 pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-based security (msinfo32\n  \
      lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)";
 
-/// Why there are no counters, and what to do.
+/// Why there are no counters, and what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Unavailable {
-    /// What happened.
+    /// The reason.
     pub what: &'static str,
-    /// What opens them.
+    /// What makes them available.
     pub remedy: &'static str,
 }
 
 impl Unavailable {
-    /// Returns the blocker of a machine, and `None` if it has counters.
+    /// Returns why a machine has no counters; `None` if it has counters.
     pub fn of(interface: u32, reason: u32, hypervisor: u32) -> Option<Self> {
         if interface != Kind::Default as u32 {
             return None;
@@ -45,7 +45,7 @@ impl Unavailable {
     }
 }
 
-/// As the last lines of what is printed of a machine.
+/// Formats the last lines of the properties of a machine.
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "No counters: {}\n  try: {}", self.what, self.remedy)
@@ -55,7 +55,7 @@ impl fmt::Display for Unavailable {
 const NO_COUNTERS: (&str, &str) =
     ("the processor has no counters that this driver knows", "another machine; the reason above says what is missing");
 
-/// The words for the number of a hypervisor.
+/// Returns the text for the number of a hypervisor.
 pub fn hypervisor(number: u32) -> String {
     match Hypervisor::from_number(number) {
         Some(Hypervisor::None) => "none that shows itself".to_owned(),

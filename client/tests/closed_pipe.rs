@@ -1,4 +1,4 @@
-//! The program itself, with an output that is closed before it writes: `client report | head`.
+//! Tests of the program with an output that is closed before it writes: `client report | head`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -11,7 +11,7 @@ use recording::{Count, RecordedEvent, Session, Summary, Writer};
 
 const CYCLES: u32 = 0x13;
 
-/// A recording of 10,000 samples at as many addresses: no output of it fits the buffer of a pipe.
+/// Creates a recording of 10,000 samples at different addresses. No output of it fits into the buffer of a pipe.
 fn record(path: &Path) {
     let event = RecordedEvent {
         source: CYCLES,
@@ -53,7 +53,7 @@ fn record(path: &Path) {
     writer.finish(&summary).unwrap();
 }
 
-/// A pipe that nobody reads.
+/// Returns the write end of a pipe with a closed read end.
 fn closed() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);

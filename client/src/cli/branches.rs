@@ -12,7 +12,7 @@ use crate::error::UserError;
 use crate::exit::Exit;
 use crate::number;
 
-/// What follows the options in `--help`.
+/// Text after the options in `--help`.
 pub const HELP: &str = "\
 Shows which branches the chosen processors took most, and where they went: not
 samples, but a record of each (Intel's Branch Trace Store), of everything that
@@ -42,14 +42,14 @@ EXAMPLES
   client report app.rec
 ";
 
-/// What `--ring` means here.
+/// Help of `--ring` for this verb.
 const RING_HELP: &str =
     "Records that each processor keeps until they are fetched: a power of two [default: room for 8 buffers]";
 
-/// Buffers that a ring has room for unless the user says how many records.
+/// Default capacity of a ring in buffers.
 const DEFAULT_BUFFERS: u32 = 8;
 
-/// Buffers that a ring has to have room for: one that comes while the one before it is fetched.
+/// Minimum capacity of a ring in buffers: one can arrive while the previous one is fetched.
 const MIN_BUFFERS: u32 = 2;
 
 /// The ring is shorter than two buffers.
@@ -104,7 +104,7 @@ pub struct BranchesArgs {
 }
 
 impl BranchesArgs {
-    /// [`protocol::modes`].
+    /// Returns the bits of [`protocol::modes`].
     pub fn modes(&self) -> u32 {
         match (self.user, self.kernel) {
             (true, _) => modes::USER,
@@ -113,7 +113,10 @@ impl BranchesArgs {
         }
     }
 
-    /// Records that each processor keeps until they are fetched.
+    /// Returns the capacity of the ring of each processor in records.
+    ///
+    /// # Errors
+    /// If the ring that the user requested is too small.
     pub fn ring(&self) -> Result<u32, ShortRing> {
         let room = |buffers: u32| (buffers * self.buffer).next_power_of_two().clamp(*RING.start(), *RING.end());
         let least = room(MIN_BUFFERS);

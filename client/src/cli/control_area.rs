@@ -6,7 +6,7 @@ use protocol::area;
 use super::common::Json;
 use crate::processors::ProcessorList;
 
-/// What follows the options in `--help`.
+/// Text after the options in `--help`.
 pub const HELP: &str = "\
 A PROCESSOR_PROFILE_CONTROL_AREA is where Intel's Debug Store has its pointers:
 to the buffer of branches and to that of precise records (PEBS), with the values
@@ -46,7 +46,7 @@ pub struct ControlAreaArgs {
     pub format: Json,
 }
 
-/// What is to become of areas, as users type it.
+/// An operation on control areas, as users type it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Operation {
     /// Nothing: tell what there is
@@ -58,7 +58,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// As the request has it.
+    /// Returns the number of the operation in a request.
     pub fn number(self) -> u32 {
         match self {
             Self::Show => area::QUERY,

@@ -1,9 +1,9 @@
-//! Names with commas between them; those in an event's own notation divide nothing.
+//! Names separated by commas. Commas inside a raw event do not separate names.
 
 use std::slice;
 use std::str::FromStr;
 
-/// What one argument names.
+/// The names in one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names<T>(Vec<T>);
 

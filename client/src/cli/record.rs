@@ -10,7 +10,7 @@ use crate::cli::names::Names;
 use crate::event::SampledEvent;
 use crate::number;
 
-/// What follows the options in `--help`.
+/// Text after the options in `--help`.
 pub const HELP: &str = "\
 Samples everything that runs on the chosen processors while COMMAND runs, not
 COMMAND alone: each time a counter has counted INTERVAL events, where the
@@ -45,7 +45,7 @@ EXAMPLES
   client record -a --duration 10
 ";
 
-/// Records that each processor keeps unless the user says how many.
+/// Default capacity of a ring in records.
 const DEFAULT_RING: u32 = 8_192;
 
 /// Arguments of `record`.
@@ -68,7 +68,7 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// Records that each processor keeps until they are fetched.
+    /// Returns the capacity of the ring of each processor in records.
     pub fn ring(&self) -> u32 {
         self.session.ring.unwrap_or(DEFAULT_RING)
     }

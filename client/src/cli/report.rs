@@ -9,7 +9,7 @@ use report::Column;
 
 use crate::event::SourceName;
 
-/// What follows the options of `report` in `--help`.
+/// Text after the options of `report` in `--help`.
 pub const REPORT_HELP: &str = "\
 Shows where the samples of a recording fell. The overhead is the share of the
 events of the source: of all of them, whatever -e and --process leave out.
@@ -40,7 +40,7 @@ EXAMPLES
   client report app.rec --merge --limit 1000 | more
 ";
 
-/// What follows the options of `export` in `--help`.
+/// Text after the options of `export` in `--help`.
 pub const EXPORT_HELP: &str = "\
 FORMATS
   firefox  a profile for https://profiler.firefox.com (Load a profile from file);
@@ -55,7 +55,7 @@ EXAMPLES
   client export app.rec --format csv --process app -o samples.csv
 ";
 
-/// What follows the options of `flamegraph` in `--help`.
+/// Text after the options of `flamegraph` in `--help`.
 pub const FLAMEGRAPH_HELP: &str = "\
 Draws process, module and symbol as boxes as wide as their share of the events.
 Recordings hold no call stacks. Without -e: the first event of the recording.
@@ -67,7 +67,7 @@ EXAMPLES
 /// Maximum number of rows of each source or processor in text, without `--limit`.
 const DEFAULT_ROWS: usize = 40;
 
-/// Which samples are read, and what gives them names.
+/// The recording, the selected samples and the symbols.
 #[derive(Debug, Args)]
 pub struct RecordingArgs {
     /// The recording
@@ -87,9 +87,9 @@ pub struct RecordingArgs {
 /// A process, as users type it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessName {
-    /// By its number.
+    /// A process ID.
     Number(u32),
-    /// By the name of its file, in any case, with or without `.exe`.
+    /// The file name of a program, in any case, with or without `.exe`.
     Name(String),
 }
 
@@ -142,7 +142,7 @@ impl ReportArgs {
     }
 }
 
-/// As what `report` prints, if not as text.
+/// Output formats of `report` other than text.
 #[derive(Debug, Args)]
 pub struct ReportFormat {
     /// Print one JSON object
@@ -201,7 +201,7 @@ pub struct ExportArgs {
     pub output: Option<PathBuf>,
 }
 
-/// What `export` writes.
+/// A format of `export`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// The Firefox Profiler

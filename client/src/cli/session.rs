@@ -1,4 +1,4 @@
-//! What the command lines of verbs that fetch samples have in common.
+//! Arguments of the verbs that fetch samples.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::common::Force;
 use crate::number;
 use crate::processors::ProcessorList;
 
-/// Where, with what room, and for how long.
+/// Processors, capacity of the rings, duration and command.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
     /// Processors, such as 0,2-3 [default: every active one]

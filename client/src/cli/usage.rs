@@ -1,4 +1,5 @@
-//! Errors of the command line: an option that does not exist is reported as all other errors are, the rest by clap.
+//! Errors of the command line. An unknown option is reported like all other errors of the client; clap reports the
+//! rest.
 
 use std::ffi::OsString;
 
@@ -14,7 +15,7 @@ pub fn parse() -> Result<Cli, String> {
     Cli::try_parse_from(&words).map_err(|error| unknown_option(&error, &words).unwrap_or_else(|| error.exit()))
 }
 
-/// Returns the report of an option that does not exist, and `None` for every other error.
+/// Returns the report of an unknown option, and `None` for every other error.
 fn unknown_option(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),

@@ -1,4 +1,4 @@
-//! Refusals that are about the Debug Store: branches, precise events and control areas.
+//! Texts for refusals about the Debug Store: branches, precise events and control areas.
 
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
@@ -9,13 +9,13 @@ use protocol::{Cause, Lack, ReplyHeader};
 use crate::unavailable::OTHER_PROFILERS;
 use crate::{missing_feature, ntstatus};
 
-/// What needs no Debug Store.
+/// The remedy that needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";
 
-/// What tells of sessions.
+/// The remedy if another session uses the Debug Store.
 const SESSIONS: &str = "client status   (says whose it is)";
 
-/// What happened and why; nothing for the causes of others.
+/// Returns what happened and why; empty for other causes.
 pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [first, second], .. } = *header;
     match cause {
@@ -47,7 +47,7 @@ pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
     }
 }
 
-/// What to do about it; nothing for the causes of others.
+/// Returns what to do about it; `None` for other causes.
 pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String> {
     let [first, _] = header.detail;
     let text = match cause {
@@ -81,13 +81,13 @@ fn why(number: u64, detail: u64) -> String {
     missing_feature::sentence(narrow(number), detail)
 }
 
-/// A number of 32 bits.
+/// Converts a detail of 32 bits.
 fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// What is the case with a control area, be it the kernel that says so or the driver; `address` is where one is, where
-/// that was told.
+/// Returns the text for a status of a control area, from the kernel or the driver. `address` is that of the area, or
+/// zero if it was not reported.
 fn of_the_area(processor: u32, status: u32, address: u64) -> String {
     let name = ntstatus::name(status);
     let refused = format!("the kernel refused the control area of processor {processor} with\n  {name}");

@@ -32,7 +32,7 @@ fn holder(session: u64, source: u32, flags: u32) -> Holder {
     Holder { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
 }
 
-/// Number and detail of a cause, and what comes of them.
+/// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
     [

@@ -1,4 +1,4 @@
-//! The sums over a recording, as `report` and `export` show them.
+//! The samples of a recording grouped by columns, as `report` and `export` show them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -18,47 +18,47 @@ use crate::share;
 /// Nanoseconds in a second.
 const NANOSECONDS: f64 = 1e9;
 
-/// The end of the year 9999, in milliseconds since 1970.
+/// Last second of the year 9999, in milliseconds since 1970.
 const LAST_SECOND: u64 = 253_402_300_799_000;
 
-/// What is shown of the rows.
+/// Limits of the rows to show.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// At most so many.
+    /// Maximum number of rows.
     pub rows: Option<usize>,
-    /// Those with this share of the events or more, from 0 to 1.
+    /// Minimum share of the events, from 0 to 1.
     pub share: f64,
 }
 
-/// All of it.
+/// An aggregated recording.
 #[derive(Debug, Serialize)]
 pub struct Aggregate<'a> {
-    /// The recording.
+    /// Properties of the recording.
     pub recording: Header<'a>,
-    /// Its sources.
+    /// Sources of the recording.
     pub sources: Vec<SourceAggregate>,
     /// The modules whose symbols were not found.
     pub without_symbols: Vec<WithoutSymbols<'a>>,
 }
 
-/// What was recorded.
+/// Properties of a recording.
 #[derive(Debug, Serialize)]
 pub struct Header<'a> {
-    /// When it began, as RFC 3339 has it.
+    /// Start time in the format of RFC 3339.
     pub created: String,
     #[serde(flatten)]
     session: SessionFields<'a>,
-    /// How long it took; unknown where the recording is not whole.
+    /// Duration; unknown if the recording is incomplete.
     pub elapsed_seconds: Option<f64>,
-    /// How often the machine slept meanwhile.
+    /// Number of times the machine slept.
     pub sleeps: u64,
-    /// For how long in all.
+    /// Total time for which it slept.
     pub asleep_seconds: f64,
     /// Whether Ctrl-C ended it.
     pub interrupted_by_user: Option<bool>,
     /// The exit code of the command.
     pub exit_code: Option<i32>,
-    /// What is wrong with it.
+    /// Why the recording is incomplete.
     pub damage: Option<String>,
 }
 
@@ -78,98 +78,98 @@ struct SessionFields<'a> {
 pub struct SourceAggregate {
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// As which events it was sampled.
+    /// Events with which it was sampled.
     pub events: Vec<EventSettings>,
-    /// All its samples.
+    /// Number of samples.
     pub samples: u64,
-    /// The events that they stand for.
+    /// Number of events that the samples represent.
     pub sampled_events: u64,
-    /// Of the samples: records of the instruction that made the event happen.
+    /// Samples that are PEBS records of the instruction that caused the event.
     pub precise: u64,
-    /// Of the samples: records of the instruction behind that.
+    /// Samples that are PEBS records of the next instruction.
     pub precise_next: u64,
-    /// Samples that were lost.
+    /// Number of lost samples.
     pub lost: u64,
-    /// Of the samples of all processes, from 0 to 1.
+    /// Lost samples as a share of all samples of all processes, from 0 to 1.
     pub lost_share: f64,
-    /// Overflows that were dropped because interrupts had spent their budget.
+    /// Overflows dropped because the interrupts had spent their budget.
     pub throttled: u64,
-    /// The share of the time of all processors for which sampling paused; unknown where the recording is not whole.
+    /// Share of the time of all processors for which sampling paused; unknown if the recording is incomplete.
     pub paused_share: Option<f64>,
-    /// The processors on which any of that happened.
+    /// Losses and pauses of the processors that had any.
     #[serde(rename = "disturbed")]
     pub loss_stats: Vec<ProcessorLoss>,
     /// The rows.
     pub rows: Vec<AggregateRow>,
-    /// The rows that a limit keeps back.
+    /// Rows omitted because of the limits.
     #[serde(skip)]
     pub rest: OmittedRows,
 }
 
-/// An event as it was asked for.
+/// An event as requested.
 #[derive(Debug, Serialize)]
 pub struct EventSettings {
-    /// In which modes, with `p` where the processor itself recorded it.
+    /// Letters of the modes, with `p` if the processor itself recorded the event.
     pub modes: &'static str,
-    /// Events between two samples, at the beginning.
+    /// Initial number of events between two samples.
     pub interval: u32,
-    /// Samples a second and processor towards which the interval was moved; zero: it stayed.
+    /// Target of samples per second and processor, to which the interval was adjusted; zero if the interval was fixed.
     pub frequency: u32,
-    /// As the user asked for it.
+    /// The event as the user named it.
     #[serde(skip)]
     pub label: String,
 }
 
-/// What befell the sampling on a processor.
+/// Losses and pauses of sampling on a processor.
 #[derive(Debug, Default, Serialize)]
 pub struct ProcessorLoss {
-    /// Which.
+    /// Number of the processor.
     pub processor: u32,
-    /// Samples that were lost.
+    /// Number of lost samples.
     pub lost: u64,
-    /// Overflows that were dropped.
+    /// Number of dropped overflows.
     pub throttled: u64,
-    /// How often sampling paused.
+    /// Number of pauses.
     pub pauses: u64,
-    /// How long in all.
+    /// Total duration of the pauses.
     pub paused_seconds: f64,
 }
 
-/// Rows that are not shown.
+/// Rows that are not shown because of the limits.
 #[derive(Debug, Default)]
 pub struct OmittedRows {
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
-    /// Their share of the events.
+    /// Sum of their shares of the events.
     pub share: f64,
-    /// Whether as many rows are shown as the limit allows.
+    /// Whether the maximum number of rows is shown.
     pub by_number: bool,
-    /// Whether the first of these has too small a share.
+    /// Whether the first omitted row has less than the minimum share.
     pub by_share: bool,
 }
 
-/// A row; what the table has no column for is left out.
+/// A row. Fields without a column are omitted.
 #[derive(Debug, Serialize)]
 pub struct AggregateRow {
     /// Share of the events of the source, from 0 to 1.
     pub share: f64,
-    /// Lower end of its 95 % confidence interval.
+    /// Lower bound of the 95 % confidence interval of the share.
     pub low: f64,
-    /// Upper end.
+    /// Upper bound.
     pub high: f64,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// The events that they stand for.
+    /// Number of events that the samples represent.
     pub events: u64,
-    /// Number of the process.
+    /// Process ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<Id>,
-    /// Its name.
+    /// Name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process_name: Option<String>,
-    /// Thread.
+    /// Thread ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<Id>,
     /// Processor.
@@ -178,7 +178,7 @@ pub struct AggregateRow {
     /// Module.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// Symbol, or what stands for it.
+    /// Symbol, or a placeholder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
     /// Address, in hexadecimal.
@@ -195,7 +195,7 @@ pub struct WithoutSymbols<'a> {
 }
 
 impl<'a> Aggregate<'a> {
-    /// The sums of `loaded` by `columns`.
+    /// Groups the samples of a recording by `columns`.
     pub fn new(loaded: &'a LoadedRecording, columns: &[Column], limits: Limits) -> Self {
         Self {
             recording: Header::new(loaded),
@@ -217,7 +217,7 @@ pub fn without_symbols(symbol_index: &SymbolIndex) -> Vec<WithoutSymbols<'_>> {
 }
 
 impl<'a> Header<'a> {
-    /// Of `loaded`.
+    /// Returns the properties of a recording.
     pub fn new(loaded: &'a LoadedRecording) -> Self {
         let contents = &loaded.contents;
         let Session { computer, processor, processors, command, batch, client, driver, .. } = &contents.session;
@@ -269,7 +269,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Milliseconds since 1970 as a date; it has four digits for the year.
+/// Formats milliseconds since 1970 as a date. Its year has four digits.
 fn created(unix_ms: u64) -> String {
     let time = UNIX_EPOCH + Duration::from_millis(unix_ms.min(LAST_SECOND));
     humantime::format_rfc3339_seconds(time).to_string()
@@ -308,7 +308,8 @@ fn settings(event: &RecordedEvent) -> EventSettings {
     EventSettings { modes: event::letters(*modes), interval: *interval, frequency: *frequency, label }
 }
 
-/// The final counts tell what was lost, to the end; the samples alone where there are none.
+/// Returns losses and pauses by processor. The final counts include losses after the last sample, so they take
+/// precedence over the records of losses.
 fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
     let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
     let contents = &loaded.contents;

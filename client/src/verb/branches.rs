@@ -1,4 +1,4 @@
-//! `branches`: every branch that processors take, counted by where it is and where it went.
+//! `branches`: counts every branch that processors take by source and target.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,7 +20,7 @@ use crate::processors::ranges;
 use crate::recorder::SampleObserver;
 use crate::share;
 
-/// The fields of `--csv`, which are its first line.
+/// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 9] = [
     "count",
     "share",
@@ -35,7 +35,7 @@ const FIELDS: [&str; 9] = [
 
 const HEADINGS: [&str; 5] = ["Count", "Share", "From", "To", "Predicted"];
 
-/// What comes while processors are traced.
+/// Counts branches while processors are traced.
 #[derive(Default)]
 struct BranchTrace {
     processes: Processes,
@@ -58,15 +58,15 @@ struct BranchReport {
     elapsed_seconds: f64,
     records: u64,
     lost: u64,
-    /// Of all branches, from 0 to 1.
+    /// Lost branches as a share of all branches, from 0 to 1.
     lost_share: f64,
-    /// How often a processor had spent its budget, and recorded nothing until the next tick.
+    /// Number of times a processor had spent its budget and recorded nothing until the next timer tick.
     pauses: u64,
-    /// Of these: that ended before the session did.
+    /// Pauses that ended before the session.
     pauses_ended: u64,
-    /// How long those took, over all processors.
+    /// Total duration of the pauses that ended, over all processors.
     paused_seconds: f64,
-    /// Of the time of all processors, from 0 to 1.
+    /// Paused time as a share of the time of all processors, from 0 to 1.
     paused_share: f64,
     #[serde(rename = "different")]
     distinct: usize,
@@ -76,15 +76,15 @@ struct BranchReport {
 #[derive(Debug, Serialize)]
 struct BranchRow {
     count: u64,
-    /// Of all records, from 0 to 1.
+    /// Share of all records, from 0 to 1.
     share: f64,
-    /// Of these, from 0 to 1; none where no record at all says that its branch was predicted.
+    /// Share of predicted executions, from 0 to 1; `None` if no record at all has the prediction bit set.
     predicted: Option<f64>,
     from: BranchEnd,
     to: BranchEnd,
 }
 
-/// One end of a branch.
+/// Source or target of a branch.
 #[derive(Debug, Serialize)]
 struct BranchEnd {
     address: String,
@@ -144,7 +144,7 @@ fn describe(trace: &BranchTrace, outcome: &Outcome, top: usize) -> Result<Branch
         records: total.count,
         lost,
         lost_share: share::lost(lost, total.count),
-        // A ring that is full has room for no record of the one or of the other.
+        // If the ring is full, the record of a start or of an end is missing.
         pauses: record_counts.pauses.max(record_counts.ended),
         pauses_ended: record_counts.ended,
         paused_seconds: outcome.paused_seconds(),
@@ -199,7 +199,7 @@ fn text(report: &BranchReport) -> String {
     format!("{shown}\n\n{}", properties(&lines))
 }
 
-/// How many branches were lost.
+/// Formats the number of lost branches.
 fn lost(report: &BranchReport) -> String {
     match report.lost {
         0 => "0".to_owned(),
@@ -207,7 +207,7 @@ fn lost(report: &BranchReport) -> String {
     }
 }
 
-/// How often and for how long recording paused.
+/// Formats number and duration of the pauses.
 fn paused(report: &BranchReport) -> String {
     let share = format!("{} of the time", share::percent(report.paused_share));
     match report.pauses {

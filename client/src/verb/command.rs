@@ -1,4 +1,4 @@
-//! The command of `stat` and of `record`.
+//! The command that `stat`, `record` and `branches` run.
 
 use std::ffi::OsString;
 use std::io;
@@ -30,22 +30,22 @@ impl UserError for CommandError {
     }
 }
 
-/// Starts it.
+/// Starts the command.
 pub fn start(words: &[OsString]) -> Result<Child, CommandError> {
     command(words).spawn().map_err(|cause| failure(words, cause))
 }
 
-/// Runs it to its end.
+/// Runs the command and waits for its end.
 pub fn run(words: &[OsString]) -> Result<ExitStatus, CommandError> {
     command(words).status().map_err(|cause| failure(words, cause))
 }
 
-/// The code of the command; a command that a signal ended has none.
+/// Returns the exit code of the command. A command that was ended by a signal has none.
 pub fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(Exit::Failure.code())
 }
 
-/// As text, for people and for files.
+/// Returns the words of the command as text.
 pub fn words(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

@@ -14,7 +14,7 @@ use crate::{missing_feature, ntstatus};
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
 
-/// What stands where there is no area.
+/// Placeholder for a processor without an area.
 const NONE: &str = "-";
 
 #[derive(Debug, Serialize)]
@@ -22,12 +22,12 @@ struct ControlAreas {
     areas: Vec<ControlArea>,
 }
 
-/// The area of a processor.
+/// The control area of a processor.
 #[derive(Debug, Serialize)]
 struct ControlArea {
     processor: u32,
     address: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     size: Option<u32>,
     /// `kernel` or `halprof`.
     owner: Option<&'static str>,
@@ -35,11 +35,11 @@ struct ControlArea {
     used: bool,
     status: String,
     branches: bool,
-    /// Whether those of one mode alone can be had.
+    /// Whether branches of one mode can be recorded.
     branches_by_mode: bool,
-    /// The format of precise records; nothing where it is not known to the driver, and then `missing_feature` has its number.
+    /// Format of precise records; `None` if the driver does not know it. In this case `missing_feature` has its number.
     precise_format: Option<u32>,
-    /// Why there is no Debug Store, or what of it is missing: branches or precise records.
+    /// Why there is no Debug Store, or which of branches and precise records it does not have.
     #[serde(rename = "lack")]
     missing_feature: Option<String>,
 }
@@ -101,7 +101,7 @@ fn rows(areas: &[ControlArea]) -> String {
     table(&HEADINGS, &["CPU"], &rows)
 }
 
-/// What the columns have no room for, each once, with the processors that it is about.
+/// Returns details that do not fit into the columns, each once with its processors.
 fn notes(areas: &[ControlArea]) -> Vec<String> {
     let on = |is_meant: &dyn Fn(&ControlArea) -> bool| {
         let mut processors = areas.iter().filter(|area| is_meant(area)).map(|area| area.processor).peekable();

@@ -1,4 +1,4 @@
-//! `diagnose`: what the driver would do on a processor, from its CPUID alone.
+//! `diagnose`: what the driver would do on a processor, according to its CPUID.
 
 use std::fmt::Write as _;
 
@@ -47,7 +47,7 @@ impl From<SourceInformation> for SourceDiagnosis {
     }
 }
 
-/// The number by which the driver would answer, for which there are words.
+/// Returns the number that the driver would reply, which has a text.
 fn number(support: Support) -> u32 {
     use protocol::Support as Number;
     (match support {
@@ -68,13 +68,13 @@ struct Diagnosis {
     interface: &'static str,
     reason: String,
     reason_number: u32,
-    /// The file, or "this processor".
+    /// Name of the dump file, or "this processor".
     cpuid: String,
     #[serde(flatten)]
     identity: ProcessorIdentity,
     hypervisor: Option<String>,
     hypervisor_number: u32,
-    /// Why there are no counters, and what opens them.
+    /// Why there are no counters, and what makes them available.
     #[serde(rename = "blocker")]
     unavailable: Option<Unavailable>,
     leaf_a: Option<LeafA>,
@@ -157,12 +157,12 @@ fn leaf_a(leaf: &LeafA) -> String {
     format!("version {version}, {counters} counters, {width} bits, {events} events, EBX {ebx}")
 }
 
-/// What the processor's family has not is long, and left to `--json`.
+/// Returns the sources to show. The sources of other families are many, and only `--json` has them.
 fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &SourceDiagnosis> {
     diagnosis.sources.iter().filter(|source| source.support != number(Support::NotOnThisFamily))
 }
 
-/// The longest names leave no room for a longer heading than the last.
+/// Formats the table. The longest names leave no space for a longer last heading.
 fn sources(diagnosis: &Diagnosis) -> String {
     let rows: Vec<Vec<String>> = shown(diagnosis)
         .map(|source| {

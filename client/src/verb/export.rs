@@ -1,4 +1,4 @@
-//! `export`: a recording for other programs.
+//! `export`: converts a recording for other programs.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `flamegraph`: a recording as a picture.
+//! `flamegraph`: draws a recording.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `info`: the profile interface, why it was chosen, and what it offers.
+//! `info`: shows the profile interface, why it was chosen, and its properties.
 
 use std::fmt::Write;
 
@@ -36,7 +36,7 @@ struct Info {
     hypervisor: String,
     hypervisor_number: u32,
     counters_reserved: bool,
-    /// Why there are no counters, and what opens them.
+    /// Why there are no counters, and what makes them available.
     #[serde(rename = "blocker")]
     unavailable: Option<Unavailable>,
     driver_version: String,
@@ -99,18 +99,19 @@ fn rows(info: &Info) -> String {
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
     if let Some(unavailable) = &info.unavailable {
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n{unavailable}");
     }
     text
 }
 
-/// What the HAL of the original Windows 10 takes, beside what this driver takes.
+/// Formats the interface that the HAL of the original Windows 10 uses, compared with that of this driver.
 pub fn windows10(theirs: &str, ours: &str) -> String {
     format!("{theirs}{}", if theirs == ours { " as well" } else { "" })
 }
 
-/// The counters of a processor: of the one with fewest, of the one with most, and how many of these are fixed.
+/// Formats the numbers of counters: the minimum and the maximum over the processors, and the fixed counters of the
+/// latter.
 pub fn counters(least: u32, most: u32, fixed: u32, width: u32) -> String {
     let number = match (least, most) {
         (_, 0) => return "none: nothing but Time can be counted on this machine".to_owned(),

@@ -1,4 +1,4 @@
-//! `install`: the driver's file, its service, its start; again and again with the same outcome.
+//! `install`: copies the driver's file, creates its service and starts it. Repeating it has the same result.
 
 use std::fs;
 use std::io::{Error as IoError, ErrorKind};
@@ -45,7 +45,7 @@ pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     }
 }
 
-/// What halprof.inf installed is the same driver or another; it is not this verb's to replace.
+/// Starts a driver that halprof.inf installed. This verb never replaces it, whatever its file.
 fn start_packaged(
     path: PathBuf,
     file: &[u8],
@@ -68,7 +68,10 @@ fn start_packaged(
     context.say(&format!("service {SERVICE} started"))
 }
 
-/// Reads a file that can be a driver. Nothing is changed for any other.
+/// Reads the driver's file.
+///
+/// # Errors
+/// If the file cannot be a driver; nothing is changed then.
 fn read_driver(path: &Path) -> Result<Vec<u8>, Error> {
     let not_a_driver = |cause| DriverFileError::NotADriver { path: path.to_owned(), cause };
     if path.is_dir() {

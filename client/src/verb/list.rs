@@ -1,4 +1,4 @@
-//! `list`: the profile sources, as `wpr -profilesources` shows them.
+//! `list`: shows the profile sources, in the format of `wpr -profilesources`.
 
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     footnotes(listed.iter().map(|source| source.support), context)
 }
 
-/// How many can be counted at the same time, where any can be together with any other.
+/// Returns how many sources can be counted at the same time, if all of them use the same counters.
 fn together(listed: &[&SourceInfo]) -> Option<String> {
     let mut counted = listed.iter().filter(|source| source.supported && !source.counters.is_empty());
     let counters = &counted.next()?.counters;
@@ -61,7 +61,7 @@ fn row(source: &SourceInfo) -> Vec<String> {
     ]
 }
 
-/// What the words in the last column mean, each once.
+/// Explains the texts in the last column, each once.
 pub fn footnotes(answers: impl Iterator<Item = u32>, context: &mut Context) -> Result<(), Error> {
     let mut reasons: Vec<u32> = answers.filter(|answer| !support::is_supported(*answer)).collect();
     reasons.sort_unstable();

@@ -1,4 +1,4 @@
-//! A recording, as the verbs that read recordings open it.
+//! Loads recordings for the verbs that read them.
 
 use std::collections::BTreeSet;
 use std::error::Error as _;
@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::output::OutputError;
 use crate::source;
 
-/// The environment variable that says where symbols are, as Microsoft's debuggers read it.
+/// The environment variable with the symbol path of Microsoft's debuggers.
 const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
 
 /// Maximum number of modules without symbols that a note names.
@@ -100,26 +100,26 @@ impl UserError for RecordingError {
     }
 }
 
-/// An open recording.
+/// A recording, with the symbols of the selected samples.
 pub struct LoadedRecording {
     path: PathBuf,
-    /// What it holds.
+    /// Contents of the recording.
     pub contents: Contents,
-    /// What the user wants of it.
+    /// Selection of the user.
     pub filter: Filter,
-    /// The names of what the user wants.
+    /// Modules and symbols of the selected samples.
     pub symbol_index: SymbolIndex,
 }
 
 impl LoadedRecording {
-    /// Reads the recording and finds the symbols.
+    /// Reads a recording and resolves the selected samples.
     pub fn open(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
         let mut loaded = Self::unnamed(args, detail)?;
         loaded.symbol_index = SymbolIndex::new(&loaded.contents, &loaded.filter, &loaded.finder(args)?);
         Ok(loaded)
     }
 
-    /// Reads the recording, puts its single samples in one order, and finds the symbols of those.
+    /// Reads a recording and its timeline, and resolves the samples of the timeline.
     pub fn with_timeline(args: &RecordingArgs) -> Result<(Self, Vec<TimelineSample>), Error> {
         let mut loaded = Self::unnamed(args, Detail::default())?;
         let samples = timeline(&loaded.filter, loaded.again()?).map_err(|error| loaded.export_error(error, None))?;
@@ -139,7 +139,7 @@ impl LoadedRecording {
         finder(args.symbols.clone(), self.path.parent())
     }
 
-    /// The sources that the user wants: those that were asked for, in that order, and what else there are samples of.
+    /// Returns the selected sources: the requested ones in order, then other sources that have samples.
     pub fn sources(&self) -> Vec<u32> {
         let asked = self.contents.session.events.iter().map(|event| event.source);
         let sampled = self.contents.sample_counts.totals().map(|(source, _)| source);
@@ -152,12 +152,12 @@ impl LoadedRecording {
         sources
     }
 
-    /// The source of what can show one alone: the first that the user wants.
+    /// Returns the first selected source, for output that has only one.
     pub fn one_source(&self) -> Result<u32, Error> {
         self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
     }
 
-    /// The samples of [one source](Self::one_source) as folded stacks.
+    /// Returns the samples of [one source](Self::one_source) as folded stacks.
     pub fn folded(&self) -> Result<Vec<String>, Error> {
         let columns = [Column::Process, Column::Module, Column::Symbol];
         let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
@@ -167,12 +167,12 @@ impl LoadedRecording {
         Ok(folded(&table))
     }
 
-    /// The recording again, for its single samples.
+    /// Opens the recording again, to read single samples.
     pub fn again(&self) -> Result<impl Read, Error> {
         Ok(reader(&self.path)?)
     }
 
-    /// The error of an export that reads it again and writes to `output`.
+    /// Converts the error of an export to `output`.
     pub fn export_error(&self, error: ExportError, output: Option<&Path>) -> Error {
         match (error, output) {
             (ExportError::Read(cause), _) => unreadable(&self.path, cause).into(),
@@ -181,7 +181,10 @@ impl LoadedRecording {
         }
     }
 
-    /// Opens `output` for writing, which can not be the recording itself.
+    /// Opens `output` for writing.
+    ///
+    /// # Errors
+    /// If it is the recording itself, or cannot be written.
     pub fn create(&self, output: &Path) -> Result<BufWriter<File>, Error> {
         let same =
             fs::canonicalize(output).is_ok_and(|output| fs::canonicalize(&self.path).is_ok_and(|path| path == output));
@@ -192,7 +195,7 @@ impl LoadedRecording {
         Ok(BufWriter::new(file))
     }
 
-    /// Tells on standard error what is wrong with the recording and with its symbols; the answer is the exit code.
+    /// Reports problems with the recording and its symbols on standard error. Returns the exit code.
     pub fn finish(&self, context: &mut Context) -> Result<i32, Error> {
         for line in self.notes() {
             context.warn(&line)?;
@@ -222,7 +225,7 @@ impl LoadedRecording {
     }
 }
 
-/// Where symbols are looked for: in `folders`, in the folder `beside`, and where the environment says.
+/// Creates a finder that searches `folders`, the folder `beside` the recording, and the symbol path of the environment.
 pub fn finder(folders: Vec<PathBuf>, beside: Option<&Path>) -> Result<SymbolFinder, Error> {
     let finder = SymbolFinder::new(folders, beside.map(Path::to_owned), std::env::var(SYMBOL_PATH).ok());
     Ok(finder.map_err(|_| OutOfMemory)?)
@@ -268,12 +271,12 @@ fn processes_of(wanted: &ProcessName, contents: &Contents) -> Result<BTreeSet<u3
     Ok(meant)
 }
 
-/// What is wrong with a recording of which something could be read.
+/// Formats why a recording is incomplete.
 fn warning(damage: &ReadError) -> String {
     let mut text = format!("warning: {damage}");
     let mut cause = damage.source();
     while let Some(error) = cause {
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "\n  because: {error}");
         cause = error.source();
     }

@@ -1,4 +1,4 @@
-//! One file per verb.
+//! The verbs of the client, one file for each.
 
 mod aggregate;
 mod branches;
@@ -39,12 +39,11 @@ pub use context::Context;
 #[cfg(test)]
 pub use {command::CommandError, events::DetachedError, load::RecordingError, service::DriverBusy};
 
-/// Does what the command line says; the answer is the exit code. A reader that closes the pipe has read what it wants:
-/// the verb ends there, and that is no failure.
+/// Runs a verb and returns the exit code. If the reader of the output closes the pipe, the verb ends without an error.
 pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     let mut ended = run_verb(verb, context);
     if ended.is_ok() {
-        // What is still in the buffer could otherwise be lost without a word.
+        // An error while the rest of the buffer is written must be reported.
         ended = context.out.flush().map_err(Error::from).and(ended);
     }
     match ended {

@@ -1,4 +1,4 @@
-//! `query`: one source.
+//! `query`: shows one source.
 
 use super::context::Context;
 use crate::cli::QueryArgs;

@@ -1,4 +1,4 @@
-//! `read`: the counts of detached sessions.
+//! `read`: shows the counts of detached sessions.
 
 use super::context::Context;
 use super::events::{DetachedError, counts, detached};

@@ -1,4 +1,4 @@
-//! `record`: samples to a file, in the manner of perf record.
+//! `record`: writes samples to a file, like perf record.
 
 use protocol::{EventRequest, USUAL_BUDGET, modes};
 
@@ -13,10 +13,10 @@ use crate::role::Role;
 use crate::share::{self, percent};
 use crate::source::{SourceInfo, Sources};
 
-/// What is sampled without `-e`: the first of these that the machine has.
+/// Roles of the event that is sampled without `-e`: the first that the machine supports.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 
-/// An event as the user wants it.
+/// An event as the user named it.
 struct RequestedEvent {
     source: SourceInfo,
     modes: u32,
@@ -63,7 +63,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     Ok(outcome.exit_code)
 }
 
-/// What the user named, or what is sampled when nothing is named.
+/// Returns the events that the user named, or the default event.
 fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, Error> {
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
@@ -79,7 +79,8 @@ fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, E
     args.events.iter().flatten().map(wanted).collect()
 }
 
-/// An interval that is named stays; another one is moved towards the frequency.
+/// Creates the request for an event. An interval that the user named is fixed; otherwise, it is adjusted to
+/// `frequency`.
 fn request(RequestedEvent { source, modes, interval }: &RequestedEvent, frequency: u32) -> EventRequest {
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
@@ -88,7 +89,7 @@ fn request(RequestedEvent { source, modes, interval }: &RequestedEvent, frequenc
     EventRequest { source: source.id, modes: *modes, interval, frequency }
 }
 
-/// The last words: how much there is, and what there is not.
+/// Prints how many samples were recorded and how many were not.
 fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
     let Outcome { summary, record_counts, length, .. } = outcome;
     let lost = outcome.lost();
@@ -106,7 +107,7 @@ fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Resu
         args.output.display(),
         bytes(*length)
     ))?;
-    // A stop can come between the last overflow of a counter and its interrupt, whatever there is room for.
+    // One lost sample per counter is normal: a counter can be stopped between its last overflow and the interrupt.
     if summary.counts.iter().any(|count| count.lost > 1) {
         let larger =
             if args.ring() < *protocol::RING.end() { format!("--ring {}, ", args.ring() * 2) } else { String::new() };

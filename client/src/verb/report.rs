@@ -1,4 +1,4 @@
-//! `report`: where the samples of a recording fell, in the manner of perf report.
+//! `report`: shows the samples of a recording by columns, like perf report.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -18,10 +18,10 @@ use crate::format::{counted, grouped, properties, table};
 use crate::id::Id;
 use crate::share::percent;
 
-/// How many processors are named that lost samples.
+/// Maximum number of processors listed with their losses.
 const MAX_PROCESSORS: usize = 4;
 
-/// The fields of `--csv`, which are its first line.
+/// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 13] = [
     "source",
     "share",
@@ -38,10 +38,10 @@ const FIELDS: [&str; 13] = [
     "address",
 ];
 
-/// The columns whose cells may be shortened.
+/// Headings of the columns with cells that can be shortened.
 const NAMES: [&str; 3] = ["Process", "Module", "Symbol"];
 
-/// The columns of numbers.
+/// Headings of the columns of numbers.
 const NUMBERS: [&str; 5] = ["Overhead", "+/-", "Samples", "Thread", "Processor"];
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
@@ -85,7 +85,7 @@ fn of_source(source: &SourceAggregate, args: &ReportArgs) -> String {
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
     lines.extend(stats(source));
     let mut text = properties(&lines);
-    // Writing to a String does not fail.
+    // Writing to a `String` cannot fail.
     let _ = match (&source.rows[..], &source.rest) {
         ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
         ([], rest) => write!(text, "\n\n{}", left_out(rest)),
@@ -95,7 +95,7 @@ fn of_source(source: &SourceAggregate, args: &ReportArgs) -> String {
     text
 }
 
-/// How far from the instruction that made the event happen the precise samples are.
+/// Describes the distance of the precise samples from the instruction that caused the event.
 fn skid(source: &SourceAggregate) -> Option<&'static str> {
     match (source.precise, source.precise_next) {
         (0, 0) => None,
@@ -105,7 +105,7 @@ fn skid(source: &SourceAggregate) -> Option<&'static str> {
     }
 }
 
-/// How many rows are not shown, and which option shows the next one.
+/// Formats how many rows are omitted, and which option shows the next one.
 fn left_out(rest: &OmittedRows) -> String {
     let advice = match (rest.by_number, rest.by_share) {
         (true, true) => "a larger --limit and a lower --percent-limit show more",
@@ -115,7 +115,7 @@ fn left_out(rest: &OmittedRows) -> String {
     format!("{} left out, {:.2}% together; {advice}", counted(rest.rows as u64, "row"), rest.share * 100.0)
 }
 
-/// Which shares of the samples and of the time were lost, and on which processors.
+/// Returns the shares of lost samples and of paused time, with the processors.
 fn stats(source: &SourceAggregate) -> Vec<(&'static str, String)> {
     let mut lines = vec![("Lost", lost(source))];
     if source.throttled > 0 {
@@ -140,7 +140,7 @@ fn lost(source: &SourceAggregate) -> String {
     }
 }
 
-/// Where the recording is not whole, its length is not known, and so no share.
+/// Formats number and duration of the pauses. Their share is unknown if the recording is incomplete.
 fn paused(source: &SourceAggregate, pauses: u64) -> String {
     let time: f64 = source.loss_stats.iter().map(|one| one.paused_seconds).sum();
     let times = format!("{}, {time:.3} s in all", counted(pauses, "time"));
@@ -151,7 +151,7 @@ fn paused(source: &SourceAggregate, pauses: u64) -> String {
     }
 }
 
-/// The processors that have most of it.
+/// Lists the processors with the highest numbers.
 fn by_processor(source: &SourceAggregate, number: impl Fn(&ProcessorLoss) -> u64) -> String {
     let mut with: Vec<(u64, u32)> =
         source.loss_stats.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
@@ -205,7 +205,7 @@ fn process(row: &AggregateRow) -> String {
     row.process.map_or_else(String::new, |process| process.with_name(name))
 }
 
-/// What the table has no column for stays empty.
+/// Writes the rows. Fields without a column are empty.
 fn csv(aggregate: &Aggregate, context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;

@@ -1,4 +1,4 @@
-//! A session that samples, from its start to its end: what `record` and `branches` have in common.
+//! Runs a session that samples, for `record` and `branches`.
 
 use std::path::Path;
 use std::process::{Child, ExitStatus};
@@ -20,70 +20,70 @@ use crate::recorder::{self, Recorder, SampleObserver, Samples};
 use crate::share;
 use crate::system::System;
 
-/// How often it is looked whether the command has ended after Ctrl-C; with the pauses about a second.
+/// Number of checks for the end of the command after Ctrl-C; together with the pauses they take about a second.
 const MAX_POLLS: u32 = 20;
 
-/// A unit of the summary's time.
+/// Unit of the summary's time.
 const NANOSECONDS_PER_TICK: u128 = 100;
 
 /// Why a recording ended.
 enum End {
-    /// The command did.
+    /// The command ended.
     Command(ExitStatus),
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupted,
-    /// The time was up, or the driver has no more.
+    /// The time is over, or the driver has no more samples.
     Over,
 }
 
-/// What a session came to.
+/// Result of a session.
 pub struct Outcome {
-    /// How it ended.
+    /// Summary block of the recording.
     pub summary: Summary,
-    /// What came among the samples.
+    /// Counts of the records.
     pub record_counts: RecordCounts,
-    /// Units of its time in a second.
+    /// Units per second of the session's clock.
     pub clock: u64,
-    /// How many processors it was on.
+    /// Number of sampled processors.
     pub processors: usize,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub length: u64,
-    /// That of the command; of the client where there was none.
+    /// Exit code of the command, or of the client without a command.
     pub exit_code: i32,
 }
 
 impl Outcome {
-    /// Samples that were lost, on all processors.
+    /// Returns the number of lost samples on all processors.
     pub fn lost(&self) -> u64 {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
     }
 
-    /// For how long processors paused in all; a pause that the end of the session cut off is not in it.
+    /// Returns the total duration of the pauses that ended before the session.
     pub fn paused_seconds(&self) -> f64 {
         real(self.record_counts.paused) / real(self.clock.max(1))
     }
 
-    /// The share of the time of all processors for which they paused.
+    /// Returns the share of the time of all processors for which they paused.
     pub fn paused_share(&self) -> f64 {
         share::paused(self.paused_seconds(), seconds(self.summary.elapsed), self.processors)
     }
 }
 
-/// What is wanted.
+/// Parameters of a session that samples.
 pub struct SamplingPlan<'a> {
-    /// Where, and for how long.
+    /// Processors, duration and command.
     pub args: &'a SessionArgs,
-    /// Records that each processor keeps until they are fetched.
+    /// Capacity of the ring of each processor in records.
     pub ring: u32,
-    /// Of what.
+    /// Events to sample.
     pub events: &'a [EventRequest],
-    /// Precise records before an interrupt; zero: one.
+    /// Precise records per interrupt; zero means one.
     pub batch: u32,
-    /// The file.
+    /// The file to write, if any.
     pub output: Option<&'a Path>,
 }
 
-/// Starts the session and fetches what comes of it, until it is over.
+/// Starts a session, fetches its samples until its end, and stops it.
 pub fn run(
     plan: &SamplingPlan,
     observer: Option<&mut dyn SampleObserver>,
@@ -92,7 +92,7 @@ pub fn run(
 ) -> Result<Outcome, Error> {
     let info = connection.info()?;
     system.note_interrupts()?;
-    // The kernel has many modules, and while their files are read no samples are fetched.
+    // The kernel has many modules. Their files are read before the start, because no samples are fetched meanwhile.
     let mut processes = Processes::default();
     let kernel = processes.kernel(system, Instant::now());
 
@@ -100,7 +100,7 @@ pub fn run(
     let session = describe(plan, &info, started.clock, connection)?;
     let sampling = Sampling { plan, system, connection, started, session, processes };
     sampling.run(kernel, observer).inspect_err(|_| {
-        // What went wrong first is what is told; a session that can not be stopped ends with the handle.
+        // The first error is reported. A session that cannot be stopped ends when the handle is closed.
         let _ = connection.stop_all(started.session);
     })
 }
@@ -116,11 +116,11 @@ struct Sampling<'a> {
 }
 
 impl Sampling<'_> {
-    /// Samples, from the beginning of the file to its end.
+    /// Samples until the end of the session, and writes the file.
     fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
         let Self { plan: SamplingPlan { args, ring, output, .. }, system, connection, started, session, processes } =
             self;
-        // What was recorded before is only lost when there is something new.
+        // An existing recording is overwritten only after the command has started.
         let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
         let begin = Instant::now();
         let command = (!args.command.is_empty()).then(|| command::start(&args.command)).transpose();
@@ -139,7 +139,7 @@ impl Sampling<'_> {
         let end = sample(&mut recorder, samples, child.as_mut(), until, system)?;
         let elapsed = begin.elapsed();
         let records = connection.stop_all(started.session)?;
-        // Beside its records a ring can tell of as many that were lost.
+        // For each record in a ring there can be one that reports lost records.
         recorder.drain(samples, 2 * u64::from(*ring) * session.processors.len() as u64)?;
 
         let status = match (&end, &mut child) {
@@ -187,7 +187,7 @@ fn sample(
     }
 }
 
-/// Ctrl-C reached the command, too. One that lives on is left alone.
+/// Waits for the end of the command, which also received Ctrl-C. A command that continues is left running.
 fn await_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
     for _ in 0..MAX_POLLS {
         if let Ok(Some(status)) = child.try_wait() {
@@ -209,7 +209,7 @@ fn header(plan: &SamplingPlan) -> StartHeader {
     }
 }
 
-/// Whether the processor itself is to record the event.
+/// Returns whether the processor itself records the event.
 pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }

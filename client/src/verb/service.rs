@@ -1,4 +1,4 @@
-//! What `install` and `uninstall` share: whose the driver is; to stop it, and to wait for it.
+//! The service of the driver, for `install` and `uninstall`.
 
 use std::path::{Path, PathBuf};
 
@@ -32,15 +32,16 @@ impl UserError for DriverBusy {
     }
 }
 
-/// How often the state is looked at before the driver counts as busy; with the pauses about ten seconds.
+/// Number of checks before the driver is considered busy; together with the pauses they take about ten seconds.
 const MAX_POLLS: u32 = 200;
 
-/// The state of the service.
+/// Returns the state of the service.
 pub fn state(system: &dyn System) -> Result<Option<ServiceState>, Error> {
     Ok(system.service().map_err(|error| service_error("query", error))?)
 }
 
-/// The driver's file, when the service came by halprof.inf: then it lies in its package, not where `install` puts it.
+/// Returns the driver's file if halprof.inf installed the service: the file is in the driver store, not where `install`
+/// copies it.
 pub fn packaged(system: &dyn System) -> Result<Option<PathBuf>, Error> {
     let own = system.driver_path().map_err(|cause| SystemError::Directory { cause })?;
     let Some(image) = system.image().map_err(|error| service_error("query", error))? else { return Ok(None) };
@@ -50,8 +51,8 @@ pub fn packaged(system: &dyn System) -> Result<Option<PathBuf>, Error> {
     Ok(if same { None } else { Some(image) })
 }
 
-/// The path of an image as programs take it. The kernel's may begin in the directory of Windows, by name or without a
-/// word, or with the kernel's sign for Win32 paths.
+/// Converts the path of an image to a Win32 path. A path of the kernel can start with `\SystemRoot\`, with `\??\`, or
+/// be relative to the directory of Windows.
 fn win32_path(image: &str, windows: &Path) -> PathBuf {
     const IN_WINDOWS: &str = "\\SystemRoot\\";
     let below = match image.get(..IN_WINDOWS.len()) {
@@ -65,7 +66,7 @@ fn win32_path(image: &str, windows: &Path) -> PathBuf {
     }
 }
 
-/// Stops the driver and waits until it is unloaded; says whether it had to.
+/// Stops the driver and waits until it is unloaded. Returns whether it was loaded.
 pub fn stop(system: &dyn System) -> Result<bool, Error> {
     if matches!(state(system)?, None | Some(ServiceState::Stopped)) {
         return Ok(false);
@@ -74,7 +75,7 @@ pub fn stop(system: &dyn System) -> Result<bool, Error> {
     match system.stop() {
         Ok(()) => {}
         Err(error) => match error.raw_os_error() {
-            // Already down, or on its way.
+            // The service is already stopped or stopping.
             Some(win32::ERROR_SERVICE_NOT_ACTIVE | win32::ERROR_SERVICE_CANNOT_ACCEPT_CTRL) => {}
             _ => return Err(service_error("stop", error).into()),
         },
@@ -88,7 +89,7 @@ pub fn stop(system: &dyn System) -> Result<bool, Error> {
     Err(DriverBusy { sessions }.into())
 }
 
-/// Starts the driver; that it runs already is fine.
+/// Starts the driver, unless it is already running.
 pub fn start(system: &dyn System) -> Result<(), Error> {
     match system.start() {
         Err(error) if error.raw_os_error() != Some(win32::ERROR_SERVICE_ALREADY_RUNNING) => {
@@ -98,7 +99,8 @@ pub fn start(system: &dyn System) -> Result<(), Error> {
     }
 }
 
-/// Sessions that a handle keeps alive; asked before the stop, after it the driver answers no one new.
+/// Returns the sessions that are bound to a handle. After a stop request the device cannot be opened, so this must be
+/// called before.
 fn sessions(system: &dyn System) -> Vec<String> {
     let sessions = Connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
     sessions.iter().filter(|session| !session.detached).map(ToString::to_string).collect()

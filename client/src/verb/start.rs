@@ -1,4 +1,4 @@
-//! `start`: a detached session.
+//! `start`: starts a detached session.
 
 use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::processors::named;
 struct Started {
     session: u64,
     events: Vec<StartedEvent>,
-    /// Absent: every active one.
+    /// Absent for all active processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<Vec<u32>>,
 }

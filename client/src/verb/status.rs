@@ -1,4 +1,4 @@
-//! `status`: whether the driver runs, and who counts what.
+//! `status`: shows whether the driver is running, and its sessions.
 
 use protocol::PROTOCOL_VERSION;
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
         Some(ServiceState::Running) => {
             let connection = Connection::open(context.system()?)?;
             status.driver_version = Some(connection.driver_version());
-            // Another one would have been refused when it was opened.
+            // A driver of another version is refused when it is opened.
             status.driver_protocol = Some(PROTOCOL_VERSION);
             status.sessions = connection.sessions()?;
             status.sampling = Some(Totals::from(&connection.info()?));

@@ -1,4 +1,4 @@
-//! `stop`: ends detached sources and shows their final counts.
+//! `stop`: stops detached sources and shows their final counts.
 
 use protocol::DETACHED;
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 
 pub fn run(args: &StopArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
-    // One name that does not run, and nothing is stopped.
+    // If one of the named sources is not running, nothing is stopped.
     let running = detached(&connection, &args.sources)?;
     let mut records = Vec::new();
     if args.all {

@@ -1,4 +1,4 @@
-//! `list --interface`: the whole table of a profile interface, as the HAL has it.
+//! `list --interface`: shows the complete table of a profile interface, as in the HAL.
 
 use profile::interval::IntervalRange;
 use profile::{Kind, ProfileSource, Source};
@@ -50,7 +50,7 @@ pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {
     context.say(&format!("{}\n\n{}", sources(kind), intervals(kind)))
 }
 
-/// The EBX bit is Emon's alone.
+/// Formats the sources. Only Emon has the column of EBX bits.
 fn sources(kind: Kind) -> String {
     let row = |source: &ProfileSource| {
         let name = source.name.to_owned();
@@ -66,7 +66,8 @@ fn sources(kind: Kind) -> String {
     table(headings, &["Id", "EBX bit"], &rows)
 }
 
-/// Once for all sources that a counter serves: beside the longest names there is no room for it.
+/// Formats the intervals in a separate table: all sources of counters have the same, and the longest names leave no
+/// space.
 fn intervals(kind: Kind) -> String {
     let row = |what: &str, range: IntervalRange| {
         vec![what.to_owned(), range.default.to_string(), range.minimum.to_string(), range.maximum.to_string()]

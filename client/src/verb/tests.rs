@@ -1,4 +1,4 @@
-//! Every verb against a driver and a Windows that are made up, or without either.
+//! Tests of every verb with a fake driver and a fake Windows, or without either.
 
 mod branches;
 mod closed_pipe;
@@ -31,7 +31,7 @@ const EXIT_3: &str = "sh -c";
 #[cfg(windows)]
 const EXIT_3: &str = "cmd /c";
 
-/// What a run printed, and its exit code or error.
+/// Output of a run, and its exit code or error.
 struct Run {
     out: String,
     err: String,
@@ -58,7 +58,7 @@ fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
     Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
 }
 
-/// Where there is no Windows, with `input` as standard input.
+/// Runs a verb without Windows, with `input` as standard input.
 fn run_anywhere(line: &str, mut input: &[u8]) -> Run {
     let cli = Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ fn run(system: &FakeSystem, line: &str) -> Run {
     run_words(system, &line.split_whitespace().collect::<Vec<_>>())
 }
 
-/// `stat` over a command that ends with the code 3.
+/// Runs `stat` with a command that exits with code 3.
 fn stat(system: &FakeSystem, options: &str) -> Run {
     let line = format!("stat {options} -- {EXIT_3}");
     run_words(system, &line.split_whitespace().chain(["exit 3"]).collect::<Vec<_>>())
@@ -600,13 +600,13 @@ mod stat_ {
         assert_eq!(stat, json!({"command": command, "exit_code": 3, "processors": [0, 1]}));
     }
 
-    /// The names of the columns, as the help of `stat` has them.
+    /// Returns the names of the columns in the help of `stat`.
     fn columns() -> Vec<&'static str> {
         let (_, rest) = crate::cli::STAT_HELP.split_once("\nCSV\n").unwrap();
         rest.lines().next().unwrap().trim().split(',').map(|name| name.trim_matches(['[', ']'])).collect()
     }
 
-    /// The lines of CSV, each as the values of the columns that the help names.
+    /// Returns the lines of CSV, each as the values of the columns that the help names.
     fn csv(text: &str, columns: &[&str]) -> Vec<Vec<(String, String)>> {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
         let line = |record: csv::StringRecord| {
@@ -616,7 +616,7 @@ mod stat_ {
         reader.records().map(|record| line(record.unwrap())).collect()
     }
 
-    /// Three events of which no two numbers are the same, one of them with commas in its name.
+    /// Returns three events with distinct numbers, one of them with commas in its name.
     fn distinct() -> FakeSystem {
         let raw: SourceName = "cpu/event=0xD1,umask=0x20/".parse().unwrap();
         let SourceName::Raw(raw) = raw else { panic!("{raw}") };
@@ -711,7 +711,7 @@ const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o /dev/nu
 #[cfg(windows)]
 const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o NUL";
 
-/// Every verb that listens to the driver.
+/// Command lines of every verb that uses the driver.
 const LISTENERS: [&str; 15] = [
     "status",
     "info",
@@ -759,7 +759,7 @@ proptest! {
         let mut bytes = [head.as_bytes(), &body].concat();
         bytes.truncate(cut);
         let length = bytes.len().saturating_add(extra);
-        // Once with nonsense from the first answer on, once after versions have been agreed on.
+        // The replies are invalid from the first one on, or after the versions were compared.
         let hello = protocol::HelloReply { protocol: protocol::PROTOCOL_VERSION, ..protocol::HelloReply::new_zeroed() };
         let (_, fields) = hello.as_bytes().split_at(size_of::<ReplyHeader>());
         let polite = [head.as_bytes(), fields, &body].concat();

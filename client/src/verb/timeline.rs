@@ -1,4 +1,4 @@
-//! `report --merge`: single samples and precise records in one order.
+//! `report --merge`: shows single samples and precise records in one order.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use crate::id::Id;
 /// Nanoseconds in a millisecond.
 const NANOSECONDS: f64 = 1e6;
 
-/// The fields of `--csv`, which are its first line.
+/// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 12] = [
     "processor",
     "time_ns",
@@ -36,10 +36,10 @@ const FIELDS: [&str; 12] = [
 
 const HEADINGS: [&str; 7] = ["CPU", "Time", "Number", "Event", "Kind", "Process", "Symbol"];
 
-/// The columns whose cells may be shortened.
+/// Headings of the columns with cells that can be shortened.
 const NAMES: [&str; 3] = ["Event", "Process", "Symbol"];
 
-/// The columns of numbers.
+/// Headings of the columns of numbers.
 const NUMBERS: [&str; 3] = ["CPU", "Time", "Number"];
 
 #[derive(Debug, Serialize)]
@@ -49,20 +49,20 @@ struct Timeline<'a> {
     without_symbols: Vec<WithoutSymbols<'a>>,
 }
 
-/// A sample.
+/// A sample or precise record.
 #[derive(Debug, Serialize)]
 struct TimelineRow {
     processor: u32,
-    /// Since the first record of the recording.
+    /// Time since the first record of the recording.
     time_ns: u64,
-    /// Of a record its own, of an ordinary sample that of the record behind it.
+    /// Number of the precise record, or for an ordinary sample that of the next precise record.
     number: u64,
     event: String,
     kind: &'static str,
     process: Id,
     process_name: String,
     thread: Id,
-    /// Whether process and thread are those of the samples beside it.
+    /// Whether process and thread were inferred from the neighboring samples.
     inferred: bool,
     address: String,
     module: String,
@@ -92,7 +92,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     loaded.finish(context)
 }
 
-/// The first `most` samples of each processor, and how many there are more.
+/// Returns the first `most` samples of each processor, and the number of the others.
 fn limited(samples: &[TimelineSample], most: usize) -> (Vec<&TimelineSample>, usize) {
     let processors = samples.chunk_by(|one, other| one.sample.processor == other.sample.processor);
     let shown: Vec<&TimelineSample> = processors.flat_map(|samples| samples.iter().take(most)).collect();
@@ -125,7 +125,7 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     }
 }
 
-/// For people the kinds are two.
+/// Formats the table. It does not distinguish the two kinds of precise records.
 fn rows(lines: &[TimelineRow], wide: bool) -> String {
     let cells = |line: &TimelineRow| {
         vec![
@@ -135,7 +135,7 @@ fn rows(lines: &[TimelineRow], wide: bool) -> String {
             line.event.clone(),
             line.kind.trim_end_matches("_next").to_owned(),
             line.process.with_name(&line.process_name),
-            // There is no room for the zeros before an address.
+            // The column is too narrow for leading zeros of an address.
             if line.symbol == line.address { format!("{:#x}", line.ip) } else { line.symbol.clone() },
         ]
     };

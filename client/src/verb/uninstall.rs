@@ -1,4 +1,4 @@
-//! `uninstall`: nothing is left of the driver; again and again with the same outcome.
+//! `uninstall`: removes the driver and its service. Repeating it has the same result.
 
 use std::fs;
 use std::io::ErrorKind;

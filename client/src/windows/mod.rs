@@ -21,7 +21,7 @@ pub struct Windows;
 
 impl System for Windows {
     fn open(&self) -> io::Result<Box<dyn Device>> {
-        // An elevated token holds the privilege disabled. Where it is not held at all, the driver says so.
+        // The privilege is disabled in an elevated token. If the token does not have it, the driver refuses access.
         let _ = privilege::enable(privilege::SYSTEM_PROFILE);
         Ok(Box::new(device::DeviceHandle::open()?))
     }
@@ -75,13 +75,13 @@ impl System for Windows {
     }
 
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
-        // Without it, processes of other users are not opened.
+        // Without the privilege, processes of other users cannot be opened.
         let _ = privilege::enable(privilege::DEBUG);
         modules::of_process(process)
     }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
-        // Without it, later versions of Windows 11 hide the addresses.
+        // Without the privilege, later versions of Windows 11 hide the addresses.
         let _ = privilege::enable(privilege::DEBUG);
         modules::of_kernel(&directory::windows()?)
     }

@@ -1,4 +1,4 @@
-//! `branches`: each branch is counted, named where it can be, and in the file where one is wanted.
+//! Tests of `branches`.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::fake::{CLOCK, module, sample};
 const APP: u64 = 0x40_0000;
 const NT: u64 = 0xFFFF_F800_0000_0000;
 
-/// A branch on processor 0.
+/// Creates a branch on processor 0.
 fn branch(from: u64, to: u64, predicted: u32) -> Sample {
     let modes = if from < NT { modes::USER } else { modes::KERNEL };
     Sample {
@@ -25,7 +25,7 @@ fn branch(from: u64, to: u64, predicted: u32) -> Sample {
     }
 }
 
-/// Eight branches, of which five are the same.
+/// Returns eight branches, five of them equal.
 fn records(predicted: u32) -> Vec<Sample> {
     let mut records = vec![branch(APP + 0x10, APP + 0x80, predicted); 4];
     records.push(branch(APP + 0x10, APP + 0x80, 0));
@@ -119,7 +119,7 @@ fn how_often_and_for_how_long_recording_paused_is_told() {
             warning("3 times", 50),
             json!([3, 2, 2000.0, 1.0]),
         ),
-        // There was no room for the record of its beginning.
+        // The ring was full when the pause started, so its record is missing.
         (
             &[resumed],
             "",

@@ -1,8 +1,8 @@
-//! Every verb with an output that nobody reads.
+//! Tests of every verb with a closed output.
 
 use super::*;
 
-/// An output that takes nothing, with the kind of error that says why.
+/// An output that fails every write with this kind of error.
 struct Closed(io::ErrorKind);
 
 impl Write for Closed {
@@ -15,7 +15,7 @@ impl Write for Closed {
     }
 }
 
-/// Runs a line with both outputs closed for the same reason.
+/// Runs a command line with both outputs closed.
 fn run_closed(line: &str, reason: io::ErrorKind) -> Result<i32, Error> {
     let system = two_processors();
     let words = line.split_whitespace().chain(line.contains(" -- ").then_some("exit 3"));

@@ -1,4 +1,4 @@
-//! `control-area`: what there is on each processor, in whose hands, and why not more.
+//! Tests of `control-area`.
 
 use protocol::{AreaRecord, AreaRequest, Lack, area};
 use zerocopy::FromBytes;
@@ -10,7 +10,7 @@ fn area(processor: u32, status: u32, address: u64, flags: u32) -> AreaRecord {
     AreaRecord { processor, status, address, size, flags, format: 4, lack: 0 }
 }
 
-/// One of the kernel's in use, one of the driver's own, one that another has, and a processor without PEBS.
+/// Returns an area of the kernel in use, one of the driver, one of another program, and a processor without PEBS.
 fn system() -> FakeSystem {
     let all = area::BRANCHES | area::PRECISE | area::MODES;
     let areas = vec![

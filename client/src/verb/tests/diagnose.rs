@@ -1,4 +1,4 @@
-//! `diagnose`.
+//! Tests of `diagnose`.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ fn text(name: &str) -> String {
     run_anywhere("diagnose --cpuid -", processors::find(name).unwrap().dump.as_bytes()).out
 }
 
-/// A processor with what the issue names.
+/// Dump of an Intel processor with four general counters and the seven architectural events.
 const EXAMPLE: &str = "\
 CPUID 00000000: 0000000B-756E6547-6C65746E-49656E69
 CPUID 0000000A: 07300403-00000000-00000000-00000603
@@ -87,7 +87,7 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
     assert!(run.out.starts_with("{\n  \"windows10\": \"Emon\",\n  \"interface\": \"Emon\",\n  \"reason\": "));
 }
 
-/// The dump as `cpuid -1 -r` has it.
+/// Returns the dump in the format of `cpuid -1 -r`.
 fn raw(dump: &str) -> String {
     let leaves = cpuid_dump::Dump::parse(dump).unwrap();
     leaves.leaves().fold("CPU:\n".to_owned(), |mut text, (leaf, subleaf, [a, b, c, d])| {
@@ -194,7 +194,7 @@ fn sources_of_other_families_are_counted_and_not_listed() {
 fn without_counters_it_says_what_is_in_the_way_and_what_opens_them() {
     const ROOT: &str = "Hyper-V runs below this Windows and masks the counters";
     const GUEST: &str = "Hyper-V masks the counters of this virtual machine";
-    /// EBX of leaf 0x40000003, with CpuManagement and without.
+    /// EBX of leaf 0x40000003, with and without CpuManagement.
     const AS_GUEST: (&str, &str) = ("-002BB9FF-", "-002BA9FF-");
     let dump = |name: &str| processors::find(name).unwrap().dump.to_owned();
     for (dump, blocker) in [
@@ -230,7 +230,7 @@ fn what_needs_a_driver_says_that_this_is_no_windows() {
     }
 }
 
-/// Leaves that decide something, with registers that make sense now and then.
+/// Generates leaves that affect the choice, with registers that are valid in some cases.
 fn leaves() -> impl Strategy<Value = String> {
     let leaf =
         prop::sample::select(vec![1_u32, 7, 0xA, 0x4000_0000, 0x4000_0001, 0x4000_0003, 0x8000_0001, 0x8000_0002]);
@@ -264,10 +264,10 @@ proptest! {
             _ => &[176, 218],
         };
         prop_assert!(tables.contains(&sources.len()));
-        // Emon's general counters may have no bits, and fixed ones all the same.
+        // Emon can have fixed counters although its general counters have no bits.
         let has_some = json["interface"] != "Emon" || json["leaf_a"]["width"] != 0 || json["fixed_counters"] != 0;
         prop_assert_eq!(json["counters"] != 0, sources.len() > 1 && has_some);
-        // Those of other families are for programs.
+        // Sources of other families are only in the output for programs.
         let family = crate::support::sentence(protocol::Support::NotOnThisFamily as u32);
         let rows = sources.iter().filter(|source| source["reason"] != *family).count();
         let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;

@@ -1,10 +1,10 @@
-//! `install` and `uninstall`.
+//! Tests of `install` and `uninstall`.
 
 use super::*;
 use crate::driver_file;
 use crate::image::tests::tiny;
 
-/// Offsets in the file of [`tiny`] ("PE Format" in Microsoft's documentation).
+/// Offsets in the file of [`tiny`] ("PE Format", Microsoft Learn).
 const MACHINE: usize = 0x44;
 const SIZE_OF_OPTIONAL_HEADER: usize = 0x54;
 const CHARACTERISTICS: usize = 0x56;
@@ -12,7 +12,7 @@ const MAGIC: usize = 0x58;
 const SUBSYSTEM: usize = 0x9C;
 const SECURITY_DIRECTORY: usize = 0xC8 + 4 * 8;
 
-/// The file of a driver that ends with its name.
+/// Creates the file of a driver that ends with `name`.
 fn driver(name: &str) -> Vec<u8> {
     let mut file = tiny();
     file[SUBSYSTEM] = 1;

@@ -1,4 +1,4 @@
-//! `record`: what the driver gave is in the file, and what it did not give is told.
+//! Tests of `record`.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use zerocopy::FromBytes;
 use super::*;
 use crate::fake::{CLOCK, module, sample};
 
-/// A driver with samples, and a file for them.
+/// A driver with samples, and the path of a recording.
 struct Bench {
     system: FakeSystem,
     folder: tempfile::TempDir,
@@ -37,7 +37,7 @@ impl Bench {
         run_words(&self.system, &words.collect::<Vec<_>>())
     }
 
-    /// Over a command that ends with the code 3.
+    /// Runs `record` with a command that exits with code 3.
     fn record_command(&self, options: &str) -> Run {
         let file = self.file();
         let words = ["record", "-o", file.to_str().unwrap()].into_iter().chain(options.split_whitespace());
@@ -55,7 +55,7 @@ impl Bench {
     }
 }
 
-/// The blocks of a whole file.
+/// Returns the blocks of a complete file.
 struct LoadedRecording(Vec<Block>);
 
 impl LoadedRecording {

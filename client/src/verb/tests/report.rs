@@ -1,4 +1,4 @@
-//! `report`, `export` and `flamegraph`: without a driver, and on any system.
+//! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,8 @@ fn record(source: u32, interval: u32, process: u32, ip: u64) -> Sample {
     }
 }
 
-/// 2,000 samples of cycles, 4 of misses, a loss, a pause of 0.5 ms, a sleep of 3.2 s. More was lost after the last sample.
+/// Creates a recording of 2,000 samples of cycles and 4 of misses, a loss, a pause of 0.5 ms and a sleep of 3.2 s. More
+/// samples were lost after the last one.
 fn records() -> Vec<Sample> {
     let cycles = [(1200, 8, APP + 0x1000), (500, 8, NT + 0x50), (298, 4321, NTDLL + 0x20), (2, 99, 0x1000)];
     let mut records: Vec<Sample> =
@@ -104,7 +105,7 @@ fn summary() -> Summary {
     }
 }
 
-/// A folder that is removed at the end, and the recording in it.
+/// A recording in a temporary folder.
 struct File {
     _folder: TempDir,
     path: PathBuf,
@@ -118,7 +119,7 @@ impl File {
         Self { _folder: folder, path }
     }
 
-    /// Runs a verb, with the recording as FILE and `out.svg` beside it as OUT.
+    /// Runs a verb with the recording as FILE and `out.svg` in the same folder as OUT.
     fn run(&self, line: &str) -> Run {
         let out = self.beside("out");
         let line = line.replace("FILE", self.path.to_str().unwrap()).replace("OUT", out.to_str().unwrap());
@@ -154,7 +155,7 @@ fn a_report_says_what_was_recorded_and_where_the_samples_fell() {
     insta::assert_snapshot!(text("report FILE"));
 }
 
-/// A recording with what the processor itself recorded, in batches, on two processors.
+/// Creates a recording of two processors with batches of precise records.
 fn precise() -> File {
     let event = |source, name: &str, modes, interval| RecordedEvent {
         source,
@@ -286,7 +287,7 @@ fn every_report_fits_a_console_unless_it_is_to_be_wide() {
     assert!(text("report FILE --wide").contains("_that_is_far_too_long_for_a_console_"));
 }
 
-/// The rows of cycles have 60, 25, 14.9 and 0.1 percent.
+/// The rows of cycles have shares of 60, 25, 14.9 and 0.1 percent.
 #[test]
 fn the_advice_about_rows_left_out_shows_the_next_one() {
     let report = |options: &str| text(&format!("report FILE -e 25 --sort address{options}"));

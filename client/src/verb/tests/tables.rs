@@ -1,4 +1,4 @@
-//! `list --interface`.
+//! Tests of `list --interface`.
 
 use super::*;
 
