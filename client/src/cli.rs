@@ -38,8 +38,8 @@ EXAMPLES
   client stat -- cmd /c dir                 count while a command runs
   client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
   client record -- app.exe                  sample while a command runs
-  client report                             where those samples fell
-  client branches -C 0 --duration 0.1       every branch of processor 0
+  client report                             those samples by function
+  client branches -C 0 --duration 0.1       every branch of CPU 0
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far
   client stop --all                         stop, with the final counts
@@ -47,10 +47,10 @@ EXAMPLES
   client diagnose --cpuid dump.txt          what the driver would do elsewhere
 
 SOURCES
-  A source goes by its name in the HAL, with or without \"Profile\", in any
-  case (BranchInstructions, profilebranchinstructions), or by its number (6,
-  0x06). As an event it can end in :u (user mode alone) or :k (kernel mode);
-  one that is sampled also in :p (precise).
+  A source has its name in the HAL, with or without \"Profile\", in any case
+  (BranchInstructions, profilebranchinstructions), or its number (6, 0x06). An
+  event can end in :u (user mode alone) or :k (kernel mode alone); an event that
+  is sampled can also end in :p (precise).
 ";
 
 /// Hardware performance counters of Windows' HAL, at the command line.
@@ -77,7 +77,7 @@ pub enum Verb {
     Install(InstallArgs),
     /// Stop the driver and remove it; needs an elevated prompt
     Uninstall,
-    /// Say whether the driver runs, and who counts what
+    /// Show whether the driver is running, and its sessions
     Status(Json),
     /// Show the profile interface, why it was chosen, and the processors
     Info(Json),
@@ -92,7 +92,7 @@ pub enum Verb {
     /// Set the interval of a source: events between two interrupts
     #[command(after_help = "EXAMPLES\n  client interval BranchInstructions 100000")]
     Interval(IntervalArgs),
-    /// Start counting, until `stop`, whatever becomes of this prompt
+    /// Start counting until `stop`, even if this prompt is closed
     #[command(
         after_help = "EXAMPLES\n  client start TotalIssues BranchInstructions:u\n  client start TotalCycles -C 0,2-3"
     )]
@@ -106,41 +106,41 @@ pub enum Verb {
     /// Count while a command runs, as `perf stat -a` does
     #[command(after_help = STAT_HELP)]
     Stat(StatArgs),
-    /// Sample where processors spend their events, as `perf record -a` does
+    /// Sample where events occur on processors, as `perf record -a` does
     #[command(after_help = record::HELP)]
     Record(RecordArgs),
-    /// Show which branches processors take most, from a record of each
+    /// Show which branches processors take most often, from a record of each
     #[command(after_help = branches::HELP)]
     Branches(BranchesArgs),
-    /// Show, make or free the control areas of Intel's Debug Store
+    /// Show, allocate or free the control areas of Intel's Debug Store
     #[command(after_help = control_area::HELP)]
     ControlArea(ControlAreaArgs),
-    /// Show where the samples of a recording fell, as `perf report` does
+    /// Show the samples of a recording by columns, as `perf report` does
     #[command(after_help = report::REPORT_HELP)]
     Report(ReportArgs),
-    /// Turn a recording into what other programs read
+    /// Convert a recording for other programs
     #[command(after_help = report::EXPORT_HELP)]
     Export(ExportArgs),
     /// Draw a recording as a flame graph
     #[command(after_help = report::FLAMEGRAPH_HELP)]
     Flamegraph(FlamegraphArgs),
-    /// Say what the driver would do on a processor; needs no driver
+    /// Show what the driver would do on a processor; needs no driver
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(DiagnoseArgs),
 }
 
 const DIAGNOSE_HELP: &str = "\
-Chooses the profile interface from CPUID as the driver does from that of the
-boot processor, and tells why, and which sources can be used. Nothing but CPUID
-is asked: only the driver finds out whether a hypervisor really has the counters
-that it shows. Without FILE it is the processor that the client runs on, which
-on a hybrid machine can be another one each time.
+Chooses the profile interface from CPUID, as the driver does on the boot
+processor, and shows the reason and the sources that can be used. Only CPUID is
+read: only the driver can check whether a hypervisor really has the counters
+that CPUID reports. Without FILE, the current processor is used, which on a
+hybrid machine can be a different one each time.
 
 FILES
-  Dumps as AIDA64 and InstLatx64 have them, with lines such as
+  Dumps in the format of AIDA64 and InstLatx64, with lines such as
     CPUID 0000000A: 07300403-00000000-00000000-00000603
   and the output of `cpuid -1 -r` on Linux, in UTF-8 or, as PowerShell writes
-  them, in UTF-16. Of several processors the first counts.
+  it, in UTF-16. If there are several processors, the first is used.
 
 EXAMPLES
   client diagnose
@@ -151,26 +151,26 @@ EXAMPLES
 /// Text after the options of `stat` in `--help`.
 pub const STAT_HELP: &str = "\
 The counters count everything that runs on the chosen processors while COMMAND
-runs, not COMMAND alone. As with perf, standard output is left to COMMAND: the
-counts go to standard error, or where -o says. Ctrl-C ends COMMAND; the counts
-are printed all the same.
+runs, not only COMMAND. As with perf, standard output belongs to COMMAND: the
+counts go to standard error, or to the file of -o. Ctrl-C ends COMMAND; the
+counts are still printed.
 
 EVENTS
-  Without -e: cycles, instructions, branches and mispredicted branches, as far
-  as this machine has them and free counters for them.
-  An event that no source has goes by its numbers, as with perf:
+  Without -e: cycles, instructions, branches and mispredicted branches, if this
+  machine supports them and has free counters for them.
+  An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
-  with u or k behind the last slash for one mode alone. The processor's manual
-  has the numbers; a wrong one counts nothing, or something else.
+  with u or k after the last slash for one mode alone. The numbers are in the
+  processor's manual; a wrong number counts nothing, or something else.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
-  One line per event, after the manner of `perf stat -x,`; CPUn with --per-cpu.
-  The unit is empty and the percentage 100.00: nothing is multiplexed. The name
-  of an event with commas stands in quotes.
+  One line per event, similar to `perf stat -x,`; CPUn with --per-cpu. The unit
+  is empty and the percentage 100.00: nothing is multiplexed. The name of an
+  event with commas is quoted.
 
 EXIT CODE
-  That of COMMAND. When the client itself fails: its own (client --help).
+  The exit code of COMMAND. If the client itself fails: see client --help.
 
 EXAMPLES
   client stat -- cmd /c dir
@@ -206,7 +206,7 @@ pub struct ListArgs {
 /// A profile interface, as users type it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum InterfaceName {
-    /// No counters: the timer alone
+    /// No counters, only the timer
     Default,
     /// Intel's architectural performance monitoring
     Emon,
@@ -216,7 +216,7 @@ pub enum InterfaceName {
     Netburst,
     /// Pentium Pro, II, III and Pentium M
     P6,
-    /// The first Pentium: its counters count and can not sample
+    /// The first Pentium: its counters can count but not sample
     Pentium,
 }
 
@@ -247,7 +247,7 @@ pub struct QueryArgs {
 pub struct IntervalArgs {
     /// Name or number
     pub source: SourceName,
-    /// The interval; moved into the range that the source has
+    /// The interval; limited to the range of the source
     pub interval: u32,
     #[command(flatten)]
     pub format: Json,
@@ -308,7 +308,7 @@ pub struct StatArgs {
     pub processors: Option<ProcessorList>,
     #[command(flatten)]
     pub force: Force,
-    /// A row for each processor in place of the total
+    /// A row for each processor instead of the total
     #[arg(short = 'A', long)]
     pub per_cpu: bool,
     /// Print one JSON object

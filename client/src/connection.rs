@@ -44,7 +44,7 @@ pub enum RequestError {
         cause: io::Error,
     },
     /// The reply violates the protocol.
-    #[error("the driver's answer to the request {request} makes no sense")]
+    #[error("the driver's answer to the request {request} is invalid")]
     Malformed {
         /// Name of the request.
         request: &'static str,

@@ -26,13 +26,13 @@ pub enum DumpError {
         cause: io::Error,
     },
     /// The file is longer than [`MAX_BYTES`].
-    #[error("{name} is no CPUID dump: it is longer than {} MiB", MAX_BYTES >> 20)]
+    #[error("{name} is not a CPUID dump: it is longer than {} MiB", MAX_BYTES >> 20)]
     TooLong {
         /// Name of the file.
         name: String,
     },
     /// The file has no CPUID leaf, or a damaged one.
-    #[error("{name} is no CPUID dump")]
+    #[error("{name} is not a CPUID dump")]
     Invalid {
         /// Name of the file.
         name: String,
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_has_no_end_is_given_up() {
         let error = read(Path::new("-"), &mut io::repeat(b'\n')).unwrap_err();
-        assert_eq!(Error::from(error).report(), "error: standard input is no CPUID dump: it is longer than 16 MiB");
+        assert_eq!(Error::from(error).report(), "error: standard input is not a CPUID dump: it is longer than 16 MiB");
         let mut full = vec![b'\n'; MAX_BYTES - LEAF.len()];
         full.extend(LEAF.bytes());
         assert!(read_bytes(&full).is_ok(), "exactly as long as may be");
@@ -153,7 +153,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..600),
         ) {
             if let Err(error) = read_bytes(&[mark, &bytes].concat()) {
-                prop_assert!(Error::from(error).report().starts_with("error: standard input is no CPUID dump\n"));
+                prop_assert!(Error::from(error).report().starts_with("error: standard input is not a CPUID dump\n"));
             }
         }
 

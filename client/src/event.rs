@@ -60,7 +60,7 @@ impl FromStr for SourceName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(rest) = text.strip_prefix(raw_event::PREFIX) {
-            let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" ends with no slash"))?;
+            let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" does not end with a slash"))?;
             return raw_event::parse(terms).map(Self::Raw);
         }
         // Names can begin with a digit (Profile2Issue), so any text that is not a number is a name.
@@ -114,7 +114,7 @@ impl EventName {
         }
         let modes = letters.map_or(Ok(modes::BOTH), |letters| {
             modes_of(letters).ok_or_else(|| {
-                format!("\":{letters}\" is no mode; :u is user mode, :k kernel mode, nothing is both; :p is precise")
+                format!("\":{letters}\" is not a mode; :u is user mode, :k kernel mode, nothing is both; :p is precise")
             })
         })?;
         Ok(Self { source: source.parse()?, modes })

@@ -39,9 +39,9 @@ exits! {
     /// The source exists, but not on this machine.
     UnsupportedSource = 7, "the source is not supported on this machine";
     /// All counters are in use.
-    NoFreeCounter = 8, "no counter is free; the message says who holds them";
+    NoFreeCounter = 8, "no counter is free; the message names the sessions that hold them";
     /// Client and driver have different protocol versions.
-    VersionMismatch = 9, "client and driver speak different protocol versions";
+    VersionMismatch = 9, "client and driver have different protocol versions";
     /// The source or session to read or stop is not running.
     NotRunning = 10, "the source or the session does not run";
     /// `stat`, `record` or `branches` could not run its command.
@@ -59,21 +59,21 @@ exits! {
     /// The client was built for another system.
     NotWindows = 17, "this client was not built for Windows";
     /// `diagnose` cannot use the file.
-    Dump = 18, "diagnose: the file cannot be read, or is no CPUID dump";
+    Dump = 18, "diagnose: the file cannot be read, or is not a CPUID dump";
     /// Another driver has registered the handler of the performance interrupt.
     InterruptTaken = 19, "another driver has the performance interrupt";
     /// `record` or `branches` cannot write the file.
     Unwritten = 20, "record, branches: the file cannot be written to its end";
     /// `report` cannot read the file.
-    Recording = 21, "report, export: the file cannot be read, or is no recording";
+    Recording = 21, "report, export: the file cannot be read, or is not a recording";
     /// The recording is incomplete.
     Incomplete = 22, "report, export: done, but the recording is cut off or damaged";
     /// The recording does not have what the user selected.
     NotRecorded = 23, "report, export: the recording has no such source or process";
     /// Another driver or program has the counters.
-    CountersTaken = 24, "the counters belong to another; start, stat, record: --force";
+    CountersTaken = 24, "another program has the counters; start, stat, record: --force";
     /// The Debug Store is in use, or Windows refuses its control area.
-    DebugStoreTaken = 25, "another has the Debug Store, or Windows refuses its control area";
+    DebugStoreTaken = 25, "the Debug Store is in use, or Windows refuses its control area";
 }
 
 impl Exit {
@@ -92,7 +92,7 @@ pub fn help() -> String {
     }
     text.push_str("  `stat`, `record` and `branches` exit with the code of their COMMAND. A failure\n");
     text.push_str("  of the client itself says \"error:\" on standard error. A reader that closes the\n");
-    text.push_str("  pipe early (client report | head) is no failure: the client ends, with 0.");
+    text.push_str("  pipe early (client report | head) is not a failure: the client exits with 0.");
     text
 }
 

@@ -6,23 +6,23 @@ use protocol::Lack;
 /// first are indented.
 pub fn sentence(number: u32, detail: u64) -> String {
     match Lack::from_number(number) {
-        Some(Lack::NotIntel) => "the processor is not Intel's, and the Debug Store is",
+        Some(Lack::NotIntel) => "only Intel processors have the Debug Store",
         Some(Lack::NoDebugStore) => "the processor has no Debug Store (CPUID.1:EDX[21])",
         Some(Lack::NotWide) => "its Debug Store has no 64-bit form (CPUID.1:ECX[2], DTES64)",
         Some(Lack::NoMonitoring) => {
             "the processor's performance monitoring is unavailable\n  \
-             (IA32_MISC_ENABLE bit 7): firmware or a hypervisor has shut it off"
+             (IA32_MISC_ENABLE bit 7): firmware or a hypervisor has disabled it"
         }
         Some(Lack::BranchesUnavailable) => {
             "the processor's Branch Trace Store is unavailable\n  \
-             (IA32_MISC_ENABLE bit 11): firmware or a hypervisor has shut it off"
+             (IA32_MISC_ENABLE bit 11): firmware or a hypervisor has disabled it"
         }
         Some(Lack::PebsUnavailable) => {
             "the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  \
-             firmware or a hypervisor has shut it off"
+             firmware or a hypervisor has disabled it"
         }
         Some(Lack::NoModes) => {
-            "the processor can not leave out the branches of one mode\n  \
+            "the processor cannot omit the branches of one mode\n  \
              (CPUID.1:ECX[4], DS-CPL)"
         }
         Some(Lack::UnknownFormat) => {

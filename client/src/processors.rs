@@ -38,7 +38,7 @@ fn number(text: &str) -> Result<u32, String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(number) if digits && number <= LAST => Ok(number),
-        _ => Err(format!("\"{text}\" is no processor number; write 0,2-3 with numbers from 0 to {LAST}")),
+        _ => Err(format!("\"{text}\" is not a CPU number; write 0,2-3 with numbers from 0 to {LAST}")),
     }
 }
 
@@ -63,7 +63,7 @@ pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
 /// Formats ascending CPU numbers with their noun: `CPU 0`, `CPUs 0-1,4`.
 pub fn named(numbers: impl IntoIterator<Item = u32>) -> String {
     let text = ranges(numbers);
-    let noun = if text.contains([',', '-']) { "processors" } else { "processor" };
+    let noun = if text.contains([',', '-']) { "CPUs" } else { "CPU" };
     format!("{noun} {text}")
 }
 
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn a_single_processor_is_not_spoken_of_in_the_plural() {
-        assert_eq!(named([1]), "processor 1");
-        assert_eq!(named([0, 1]), "processors 0-1");
-        assert_eq!(named([0, 2]), "processors 0,2");
+        assert_eq!(named([1]), "CPU 1");
+        assert_eq!(named([0, 1]), "CPUs 0-1");
+        assert_eq!(named([0, 2]), "CPUs 0,2");
     }
 
     proptest! {

@@ -36,7 +36,7 @@ impl Drop for Progress {
 }
 
 fn troubles(record_counts: &RecordCounts) -> String {
-    let troubles = [(record_counts.lost, "lost"), (record_counts.pauses, "pauses for want of budget")];
+    let troubles = [(record_counts.lost, "lost"), (record_counts.pauses, "pauses (budget spent)")];
     let met = troubles.iter().filter(|(number, _)| *number > 0);
     met.map(|(number, what)| format!(", {} {what}", grouped(*number))).collect::<Vec<_>>().concat()
 }
@@ -55,7 +55,7 @@ mod tests {
             (RecordCounts { samples: 12_345, lost: 6_000, ..record_counts }, ", 6,000 lost"),
             (
                 RecordCounts { samples: 12_345, lost: 6, pauses: 7, ..record_counts },
-                ", 6 lost, 7 pauses for want of budget",
+                ", 6 lost, 7 pauses (budget spent)",
             ),
         ] {
             let terminal = InMemoryTerm::new(5, 80);

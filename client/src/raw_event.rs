@@ -14,7 +14,7 @@ pub fn parse(terms: &str) -> Result<RawEvent, String> {
     for term in terms.split(',') {
         let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
         if seen.contains(&name) {
-            return Err(format!("{name} is said twice"));
+            return Err(format!("{name} is given twice"));
         }
         seen.push(name);
         event = match name {
@@ -26,7 +26,7 @@ pub fn parse(terms: &str) -> Result<RawEvent, String> {
             "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
             other => {
                 return Err(format!(
-                    "\"{other}\" is none of event, umask, cmask, inv and edge; the driver takes no other"
+                    "\"{other}\" is none of event, umask, cmask, inv and edge; the driver supports no others"
                 ));
             }
         };

@@ -39,7 +39,7 @@ impl Refusal {
     fn free_a_counter(&self) -> String {
         let [there, wanted] = self.header.detail;
         if wanted > there {
-            return format!("fewer such events at once   (client query {} says on which counters)", self.source);
+            return format!("fewer such events at once   (client query {} shows on which counters)", self.source);
         }
         match self.sessions.iter().find(|session| session.detached) {
             Some(session) => {
@@ -111,12 +111,12 @@ impl UserError for Refusal {
             Some(Cause::UnsupportedSource) if self.header.detail[1] == 1 => {
                 "-C with the processors that have it".to_owned()
             }
-            Some(Cause::UnsupportedSource) => "client list   (says what is supported)".to_owned(),
+            Some(Cause::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
             Some(Cause::NoFreeCounter) => self.free_a_counter(),
             Some(Cause::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
-            Some(Cause::NoSuchSession | Cause::NotStarted) => "client status   (says what runs)".to_owned(),
+            Some(Cause::NoSuchSession | Cause::NotStarted) => "client status   (lists what runs)".to_owned(),
             Some(Cause::NoProcessor | Cause::NoSuchProcessor) => {
-                "-C with CPUs that are active   (client info says how many there are)".to_owned()
+                "-C with CPUs that are active   (client info shows how many there are)".to_owned()
             }
             Some(Cause::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
             Some(Cause::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
@@ -128,14 +128,14 @@ impl UserError for Refusal {
                 "client status, then: client stop SOURCE".to_owned()
             }
             Some(Cause::BadModes) => format!("{source} without :u or :k"),
-            Some(Cause::BadInterval) => format!("client query {source}   (says what intervals it takes)"),
+            Some(Cause::BadInterval) => format!("client query {source}   (shows its range)"),
             Some(Cause::BadRing) => "--ring with a power of two in that range".to_owned(),
             Some(Cause::BadFrequency) => "a lower -F or --budget".to_owned(),
             Some(Cause::NotSampled) if self.header.detail[0] == 1 => "client stat, which needs no interrupt".to_owned(),
-            Some(Cause::NotSampled) => "-e with a source that a counter serves   (client list)".to_owned(),
+            Some(Cause::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
             Some(Cause::HandlerRefused | Cause::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(Cause::ForeignUse) => {
-                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from whoever has it")
+                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
             }
             Some(Cause::InterruptNotEnabled | Cause::ApicNotReached) => {
                 "client stat, which needs no interrupt".to_owned()
@@ -163,19 +163,19 @@ impl fmt::Display for Refusal {
         match self.cause() {
             Some(Cause::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
             Some(Cause::VersionMismatch) => {
-                write!(f, "this client speaks version {first} of the protocol and the driver version {second}")
+                write!(f, "this client has protocol version {first}, and the driver has version {second}")
             }
             Some(Cause::UnknownSource) => write!(f, "the driver knows no source {source}"),
             Some(Cause::UnsupportedSource) => {
                 let why = support::sentence(u32::try_from(first).unwrap_or(u32::MAX));
                 match second {
-                    1 => write!(f, "{source} is not supported on processor {processor}, and is on others")?,
+                    1 => write!(f, "{source} is not supported on CPU {processor}, but is on others")?,
                     _ => write!(f, "{source} is not supported on this machine")?,
                 }
                 write!(f, "\n  because: {why}")
             }
             Some(Cause::NoFreeCounter) => {
-                write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
+                write!(f, "no free counter for {source} on CPU {processor}: {}", self.why_no_counter())?;
                 for (index, session) in self.sessions.iter().enumerate() {
                     let lead = if index == 0 { "held by:" } else { "        " };
                     write!(f, "\n  {lead} {session}")?;
@@ -189,68 +189,68 @@ impl fmt::Display for Refusal {
             Some(Cause::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
             Some(Cause::NotStarted) => write!(f, "{source} does not run in session {first}"),
             Some(Cause::NoProcessor) => {
-                write!(f, "none of the CPUs asked for is active ({})", active(first))
+                write!(f, "none of the requested CPUs is active ({})", active(first))
             }
             Some(Cause::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
             Some(Cause::BadModes) => {
-                write!(f, "{source} can not be counted in one mode alone: what counts it is the same in both")
+                write!(f, "{source} cannot be counted in one mode alone: it is counted in both")
             }
-            Some(Cause::AlreadyStarted) => write!(f, "{source} runs detached already, in session {first}"),
+            Some(Cause::AlreadyStarted) => write!(f, "{source} already runs detached, in session {first}"),
             Some(Cause::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
             Some(Cause::CountersDoNotWork) => {
-                write!(f, "the counters of processor {processor} do not work: a hypervisor only shows them")
+                write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")
             }
             Some(Cause::CountersNotPromised) => f.write_str(
-                "a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  \
+                "a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  \
                  if they do not exist, the first access would stop the machine",
             ),
-            Some(Cause::BadInterval) => write!(f, "the interval of {source} has to be from {first} to {second}"),
-            Some(Cause::BadRing) if first == 0 => f.write_str("a ring was asked for, and nothing is sampled"),
+            Some(Cause::BadInterval) => write!(f, "the interval of {source} must be from {first} to {second}"),
+            Some(Cause::BadRing) if first == 0 => f.write_str("a ring was requested, but nothing is sampled"),
             Some(Cause::BadRing) => {
                 write!(f, "a ring has room for a power of two from {first} to {second} records")
             }
             Some(Cause::BadFrequency) if first == 0 => {
-                f.write_str("a frequency or a budget was asked for, and nothing is sampled")
+                f.write_str("a frequency or a budget was requested, but nothing is sampled")
             }
-            Some(Cause::BadFrequency) => write!(f, "the frequency or the budget is beyond {first}"),
+            Some(Cause::BadFrequency) => write!(f, "the frequency or the budget is above {first}"),
             Some(Cause::NotSampled) if first == 1 => write!(
                 f,
-                "{source} can be counted and not sampled\n  because: the counters of this processor do not interrupt"
+                "{source} can be counted but not sampled\n  because: the counters of this processor do not interrupt"
             ),
             Some(Cause::NotSampled) => write!(
                 f,
-                "{source} can be counted and not sampled\n  because: a timer serves it, which has no instruction pointer"
+                "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
             ),
             Some(Cause::HandlerRefused) => write!(
                 f,
-                "Windows did not give the performance interrupt away: NTSTATUS 0x{first:08X}\n  \
+                "Windows did not accept a handler of the performance interrupt: NTSTATUS 0x{first:08X}\n  \
                  because: another driver has it, or this machine's HAL has none"
             ),
             Some(Cause::NothingSampled) => write!(f, "session {first} samples nothing"),
             Some(Cause::CountersTaken) => write!(
                 f,
-                "the counters belong to another: HalAllocateHardwareCounters answered\n  NTSTATUS 0x{first:08X}"
+                "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS 0x{first:08X}"
             ),
             Some(Cause::ForeignUse) => write!(
                 f,
-                "counter {first} of processor {processor} counts for another already, who did not reserve it\n  \
+                "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
                  its select register holds {second:#x}"
             ),
             Some(Cause::InterruptNotEnabled) => write!(
                 f,
-                "Windows has not enabled the performance interrupt of processor {processor}\n  \
+                "Windows has not enabled the performance interrupt of CPU {processor}\n  \
                  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
             ),
             Some(Cause::ApicNotReached) => {
-                write!(f, "the local APIC can not be reached: NTSTATUS 0x{first:08X}")
+                write!(f, "the local APIC cannot be accessed: NTSTATUS 0x{first:08X}")
             }
             Some(Cause::NoInterval) => {
-                write!(f, "{source} has no interval that stays: it is an event by its numbers")
+                write!(f, "{source} is a raw event, and raw events have no stored interval")
             }
             Some(Cause::TooManyRawEvents) => {
-                write!(f, "{first} different events by their numbers are in use, and there can be no more")
+                write!(f, "{first} different raw events are in use, which is the maximum")
             }
-            Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
+            Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
                 f,

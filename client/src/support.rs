@@ -20,13 +20,13 @@ pub fn word(number: u32) -> &'static str {
 /// Returns the same as a sentence.
 pub fn sentence(number: u32) -> String {
     match Support::from_number(number) {
-        Some(Support::Supported) => "the source can be had",
+        Some(Support::Supported) => "the source is supported",
         Some(Support::NotInInterface) => "the profile interface of this machine has no such source",
         Some(Support::EventNotEnumerated) => "CPUID leaf 0xA enumerates too few events (EAX[31:24])",
         Some(Support::EventNotAvailable) => "CPUID leaf 0xA says that the event is not available (EBX)",
         Some(Support::NoMemory) => "the driver had no memory for the counters' state when it started",
         Some(Support::NotOnThisFamily) => "processors of this family have no such event, or not in their cores",
-        Some(Support::NoRawEvents) => "the registers of this machine's profile interface take no event by its numbers",
+        Some(Support::NoRawEvents) => "the profile interface of this machine does not support raw events",
         Some(Support::NoSuchEvent) => "events of this processor have numbers below 0x100",
         None => return format!("for the reason {number}, which this client does not know"),
     }

@@ -41,7 +41,7 @@ impl From<&InfoReply> for Totals {
 impl Totals {
     /// Returns the totals as properties of the driver. Zeros are omitted.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
-        let interrupts = [(self.interrupts, "served"), (self.spurious, "of them not ours")];
+        let interrupts = [(self.interrupts, "served"), (self.spurious, "of them spurious")];
         let samples = [
             (self.delivered, "fetched"),
             (self.lost, "lost"),
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(
             Totals::from(&all).rows(),
             [
-                row("Interrupts", "1,234 served, 1 of them not ours"),
+                row("Interrupts", "1,234 served, 1 of them spurious"),
                 row("Samples", "1,200 fetched, 2 lost, 3 throttled, 4 never fetched"),
                 row("Throttling", "5 times a processor had spent its budget"),
                 row("Slept", "2 times, for 1.500 s in all"),

@@ -50,7 +50,7 @@ fn the_code_and_the_last_line_say_what_is_wrong() {
             &["diagnose", "--cpuid", "-"],
             &endless,
             18,
-            "error: standard input is no CPUID dump: it is longer than 16 MiB",
+            "error: standard input is not a CPUID dump: it is longer than 16 MiB",
         ),
         (&["diagnose", "--cpuid", "-"], b"\x7FELF", 18, "the output of cpuid -1 -r   (Linux)"),
         (&["list", "--interface", "emon", "--all"], b"", 2, "For more information, try '--help'."),

@@ -14,25 +14,26 @@ use crate::number;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\
-Shows which branches the chosen processors took most, and where they went: not
-samples, but a record of each (Intel's Branch Trace Store), of everything that
-runs there, for a time or while COMMAND runs. Jumps, calls, returns, interrupts
-and the way back are branches; jumps that were not taken are none. While a
-processor has spent its --budget, recording pauses: \"Paused\" says how often and
-for how long. \"Lost\" are those for which the --ring had no room.
+Shows which branches the chosen processors took most often, and their targets:
+not samples, but a record of each branch (Intel's Branch Trace Store) of
+everything that runs there, for a time or while COMMAND runs. Jumps, calls,
+returns, interrupts and returns from them are branches; jumps that are not taken
+are not. When a processor has spent its --budget, recording pauses: \"Paused\"
+shows how often and for how long. \"Lost\" counts branches that did not fit into
+the --ring.
 
 WARNING
-  Every branch costs: the processor writes a record of it to memory, and runs
-  many times slower while it is traced; there are millions of them in a second.
-  So take one processor (-C), a short time, and no machine that has to answer.
+  Every branch costs time: the processor writes a record of it to memory, and
+  runs many times slower while it is traced; there are millions per second. Use
+  one processor (-C), a short time, and not a machine that must respond.
 
 TABLE
-  The processor writes down no process with a branch, so that user code is shown
-  by its address, and the kernel by its functions. \"Predicted\" is the share that
-  the processor says it had predicted; many never say so, and then it is \"-\".
+  The records have no process, so user code is shown by address, and only the
+  kernel by function. \"Predicted\" is the share that the processor reports as
+  predicted; for processors that never report it, it is \"-\".
 
 EXIT CODE
-  That of COMMAND. When the client itself fails: its own (client --help).
+  The exit code of COMMAND. If the client itself fails: see client --help.
 
 EXAMPLES
   client branches -C 0 --duration 0.1
@@ -43,8 +44,7 @@ EXAMPLES
 ";
 
 /// Help of `--ring` for this verb.
-const RING_HELP: &str =
-    "Records that each processor keeps until they are fetched: a power of two [default: room for 8 buffers]";
+const RING_HELP: &str = "Capacity of the ring of each processor in records: a power of two [default: 8 buffers]";
 
 /// Default capacity of a ring in buffers.
 const DEFAULT_BUFFERS: u32 = 8;
@@ -82,10 +82,10 @@ impl UserError for ShortRing {
 #[derive(Debug, Args)]
 #[command(mut_arg("ring", |ring| ring.help(RING_HELP)))]
 pub struct BranchesArgs {
-    /// Those in user mode alone
+    /// Branches in user mode alone
     #[arg(long)]
     pub user: bool,
-    /// Those in kernel mode alone
+    /// Branches in kernel mode alone
     #[arg(long, conflicts_with = "user")]
     pub kernel: bool,
     /// Records that a processor writes before it interrupts
@@ -94,7 +94,7 @@ pub struct BranchesArgs {
     /// Write the records to FILE as well, for `report` and `export`
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Show the N that were taken most
+    /// Show the N branches that were taken most often
     #[arg(long, value_name = "N", default_value = "20")]
     pub top: usize,
     #[command(flatten)]

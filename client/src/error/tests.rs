@@ -158,7 +158,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             DumpError::TooLong { name: "dump.txt".into() }.into(),
             Exit::Dump,
-            "error: dump.txt is no CPUID dump: it is longer than 16 MiB",
+            "error: dump.txt is not a CPUID dump: it is longer than 16 MiB",
         ),
         (
             DumpError::Invalid { name: "dump.txt".into(), cause: ParseError::NoLeaf }.into(),

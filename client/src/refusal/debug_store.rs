@@ -13,36 +13,38 @@ use crate::{missing_feature, ntstatus};
 const WITHOUT_P: &str = "client record with events that do not end in :p";
 
 /// The remedy if another session uses the Debug Store.
-const SESSIONS: &str = "client status   (says whose it is)";
+const SESSIONS: &str = "client status   (shows the sessions)";
 
 /// Returns what happened and why; empty for other causes.
 pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [first, second], .. } = *header;
     match cause {
         Cause::NoDebugStore => {
-            format!("processor {processor} can not record this by itself\n  because: {}", why(first, second))
+            format!("CPU {processor} cannot record this itself\n  because: {}", why(first, second))
         }
         Cause::DebugStoreInUse => format!(
-            "the Debug Store of processor {processor} is in use by another already\n  \
+            "the Debug Store of CPU {processor} is in use by another driver\n  \
              IA32_DS_AREA holds {first:#x}, IA32_DEBUGCTL {second:#x}"
         ),
-        Cause::DebugStoreTaken => format!("session {first} has the Debug Store, and one session at a time can"),
+        Cause::DebugStoreTaken => {
+            format!("session {first} has the Debug Store; only one session at a time can have it")
+        }
         Cause::Shadowed if first == 0 => "Windows keeps two page tables per process (kernel VA shadowing, against\n  \
              Meltdown); the processor would write its records where user code has nothing\n  \
              mapped, and the machine would stop"
             .to_owned(),
         Cause::Shadowed => format!(
-            "Windows does not tell whether it keeps two page tables per process (kernel\n  \
+            "Windows does not say whether it keeps two page tables per process (kernel\n  \
              VA shadowing, against Meltdown): NTSTATUS 0x{first:08X}; with two, the\n  \
              processor would write its records where user code has nothing mapped, and the\n  \
              machine would stop"
         ),
-        Cause::NotPrecise => format!("{source} can not be sampled precisely\n  because: {}", why(first, second)),
+        Cause::NotPrecise => format!("{source} cannot be sampled precisely\n  because: {}", why(first, second)),
         Cause::ControlArea => of_the_area(processor, narrow(first), second),
         Cause::BadBuffer if header.detail == [0, 0] => {
-            "records before an interrupt were asked for, and no event is precise".to_owned()
+            "records per interrupt were requested, but no event is precise".to_owned()
         }
-        Cause::BadBuffer => format!("the number of records before an interrupt has to be from {first} to {second}"),
+        Cause::BadBuffer => format!("the number of records per interrupt must be from {first} to {second}"),
         _ => String::new(),
     }
 }
@@ -54,7 +56,7 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
         Cause::NoDebugStore => match missing_feature(first) {
             Some(Lack::NoModes) => "the same without --user and --kernel",
             Some(Lack::NotInInterface) => WITHOUT_P,
-            _ => "-C with processors that have it   (client control-area says which)",
+            _ => "-C with processors that have it   (client control-area shows which)",
         }
         .to_owned(),
         Cause::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
@@ -65,7 +67,7 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
         ),
         Cause::NotPrecise => format!("{source} without :p"),
         Cause::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
-        Cause::ControlArea => "client control-area   (shows what there is)".to_owned(),
+        Cause::ControlArea => "client control-area   (shows all areas)".to_owned(),
         Cause::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
         Cause::BadBuffer => "--buffer or --batch in that range".to_owned(),
         _ => return None,
@@ -90,18 +92,18 @@ fn narrow(number: u64) -> u32 {
 /// zero if it was not reported.
 fn of_the_area(processor: u32, status: u32, address: u64) -> String {
     let name = ntstatus::name(status);
-    let refused = format!("the kernel refused the control area of processor {processor} with\n  {name}");
+    let refused = format!("the kernel refused the control area of CPU {processor} with\n  {name}");
     match status {
-        STATUS_DEVICE_BUSY => format!("a session uses the control area of processor {processor} ({name})"),
-        STATUS_MEMORY_NOT_ALLOCATED => format!("there is no control area of processor {processor} ({name})"),
+        STATUS_DEVICE_BUSY => format!("a session uses the control area of CPU {processor} ({name})"),
+        STATUS_MEMORY_NOT_ALLOCATED => format!("CPU {processor} has no control area ({name})"),
         STATUS_ADDRESS_ALREADY_EXISTS => {
             let place = if address == 0 { String::new() } else { format!(", at {address:#x}") };
             format!(
-                "processor {processor} has a control area already{place}\n  ({name})\n  \
+                "CPU {processor} already has a control area{place}\n  ({name})\n  \
                  because: an earlier client control-area allocate made it, or another program"
             )
         }
-        STATUS_NOT_SUPPORTED => format!("{refused}\n  because: it makes them for Intel's processors that have PEBS"),
+        STATUS_NOT_SUPPORTED => format!("{refused}\n  because: it supports them only on Intel processors with PEBS"),
         STATUS_INVALID_INFO_CLASS => format!("{refused}\n  because: it has no SystemProcessorProfileControlArea"),
         _ => refused,
     }

@@ -111,7 +111,7 @@ fn notes(areas: &[ControlArea]) -> Vec<String> {
     notes.extend(on(&|area| area.used).map(|processors| format!("A session uses those of {processors}.")));
     notes.extend(
         on(&|area| area.branches && !area.branches_by_mode)
-            .map(|processors| format!("On {processors} branches of one mode alone can not be had (DS-CPL).")),
+            .map(|processors| format!("On {processors}, branches of one mode alone cannot be recorded (DS-CPL).")),
     );
     let mut missing_features: Vec<&String> = areas.iter().filter_map(|area| area.missing_feature.as_ref()).collect();
     missing_features.sort_unstable();

@@ -186,5 +186,5 @@ fn summary(diagnosis: &Diagnosis) -> String {
     if diagnosis.hypervisor.is_none() {
         return all;
     }
-    format!("{all}\nCPUID does not tell whether the hypervisor really has these counters.")
+    format!("{all}\nCPUID does not show whether the hypervisor really has these counters.")
 }

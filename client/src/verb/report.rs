@@ -161,7 +161,7 @@ fn by_processor(source: &SourceAggregate, number: impl Fn(&ProcessorLoss) -> u64
     if let others @ 1.. = with.len() - told.len() {
         told.push(format!("{others} more"));
     }
-    format!("(processor {})", told.join(", "))
+    format!("(CPU {})", told.join(", "))
 }
 
 fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {

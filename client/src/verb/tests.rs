@@ -158,14 +158,14 @@ mod versions {
         let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("version 5 of the protocol and the driver version 9"), "{report}");
+        assert!(report.contains("protocol version 5, and the driver has version 9"), "{report}");
 
         let refuse = Some((Code::Hello, Cause::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
         let (exit, report) = run(&system, "status").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("version 1 of the protocol and the driver version 8"), "{report}");
-        assert_eq!(system.driver.asked.borrow().len(), 1, "nothing is asked of a driver that speaks another version");
+        assert!(report.contains("protocol version 1, and the driver has version 8"), "{report}");
+        assert_eq!(system.driver.asked.borrow().len(), 1, "nothing is requested from a driver of another version");
     }
 }
 
@@ -379,7 +379,7 @@ mod counting {
         let started = run(&system, "start TotalIssues,2 6:u -C 0,2-3");
         assert_eq!(
             started.out,
-            "session 7 counts on processors 0,2-3: TotalIssues, BranchInstructions:u\n\
+            "session 7 counts on CPUs 0,2-3: TotalIssues, BranchInstructions:u\n\
              until: client stop TotalIssues BranchInstructions\n"
         );
         let [input] = &system.driver.inputs(Code::Start)[..] else { panic!() };
@@ -403,7 +403,7 @@ mod counting {
         assert_eq!(exit, Exit::NoFreeCounter);
         assert_eq!(
             report,
-            "error: no free counter for BranchInstructions on processor 0: all 4 are in use\n  \
+            "error: no free counter for BranchInstructions on CPU 0: all 4 are in use\n  \
              held by: session 3 (process 12, detached): TotalIssues\n  \
              try: client stop TotalIssues"
         );
@@ -424,7 +424,7 @@ mod counting {
             assert_eq!(
                 report,
                 format!(
-                    "error: the counters of processor 0 do not work: a hypervisor only shows them\n  try: {advice}"
+                    "error: the counters of CPU 0 do not work: a hypervisor reports them in CPUID only\n  try: {advice}"
                 )
             );
         }
@@ -543,7 +543,7 @@ mod stat_ {
         assert_eq!(ran.outcome.unwrap(), 3);
         assert!(ran.out.is_empty(), "standard output is the command's");
         let lines: Vec<&str> = ran.err.lines().collect();
-        assert_eq!(lines[1], format!(" Counts of processors 0-1, system wide, while '{EXIT_3} exit 3' ran:"));
+        assert_eq!(lines[1], format!(" Counts of CPUs 0-1, system wide, while '{EXIT_3} exit 3' ran:"));
         assert_eq!(lines[3], "           1,000,000  TotalCycles               #    0.001 GHz per processor");
         // Two instructions for each cycle.
         assert_eq!(lines[4], "           2,000,000  TotalIssues               #    2.000 insn per cycle");

@@ -82,7 +82,7 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
     lab.wire.occupy_control_area(1).unwrap();
     let refused = lab.client(&["control-area", "allocate"]).unwrap();
     assert_eq!(refused.code, TAKEN, "{}", refused.err);
-    assert!(refused.err.contains("processor 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
+    assert!(refused.err.contains("CPU 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
     assert_eq!(lab.control_areas().unwrap(), 1, "all or none: the other's");
     let branches = lab.client(&["branches", "--duration", "0.4"]).unwrap();
     assert_eq!(branches.code, TAKEN, "{}", branches.err);

@@ -76,7 +76,7 @@ fn a_format_that_is_not_known_is_told_by_its_number() {
     let system = FakeSystem::running(FakeDriver { areas: vec![unknown], ..FakeDriver::default() });
     let out = run(&system, "control-area").out;
     assert!(out.lines().nth(2).unwrap().ends_with("  yes  no"), "{out}");
-    let note = "\nOn processor 0:\n  its precise records have format 6, which this driver does not know\n";
+    let note = "\nOn CPU 0:\n  its precise records have format 6, which this driver does not know\n";
     assert!(out.ends_with(note), "{out}");
     let told = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!(told["precise_format"], Value::Null);
@@ -90,7 +90,7 @@ fn branches_that_are_missing_are_told_beside_the_format_of_precise_records() {
     let system = FakeSystem::running(FakeDriver { areas: vec![precise_alone], ..FakeDriver::default() });
     let out = run(&system, "control-area").out;
     assert!(out.lines().nth(2).unwrap().ends_with("  no   4"), "{out}");
-    assert!(out.contains("\nOn processor 0:\n  the processor's Branch Trace Store is unavailable\n"), "{out}");
+    assert!(out.contains("\nOn CPU 0:\n  the processor's Branch Trace Store is unavailable\n"), "{out}");
     assert_eq!(out.matches("\nOn ").count(), 1, "{out}");
     let told = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!((&told["branches"], &told["precise_format"]), (&json!(false), &json!(4)));
@@ -114,7 +114,7 @@ fn a_refusal_says_what_is_the_case_with_the_name_of_its_status() {
     assert_eq!(exit, Exit::DebugStoreTaken);
     assert_eq!(
         report,
-        "error: there is no control area of processor 0 (STATUS_MEMORY_NOT_ALLOCATED)\n  \
-         try: client control-area   (shows what there is)"
+        "error: CPU 0 has no control area (STATUS_MEMORY_NOT_ALLOCATED)\n  \
+         try: client control-area   (shows all areas)"
     );
 }

@@ -148,15 +148,15 @@ fn what_is_no_dump_is_told_with_the_file_and_the_line() {
 
     assert!(report().starts_with("error: cannot read FILE\n  because: "));
     fs::write(&path, "no dump at all\n").unwrap();
-    assert!(report().starts_with("error: FILE is no CPUID dump\n  because: no CPUID line found\n  try: "));
+    assert!(report().starts_with("error: FILE is not a CPUID dump\n  because: no CPUID line found\n  try: "));
     fs::write(&path, format!("\n{EXAMPLE}CPUID 80000000: 8000000-00000000-00000000-00000000\n")).unwrap();
     assert_eq!(
         report(),
-        "error: FILE is no CPUID dump\n  \
+        "error: FILE is not a CPUID dump\n  \
          because: line 4: the registers are not four groups of eight hexadecimal digits"
     );
     fs::write(&path, vec![0; crate::dump::MAX_BYTES + 1]).unwrap();
-    assert_eq!(report(), "error: FILE is no CPUID dump: it is longer than 16 MiB");
+    assert_eq!(report(), "error: FILE is not a CPUID dump: it is longer than 16 MiB");
     let folder = run_anywhere(&format!("diagnose --cpuid {}", folder.path().display()), b"");
     assert_eq!(folder.failure().0, Exit::Dump);
 }

@@ -365,7 +365,7 @@ fn of_a_recording_that_is_not_whole_what_is_whole_is_reported_with_a_warning() {
     let run = File::holding(&cut).run("report FILE --sort module");
     assert!(run.out.contains("2,000, standing for 200,006,000 events"), "{}", run.out);
     assert!(
-        run.out.contains("\nLost     30 samples or 1.5 % (processor 1: 30)\nPaused   1 time, 0.001 s in all\n"),
+        run.out.contains("\nLost     30 samples or 1.5 % (CPU 1: 30)\nPaused   1 time, 0.001 s in all\n"),
         "{}",
         run.out
     );
