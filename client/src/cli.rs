@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn options_after_the_command_are_the_commands_own() {
+    fn options_after_the_command_belong_to_the_command() {
         for line in ["stat -e 2,6:u -C 0 -- app --json -e -- x", "stat -e 2 -e 6:u -C 0 app --json -e -- x"] {
             let Ok(Verb::Stat(args)) = parse(line) else { panic!("{line}") };
             assert_eq!(args.command, ["app", "--json", "-e", "--", "x"], "{line}");
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_may_be_separated_by_blanks_or_by_commas() {
+    fn sources_can_be_separated_by_spaces_or_commas() {
         for line in ["start TotalIssues 6:u", "start TotalIssues,6:u"] {
             let Ok(Verb::Start(args)) = parse(line) else { panic!("{line}") };
             assert_eq!(args.events.iter().flatten().map(|event| event.modes).collect::<Vec<_>>(), [3, 1]);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+    fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "",
             "frobnicate",

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_table_fits_and_cells_that_did_are_as_they_were(
+        fn a_table_fits_and_cells_that_already_fit_are_unchanged(
             cells in prop::collection::vec(("[a-z+:]{0,120}", "[a-z ()0-9]{0,40}"), 1..8)
         ) {
             let headings = ["Overhead", "Process", "Symbol"];

@@ -153,7 +153,7 @@ mod tests {
     use crate::fake::{count, sources};
 
     #[test]
-    fn a_total_is_the_sum_of_its_processors_and_its_time_the_longest() {
+    fn a_total_has_the_sum_of_counts_and_the_maximum_of_times() {
         let records = [count(2, 1, 30, 10), count(6, 0, 7, 20), count(2, 0, 12, 20)];
         let events = by_event(&records, &Sources::new(&sources()));
         let totals: Vec<_> = events.iter().map(|event| (event.label(), event.count, event.ticks)).collect();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_source_in_two_modes_or_two_sessions_is_counted_apart() {
+    fn counts_of_different_modes_or_sessions_are_separate() {
         let one = count(2, 0, 1, 10);
         let user = CountRecord { modes: 1, ..one };
         let other = CountRecord { session: 99, ..one };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_is_told_and_is_no_time_in_which_anything_was_counted() {
+    fn time_asleep_is_reported_and_excluded_from_rates() {
         let record = CountRecord { asleep: 30_000_000, ..count(2, 0, 1_000, 50_000_000) };
         let events = by_event(&[record, count(2, 1, 0, 20_000_000)], &Sources::new(&sources()));
         let [one, two] = &events[0].processors[..] else { panic!("two processors") };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_processors_only_where_they_are_asked_for() {
+    fn the_table_has_processors_only_if_requested() {
         let records = [count(2, 0, 1_000_000, 10_000_000), count(2, 1, 500_000, 10_000_000)];
         let events = by_event(&records, &Sources::new(&sources()));
         assert_eq!(

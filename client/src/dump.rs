@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_given_up() {
+    fn an_endless_input_is_rejected() {
         let error = read(Path::new("-"), &mut io::repeat(b'\n')).unwrap_err();
         assert_eq!(Error::from(error).report(), "error: standard input is not a CPUID dump: it is longer than 16 MiB");
         let mut full = vec![b'\n'; MAX_BYTES - LEAF.len()];

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_a_number_exactly_when_all_of_it_is_one() {
+    fn a_source_is_a_number_only_if_all_characters_belong_to_it() {
         for (text, number) in
             [("0", Some(0)), ("25", Some(25)), ("0x19", Some(25)), ("0X1a", Some(26)), ("4294967295", Some(u32::MAX))]
                 .into_iter()
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_by_its_numbers_has_its_modes_behind_the_slash() {
+    fn a_raw_event_has_its_modes_after_the_slash() {
         for (text, bits) in [("", 3), ("u", 1), ("k", 2), (":u", 1), ("uk", 3), (":ku", 3)] {
             let event: EventName = format!("cpu/event=0xc0,umask=1/{text}").parse().unwrap();
             let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_counts_in_both_modes_unless_told_otherwise() {
+    fn an_event_counts_in_both_modes_by_default() {
         for (text, bits) in [("A", 3), ("A:u", 1), ("A:k", 2), ("A:uk", 3), ("A:ku", 3)] {
             let event: EventName = text.parse().unwrap();
             assert_eq!((event.source, event.modes), (SourceName::Name("A".to_owned()), bits), "{text}");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_sampled_can_be_precise_and_one_that_is_counted_can_not() {
+    fn only_sampled_events_can_be_precise() {
         for (letters, bits) in
             [("p", 7), ("pp", 7), ("up", 5), ("pu", 5), ("pk", 6), ("kpp", 6), ("pkp", 6), ("ukp", 7), ("pku", 7)]
         {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_behind_a_source_means_the_same_when_it_is_typed() {
+    fn a_printed_suffix_parses_to_the_same_modes() {
         for bits in 1..=7 {
             let typed = format!("A{}", suffix(bits)).parse::<SampledEvent>();
             let wanted = (bits != modes::PRECISE).then_some(bits);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_an_event_stands_behind_its_mode() {
+    fn the_interval_of_an_event_follows_its_modes() {
         for (text, bits, interval) in [
             ("A", 3, None),
             ("A@65536", 3, Some(65_536)),

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comma_stands_before_every_third_digit_and_nowhere_else() {
+    fn a_comma_precedes_every_third_digit() {
         for (number, text) in [
             (0, "0"),
             (999, "999"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_gives_no_rate() {
+    fn there_is_no_rate_without_elapsed_time() {
         assert_eq!(per_second(5, 0), None);
         assert_eq!(per_second(5, 20_000_000), Some(2.5));
         assert_eq!(whole(per_second(5_000_000, 10_000_000)), "5,000,000");

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_has_no_number_in_any_form() {
+    fn an_unknown_id_has_no_number_in_any_format() {
         for (number, text, field, named, json) in [
             (8, "8", "8", "app.exe (8)", "8"),
             (0, "0", "0", "app.exe (0)", "0"),

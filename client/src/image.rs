@@ -78,13 +78,13 @@ pub mod tests {
     }
 
     #[test]
-    fn the_guid_is_written_as_numbers_and_bytes_and_the_age_behind_it() {
+    fn the_breakpad_id_has_the_guid_and_the_age() {
         let debug = DebugFile { name: "tiny.pdb".into(), id: "123456789ABCDEF001020304050607081b".into() };
         assert_eq!(read(&tiny()), Some(Image { timestamp: 0x5F00_0001, size: 0x3000, debug: Some(debug) }));
     }
 
     #[test]
-    fn a_file_without_symbols_has_an_identity_and_what_is_no_file_of_windows_has_none() {
+    fn only_pe_images_have_an_identity() {
         let mut file = tiny();
         put(&mut file, 0x20C, &4_u32.to_le_bytes()); // no CodeView
         assert_eq!(read(&file), Some(Image { timestamp: 0x5F00_0001, size: 0x3000, debug: None }));
@@ -94,7 +94,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_file_cut_off_anywhere_is_read_without_harm() {
+    fn a_truncated_file_has_no_wrong_identity() {
         let whole = tiny();
         for length in 0..whole.len() {
             let image = read(&whole[..length]);
@@ -103,7 +103,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_module_of_another_size_is_not_of_this_file() {
+    fn a_module_of_another_size_does_not_match_the_file() {
         let image = read(&tiny()).unwrap();
         for (size, fills) in [(0x3000, true), (0x2FFF, true), (0x2001, true), (0x2000, false), (0x3001, false)] {
             assert_eq!(image.fills(size), fills, "{size:#x}");

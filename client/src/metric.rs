@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_whole_or_with_an_empty_one_a_share_gives_way_to_a_rate() {
+    fn a_share_without_a_divisor_is_replaced_by_a_rate() {
         assert_eq!(metrics(&[count(2, 0, 2500, SECOND)])[0].1, "2.500 K/sec");
         assert_eq!(metrics(&[count(2, 0, 2500, SECOND), count(0x13, 0, 0, SECOND)])[0].1, "2.500 K/sec");
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_gives_no_metric_of_time() {
+    fn no_metric_is_shown_without_elapsed_time() {
         assert_eq!(
             metrics(&[count(0x13, 0, 5, 0), count(6, 0, 5, 0)])
                 .iter()

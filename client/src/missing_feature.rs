@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_lack_has_a_sentence_of_its_own_that_fits_a_console() {
+    fn every_missing_feature_has_its_own_sentence_that_fits_a_console() {
         let numbers = (0..).take(Lack::ALL.len() + 1);
         for number in numbers.clone() {
             let twins = |other: &u32| sentence(*other, 9) == sentence(number, 9);

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn every_module_that_has_an_address_is_told() {
+    fn every_module_with_an_address_is_listed() {
         let entries = [
             entry(0xFFFF_F800_0000_0000, 0x0104_6000, "\\SystemRoot\\system32\\ntoskrnl.exe"),
             entry(0, 0x1000, "\\SystemRoot\\hidden.sys"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_the_kernel_become_those_of_programs() {
+    fn kernel_paths_become_win32_paths() {
         for (path, wanted) in [
             ("\\SystemRoot\\System32\\hal.dll", "E:\\Win\\System32\\hal.dll"),
             ("\\systemroot\\System32\\hal.dll", "E:\\Win\\System32\\hal.dll"),
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_no_more_modules_are_told_than_there_are_whole_entries(
+        fn any_bytes_give_at_most_one_module_per_complete_entry(
             bytes in prop::collection::vec(any::<u8>(), 0..1500)
         ) {
             prop_assert!(parse(&bytes, "C:\\Windows").len() <= bytes.len().saturating_sub(8) / 296);

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_has_its_name_or_else_its_number() {
+    fn a_status_has_its_name_or_its_number() {
         for (status, wanted) in [
             (0, "STATUS_SUCCESS"),
             (0x8000_0011, "STATUS_DEVICE_BUSY"),

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_or_too_large_is_refused() {
+    fn an_invalid_or_too_large_number_is_rejected() {
         for text in ["", "k", "1x", "1kk", "-1", "+1", "1.5k", " 1", "1 k", "0x10", "\u{e9}", "1\u{e9}"] {
             assert_eq!(parse(text), Err(format!("\"{text}\" is not a number; write 100000 or 100k")));
         }

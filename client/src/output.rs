@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_told_from_a_full_disk() {
+    fn a_closed_pipe_is_distinguished_from_a_full_disk() {
         let errors: [(fn() -> io::Error, bool); 4] = [
             (|| ErrorKind::BrokenPipe.into(), true),
             (|| io::Error::from_raw_os_error(233), true),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_when_it_is_first_sampled_and_again_with_what_is_new() {
+    fn a_process_is_reported_at_its_first_sample_and_again_with_new_modules() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
         processes.seen(&[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_between_two_looks_doubles_and_for_the_command_it_ends_at_a_second() {
+    fn the_time_between_queries_doubles_up_to_a_second_for_the_command() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
         processes.watch(12, begin);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_samples_is_not_looked_at_again() {
+    fn a_process_without_samples_is_not_queried_again() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
         processes.seen(&[sample(12, 1)], begin);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn without_patience_one_is_looked_at_each_time() {
+    fn one_process_is_queried_if_there_is_no_time() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
         processes.seen(&[sample(4, 1), sample(12, 2), sample(4, 3)], begin);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_told_once_and_again_when_it_loads_a_driver() {
+    fn the_kernel_is_reported_once_and_again_with_a_new_driver() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
         system.kernel.borrow_mut().push(module(0xF000_0000, "ntoskrnl.exe"));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_has_the_identity_of_its_file_only_where_its_size_is_that_of_the_file() {
+    fn a_module_has_the_identity_of_its_file_only_if_the_sizes_match() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tiny.dll");
         std::fs::write(&path, crate::image::tests::tiny()).unwrap();

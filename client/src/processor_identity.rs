@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extended_family_and_model_count_only_where_the_manuals_say_so() {
+    fn extended_family_and_model_are_used_only_as_the_manuals_define() {
         for (eax, family, model, stepping) in [
             (0x0001_067A, 6, 0x17, 10),   // Core 2: extended model with family 6
             (0x0000_0F29, 15, 2, 9),      // Pentium 4

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn an_invalid_list_is_rejected() {
         for text in
             ["", ",", "0,", "a", "-1", "1-", "3-1", "2048", "0-2048", "+1", " 1", "1--2", "1-2-3", "99999999999"]
         {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_processor_is_not_spoken_of_in_the_plural() {
+    fn a_single_processor_has_a_singular_noun() {
         assert_eq!(named([1]), "CPU 1");
         assert_eq!(named([0, 1]), "CPUs 0-1");
         assert_eq!(named([0, 2]), "CPUs 0,2");
@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back_as_the_same_set(numbers in prop::collection::btree_set(0_u32..2048, 1..40)) {
+        fn a_printed_list_parses_to_the_same_set(numbers in prop::collection::btree_set(0_u32..2048, 1..40)) {
             let list: ProcessorList = ranges(numbers.iter().copied()).parse().unwrap();
             prop_assert!(list.0.iter().eq(numbers));
         }

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_ascii_and_speaks_of_troubles_only_when_there_are_any() {
+    fn the_line_is_ascii_and_shows_only_nonzero_losses_and_pauses() {
         let record_counts = RecordCounts::default();
         for (record_counts, end) in [
             (RecordCounts { samples: 12_345, lost: 0, ..record_counts }, ""),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_told_with_what_it_is_that_is_wrong() {
+    fn an_invalid_raw_event_is_reported_with_the_reason() {
         for (terms, word) in [
             ("", "empty"),
             ("umask=1", "event="),
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_what_was_meant(number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool) {
+        fn a_printed_raw_event_parses_to_the_same_event(number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool) {
             let event = event(number, umask, cmask, inv, edge);
             let shown = Notation(event).to_string();
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));

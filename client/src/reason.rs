@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_and_interface_has_words_of_its_own() {
+    fn every_reason_and_interface_has_its_own_text() {
         for number in 0..14 {
             assert_eq!((0..14).filter(|other| text(*other) == text(number)).count(), 1, "{number}");
             assert_eq!((0..14).filter(|other| interface(*other) == interface(number)).count(), 1, "{number}");

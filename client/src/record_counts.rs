@@ -41,7 +41,7 @@ mod tests {
     use crate::fake::sample;
 
     #[test]
-    fn each_kind_of_record_is_summed_by_itself() {
+    fn each_kind_of_record_is_counted_separately() {
         let of = |kind: u16, ip: u64| Sample { kind, ip, ..sample(4, 1) };
         let mut record_counts = RecordCounts::default();
         record_counts.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_taken_only_when_all_that_are_announced_came() {
+    fn records_are_returned_only_if_all_announced_ones_arrived() {
         let size = size_of::<Holder>();
         let cases =
             [(0, 0, 0, Some(0)), (2, 2, 2 * size, Some(2)), (1, 5, 2 * size, Some(1)), (2, 2, 2 * size - 1, None)];
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_counts_that_cannot_be_are_refused() {
+    fn impossible_lengths_and_counts_are_rejected() {
         assert_eq!(Reply::new(vec![0; 47], 47).unwrap_err(), Malformed::TooShort { got: 47, wanted: 48 });
         assert_eq!(Reply::new(vec![0; 48], 49).unwrap_err(), Malformed::TooLong { claimed: 49, room: 48 });
         let reply = Reply::new(bytes(2, 1, 96), 144).unwrap();

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_goes_by_its_hal_name_in_any_case_with_or_without_prefix_and_by_its_number() {
+    fn a_source_is_found_by_its_hal_name_and_by_its_number() {
         for name in ["TotalIssues", "totalissues", "ProfileTotalIssues", "PROFILETOTALISSUES", "2", "0x2", "0x02"] {
             assert_eq!(find(name), Some(2), "{name}");
         }
@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn every_branch_is_called_branches_and_no_event_is() {
+    fn the_name_branches_is_reserved_for_branches() {
         assert_eq!(Sources::new(&sources()).name(BRANCHES), BRANCHES_NAME);
         assert_eq!(find(BRANCHES_NAME), None);
     }
 
     #[test]
-    fn profile_time_also_goes_by_the_name_that_wpr_gives_it() {
+    fn profile_time_is_also_found_by_its_name_in_wpr() {
         for name in ["Time", "Timer", "ProfileTime", "ProfileTimer", "0"] {
             assert_eq!(find(name), Some(0), "{name}");
         }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_two_interfaces_use_means_the_source_that_can_be_had() {
+    fn a_number_of_two_interfaces_means_the_supported_source() {
         let both = [record(25, "FPDispatchedFPUOps", 1), record(25, "UnhaltedCoreCycles", 0)];
         assert_eq!(Sources::new(&both).name(25), "UnhaltedCoreCycles");
         let swapped = [both[1], both[0]];
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_brings_the_nearest_ones_and_an_unknown_number_none() {
+    fn an_unknown_name_has_suggestions_and_an_unknown_number_has_none() {
         let near = |text: &str| {
             let wanted = text.parse().unwrap();
             Sources::new(&sources()).nearest(&wanted)
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_only_another_interface_has_is_told_as_such() {
+    fn a_source_of_another_interface_is_reported_as_such() {
         let sources = Sources::new(&sources());
         for name in ["FpInstructions", "ProfileFpInstructions", "13", "0xd"] {
             let wanted = name.parse().unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_could_spoil_the_output_gives_way_to_the_number() {
+    fn a_name_with_special_characters_is_replaced_by_the_number() {
         for name in ["", "a,b", "a b", "\x1b[31m", "a\"b"] {
             assert_eq!(Sources::new(&[record(9, name, 0)]).name(9), "0x09", "{name:?}");
         }

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_answer_has_a_word_and_a_sentence_of_its_own() {
+    fn every_support_value_has_its_own_word_and_sentence() {
         let numbers = (0..).take(Support::ALL.len() + 1);
         for number in numbers.clone() {
             let twins = |other: &u32| word(*other) == word(number) || sentence(*other) == sentence(number);

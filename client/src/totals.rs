@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_happened_is_spoken_of() {
+    fn totals_omit_zeros() {
         let none = InfoReply::new_zeroed();
         assert!(Totals::from(&none).rows().is_empty());
         let some = InfoReply { interrupts: 1_234, delivered: 1_200, ..none };

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_blocker_exactly_where_there_are_no_counters_and_it_fits_a_console() {
+    fn a_machine_without_counters_has_a_reason_that_fits_a_console() {
         for reason in Reason::ALL {
             for kind in Hypervisor::ALL {
                 assert_eq!(Unavailable::of(Kind::Amd64 as u32, reason as u32, kind as u32), None);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn below_a_windows_that_is_no_virtual_machine_no_virtual_machine_is_spoken_of() {
+    fn the_text_for_a_root_partition_mentions_no_virtual_machine() {
         for reason in Reason::ALL {
             let Unavailable { what, remedy } =
                 Unavailable::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hypervisor_has_words_of_its_own() {
+    fn every_hypervisor_has_its_own_text() {
         for number in 0..5 {
             assert_eq!((0..5).filter(|other| hypervisor(*other) == hypervisor(number)).count(), 1, "{number}");
         }

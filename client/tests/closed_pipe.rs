@@ -68,7 +68,7 @@ fn client(line: &str, file: &Path) -> Command {
 }
 
 #[test]
-fn every_verb_ends_quietly_when_the_reader_of_its_output_has_gone() {
+fn every_verb_ends_quietly_if_its_output_is_closed() {
     let file = tempfile::NamedTempFile::new().unwrap();
     record(file.path());
     for line in [
@@ -96,7 +96,7 @@ fn every_verb_ends_quietly_when_the_reader_of_its_output_has_gone() {
 }
 
 #[test]
-fn errors_have_their_code_when_nobody_reads_them() {
+fn errors_have_their_code_with_a_closed_standard_error() {
     for (line, code) in [("report no-such-file", 21), ("report --sort colour", 2), ("stat --per-cup app", 2)] {
         let Output { status, stdout, .. } = client(line, Path::new("")).stderr(closed()).output().unwrap();
         assert_eq!((status.code(), stdout.len()), (Some(code), 0), "{line}");
@@ -105,7 +105,7 @@ fn errors_have_their_code_when_nobody_reads_them() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_an_error_and_told() {
+fn a_full_disk_is_reported_as_an_error() {
     let file = tempfile::NamedTempFile::new().unwrap();
     record(file.path());
     for line in ["list --interface amd64", "report FILE --csv", "export FILE --format firefox"] {

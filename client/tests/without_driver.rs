@@ -37,7 +37,7 @@ fn a_dump_comes_from_a_file_or_from_standard_input() {
 }
 
 #[test]
-fn the_code_and_the_last_line_say_what_is_wrong() {
+fn exit_code_and_last_line_describe_the_error() {
     let endless = vec![b'\n'; 17 << 20];
     let cases: [(&[&str], &[u8], i32, &str); 4] = [
         (

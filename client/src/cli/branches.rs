@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_for_a_time_until_it_is_interrupted_or_while_a_command_runs() {
+    fn branches_runs_for_a_time_until_ctrl_c_or_while_a_command_runs() {
         for (line, command, modes) in
             [("--duration 1", 0, 3), ("-a --user", 0, 1), ("--kernel -- app --user", 2, 2), ("app -o x", 3, 3)]
         {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_has_room_for_eight_buffers_or_as_much_as_is_said_but_never_less_than_two() {
+    fn the_ring_has_eight_buffers_by_default_and_at_least_two() {
         for (line, ring) in [
             ("-a", Ok(32_768)),
             ("-a --buffer 64", Ok(512)),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+    fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "",
             "-C 0",

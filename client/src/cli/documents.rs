@@ -50,7 +50,7 @@ fn typed(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_line_of_the_documents_is_one_that_the_client_takes() {
+fn the_client_accepts_every_command_line_in_the_documents() {
     for (document, text) in DOCUMENTS {
         for line in lines(text) {
             let words = typed(line);
@@ -68,7 +68,7 @@ fn every_line_of_the_documents_is_one_that_the_client_takes() {
 }
 
 #[test]
-fn a_line_that_the_client_does_not_take_would_be_found() {
+fn an_invalid_command_line_in_a_document_is_found() {
     for line in ["`client instal`", "see `client list --al` there", "```\n> client read --percpu\n```\nclient x"] {
         let [line] = lines(line)[..] else { panic!("{line}") };
         assert!(Cli::try_parse_from(["client".to_owned()].into_iter().chain(typed(line))).is_err(), "{line}");

@@ -35,7 +35,7 @@ mod tests {
     use crate::event::SampledEvent;
 
     #[test]
-    fn commas_divide_names_but_not_the_terms_of_one() {
+    fn commas_separate_names_but_not_the_terms_of_a_raw_event() {
         for (text, number) in [
             ("A", 1),
             ("A,B", 2),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn options_after_the_command_are_the_commands_own() {
+    fn options_after_the_command_belong_to_the_command() {
         for line in ["-e 2,6:u@10k -F 2k -- app -a --ring x", "-e 2 -e 6:u@10k -F 2k app -a --ring x"] {
             let args = parse(line).unwrap();
             let SessionArgs { command, ring, all, .. } = &args.session;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_command_it_runs_for_a_time_or_until_it_is_interrupted() {
+    fn record_without_a_command_runs_for_a_time_or_until_ctrl_c() {
         for line in ["-a --duration 0.5 --ring 64 --budget 90", "--duration 0.5 --ring 64 --budget 90"] {
             let SessionArgs { duration, ring, budget, .. } = parse(line).unwrap().session;
             assert_eq!((duration, ring, budget), (Some(Duration::from_millis(500)), Some(64), Some(90)), "{line}");
@@ -121,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_frequency_about_a_thousand_samples_a_second_are_wanted() {
+    fn the_default_frequency_is_1000() {
         assert_eq!(parse("-a").unwrap().freq, 1_000);
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+    fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "",
             "-e 2",

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_by_process_module_and_symbol_unless_told_otherwise() {
+    fn a_report_has_process_module_and_symbol_by_default() {
         let columns = |line: &str| match parse(line) {
             Ok(Verb::Report(args)) => args.sort,
             other => panic!("{line}: {other:?}"),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_meant_by_its_number_exactly_when_all_of_it_is_one() {
+    fn a_process_is_a_number_only_if_all_characters_belong_to_it() {
         for (text, wanted) in [("12", Some(12)), ("0", Some(0)), ("12a", None), ("4294967296", None), ("app.exe", None)]
         {
             let Ok(name) = text.parse::<ProcessName>();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+    fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "report --sort",
             "report --sort colour",

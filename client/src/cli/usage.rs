@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_option_is_never_the_command_and_comes_with_the_nearest_one() {
+    fn an_unknown_option_is_reported_with_the_most_similar_one() {
         for (line, wanted) in [
             (
                 "stat --per-cup app",
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_unknown_option_is_left_to_clap_or_to_the_command() {
+    fn other_errors_are_left_to_clap() {
         for line in [
             "stat app --per-cup",
             "stat -- --per-cup",

@@ -205,7 +205,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
 }
 
 #[test]
-fn every_error_has_its_code_and_ends_with_what_to_do_or_why() {
+fn every_error_has_its_code_and_ends_with_a_remedy_or_a_cause() {
     for (error, exit, last) in table() {
         assert_eq!(error.exit(), exit, "{error:?}");
         let report = error.report();
@@ -216,7 +216,7 @@ fn every_error_has_its_code_and_ends_with_what_to_do_or_why() {
 }
 
 #[test]
-fn an_unknown_name_comes_back_with_its_neighbours() {
+fn an_unknown_name_is_reported_with_similar_names() {
     let near = vec!["BranchInstructions".to_owned(), "BranchMispredictions".to_owned()];
     let error = Error::from(SourceError::Unknown { given: "branch".into(), near });
     assert_eq!(
@@ -227,7 +227,7 @@ fn an_unknown_name_comes_back_with_its_neighbours() {
 }
 
 #[test]
-fn a_driver_that_does_not_stop_comes_with_who_holds_it() {
+fn a_driver_that_does_not_stop_is_reported_with_its_sessions() {
     let sessions = vec!["session 3 (process 12): TotalIssues".into(), "session 4 (process 13): CacheMisses".into()];
     assert_eq!(
         Error::from(DriverBusy { sessions }).report(),

@@ -350,7 +350,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
 }
 
 #[test]
-fn every_cause_has_its_code_its_words_and_its_remedy() {
+fn every_cause_has_its_code_text_and_remedy() {
     let table = table();
     for cause in Cause::ALL {
         assert!(table.iter().any(|row| row.0 == cause as u32), "{cause:?} is missing from the table");
@@ -362,7 +362,7 @@ fn every_cause_has_its_code_its_words_and_its_remedy() {
 }
 
 #[test]
-fn the_support_of_a_refused_source_is_told_whatever_it_is() {
+fn every_support_value_of_a_refused_source_is_explained() {
     for number in [0, 1, 2, 3, 4, 5, 6, 7, 8, u64::MAX] {
         let report = refusal(3, [number, 0], &[]).report();
         let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
@@ -372,7 +372,7 @@ fn the_support_of_a_refused_source_is_told_whatever_it_is() {
 }
 
 #[test]
-fn what_a_processor_or_an_event_lacks_is_told_whatever_it_is() {
+fn every_missing_feature_of_a_refusal_is_explained() {
     for (cause, number) in [28, 32].into_iter().flat_map(|cause| (0..12).map(move |number| (cause, number))) {
         let report = refusal(cause, [number, 3], &[]).report();
         let why = missing_feature::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
@@ -382,7 +382,7 @@ fn what_a_processor_or_an_event_lacks_is_told_whatever_it_is() {
 }
 
 #[test]
-fn who_holds_the_counters_is_told_with_the_command_that_frees_one() {
+fn sessions_that_hold_counters_are_listed_with_the_command_that_frees_one() {
     let detached = [holder(3, 2, 1), holder(3, 11, 1), holder(4, 0x13, 0)];
     assert_eq!(
         refusal(4, [4, 1], &detached).report(),

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_told_of_the_poorest_and_the_richest_processor() {
+    fn counters_are_shown_for_the_processors_with_fewest_and_most() {
         for (least, most, fixed, words) in [
             (0, 0, 0, "none: nothing but Time can be counted on this machine"),
             (6, 6, 0, "6 on each processor, 48 bits wide"),

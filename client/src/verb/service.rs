@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_an_image_is_found_however_the_kernel_names_it() {
+    fn every_form_of_a_kernel_path_is_converted() {
         let windows = Path::new("W");
         let drivers: PathBuf = ["W", "System32", "drivers", "halprof.sys"].iter().collect();
         for (image, wanted) in [

@@ -92,11 +92,11 @@ fn two_processors() -> FakeSystem {
     ])
 }
 
-mod driver_that_is_not_there {
+mod missing_driver {
     use super::*;
 
     #[test]
-    fn every_verb_but_install_says_whether_it_is_missing_or_stopped() {
+    fn every_verb_except_install_reports_a_missing_or_stopped_driver() {
         let system = FakeSystem::running(FakeDriver::default());
         for line in [
             "info",
@@ -119,7 +119,7 @@ mod driver_that_is_not_there {
     }
 
     #[test]
-    fn status_says_so_in_a_sentence_with_the_command_to_type() {
+    fn status_names_the_command_that_starts_the_driver() {
         let system = FakeSystem::running(FakeDriver::default());
         system.service.set(None);
         let status = run(&system, "status");
@@ -154,7 +154,7 @@ mod versions {
     use super::*;
 
     #[test]
-    fn both_numbers_are_told_however_the_driver_answers() {
+    fn a_version_mismatch_reports_both_versions() {
         let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
@@ -173,7 +173,7 @@ mod asking {
     use super::*;
 
     #[test]
-    fn list_shows_what_can_be_had_and_with_all_why_the_rest_can_not() {
+    fn list_shows_supported_sources_and_with_all_the_reasons_for_the_others() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(
             run(&system, "list").out,
@@ -199,7 +199,7 @@ mod asking {
     }
 
     #[test]
-    fn where_nothing_can_be_had_list_says_so() {
+    fn list_reports_that_no_source_is_supported() {
         let sources = vec![record(0, "Time", 4)];
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
         let sentence = "no source is supported on this machine; why: client info, client list --all\n";
@@ -208,7 +208,7 @@ mod asking {
     }
 
     #[test]
-    fn a_list_longer_than_the_first_buffer_is_asked_for_again_and_whole() {
+    fn a_list_longer_than_the_first_buffer_is_requested_again() {
         let sources: Vec<_> = (0..700).map(|number| record(number, &format!("S{number}"), 0)).collect();
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
         let list = run(&system, "list --json").json();
@@ -228,7 +228,7 @@ mod asking {
     }
 
     #[test]
-    fn query_tells_a_source_in_full() {
+    fn query_shows_all_properties_of_a_source() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(
             run(&system, "query cachemisses").out,
@@ -245,7 +245,7 @@ mod asking {
     }
 
     #[test]
-    fn info_tells_the_interface_and_why() {
+    fn info_shows_the_interface_and_the_reason() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(
             run(&system, "info").out,
@@ -281,7 +281,7 @@ mod asking {
     }
 
     #[test]
-    fn status_tells_who_counts_what() {
+    fn status_shows_the_sessions_and_their_events() {
         let holder = Holder {
             session: 3,
             source: 2,
@@ -315,7 +315,7 @@ mod asking {
     }
 
     #[test]
-    fn status_tells_who_has_branches_and_precise_events() {
+    fn status_shows_sessions_with_branches_and_precise_events() {
         let holder = Holder {
             session: 3,
             source: protocol::BRANCHES,
@@ -333,7 +333,7 @@ mod asking {
     }
 
     #[test]
-    fn an_interval_outside_the_range_is_told_with_the_one_in_force() {
+    fn an_interval_outside_the_range_is_reported_with_the_one_in_use() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(run(&system, "interval 2 100000").out, "TotalIssues: interval 100000, before 65536\n");
         assert_eq!(
@@ -394,7 +394,7 @@ mod counting {
     }
 
     #[test]
-    fn a_refusal_to_start_tells_the_holders() {
+    fn a_refused_start_names_the_sessions_that_hold_counters() {
         let session_events =
             vec![Holder { session: 3, source: 2, modes: 3, process: 12, flags: 1, processors: 2, first_processor: 0 }];
         let refuse = Some((Code::Start, Cause::NoFreeCounter, [4, 1]));
@@ -410,7 +410,7 @@ mod counting {
     }
 
     #[test]
-    fn counters_that_do_not_work_are_blamed_on_hyper_v_below_windows_only_where_it_is() {
+    fn broken_counters_are_blamed_on_hyper_v_only_on_its_root_partition() {
         for (hypervisor, advice) in [
             (0, "give this virtual machine performance counters, if its hypervisor has them"),
             (2, "give this virtual machine performance counters, if its hypervisor has them"),
@@ -431,7 +431,7 @@ mod counting {
     }
 
     #[test]
-    fn info_on_an_ordinary_pc_with_virtualization_based_security_says_what_to_turn_off() {
+    fn info_names_what_to_turn_off_on_a_pc_with_virtualization_based_security() {
         let (reason, hypervisor) = (profile::Reason::VersionZero as u32, profile::Hypervisor::Root as u32);
         let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
         let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
@@ -452,7 +452,7 @@ mod counting {
     }
 
     #[test]
-    fn read_shows_what_runs_and_changes_nothing() {
+    fn read_shows_running_sources_and_changes_nothing() {
         let system = two_processors();
         for _ in 0..2 {
             assert_eq!(
@@ -481,7 +481,7 @@ mod counting {
     }
 
     #[test]
-    fn stop_stops_what_is_named_and_shows_its_last_counts() {
+    fn stop_stops_the_named_sources_and_shows_their_final_counts() {
         let system = two_processors();
         let stopped = run(&system, "stop totalcycles --json").json();
         assert_eq!(stopped["events"][0]["count"], 1_000_000);
@@ -502,7 +502,7 @@ mod counting {
     }
 
     #[test]
-    fn one_name_that_does_not_run_and_nothing_is_stopped() {
+    fn stop_stops_nothing_if_one_source_is_not_running() {
         let system = two_processors();
         let (exit, report) = run(&system, "stop 2 6 11").failure();
         assert_eq!(exit, Exit::NotRunning);
@@ -514,7 +514,7 @@ mod counting {
     }
 
     #[test]
-    fn where_nothing_runs_stop_all_is_content_and_read_is_not() {
+    fn stop_all_succeeds_and_read_fails_if_nothing_runs() {
         let refuse = Some((Code::Read, Cause::NoSuchSession, [DETACHED, 0]));
         for refuse in [None, refuse] {
             let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -526,7 +526,7 @@ mod counting {
     }
 
     #[test]
-    fn last_counts_that_exceed_the_usual_buffer_come_whole() {
+    fn final_counts_that_exceed_the_default_buffer_are_complete() {
         let counts: Vec<_> = (0..2000).map(|processor| count(2, processor, 1, SECOND)).collect();
         let stopped = run(&with_counts(&counts), "stop --all --json").json();
         assert_eq!(stopped["events"][0]["count"], 2000);
@@ -537,7 +537,7 @@ mod stat_ {
     use super::*;
 
     #[test]
-    fn it_counts_on_a_session_of_its_own_and_ends_with_the_code_of_the_command() {
+    fn stat_counts_in_its_own_session_and_exits_with_the_code_of_the_command() {
         let system = two_processors();
         let ran = stat(&system, "-e TotalCycles,TotalIssues -C 0-1");
         assert_eq!(ran.outcome.unwrap(), 3);
@@ -557,7 +557,7 @@ mod stat_ {
     }
 
     #[test]
-    fn without_events_it_counts_the_usual_ones_as_far_as_there_are_free_counters() {
+    fn stat_without_events_counts_the_default_events_that_have_free_counters() {
         let asked = |refused_sources: &[(u32, Cause, [u64; 2])]| {
             let system =
                 FakeSystem::running(FakeDriver { refused_sources: refused_sources.to_vec(), ..FakeDriver::default() });
@@ -671,7 +671,7 @@ mod stat_ {
     }
 
     #[test]
-    fn by_processor_it_shows_a_row_for_each() {
+    fn stat_per_cpu_shows_a_row_for_each_processor() {
         let text = stat(&two_processors(), "-e 2,0x13 -A").err;
         assert!(
             text.contains("CPU0               1,400,000  TotalIssues\nCPU1                 600,000  TotalIssues\n"),
@@ -680,7 +680,7 @@ mod stat_ {
     }
 
     #[test]
-    fn a_command_that_does_not_run_leaves_nothing_counting() {
+    fn stat_stops_the_session_if_the_command_cannot_be_run() {
         let system = two_processors();
         let (exit, report) = run(&system, "stat -e 2 -- no-such-command-anywhere").failure();
         assert_eq!(exit, Exit::Command);
@@ -692,7 +692,7 @@ mod stat_ {
     }
 
     #[test]
-    fn counts_go_to_the_file_that_is_named_and_a_file_that_cannot_be_is_told_first() {
+    fn stat_writes_to_the_named_file_and_reports_a_bad_file_before_the_command() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("counts.csv");
         let ran = stat(&two_processors(), &format!("-e 2 --csv -o {}", path.display()));
@@ -750,7 +750,7 @@ fn header() -> impl Strategy<Value = ReplyHeader> {
 
 proptest! {
     #[test]
-    fn whatever_the_driver_answers_the_client_ends_in_order(
+    fn the_client_ends_in_order_with_any_reply_of_the_driver(
         head in header(),
         body in prop::collection::vec(any::<u8>(), 0..800),
         cut in prop_oneof![4 => Just(usize::MAX), 1 => 0_usize..100],

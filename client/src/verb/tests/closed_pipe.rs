@@ -25,7 +25,7 @@ fn run_closed(line: &str, reason: io::ErrorKind) -> Result<i32, Error> {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_failure_and_the_code_of_a_command_stays() {
+fn a_closed_output_is_not_an_error_and_keeps_the_code_of_the_command() {
     let null = if cfg!(windows) { "NUL" } else { "/dev/null" };
     for (line, code) in [
         ("list".to_owned(), 0),

@@ -28,7 +28,7 @@ fn request(system: &FakeSystem) -> AreaRequest {
 }
 
 #[test]
-fn each_operation_goes_to_the_driver_once_with_its_processors() {
+fn each_operation_is_sent_once_with_its_processors() {
     for (line, operation, current, processors) in [
         ("control-area", area::QUERY, 0, &[][..]),
         ("control-area show -C 0,2", area::QUERY, 0, &[0, 2]),
@@ -44,14 +44,14 @@ fn each_operation_goes_to_the_driver_once_with_its_processors() {
 }
 
 #[test]
-fn the_table_tells_whose_each_area_is_and_what_its_processor_has() {
+fn the_table_shows_owner_of_each_area_and_features_of_its_processor() {
     let out = run(&system(), "control-area").out;
     assert!(out.lines().all(|line| line.len() <= 80), "{out}");
     insta::assert_snapshot!(out);
 }
 
 #[test]
-fn json_has_nothing_where_there_is_no_area() {
+fn json_has_null_for_a_missing_area() {
     let areas = run(&system(), "control-area --json -C 0,3").json();
     assert_eq!(
         areas,
@@ -71,7 +71,7 @@ fn json_has_nothing_where_there_is_no_area() {
 }
 
 #[test]
-fn a_format_that_is_not_known_is_told_by_its_number() {
+fn an_unknown_format_is_reported_by_its_number() {
     let unknown = AreaRecord { format: 6, lack: Lack::UnknownFormat as u32 + 1, ..area(0, 0, 0, area::BRANCHES) };
     let system = FakeSystem::running(FakeDriver { areas: vec![unknown], ..FakeDriver::default() });
     let out = run(&system, "control-area").out;
@@ -84,7 +84,7 @@ fn a_format_that_is_not_known_is_told_by_its_number() {
 }
 
 #[test]
-fn branches_that_are_missing_are_told_beside_the_format_of_precise_records() {
+fn missing_branches_are_reported_with_the_format_of_precise_records() {
     let lack = Lack::BranchesUnavailable as u32 + 1;
     let precise_alone = AreaRecord { lack, ..area(0, 0, 0, area::PRECISE | area::MODES) };
     let system = FakeSystem::running(FakeDriver { areas: vec![precise_alone], ..FakeDriver::default() });
@@ -98,7 +98,7 @@ fn branches_that_are_missing_are_told_beside_the_format_of_precise_records() {
 }
 
 #[test]
-fn areas_of_every_processor_that_there_can_be_come_in_one_answer() {
+fn areas_of_the_maximum_number_of_processors_fit_into_one_reply() {
     let areas = (0..2048).map(|processor| area(processor, 0, 0, 0)).collect();
     let system = FakeSystem::running(FakeDriver { areas, ..FakeDriver::default() });
     let answer = run(&system, "control-area allocate --json").json();
@@ -107,7 +107,7 @@ fn areas_of_every_processor_that_there_can_be_come_in_one_answer() {
 }
 
 #[test]
-fn a_refusal_says_what_is_the_case_with_the_name_of_its_status() {
+fn a_refused_area_is_reported_with_the_name_of_the_status() {
     let refuse = Some((Code::ControlArea, Cause::ControlArea, [0xC000_00A0, 0]));
     let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
     let (exit, report) = run(&system, "control-area free -C 0").failure();

@@ -21,7 +21,7 @@ CPUID 0000000A: 07300403-00000000-00000000-00000603
 ";
 
 #[test]
-fn every_identity_comes_out_as_its_leaves_ask_for() {
+fn diagnose_matches_the_expectation_of_every_dump() {
     for Identity { name, dump, expected, .. } in processors::all() {
         let json = diagnose(dump.as_bytes()).json();
         assert_eq!((&json["windows10"], &json["interface"]), (&json!(expected.windows10), &json!(expected.interface)));
@@ -98,7 +98,7 @@ fn raw(dump: &str) -> String {
 }
 
 #[test]
-fn every_form_and_encoding_of_a_dump_gives_the_same_answer() {
+fn every_form_and_encoding_of_a_dump_gives_the_same_diagnosis() {
     for name in ["arrow-lake-245k", "zen4-7700x", "hyperv-root-6300u"] {
         let dump = processors::find(name).unwrap().dump;
         let wanted = diagnose(dump.as_bytes()).out;
@@ -127,14 +127,14 @@ fn every_form_and_encoding_of_a_dump_gives_the_same_answer() {
 }
 
 #[test]
-fn of_two_processors_the_first_counts() {
+fn the_first_of_two_processors_is_used() {
     let [intel, amd] = ["core2-e5200", "zen-1800x"].map(|name| processors::find(name).unwrap().dump);
     assert_eq!(diagnose([intel, amd].concat().as_bytes()).json()["vendor"], "GenuineIntel");
     assert_eq!(diagnose([amd, intel].concat().as_bytes()).json()["vendor"], "AuthenticAMD");
 }
 
 #[test]
-fn what_is_no_dump_is_told_with_the_file_and_the_line() {
+fn an_invalid_dump_is_reported_with_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump.txt");
     let line = format!("diagnose --cpuid {}", path.display());
@@ -162,7 +162,7 @@ fn what_is_no_dump_is_told_with_the_file_and_the_line() {
 }
 
 #[test]
-fn without_a_dump_it_asks_this_processor() {
+fn diagnose_without_a_dump_uses_this_processor() {
     let json = run_anywhere("diagnose --json", b"").json();
     assert_eq!(json["cpuid"], "this processor");
     assert_eq!(json["vendor"].as_str().unwrap().len(), 12);
@@ -170,7 +170,7 @@ fn without_a_dump_it_asks_this_processor() {
 }
 
 #[test]
-fn whatever_is_there_fits_a_console() {
+fn every_diagnosis_fits_a_console() {
     for Identity { name, .. } in processors::all() {
         let text = text(name);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -191,7 +191,7 @@ fn sources_of_other_families_are_counted_and_not_listed() {
 
 /// An ordinary PC with virtualization-based security is a root partition of Hyper-V, not a virtual machine.
 #[test]
-fn without_counters_it_says_what_is_in_the_way_and_what_opens_them() {
+fn a_diagnosis_without_counters_has_the_reason_and_a_remedy() {
     const ROOT: &str = "Hyper-V runs below this Windows and masks the counters";
     const GUEST: &str = "Hyper-V masks the counters of this virtual machine";
     /// EBX of leaf 0x40000003, with and without CpuManagement.
@@ -224,7 +224,7 @@ fn without_counters_it_says_what_is_in_the_way_and_what_opens_them() {
 }
 
 #[test]
-fn what_needs_a_driver_says_that_this_is_no_windows() {
+fn verbs_that_need_a_driver_report_that_this_is_not_windows() {
     for line in ["info", "status", "list", "start 2", "install", "uninstall", "stat -e 2 -- app"] {
         assert_eq!(run_anywhere(line, b"").failure().0, Exit::NotWindows, "{line}");
     }
