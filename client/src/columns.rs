@@ -28,10 +28,10 @@ pub fn fit(headings: &[&str], rows: &mut [Vec<String>], names: &[&str], width: u
         columns.map(|(_, width)| *width).collect()
     };
     let taken = widths_of(false).iter().sum::<usize>() + GAP * headings.len().saturating_sub(1);
-    let most = widest_that_fits(&widths_of(true), width.saturating_sub(taken));
+    let max = widest_that_fits(&widths_of(true), width.saturating_sub(taken));
     for row in rows {
         for (cell, _) in row.iter_mut().zip(headings).filter(|(_, heading)| names.contains(heading)) {
-            *cell = shortened(cell, most);
+            *cell = shortened(cell, max);
         }
     }
 }
@@ -44,13 +44,13 @@ fn widest_that_fits(widths: &[usize], room: usize) -> usize {
 }
 
 /// Returns the name without control characters, which a terminal could execute, and without its middle if it has more
-/// than `most` characters. Both ends of a name are more informative.
-fn shortened(name: &str, most: usize) -> String {
+/// than `max` characters. Both ends of a name are more informative.
+fn shortened(name: &str, max: usize) -> String {
     let characters: Vec<char> = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if characters.len() <= most {
+    if characters.len() <= max {
         return characters.into_iter().collect();
     }
-    let kept = most.saturating_sub(ELLIPSIS.len());
+    let kept = max.saturating_sub(ELLIPSIS.len());
     let (head, tail) = (kept - kept / 2, kept / 2);
     let head: String = characters.iter().take(head).collect();
     let tail: String = characters.iter().skip(characters.len() - tail).collect();
@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn a_long_name_keeps_both_its_ends() {
-        for (name, most, wanted) in [
+        for (name, max, wanted) in [
             ("short", 8, "short"),
             ("exactly8", 8, "exactly8"),
             ("ntoskrnl.exe+0x1234", 13, "ntoskr..x1234"),
             ("two\nlines", 20, "two lines"),
         ] {
-            assert_eq!(shortened(name, most), wanted);
+            assert_eq!(shortened(name, max), wanted);
         }
     }
 

@@ -156,11 +156,11 @@ impl Connection {
         Ok(Started { session, clock })
     }
 
-    /// Returns at most `most` samples of a session. Waits for `wait` unless the driver has many samples before.
-    pub fn samples(&self, session: u64, wait: Duration, most: usize) -> Result<Batch, Error> {
+    /// Returns at most `max` samples of a session. Waits for `wait` unless the driver has many samples before.
+    pub fn samples(&self, session: u64, wait: Duration, max: usize) -> Result<Batch, Error> {
         let wait = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
         let request = SamplesRequest { session, wait, reserved: 0 };
-        let reply = self.succeed::<Sample>(Code::Samples, request.as_bytes(), most)?;
+        let reply = self.succeed::<Sample>(Code::Samples, request.as_bytes(), max)?;
         let samples = reply.records().map_err(|cause| malformed(Code::Samples, cause))?;
         let [last, _] = reply.header.detail;
         Ok(Batch { samples, is_last: last != 0 })

@@ -206,8 +206,8 @@ impl Device for Rc<FakeDriver> {
                 let AreaRequest { current, processors, .. } = AreaRequest::read_from_bytes(input).unwrap();
                 let is_asked =
                     |area: &&AreaRecord| processors.is_empty() || processors.iter().any(|one| one == area.processor);
-                let most = if current == 1 { 1 } else { usize::MAX };
-                list(output, header, &self.areas.iter().filter(is_asked).take(most).copied().collect::<Vec<_>>())
+                let max = if current == 1 { 1 } else { usize::MAX };
+                list(output, header, &self.areas.iter().filter(is_asked).take(max).copied().collect::<Vec<_>>())
             }
             Code::Samples => {
                 let left = self.fail_samples_after.get();

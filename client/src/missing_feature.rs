@@ -45,8 +45,8 @@ mod tests {
         for number in numbers.clone() {
             let twins = |other: &u32| sentence(*other, 9) == sentence(number, 9);
             assert_eq!(numbers.clone().filter(twins).count(), 1, "{number}");
-            let told = format!("  because: {}", sentence(number, 15));
-            assert!(told.lines().all(|line| line.len() <= 80), "{told}");
+            let shown = format!("  because: {}", sentence(number, 15));
+            assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
         }
     }
 }

@@ -64,7 +64,7 @@ impl<'a> Output<'a> {
         self.is_closed
     }
 
-    fn noted<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+    fn note_closed<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         self.is_closed |= result.as_ref().is_err_and(is_closed_pipe);
         result
     }
@@ -73,12 +73,12 @@ impl<'a> Output<'a> {
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.stream.write(bytes);
-        self.noted(written)
+        self.note_closed(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.stream.flush();
-        self.noted(flushed)
+        self.note_closed(flushed)
     }
 }
 

@@ -28,7 +28,7 @@ const IDLE: u32 = 0;
 pub struct Processes {
     tracked: BTreeMap<u32, TrackedProcess>,
     /// Processes to query, each once.
-    waiting: VecDeque<u32>,
+    scheduled: VecDeque<u32>,
     command: Option<u32>,
     /// Identities of files by path. Most processes load the same modules.
     images: HashMap<PathBuf, Option<Image>>,
@@ -40,7 +40,7 @@ struct TrackedProcess {
     /// Modules that were reported.
     modules: HashSet<LoadedModule>,
     is_reported: bool,
-    is_waiting: bool,
+    is_scheduled: bool,
     pause: Duration,
     /// Time of the next query.
     due: Instant,
@@ -48,63 +48,63 @@ struct TrackedProcess {
 
 impl Processes {
     /// Returns the kernel with the modules that were not reported before; `None` if nothing changed.
-    pub fn kernel(&mut self, system: &dyn System, now: Instant) -> Option<Process> {
+    pub fn query_kernel(&mut self, system: &dyn System, now: Instant) -> Option<Process> {
         let tracked = self.tracked.entry(KERNEL).or_insert_with(|| TrackedProcess::new(now));
         "kernel".clone_into(&mut tracked.name);
-        self.tell(KERNEL, system.kernel_modules().unwrap_or_default())
+        self.report_new(KERNEL, system.kernel_modules().unwrap_or_default())
     }
 
     /// Tracks the process of the command, which has started.
-    pub fn watch(&mut self, command: u32, now: Instant) {
+    pub fn track_command(&mut self, command: u32, now: Instant) {
         self.command = Some(command);
-        self.see(command, now);
+        self.schedule_process(command, now);
     }
 
     /// Schedules queries of the processes of `samples`.
-    pub fn seen(&mut self, samples: &[Sample], now: Instant) {
+    pub fn schedule(&mut self, samples: &[Sample], now: Instant) {
         let mut last = None;
         let is_sample = |sample: &&Sample| SampleKind::from_number(sample.kind).is_some_and(SampleKind::is_sample);
         for sample in samples.iter().filter(is_sample).filter(|sample| sample.process != UNKNOWN) {
             if last.replace(sample.process) != Some(sample.process) {
-                self.see(sample.process, now);
+                self.schedule_process(sample.process, now);
             }
         }
         if let Some(command) = self.command {
-            self.see(command, now);
+            self.schedule_process(command, now);
         }
     }
 
-    fn see(&mut self, id: u32, now: Instant) {
+    fn schedule_process(&mut self, id: u32, now: Instant) {
         let tracked = self.tracked.entry(id).or_insert_with(|| TrackedProcess::new(now));
-        if !tracked.is_waiting && now >= tracked.due {
-            tracked.is_waiting = true;
-            self.waiting.push_back(id);
+        if !tracked.is_scheduled && now >= tracked.due {
+            tracked.is_scheduled = true;
+            self.scheduled.push_back(id);
         }
     }
 
-    /// Queries scheduled processes, at least one, for no longer than `patience`. Returns what is new.
-    pub fn look(&mut self, system: &dyn System, now: Instant, patience: Duration) -> Vec<Process> {
+    /// Queries scheduled processes, at least one, for no longer than `max_time`. Returns what is new.
+    pub fn query_scheduled(&mut self, system: &dyn System, now: Instant, max_time: Duration) -> Vec<Process> {
         let begin = Instant::now();
         let mut names = None;
-        let mut news = Vec::new();
-        while let Some(id) = self.waiting.pop_front() {
+        let mut changes = Vec::new();
+        while let Some(id) = self.scheduled.pop_front() {
             let name = |id| {
                 let names = names.get_or_insert_with(|| system.processes().unwrap_or_default());
                 let found = names.iter().find(|(process, _)| *process == id);
                 found.map_or_else(String::new, |(_, name)| name.clone())
             };
-            self.visit(id, now, name);
-            news.extend(self.tell(id, system.modules(id).unwrap_or_default()));
-            if begin.elapsed() >= patience {
+            self.begin_query(id, now, name);
+            changes.extend(self.report_new(id, system.modules(id).unwrap_or_default()));
+            if begin.elapsed() >= max_time {
                 break;
             }
         }
-        news
+        changes
     }
 
     /// Returns whether processes are scheduled.
-    pub fn are_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+    pub fn has_scheduled(&self) -> bool {
+        !self.scheduled.is_empty()
     }
 
     /// Returns the time of the next query of the command.
@@ -112,9 +112,9 @@ impl Processes {
         self.command.and_then(|command| self.tracked.get(&command)).map(|tracked| tracked.due)
     }
 
-    fn visit(&mut self, id: u32, now: Instant, name: impl FnOnce(u32) -> String) {
+    fn begin_query(&mut self, id: u32, now: Instant, name: impl FnOnce(u32) -> String) {
         let Some(tracked) = self.tracked.get_mut(&id) else { return };
-        tracked.is_waiting = false;
+        tracked.is_scheduled = false;
         tracked.due = now + tracked.pause;
         tracked.pause *= 2;
         if self.command == Some(id) {
@@ -127,7 +127,7 @@ impl Processes {
         }
     }
 
-    fn tell(&mut self, id: u32, found: Vec<LoadedModule>) -> Option<Process> {
+    fn report_new(&mut self, id: u32, found: Vec<LoadedModule>) -> Option<Process> {
         let tracked = self.tracked.get_mut(&id)?;
         let new: Vec<LoadedModule> =
             found.into_iter().filter(|module| tracked.modules.insert(module.clone())).collect();
@@ -156,7 +156,7 @@ impl TrackedProcess {
             name: String::new(),
             modules: HashSet::new(),
             is_reported: false,
-            is_waiting: false,
+            is_scheduled: false,
             pause: FIRST_PAUSE,
             due: now,
         }
@@ -176,41 +176,41 @@ mod tests {
     }
 
     /// IDs, names and bases of modules.
-    fn told(news: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
+    fn told(changes: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
         let bases = |process: &Process| process.modules.iter().map(|module| module.base).collect();
-        news.iter().map(|process| (process.id, process.name.as_str(), bases(process))).collect()
+        changes.iter().map(|process| (process.id, process.name.as_str(), bases(process))).collect()
     }
 
     #[test]
     fn a_process_is_reported_at_its_first_sample_and_again_with_new_modules() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.seen(&[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
-        let news = processes.look(&system, begin, Duration::MAX);
-        assert_eq!(told(&news), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
+        processes.schedule(&[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
+        let changes = processes.query_scheduled(&system, begin, Duration::MAX);
+        assert_eq!(told(&changes), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
 
         system.modules.borrow_mut().get_mut(&12).unwrap().push(module(0x50_0000, "late.dll"));
         system.processes.borrow_mut().push((99, "slow.exe".into()));
         let later = begin + Duration::from_secs(1);
-        processes.seen(&[sample(12, 1), sample(0, 3), sample(99, 4)], later);
-        let news = processes.look(&system, later, Duration::MAX);
-        assert_eq!(told(&news), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
+        processes.schedule(&[sample(12, 1), sample(0, 3), sample(99, 4)], later);
+        let changes = processes.query_scheduled(&system, later, Duration::MAX);
+        assert_eq!(told(&changes), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
     }
 
     #[test]
     fn the_time_between_queries_doubles_up_to_a_second_for_the_command() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.watch(12, begin);
+        processes.track_command(12, begin);
         let mut looks: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for milliseconds in 0..5_000 {
             let now = begin + Duration::from_millis(milliseconds);
             // The command is queried although it is never sampled.
-            processes.seen(&[sample(4, milliseconds)], now);
-            for id in &processes.waiting {
+            processes.schedule(&[sample(4, milliseconds)], now);
+            for id in &processes.scheduled {
                 looks.entry(*id).or_default().push(milliseconds);
             }
-            processes.look(&system, now, Duration::MAX);
+            processes.query_scheduled(&system, now, Duration::MAX);
         }
         assert_eq!(looks[&4], [0, 50, 150, 350, 750, 1_550, 3_150]);
         assert_eq!(looks[&12], [0, 50, 150, 350, 750, 1_550, 2_550, 3_550, 4_550]);
@@ -220,29 +220,29 @@ mod tests {
     fn a_process_without_samples_is_not_queried_again() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.seen(&[sample(12, 1)], begin);
-        assert!(processes.are_waiting());
-        processes.look(&system, begin, Duration::MAX);
+        processes.schedule(&[sample(12, 1)], begin);
+        assert!(processes.has_scheduled());
+        processes.query_scheduled(&system, begin, Duration::MAX);
         let later = begin + Duration::from_mins(1);
-        processes.seen(&[], later);
+        processes.schedule(&[], later);
         let lost = Sample { kind: SampleKind::Lost as u16, ..sample(77, 1) };
-        let nobodys = Sample { kind: SampleKind::Precise as u16, ..sample(UNKNOWN, 1) };
-        processes.seen(&[lost, nobodys], later);
-        assert!(!processes.are_waiting(), "what is no sample, or nobody's, is of no process");
-        processes.seen(&[Sample { process: 78, ..nobodys }], later);
-        assert!(processes.are_waiting(), "a precise record is a sample");
+        let without_process = Sample { kind: SampleKind::Precise as u16, ..sample(UNKNOWN, 1) };
+        processes.schedule(&[lost, without_process], later);
+        assert!(!processes.has_scheduled(), "what is no sample, or nobody's, is of no process");
+        processes.schedule(&[Sample { process: 78, ..without_process }], later);
+        assert!(processes.has_scheduled(), "a precise record is a sample");
     }
 
     #[test]
     fn one_process_is_queried_if_there_is_no_time() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.seen(&[sample(4, 1), sample(12, 2), sample(4, 3)], begin);
+        processes.schedule(&[sample(4, 1), sample(12, 2), sample(4, 3)], begin);
         for id in [4, 12] {
-            let news = processes.look(&system, begin, Duration::ZERO);
-            assert_eq!(news.iter().map(|process| process.id).collect::<Vec<_>>(), [id]);
+            let changes = processes.query_scheduled(&system, begin, Duration::ZERO);
+            assert_eq!(changes.iter().map(|process| process.id).collect::<Vec<_>>(), [id]);
         }
-        assert!(!processes.are_waiting());
+        assert!(!processes.has_scheduled());
     }
 
     #[test]
@@ -250,11 +250,11 @@ mod tests {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
         system.kernel.borrow_mut().push(module(0xF000_0000, "ntoskrnl.exe"));
-        let first: Vec<Process> = processes.kernel(&system, begin).into_iter().collect();
+        let first: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
         assert_eq!(told(&first), [(KERNEL, "kernel", vec![0xF000_0000])]);
-        assert_eq!(processes.kernel(&system, begin), None);
+        assert_eq!(processes.query_kernel(&system, begin), None);
         system.kernel.borrow_mut().push(module(0xF100_0000, "late.sys"));
-        let second: Vec<Process> = processes.kernel(&system, begin).into_iter().collect();
+        let second: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
         assert_eq!(told(&second), [(KERNEL, "kernel", vec![0xF100_0000])]);
     }
 
@@ -270,8 +270,8 @@ mod tests {
             .borrow_mut()
             .insert(12, vec![of(0x1_0000, 0x3000), of(0x2_0000, 0x4000), module(0x3_0000, "no.dll")]);
         let mut processes = Processes::default();
-        processes.watch(12, begin);
-        let [process] = &processes.look(&system, begin, Duration::MAX)[..] else { panic!() };
+        processes.track_command(12, begin);
+        let [process] = &processes.query_scheduled(&system, begin, Duration::MAX)[..] else { panic!() };
         let identities: Vec<_> = process
             .modules
             .iter()

@@ -23,7 +23,7 @@ impl Progress {
 
     /// Updates the line.
     pub fn show(&self, record_counts: &RecordCounts) {
-        self.0.set_message(troubles(record_counts));
+        self.0.set_message(problems(record_counts));
         self.0.set_position(record_counts.samples);
         self.0.tick();
     }
@@ -35,10 +35,10 @@ impl Drop for Progress {
     }
 }
 
-fn troubles(record_counts: &RecordCounts) -> String {
-    let troubles = [(record_counts.lost, "lost"), (record_counts.pauses, "pauses (budget spent)")];
-    let met = troubles.iter().filter(|(number, _)| *number > 0);
-    met.map(|(number, what)| format!(", {} {what}", grouped(*number))).collect::<Vec<_>>().concat()
+fn problems(record_counts: &RecordCounts) -> String {
+    let problems = [(record_counts.lost, "lost"), (record_counts.pauses, "pauses (budget spent)")];
+    let nonzero = problems.iter().filter(|(number, _)| *number > 0);
+    nonzero.map(|(number, what)| format!(", {} {what}", grouped(*number))).collect::<Vec<_>>().concat()
 }
 
 #[cfg(test)]

@@ -38,14 +38,14 @@ fn byte(name: &str, value: Option<&str>) -> Result<u8, String> {
     Ok(u8::try_from(number(name, value, u8::MAX.into())?).unwrap_or_default())
 }
 
-fn number(name: &str, value: Option<&str>, most: u32) -> Result<u32, String> {
+fn number(name: &str, value: Option<&str>, max: u32) -> Result<u32, String> {
     let text = value.ok_or_else(|| format!("{name} takes a value: {name}=0x1"))?;
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
     let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     match u32::from_str_radix(digits, radix) {
-        Ok(number) if plain && number <= most => Ok(number),
-        _ => Err(format!("{name} is from 0 to {most:#x}, not \"{text}\"")),
+        Ok(number) if plain && number <= max => Ok(number),
+        _ => Err(format!("{name} is from 0 to {max:#x}, not \"{text}\"")),
     }
 }
 

@@ -25,7 +25,7 @@ const WAIT: Duration = Duration::from_millis(100);
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 
 /// Maximum time for queries of processes between two requests.
-const PATIENCE: Duration = Duration::from_millis(20);
+const MAX_QUERY_TIME: Duration = Duration::from_millis(20);
 
 /// Maximum number of samples in a reply.
 const MAX_BATCH: usize = 16_384;
@@ -118,14 +118,14 @@ impl<'a, 'b> Recorder<'a, 'b> {
     }
 
     /// Queries the process of the command, which has started.
-    pub fn watch(&mut self, command: u32) -> Result<(), Error> {
-        self.processes.watch(command, Instant::now());
-        self.look(PATIENCE)
+    pub fn track_command(&mut self, command: u32) -> Result<(), Error> {
+        self.processes.track_command(command, Instant::now());
+        self.query_processes(MAX_QUERY_TIME)
     }
 
     /// Records processes.
-    pub fn tell(&mut self, news: impl IntoIterator<Item = Process>) -> Result<(), Error> {
-        for process in news {
+    pub fn record_processes(&mut self, changes: impl IntoIterator<Item = Process>) -> Result<(), Error> {
+        for process in changes {
             if let Some((path, writer)) = &mut self.file {
                 writer.process(&process).map_err(|cause| unwritten(path, cause))?;
             }
@@ -138,13 +138,13 @@ impl<'a, 'b> Recorder<'a, 'b> {
 
     /// Fetches samples once and queries some of their processes. Waits for at most a tenth of a second, and not beyond
     /// `until`. Returns whether the driver has no more samples.
-    pub fn go_on(&mut self, samples: Samples, until: Option<Instant>) -> Result<bool, Error> {
+    pub fn step(&mut self, samples: Samples, until: Option<Instant>) -> Result<bool, Error> {
         let now = Instant::now();
-        let longest = if self.processes.are_waiting() { SHORT_WAIT } else { WAIT };
+        let longest = if self.processes.has_scheduled() { SHORT_WAIT } else { WAIT };
         let due = [until, self.processes.due()].into_iter().flatten().min();
         let wait = due.map_or(longest, |due| due.saturating_duration_since(now).min(longest));
         let (_, is_last) = self.fetch(samples, wait)?;
-        self.look(PATIENCE)?;
+        self.query_processes(MAX_QUERY_TIME)?;
         self.progress.show(&self.record_counts);
         Ok(is_last)
     }
@@ -159,9 +159,9 @@ impl<'a, 'b> Recorder<'a, 'b> {
             }
             records = records.checked_sub(count).ok_or_else(connection::endless)?;
         }
-        self.look(Duration::MAX)?;
-        let kernel = self.processes.kernel(self.system, Instant::now());
-        self.tell(kernel)
+        self.query_processes(Duration::MAX)?;
+        let kernel = self.processes.query_kernel(self.system, Instant::now());
+        self.record_processes(kernel)
     }
 
     /// Writes the end of the file. Returns the counts of records and the size of the file in bytes.
@@ -182,13 +182,13 @@ impl<'a, 'b> Recorder<'a, 'b> {
             observer.samples(&batch.samples);
         }
         self.record_counts.add(&batch.samples);
-        self.processes.seen(&batch.samples, Instant::now());
+        self.processes.schedule(&batch.samples, Instant::now());
         Ok((batch.samples.len() as u64, batch.is_last))
     }
 
-    fn look(&mut self, patience: Duration) -> Result<(), Error> {
-        let news = self.processes.look(self.system, Instant::now(), patience);
-        self.tell(news)
+    fn query_processes(&mut self, max_time: Duration) -> Result<(), Error> {
+        let changes = self.processes.query_scheduled(self.system, Instant::now(), max_time);
+        self.record_processes(changes)
     }
 }
 

@@ -170,12 +170,12 @@ impl Sources {
         if let Some(event) = raw(wanted) {
             return Ok(SourceInfo::from(event));
         }
-        let matches = |source: &&SourceInfo| is_meant(wanted, source.id, &source.name);
+        let matches = |source: &&SourceInfo| is_named(wanted, source.id, &source.name);
         // Two interfaces can use the same number: the supported source is preferred.
         let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
         found.cloned().ok_or_else(|| {
-            let near = self.nearest(wanted);
-            elsewhere(wanted).unwrap_or_else(|| SourceError::Unknown { given: wanted.to_string(), near })
+            let near = self.suggestions(wanted);
+            in_other_interface(wanted).unwrap_or_else(|| SourceError::Unknown { given: wanted.to_string(), near })
         })
     }
 
@@ -193,14 +193,14 @@ impl Sources {
         found.map_or_else(|_| number_as_name(source), |source| source.name)
     }
 
-    fn nearest(&self, wanted: &SourceName) -> Vec<String> {
+    fn suggestions(&self, wanted: &SourceName) -> Vec<String> {
         let SourceName::Name(wanted) = wanted else { return Vec::new() };
-        let wanted = canonical(wanted);
+        let wanted = normalized(wanted);
         let mut near: Vec<(f64, &SourceInfo)> = self
             .0
             .iter()
-            .map(|source| (likeness(&wanted, &canonical(&source.name)), source))
-            .filter(|(likeness, _)| *likeness >= 0.8)
+            .map(|source| (similarity(&wanted, &normalized(&source.name)), source))
+            .filter(|(similarity, _)| *similarity >= 0.8)
             .collect();
         near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         near.iter().take(SUGGESTIONS).map(|(_, source)| source.name.clone()).collect()
@@ -208,10 +208,10 @@ impl Sources {
 }
 
 /// Returns whether the user named the source with this number and name.
-pub fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
+pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
     match wanted {
         SourceName::Number(number) => id == *number,
-        SourceName::Name(wanted) => canonical(name) == canonical(wanted),
+        SourceName::Name(wanted) => normalized(name) == normalized(wanted),
         SourceName::Raw(event) => event.source().0 == id,
     }
 }
@@ -226,15 +226,15 @@ fn raw(wanted: &SourceName) -> Option<RawEvent> {
 }
 
 /// Returns the error for a source that only another profile interface has.
-fn elsewhere(wanted: &SourceName) -> Option<SourceError> {
+fn in_other_interface(wanted: &SourceName) -> Option<SourceError> {
     Kind::ALL.into_iter().find_map(|kind| {
-        let source = kind.sources().iter().find(|source| is_meant(wanted, source.source.0, source.name))?;
+        let source = kind.sources().iter().find(|source| is_named(wanted, source.source.0, source.name))?;
         Some(SourceError::OtherInterface { name: source.name.to_owned(), cause: OtherInterface(kind.name()) })
     })
 }
 
 /// Returns the similarity of two names. A part of a name ranks above any misspelling.
-fn likeness(wanted: &str, name: &str) -> f64 {
+fn similarity(wanted: &str, name: &str) -> f64 {
     if wanted.len() >= 3 && name.contains(wanted) {
         return 1.0 + 1.0 / (2.0 + f64::from(u16::try_from(name.len()).unwrap_or(u16::MAX)));
     }
@@ -242,7 +242,7 @@ fn likeness(wanted: &str, name: &str) -> f64 {
 }
 
 /// Normalizes a name: lower case, without `Profile`. ProfileTime has two names.
-fn canonical(name: &str) -> String {
+fn normalized(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let name = name.strip_prefix("profile").filter(|rest| !rest.is_empty()).unwrap_or(&name);
     if name == "time" { "timer".to_owned() } else { name.to_owned() }
@@ -295,7 +295,7 @@ mod tests {
     fn an_unknown_name_has_suggestions_and_an_unknown_number_has_none() {
         let near = |text: &str| {
             let wanted = text.parse().unwrap();
-            Sources::new(&sources()).nearest(&wanted)
+            Sources::new(&sources()).suggestions(&wanted)
         };
         assert_eq!(near("BranchInstruction"), ["BranchInstructions", "BranchMispredictions"]);
         assert_eq!(near("branch"), ["BranchInstructions", "BranchMispredictions"]);

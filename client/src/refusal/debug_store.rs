@@ -40,7 +40,7 @@ pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
              machine would stop"
         ),
         Cause::NotPrecise => format!("{source} cannot be sampled precisely\n  because: {}", why(first, second)),
-        Cause::ControlArea => of_the_area(processor, narrow(first), second),
+        Cause::ControlArea => control_area_text(processor, narrow(first), second),
         Cause::BadBuffer if header.detail == [0, 0] => {
             "records per interrupt were requested, but no event is precise".to_owned()
         }
@@ -90,16 +90,16 @@ fn narrow(number: u64) -> u32 {
 
 /// Returns the text for a status of a control area, from the kernel or the driver. `address` is that of the area, or
 /// zero if it was not reported.
-fn of_the_area(processor: u32, status: u32, address: u64) -> String {
+fn control_area_text(processor: u32, status: u32, address: u64) -> String {
     let name = ntstatus::name(status);
     let refused = format!("the kernel refused the control area of CPU {processor} with\n  {name}");
     match status {
         STATUS_DEVICE_BUSY => format!("a session uses the control area of CPU {processor} ({name})"),
         STATUS_MEMORY_NOT_ALLOCATED => format!("CPU {processor} has no control area ({name})"),
         STATUS_ADDRESS_ALREADY_EXISTS => {
-            let place = if address == 0 { String::new() } else { format!(", at {address:#x}") };
+            let address_text = if address == 0 { String::new() } else { format!(", at {address:#x}") };
             format!(
-                "CPU {processor} already has a control area{place}\n  ({name})\n  \
+                "CPU {processor} already has a control area{address_text}\n  ({name})\n  \
                  because: an earlier client control-area allocate made it, or another program"
             )
         }

@@ -334,12 +334,12 @@ fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
 }
 
 fn limited(rows: Vec<TableRow>, limits: Limits) -> (Vec<AggregateRow>, OmittedRows) {
-    let most = limits.rows.unwrap_or(usize::MAX);
-    let shown = rows.iter().take(most).take_while(|row| row.share >= limits.share).count();
+    let max = limits.rows.unwrap_or(usize::MAX);
+    let shown = rows.iter().take(max).take_while(|row| row.share >= limits.share).count();
     let rest = rows.iter().skip(shown);
     let rest = OmittedRows {
         rows: rest.len(),
-        by_number: shown == most,
+        by_number: shown == max,
         by_share: rest.clone().next().is_some_and(|row| row.share < limits.share),
         share: rest.map(|row| row.share).sum(),
     };

@@ -36,8 +36,8 @@ fn write(
 ) -> Result<(), Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
     match format {
-        ExportFormat::Firefox => firefox(contents, symbol_index, filter, loaded.again()?, out),
-        ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.again()?, out),
+        ExportFormat::Firefox => firefox(contents, symbol_index, filter, loaded.reopen()?, out),
+        ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.reopen()?, out),
         ExportFormat::Folded => {
             loaded.folded()?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
         }

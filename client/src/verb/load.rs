@@ -114,21 +114,21 @@ pub struct LoadedRecording {
 impl LoadedRecording {
     /// Reads a recording and resolves the selected samples.
     pub fn open(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
-        let mut loaded = Self::unnamed(args, detail)?;
+        let mut loaded = Self::unresolved(args, detail)?;
         loaded.symbol_index = SymbolIndex::new(&loaded.contents, &loaded.filter, &loaded.finder(args)?);
         Ok(loaded)
     }
 
     /// Reads a recording and its timeline, and resolves the samples of the timeline.
     pub fn with_timeline(args: &RecordingArgs) -> Result<(Self, Vec<TimelineSample>), Error> {
-        let mut loaded = Self::unnamed(args, Detail::default())?;
-        let samples = timeline(&loaded.filter, loaded.again()?).map_err(|error| loaded.export_error(error, None))?;
+        let mut loaded = Self::unresolved(args, Detail::default())?;
+        let samples = timeline(&loaded.filter, loaded.reopen()?).map_err(|error| loaded.export_error(error, None))?;
         let locations = samples.iter().map(TimelineSample::location);
         loaded.symbol_index = SymbolIndex::of(&loaded.contents.processes, locations, &loaded.finder(args)?);
         Ok((loaded, samples))
     }
 
-    fn unnamed(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
+    fn unresolved(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
         let path = &args.file;
         let contents = Contents::read(reader(path)?, detail).map_err(|cause| unreadable(path, cause))?;
         let filter = filter(args, &contents)?;
@@ -168,7 +168,7 @@ impl LoadedRecording {
     }
 
     /// Opens the recording again, to read single samples.
-    pub fn again(&self) -> Result<impl Read, Error> {
+    pub fn reopen(&self) -> Result<impl Read, Error> {
         Ok(reader(&self.path)?)
     }
 
@@ -248,7 +248,7 @@ fn filter(args: &RecordingArgs, contents: &Contents) -> Result<Filter, Recording
 
 fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, RecordingError> {
     let events = &contents.session.events;
-    let found = events.iter().find(|event| source::is_meant(wanted, event.source, &event.name));
+    let found = events.iter().find(|event| source::is_named(wanted, event.source, &event.name));
     found.map(|event| event.source).ok_or_else(|| {
         let recorded = events.iter().map(|event| event.name.clone()).collect();
         RecordingError::NotRecorded { what: "source", given: wanted.to_string(), recorded }

@@ -28,10 +28,10 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = Connection::open(system)?;
     let sources = connection.sources()?;
     let mut events = Vec::new();
-    for wanted in wanted(args, sources)? {
-        let request = request(&wanted, args.freq);
-        if let Some(asked) = wanted.interval.filter(|asked| *asked != request.interval) {
-            let SourceInfo { name, minimum, maximum, .. } = wanted.source;
+    for requested in requested(args, sources)? {
+        let request = request(&requested, args.freq);
+        if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
+            let SourceInfo { name, minimum, maximum, .. } = requested.source;
             let used = request.interval;
             context
                 .warn(&format!("{name}: {asked} is out of the range from {minimum} to {maximum}; {used} is used"))?;
@@ -50,21 +50,21 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
         return Err(EventError::NothingPrecise.into());
     }
     let batch = args.batch.unwrap_or_default();
-    let wanted = sampling::SamplingPlan {
+    let requested = sampling::SamplingPlan {
         args: &args.session,
         ring: args.ring(),
         events: &events,
         batch,
         output: Some(&args.output),
     };
-    let outcome = sampling::run(&wanted, None, &connection, system)?;
+    let outcome = sampling::run(&requested, None, &connection, system)?;
     context.command_code = Some(outcome.exit_code);
-    conclude(args, &outcome, context)?;
+    print_summary(args, &outcome, context)?;
     Ok(outcome.exit_code)
 }
 
 /// Returns the events that the user named, or the default event.
-fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, Error> {
+fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, Error> {
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
         return Ok(vec![RequestedEvent {
@@ -73,10 +73,10 @@ fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, E
             interval: None,
         }]);
     }
-    let wanted = |SampledEvent { event, interval }: &SampledEvent| {
+    let requested = |SampledEvent { event, interval }: &SampledEvent| {
         Ok(RequestedEvent { source: sources.find(&event.source)?, modes: event.modes, interval: *interval })
     };
-    args.events.iter().flatten().map(wanted).collect()
+    args.events.iter().flatten().map(requested).collect()
 }
 
 /// Creates the request for an event. An interval that the user named is fixed; otherwise, it is adjusted to
@@ -90,7 +90,7 @@ fn request(RequestedEvent { source, modes, interval }: &RequestedEvent, frequenc
 }
 
 /// Prints how many samples were recorded and how many were not.
-fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
+fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
     let Outcome { summary, record_counts, length, .. } = outcome;
     let lost = outcome.lost();
     let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);

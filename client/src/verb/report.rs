@@ -61,13 +61,13 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         context.say(&aggregate.recording.text(&loaded))?;
         for source in &aggregate.sources {
-            context.say(&format!("\n{}", of_source(source, args)))?;
+            context.say(&format!("\n{}", source_text(source, args)))?;
         }
     }
     loaded.finish(context)
 }
 
-fn of_source(source: &SourceAggregate, args: &ReportArgs) -> String {
+fn source_text(source: &SourceAggregate, args: &ReportArgs) -> String {
     let events: Vec<String> = source
         .events
         .iter()
@@ -83,14 +83,14 @@ fn of_source(source: &SourceAggregate, args: &ReportArgs) -> String {
     let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
-    lines.extend(stats(source));
+    lines.extend(loss_lines(source));
     let mut text = properties(&lines);
     // Writing to a `String` cannot fail.
     let _ = match (&source.rows[..], &source.rest) {
         ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
-        ([], rest) => write!(text, "\n\n{}", left_out(rest)),
+        ([], rest) => write!(text, "\n\n{}", omitted_text(rest)),
         (shown, OmittedRows { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
-        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), left_out(rest)),
+        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), omitted_text(rest)),
     };
     text
 }
@@ -106,7 +106,7 @@ fn skid(source: &SourceAggregate) -> Option<&'static str> {
 }
 
 /// Formats how many rows are omitted, and which option shows the next one.
-fn left_out(rest: &OmittedRows) -> String {
+fn omitted_text(rest: &OmittedRows) -> String {
     let advice = match (rest.by_number, rest.by_share) {
         (true, true) => "a larger --limit and a lower --percent-limit show more",
         (_, true) => "a lower --percent-limit shows more",
@@ -116,7 +116,7 @@ fn left_out(rest: &OmittedRows) -> String {
 }
 
 /// Returns the shares of lost samples and of paused time, with the processors.
-fn stats(source: &SourceAggregate) -> Vec<(&'static str, String)> {
+fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
     let mut lines = vec![("Lost", lost(source))];
     if source.throttled > 0 {
         let overflows = counted(source.throttled, "overflow");
@@ -157,11 +157,12 @@ fn by_processor(source: &SourceAggregate, number: impl Fn(&ProcessorLoss) -> u64
         source.loss_stats.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
     with.sort_unstable_by_key(|(number, processor)| (Reverse(*number), *processor));
     let most = with.iter().take(MAX_PROCESSORS);
-    let mut told: Vec<String> = most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
-    if let others @ 1.. = with.len() - told.len() {
-        told.push(format!("{others} more"));
+    let mut listed: Vec<String> =
+        most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
+    if let others @ 1.. = with.len() - listed.len() {
+        listed.push(format!("{others} more"));
     }
-    format!("(CPU {})", told.join(", "))
+    format!("(CPU {})", listed.join(", "))
 }
 
 fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {

@@ -94,10 +94,10 @@ pub fn run(
     system.note_interrupts()?;
     // The kernel has many modules. Their files are read before the start, because no samples are fetched meanwhile.
     let mut processes = Processes::default();
-    let kernel = processes.kernel(system, Instant::now());
+    let kernel = processes.query_kernel(system, Instant::now());
 
     let started = connection.start(&header(plan), plan.events)?;
-    let session = describe(plan, &info, started.clock, connection)?;
+    let session = session_block(plan, &info, started.clock, connection)?;
     let sampling = Sampling { plan, system, connection, started, session, processes };
     sampling.run(kernel, observer).inspect_err(|_| {
         // The first error is reported. A session that cannot be stopped ends when the handle is closed.
@@ -130,9 +130,9 @@ impl Sampling<'_> {
             }
         })?;
         let mut recorder = Recorder::begin(file, observer, &session, system, processes)?;
-        recorder.tell(kernel)?;
+        recorder.record_processes(kernel)?;
         if let Some(child) = &child {
-            recorder.watch(child.id())?;
+            recorder.track_command(child.id())?;
         }
         let samples = Samples { connection, session: started.session };
         let until = args.duration.map(|duration| begin + duration);
@@ -144,7 +144,7 @@ impl Sampling<'_> {
 
         let status = match (&end, &mut child) {
             (End::Command(status), _) => Some(*status),
-            (End::Interrupted | End::Over, Some(child)) => await_end(child, system),
+            (End::Interrupted | End::Over, Some(child)) => wait_for_end(child, system),
             (End::Interrupted | End::Over, None) => None,
         };
         let summary = Summary {
@@ -172,7 +172,7 @@ fn sample(
     system: &dyn System,
 ) -> Result<End, Error> {
     loop {
-        let is_last = recorder.go_on(samples, until)?;
+        let is_last = recorder.step(samples, until)?;
         if let Some(child) = &mut child
             && let Ok(Some(status)) = child.try_wait()
         {
@@ -188,7 +188,7 @@ fn sample(
 }
 
 /// Waits for the end of the command, which also received Ctrl-C. A command that continues is left running.
-fn await_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
+fn wait_for_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
     for _ in 0..MAX_POLLS {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);
@@ -214,7 +214,7 @@ pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }
 
-fn describe(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: &Connection) -> Result<Session, Error> {
+fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: &Connection) -> Result<Session, Error> {
     let SamplingPlan { args, events, batch, .. } = plan;
     let sources = connection.sources()?;
     let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);

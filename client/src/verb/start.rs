@@ -38,8 +38,8 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
         return context.json(&Started { session, events: events.iter().map(started).collect(), processors });
     }
     let labels: Vec<String> = events.iter().map(|event| label(event, sources)).collect();
-    let place = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
-    context.say(&format!("session {session} counts on {place}: {}", labels.join(", ")))?;
+    let cpus = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
+    context.say(&format!("session {session} counts on {cpus}: {}", labels.join(", ")))?;
     let names: Vec<String> = events.iter().map(|event| sources.name(event.source)).collect();
     context.say(&format!("until: client stop {}", names.join(" ")))
 }

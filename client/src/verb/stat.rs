@@ -60,7 +60,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
         match connection.start(&header, &events) {
             Ok(started) => break started.session,
             // The last event is requested in any case: its refusal names the sessions that hold the counters.
-            Err(error) => match error.downcast_ref::<Refusal>().filter(|refusal| is_dispensable(refusal)) {
+            Err(error) => match error.downcast_ref::<Refusal>().filter(|refusal| can_omit(refusal)) {
                 Some(refusal) if args.events.is_empty() && events.len() > 1 => {
                     let refused = events.iter().position(|event| event.source == refusal.header.source);
                     events.remove(refused.unwrap_or(events.len() - 1));
@@ -99,7 +99,7 @@ fn create(path: &Path) -> Result<File, Error> {
 }
 
 /// Returns whether the refused event can be omitted: no counter is free for it, or a processor does not support it.
-fn is_dispensable(refusal: &Refusal) -> bool {
+fn can_omit(refusal: &Refusal) -> bool {
     [Cause::NoFreeCounter, Cause::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
 }
 

@@ -92,10 +92,10 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     loaded.finish(context)
 }
 
-/// Returns the first `most` samples of each processor, and the number of the others.
-fn limited(samples: &[TimelineSample], most: usize) -> (Vec<&TimelineSample>, usize) {
+/// Returns the first `max` samples of each processor, and the number of the others.
+fn limited(samples: &[TimelineSample], max: usize) -> (Vec<&TimelineSample>, usize) {
     let processors = samples.chunk_by(|one, other| one.sample.processor == other.sample.processor);
-    let shown: Vec<&TimelineSample> = processors.flat_map(|samples| samples.iter().take(most)).collect();
+    let shown: Vec<&TimelineSample> = processors.flat_map(|samples| samples.iter().take(max)).collect();
     let left = samples.len() - shown.len();
     (shown, left)
 }

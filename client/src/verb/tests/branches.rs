@@ -103,7 +103,7 @@ fn number_and_duration_of_pauses_are_reported() {
              try: a larger --budget, or one mode alone (--user, --kernel)\n"
         )
     };
-    for (befell, options, line, warned, numbers) in [
+    for (loss_records, options, line, warned, numbers) in [
         (&[][..], "", "0.0 % of the time", String::new(), json!([0, 0, 0.0, 0.0])),
         (
             &[throttled, resumed],
@@ -129,7 +129,7 @@ fn number_and_duration_of_pauses_are_reported() {
         ),
     ] {
         let system = || {
-            let system = system(&[&records(1)[..], befell].concat());
+            let system = system(&[&records(1)[..], loss_records].concat());
             system.driver.counts.replace(vec![count(BRANCHES, 0, 4, SECOND)]);
             system
         };

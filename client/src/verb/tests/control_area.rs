@@ -78,9 +78,9 @@ fn an_unknown_format_is_reported_by_its_number() {
     assert!(out.lines().nth(2).unwrap().ends_with("  yes  no"), "{out}");
     let note = "\nOn CPU 0:\n  its precise records have format 6, which this driver does not know\n";
     assert!(out.ends_with(note), "{out}");
-    let told = &run(&system, "control-area --json").json()["areas"][0];
-    assert_eq!(told["precise_format"], Value::Null);
-    assert_eq!(told["lack"], crate::missing_feature::sentence(Lack::UnknownFormat as u32, 6));
+    let shown = &run(&system, "control-area --json").json()["areas"][0];
+    assert_eq!(shown["precise_format"], Value::Null);
+    assert_eq!(shown["lack"], crate::missing_feature::sentence(Lack::UnknownFormat as u32, 6));
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn missing_branches_are_reported_with_the_format_of_precise_records() {
     assert!(out.lines().nth(2).unwrap().ends_with("  no   4"), "{out}");
     assert!(out.contains("\nOn CPU 0:\n  the processor's Branch Trace Store is unavailable\n"), "{out}");
     assert_eq!(out.matches("\nOn ").count(), 1, "{out}");
-    let told = &run(&system, "control-area --json").json()["areas"][0];
-    assert_eq!((&told["branches"], &told["precise_format"]), (&json!(false), &json!(4)));
-    assert_eq!(told["lack"], crate::missing_feature::sentence(lack - 1, 4));
+    let shown = &run(&system, "control-area --json").json()["areas"][0];
+    assert_eq!((&shown["branches"], &shown["precise_format"]), (&json!(false), &json!(4)));
+    assert_eq!(shown["lack"], crate::missing_feature::sentence(lack - 1, 4));
 }
 
 #[test]
