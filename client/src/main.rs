@@ -80,7 +80,7 @@ fn print_error(report: &str) {
 }
 
 #[cfg(windows)]
-#[expect(clippy::unnecessary_wraps, reason = "other systems have nothing to give")]
+#[expect(clippy::unnecessary_wraps, reason = "returns `None` on other systems")]
 fn this_system() -> Option<Box<dyn System>> {
     Some(Box::new(windows::Windows))
 }

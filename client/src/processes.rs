@@ -228,7 +228,7 @@ mod tests {
         let lost = Sample { kind: SampleKind::Lost as u16, ..sample(77, 1) };
         let without_process = Sample { kind: SampleKind::Precise as u16, ..sample(UNKNOWN, 1) };
         processes.schedule(&[lost, without_process], later);
-        assert!(!processes.has_scheduled(), "what is no sample, or nobody's, is of no process");
+        assert!(!processes.has_scheduled(), "only samples with a process schedule a query");
         processes.schedule(&[Sample { process: 78, ..without_process }], later);
         assert!(processes.has_scheduled(), "a precise record is a sample");
     }

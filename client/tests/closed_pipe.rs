@@ -1,6 +1,6 @@
 //! Tests of the program with an output that is closed before it writes: `client report | head`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use std::io;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Tests of the program on a system without the driver.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

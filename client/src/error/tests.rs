@@ -168,7 +168,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             DumpError::Invalid {
                 name: "dump.txt".into(),
-                cause: ParseError::Line { line: 7, cause: cpuid_dump::Cause::Registers },
+                cause: ParseError::Line { line: 7, cause: cpuid_dump::LineError::Registers },
             }
             .into(),
             Exit::Dump,

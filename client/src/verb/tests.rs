@@ -578,7 +578,7 @@ mod stat_ {
         let none = [0x13, 2, 6, 11].map(|source| refused_sources(source, no_counter));
         assert_eq!(asked(&none), (Err(Exit::NoFreeCounter), vec![all.clone(), vec![2, 6, 11], vec![6, 11], vec![11]]));
         let (refused, tries) = asked(&[(6, Cause::CountersTaken, [0; 2])]);
-        assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "that is no matter of one event");
+        assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "the refusal does not depend on the event");
 
         let none = vec![record(0, "Time", 4), record(2, "TotalIssues", 1)];
         let system = FakeSystem::running(FakeDriver { sources: none, ..FakeDriver::default() });

@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
         let owner = *self.sampling.get_or_insert_with(|| self.profile.add_process("Sampling", NO_PROCESS, start));
         *self.processors.entry(processor).or_insert_with(|| {
             let handle = self.profile.add_thread(owner, processor, start, false);
-            self.profile.set_thread_name(handle, &format!("Processor {processor}"));
+            self.profile.set_thread_name(handle, &format!("CPU {processor}"));
             handle
         })
     }

@@ -399,7 +399,7 @@ fn unreadable_files_and_unrecorded_names_have_their_codes() {
         assert!(code == exit && report.contains(words), "{line}: {report}");
     }
     assert_eq!(fs::read(&file.path).unwrap(), bytes(), "the recording is as it was");
-    assert!(!Path::new(&file.beside("out")).exists(), "nothing was begun");
+    assert!(!Path::new(&file.beside("out")).exists(), "the file was not created");
     let mut newer = bytes();
     newer[8] += 1;
     for (bytes, words) in

@@ -94,7 +94,7 @@ fn firefox_profile_is_consistent() {
         .map(|thread| (thread["processName"].as_str().unwrap(), thread["name"].as_str().unwrap()))
         .collect();
     assert!(names.contains(&("app.exe", "Thread 9: TotalCycles")), "{names:?}");
-    assert!(names.contains(&("Sampling", "Processor 1")), "{names:?}");
+    assert!(names.contains(&("Sampling", "CPU 1")), "{names:?}");
 }
 
 /// The Firefox Profiler takes a weight of type "samples" as a multiplier, in shares and in widths alike.
