@@ -35,7 +35,7 @@ pub enum DriverFileError {
         #[source]
         cause: NotADriver,
     },
-    /// The driver was installed by its INF, and only that can remove it.
+    /// The driver was installed by its INF; pnputil removes it.
     #[error("the driver was installed by halprof.inf, as {}", .path.display())]
     Packaged {
         /// The driver's file.

@@ -193,7 +193,7 @@ impl fmt::Display for Refusal {
             }
             Some(Cause::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
             Some(Cause::BadModes) => {
-                write!(f, "{source} cannot be counted in one mode alone: it is counted in both")
+                write!(f, "{source} cannot be counted in one mode alone: a timer counts it in both")
             }
             Some(Cause::AlreadyStarted) => write!(f, "{source} already runs detached, in session {first}"),
             Some(Cause::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),

@@ -62,8 +62,8 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
         Cause::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
         Cause::DebugStoreTaken => SESSIONS.to_owned(),
         Cause::Shadowed => format!(
-            "{WITHOUT_P}; or a machine whose\n  \
-             processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
+            "{WITHOUT_P}; or a processor\n  \
+             that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
         Cause::NotPrecise => format!("{source} without :p"),
         Cause::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),

@@ -126,7 +126,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
             10,
             [1, 0],
             Exit::Usage,
-            "error: BranchInstructions cannot be counted in one mode alone: it is counted in both\n  try: BranchInstructions without :u or :k",
+            "error: BranchInstructions cannot be counted in one mode alone: a timer counts it in both\n  try: BranchInstructions without :u or :k",
         ),
         (
             11,
@@ -272,13 +272,13 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
             31,
             [0, 0],
             Exit::UnsupportedSource,
-            "error: Windows keeps two page tables per process (kernel VA shadowing, against\n  Meltdown); the processor would write its records where user code has nothing\n  mapped, and the machine would stop\n  try: client record with events that do not end in :p; or a machine whose\n  processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+            "error: Windows keeps two page tables per process (kernel VA shadowing, against\n  Meltdown); the processor would write its records where user code has nothing\n  mapped, and the machine would stop\n  try: client record with events that do not end in :p; or a processor\n  that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
         ),
         (
             31,
             [0xC000_0003, 0],
             Exit::UnsupportedSource,
-            "error: Windows does not say whether it keeps two page tables per process (kernel\n  VA shadowing, against Meltdown): NTSTATUS 0xC0000003; with two, the\n  processor would write its records where user code has nothing mapped, and the\n  machine would stop\n  try: client record with events that do not end in :p; or a machine whose\n  processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+            "error: Windows does not say whether it keeps two page tables per process (kernel\n  VA shadowing, against Meltdown): NTSTATUS 0xC0000003; with two, the\n  processor would write its records where user code has nothing mapped, and the\n  machine would stop\n  try: client record with events that do not end in :p; or a processor\n  that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
         ),
         (
             32,

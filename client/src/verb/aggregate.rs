@@ -37,7 +37,7 @@ pub struct Aggregate<'a> {
     pub recording: Header<'a>,
     /// Sources of the recording.
     pub sources: Vec<SourceAggregate>,
-    /// The modules whose symbols were not found.
+    /// Modules without symbols.
     pub without_symbols: Vec<WithoutSymbols<'a>>,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Aggregate<'a> {
     }
 }
 
-/// The modules whose symbols were not found.
+/// Returns the modules without symbols, and why.
 pub fn without_symbols(symbol_index: &SymbolIndex) -> Vec<WithoutSymbols<'_>> {
     let modules = symbol_index.modules();
     let told = symbol_index.missing().iter().map(|missing| WithoutSymbols {

@@ -77,7 +77,7 @@ fn parse<'data, Headers: ImageNtHeaders, Data: ReadRef<'data>>(data: Data) -> Re
     })
 }
 
-/// Returns the end of the last section or of the signature, whose address is an offset in the file.
+/// Returns the end of the last section or of the signature. The address of the signature is an offset in the file.
 fn file_size<'data, Headers: ImageNtHeaders, Data: ReadRef<'data>>(file: &PeFile<'data, Headers, Data>) -> u64 {
     let end = |offset: u32, size: u32| u64::from(offset) + u64::from(size);
     let sections = file

@@ -130,7 +130,11 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
     assert_eq!(processes.len(), 5, "each once, and the command's, though the kernel is looked at twice");
     assert_eq!((named("kernel").id, named("kernel").modules[0].base), (KERNEL, 0xF000_0000));
     assert_eq!((named("app.exe").id, named("app.exe").modules[0].path.as_str()), (12, "C:\\app.exe"));
-    assert_eq!((named("System").modules.len(), named("Idle").id), (0, 0), "what can not be opened has its name");
+    assert_eq!(
+        (named("System").modules.len(), named("Idle").id),
+        (0, 0),
+        "processes that cannot be opened have their names"
+    );
     let last = ran.err.lines().last().unwrap();
     assert_eq!(ran.err.lines().next(), Some("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]"));
     assert!(
