@@ -90,7 +90,7 @@ pub enum Verb {
     #[command(after_help = "EXAMPLES\n  client query TotalIssues\n  client query 0x19 --json")]
     Query(QueryArgs),
     /// Set the interval of a source: events between two interrupts
-    #[command(after_help = "EXAMPLES\n  client interval BranchInstructions 100000")]
+    #[command(after_help = INTERVAL_HELP)]
     Interval(IntervalArgs),
     /// Start counting until `stop`, even if this prompt is closed
     #[command(
@@ -128,6 +128,14 @@ pub enum Verb {
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(DiagnoseArgs),
 }
+
+const INTERVAL_HELP: &str = "\
+Sampling begins with this interval, and `record` then moves it towards the
+frequency of its -F. `record -e SOURCE@INTERVAL` keeps an interval.
+
+EXAMPLES
+  client interval BranchInstructions 100000
+";
 
 const DIAGNOSE_HELP: &str = "\
 Chooses the profile interface from CPUID, as the driver does on the boot

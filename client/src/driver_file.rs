@@ -1,5 +1,5 @@
-//! Checks that a file can be the driver, as far as its headers say: a file that Windows would refuse is found before the
-//! running driver is stopped.
+//! Checks by its headers whether a file can be the driver, so that a file that Windows would refuse does not stop the
+//! running driver.
 
 use std::io;
 use std::path::PathBuf;
@@ -81,20 +81,20 @@ pub enum NotADriver {
     #[error("it is a folder")]
     Folder,
     /// It is not a PE image.
-    #[error("it is not a program, library or driver of Windows")]
+    #[error("it is not a program, library or driver of Windows (PE)")]
     NotPe,
     /// It is a PE image with inconsistent or incomplete headers.
     #[error(transparent)]
     Headers(PeError),
     /// It is for 32-bit Windows or for another architecture.
-    #[error("it is for a processor other than x86-64 (machine type 0x{0:04X})")]
+    #[error("it is not for x86-64 (machine type 0x{0:04X})")]
     Machine(u16),
     /// It is a program or a library.
     #[error("it is a program or library, not a driver (subsystem {0})")]
     Subsystem(u16),
     /// Sections or the signature are missing from its end.
-    #[error("it is cut off: it has {} bytes, and its headers require {}", grouped(*.actual), grouped(*.required))]
-    CutOff {
+    #[error("it is truncated: it has {} bytes, and its headers describe {}", grouped(*.actual), grouped(*.required))]
+    Truncated {
         /// Size of the file in bytes.
         actual: u64,
         /// Size in bytes according to its headers.
@@ -118,5 +118,5 @@ pub fn check(file: &[u8]) -> Result<(), NotADriver> {
         return Err(NotADriver::Subsystem(headers.subsystem));
     }
     let (actual, required) = (file.len() as u64, headers.file_size);
-    if actual < required { Err(NotADriver::CutOff { actual, required }) } else { Ok(()) }
+    if actual < required { Err(NotADriver::Truncated { actual, required }) } else { Ok(()) }
 }

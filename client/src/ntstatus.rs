@@ -2,7 +2,7 @@
 
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
-    STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_SUCCESS,
+    STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
 };
 
 /// Returns the name of a status, or its number if it has no name here.
@@ -15,6 +15,7 @@ pub fn name(status: u32) -> String {
         STATUS_ADDRESS_ALREADY_EXISTS => "STATUS_ADDRESS_ALREADY_EXISTS".to_owned(),
         STATUS_MEMORY_NOT_ALLOCATED => "STATUS_MEMORY_NOT_ALLOCATED".to_owned(),
         STATUS_INVALID_INFO_CLASS => "STATUS_INVALID_INFO_CLASS".to_owned(),
+        STATUS_RETRY => "STATUS_RETRY".to_owned(),
         status => format!("0x{status:08X}"),
     }
 }
@@ -33,6 +34,7 @@ mod tests {
             (0xC000_00A0, "STATUS_MEMORY_NOT_ALLOCATED"),
             (0xC000_00BB, "STATUS_NOT_SUPPORTED"),
             (0xC000_0003, "STATUS_INVALID_INFO_CLASS"),
+            (0xC000_022D, "STATUS_RETRY"),
             (0xC000_009A, "0xC000009A"),
             (0x103, "0x00000103"),
         ] {

@@ -82,7 +82,7 @@ impl Write for Output<'_> {
     }
 }
 
-/// Rust maps ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE to `BrokenPipe`, but not ERROR_PIPE_NOT_CONNECTED. No other
+/// Returns whether an error means a closed pipe. Rust maps ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE to `BrokenPipe`, but not ERROR_PIPE_NOT_CONNECTED. No other
 /// system has an error with its number.
 fn is_closed_pipe(error: &io::Error) -> bool {
     error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(win32::ERROR_PIPE_NOT_CONNECTED)

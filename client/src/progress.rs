@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::format::grouped;
 use crate::record_counts::RecordCounts;
 
-/// Time, samples, samples per second, losses and pauses.
+/// Time, samples, samples per second, losses, pauses and storms.
 const LINE: &str = "{elapsed_precise}  {human_pos} samples, {per_sec:0}{msg}";
 
 /// A line on standard error that is updated in place, and removed when dropped.
@@ -36,7 +36,11 @@ impl Drop for Progress {
 }
 
 fn problems(record_counts: &RecordCounts) -> String {
-    let problems = [(record_counts.lost, "lost"), (record_counts.pauses, "pauses (budget spent)")];
+    let problems = [
+        (record_counts.lost, "lost"),
+        (record_counts.pauses, "pauses (budget spent)"),
+        (record_counts.silences, "stopped by a storm"),
+    ];
     let nonzero = problems.iter().filter(|(number, _)| *number > 0);
     nonzero.map(|(number, what)| format!(", {} {what}", grouped(*number))).collect::<Vec<_>>().concat()
 }
@@ -48,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_ascii_and_shows_only_nonzero_losses_and_pauses() {
+    fn the_line_is_ascii_and_shows_only_nonzero_losses_pauses_and_storms() {
         let record_counts = RecordCounts::default();
         for (record_counts, end) in [
             (RecordCounts { samples: 12_345, lost: 0, ..record_counts }, ""),
@@ -57,6 +61,7 @@ mod tests {
                 RecordCounts { samples: 12_345, lost: 6, pauses: 7, ..record_counts },
                 ", 6 lost, 7 pauses (budget spent)",
             ),
+            (RecordCounts { samples: 12_345, silences: 2, ..record_counts }, ", 2 stopped by a storm"),
         ] {
             let terminal = InMemoryTerm::new(5, 80);
             let progress = Progress::new(false);

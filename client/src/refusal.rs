@@ -53,6 +53,16 @@ impl Refusal {
         }
     }
 
+    fn write_no_counter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (source, processor) = (&self.source, self.header.processor);
+        write!(f, "no free counter for {source} on CPU {processor}: {}", self.why_no_counter())?;
+        for (index, session) in self.sessions.iter().enumerate() {
+            let lead = if index == 0 { "held by:" } else { "        " };
+            write!(f, "\n  {lead} {session}")?;
+        }
+        Ok(())
+    }
+
     fn why_no_counter(&self) -> String {
         let [there, wanted] = self.header.detail;
         match (there, wanted) {
@@ -99,7 +109,7 @@ impl UserError for Refusal {
                 | Cause::BadBuffer,
             ) => Exit::Usage,
             Some(Cause::HandlerRefused) => Exit::InterruptTaken,
-            Some(Cause::None | Cause::BadFlags) | None => Exit::Failure,
+            Some(Cause::None | Cause::BadFlags | Cause::Asleep) | None => Exit::Failure,
         }
     }
 
@@ -141,6 +151,7 @@ impl UserError for Refusal {
                 "client stat, which needs no interrupt".to_owned()
             }
             Some(Cause::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
+            Some(Cause::Asleep) => "the same command again when the machine is awake".to_owned(),
             Some(
                 cause @ (Cause::NoDebugStore
                 | Cause::DebugStoreInUse
@@ -174,14 +185,7 @@ impl fmt::Display for Refusal {
                 }
                 write!(f, "\n  because: {why}")
             }
-            Some(Cause::NoFreeCounter) => {
-                write!(f, "no free counter for {source} on CPU {processor}: {}", self.why_no_counter())?;
-                for (index, session) in self.sessions.iter().enumerate() {
-                    let lead = if index == 0 { "held by:" } else { "        " };
-                    write!(f, "\n  {lead} {session}")?;
-                }
-                Ok(())
-            }
+            Some(Cause::NoFreeCounter) => self.write_no_counter(f),
             Some(Cause::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
             Some(Cause::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
             Some(Cause::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
@@ -250,6 +254,10 @@ impl fmt::Display for Refusal {
             Some(Cause::TooManyRawEvents) => {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
+            Some(Cause::Asleep) => f.write_str(
+                "the machine is going to sleep, or has not woken up yet\n  \
+                 because: this has to read registers that lose their contents during sleep",
+            ),
             Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(

@@ -2,18 +2,18 @@
 
 use crate::format::real;
 
-/// Returns the share of `lost` in the sum of `lost` and `there`.
+/// Returns the share of lost samples, where `there` samples were not lost.
 pub fn lost(lost: u64, there: u64) -> f64 {
     if lost == 0 { 0.0 } else { real(lost) / (real(lost) + real(there)) }
 }
 
-/// Returns the share of the time of all `processors` for which they paused.
+/// Returns the share of the time of `processors` CPUs that their pauses took, `paused_seconds` in all.
 pub fn paused(paused_seconds: f64, elapsed_seconds: f64, processors: usize) -> f64 {
     let time = elapsed_seconds * real(processors as u64);
     if paused_seconds > 0.0 { (paused_seconds / time).min(1.0) } else { 0.0 }
 }
 
-/// Formats a share in percent. Only 0 is shown as 0.0, and only 1 as 100.0.
+/// Formats a share in percent. Only 0 is shown as 0.0 %, and only 1 as 100.0 %.
 pub fn percent(share: f64) -> String {
     const TENTH: f64 = 0.001;
     if share > 0.0 && share < TENTH {

@@ -14,7 +14,8 @@ pub struct Totals {
     spurious: u64,
     /// Samples delivered to clients.
     delivered: u64,
-    /// Samples lost because a ring was full, or because the counter was stopped before its overflow was handled.
+    /// Samples lost because a ring was full, or because the interrupt did not arrive before the counter stopped or a
+    /// tick recovered it.
     lost: u64,
     /// Overflows dropped because the processor had spent its interrupt budget.
     throttled: u64,

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The remedy where another profiler may use the counters.
 pub const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
 
-/// The remedy if Hyper-V uses the counters of a Windows that is its root partition, not a virtual machine.
+/// The remedy if Windows is the root partition of Hyper-V: an ordinary PC, not a virtual machine.
 pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-based security (msinfo32\n  \
      lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)";
 
@@ -30,7 +30,9 @@ impl Unavailable {
         let (reason, hypervisor) = (Reason::from_number(reason), Hypervisor::from_number(hypervisor));
         let (what, remedy) = match (reason, hypervisor) {
             (Some(Reason::OtherVendor | Reason::NoLongMode), _) => NO_COUNTERS,
-            (_, Some(Hypervisor::Root)) => ("Hyper-V runs below this Windows and masks the counters", HYPER_V_BELOW),
+            (_, Some(Hypervisor::Root)) => {
+                ("Hyper-V runs underneath this Windows and hides the counters", HYPER_V_BELOW)
+            }
             (Some(Reason::MaskedByHypervisor), _) => (
                 "Hyper-V masks the counters of this virtual machine",
                 "on the host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\")",
@@ -61,7 +63,7 @@ pub fn hypervisor(number: u32) -> String {
         Some(Hypervisor::None) => "none that shows itself".to_owned(),
         Some(Hypervisor::Other) => "one that is not compatible with Hyper-V".to_owned(),
         Some(Hypervisor::Guest) => "Hyper-V or one that is compatible; this is a virtual machine".to_owned(),
-        Some(Hypervisor::Root) => "Hyper-V, below this Windows itself (its role, or for security)".to_owned(),
+        Some(Hypervisor::Root) => "Hyper-V; this Windows is its root partition (Hyper-V role, VBS)".to_owned(),
         None => format!("kind {number}, which this client does not know"),
     }
 }

@@ -125,13 +125,15 @@ impl Sampling {
 #[unsafe(export_name = "PerformanceInterrupt")]
 unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
     let Some(sampler) = sampler() else { return };
-    // SAFETY: the HAL lends its trap frame for the time of the call
-    let frame = unsafe { &*frame };
+    // SAFETY: null, or the trap frame that the HAL lends for the duration of the call
+    let frame = unsafe { frame.as_ref() };
+    // Without a frame the counters are served all the same, or they would stop; the sample is at address 0 of the kernel.
+    let (ip, is_user) = frame.map_or((0, false), |frame| (frame.instruction_pointer(), frame.is_user()));
     let interrupted = Interrupted {
-        ip: frame.instruction_pointer(),
+        ip,
         process: irp::current_process(),
         thread: irp::current_thread(),
-        modes: if frame.is_user() { modes::USER } else { modes::KERNEL },
+        modes: if is_user { modes::USER } else { modes::KERNEL },
     };
     if sampler.interrupt(&Processor::current(), processors::current(), clock::ticks, &interrupted) {
         WAKE.queue();

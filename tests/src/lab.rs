@@ -1,10 +1,11 @@
 //! The lab: Wine with shim.sys loaded, and the connection to the model.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use wire::{Stored, Time, Violation};
 
 use crate::probe::Probe;
@@ -18,13 +19,63 @@ const GROUP: &str = "Extended Base";
 
 const PORT_FILE: &str = "lab/port";
 
-/// A bench that the previous test left clean, for the next one.
+/// Where drivers lie, on Linux below drive C: and as Windows names it.
+const DRIVERS: &str = "windows/system32/drivers";
+const WINDOWS_DRIVERS: &str = "C:\\windows\\system32\\drivers";
+
+/// Win32 errors of services that are as they are to be.
+const ERROR_SERVICE_ALREADY_RUNNING: u32 = 1056;
+const ERROR_SERVICE_DOES_NOT_EXIST: u32 = 1060;
+const ERROR_SERVICE_NOT_ACTIVE: u32 = 1062;
+const ERROR_SERVICE_EXISTS: u32 = 1073;
+
+/// A machine that a test left in order, for the next one.
 static CLEAN_BENCH: Mutex<Option<Bench>> = Mutex::new(None);
 
 /// Wine with the lab loaded.
 struct Bench {
+    services: Services,
     wine: Wine,
     wire: wire::Client,
+}
+
+/// Starts and stops drivers: a program that runs as long as Wine, since each start of a program takes longer than what it
+/// is asked for.
+struct Services(Probe);
+
+impl Services {
+    fn start(wine: &Wine) -> Result<Self> {
+        let program = artifacts()?.join("probe.exe");
+        Ok(Self(Probe::start(|| wine.program(&program.to_string_lossy(), &[]))?))
+    }
+
+    /// Starts a driver of the artifacts, of this name; creates its service when there is none.
+    fn load(&mut self, wine: &Wine, name: &str) -> Result<()> {
+        let file = format!("{name}.sys");
+        match self.0.create_service(name, &format!("{WINDOWS_DRIVERS}\\{file}"), GROUP)? {
+            Ok(()) => wine.copy(&artifacts()?.join(&file), &format!("{DRIVERS}/{file}"))?,
+            Err(ERROR_SERVICE_EXISTS) => {}
+            Err(error) => bail!("the service {name} cannot be created: {error}"),
+        }
+        match self.0.service("load", name)? {
+            Ok(()) | Err(ERROR_SERVICE_ALREADY_RUNNING) => Ok(()),
+            Err(error) => bail!("{name} does not start: {error}\n{}", wine.log_text()),
+        }
+    }
+
+    /// Stops a driver if it runs, and deletes its service and its file if there are any.
+    fn remove(&mut self, wine: &Wine, name: &str) -> Result<()> {
+        for deed in ["unload", "delete"] {
+            match self.0.service(deed, name)? {
+                Ok(()) | Err(ERROR_SERVICE_DOES_NOT_EXIST | ERROR_SERVICE_NOT_ACTIVE) => {}
+                Err(error) => bail!("{deed} {name}: {error}\n{}", wine.log_text()),
+            }
+        }
+        match fs::remove_file(wine.drive_c(&format!("{DRIVERS}/{name}.sys"))) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).context("the driver's file stays"),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Bench {
@@ -44,19 +95,18 @@ impl Bench {
     fn boot_once() -> Result<Self> {
         let wine = Wine::boot()?;
         let artifacts = artifacts()?;
-        wine.copy(&artifacts.join("shim.sys"), "windows/system32/drivers/shim.sys")?;
+        wine.copy(&artifacts.join("bcryptprimitives.dll"), "windows/system32/bcryptprimitives.dll")?;
         wine.copy(&artifacts.join("lab.dll"), "lab/lab.dll")?;
         // The lab writes this file when it is ready. One of an earlier boot would name the wrong port.
         let _ = fs::remove_file(wine.drive_c(PORT_FILE));
-        wine.run("sc", &["delete", "halprof"])?; // an aborted test may have left it
-        let image = "C:\\windows\\system32\\drivers\\shim.sys";
-        let create = ["create", "shim", "type=", "kernel", "start=", "demand", "group=", GROUP, "binPath=", image];
-        wine.run("sc", &create)?;
-        let started = wine.run("sc", &["start", "shim"])?;
-        ensure!(started.code == 0, "the lab does not start: {}{}\n{}", started.out, started.err, wine.log_text());
-        let connection = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
+        let mut services = Services::start(&wine)?;
+        for left in ["halprof", "specimen", "shim"] {
+            services.remove(&wine, left)?; // by a test that died half-way, or by an earlier boot
+        }
+        services.load(&wine, "shim").context("the lab does not start")?;
+        let line = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
             .with_context(|| format!("the lab does not answer\n{}", wine.log_text()))?;
-        Ok(Self { wine, wire: connection })
+        Ok(Self { services, wine, wire: line })
     }
 }
 
@@ -64,6 +114,7 @@ impl Bench {
 pub struct Lab {
     /// The connection to the model.
     pub wire: wire::Client,
+    services: Services,
     wine: Wine,
     client: String,
     probe: String,
@@ -80,7 +131,7 @@ impl Lab {
         let artifacts = artifacts()?;
         let path = |name: &str| artifacts.join(name).to_string_lossy().into_owned();
         let (client, probe) = (path("client.exe"), path("probe.exe"));
-        let mut lab = Self { wire: bench.wire, wine: bench.wine, client, probe };
+        let mut lab = Self { wire: bench.wire, services: bench.services, wine: bench.wine, client, probe };
         lab.become_processor(identity)?;
         lab.scripted()?;
         Ok(lab)
@@ -166,38 +217,47 @@ impl Lab {
         Target::start(self.wine.program(&program.to_string_lossy(), &[]))
     }
 
-    /// Installs and starts the driver.
+    /// Installs and starts the driver, without the client.
     ///
     /// # Errors
-    /// The client fails.
-    pub fn install(&self) -> Result<()> {
-        self.client(&["install"])?.success().with_context(|| self.wine.log_text()).map(|_| ())
+    /// It does not start.
+    pub fn install(&mut self) -> Result<()> {
+        self.load("halprof")
     }
 
-    /// Installs and starts the bench's driver of this name.
+    /// Stops the driver and removes it, without the client.
     ///
     /// # Errors
-    /// A step fails.
-    pub fn load(&self, name: &str) -> Result<()> {
-        let file = format!("{name}.sys");
-        self.wine.copy(&artifacts()?.join(&file), &format!("windows/system32/drivers/{file}"))?;
-        let image = format!("C:\\windows\\system32\\drivers\\{file}");
-        let group = ["start=", "demand", "group=", GROUP, "binPath=", &image];
-        self.wine.run("sc", &["delete", name])?; // an aborted test may have left it
-        self.wine.run("sc", &[&["create", name, "type=", "kernel"], &group[..]].concat())?;
-        self.wine.run("sc", &["start", name])?.success().with_context(|| self.wine.log_text())?;
-        Ok(())
+    /// It does not stop.
+    pub fn uninstall(&mut self) -> Result<()> {
+        self.unload("halprof")
     }
 
-    /// Stops the driver and deletes its service.
+    /// Starts a driver of the artifacts, of this name.
     ///
     /// # Errors
-    /// A step fails.
-    pub fn unload(&self, name: &str) -> Result<()> {
-        self.wine.run("sc", &["stop", name])?.success()?;
-        // The next `load` repeats this if it fails.
-        self.wine.run("sc", &["delete", name])?;
-        Ok(())
+    /// It does not start.
+    pub fn load(&mut self, name: &str) -> Result<()> {
+        self.services.load(&self.wine, name)
+    }
+
+    /// Stops it and removes it.
+    ///
+    /// # Errors
+    /// It does not stop.
+    pub fn unload(&mut self, name: &str) -> Result<()> {
+        self.services.remove(&self.wine, name)
+    }
+
+    /// Stops the driver, which stays installed.
+    ///
+    /// # Errors
+    /// It does not stop.
+    pub fn stop(&mut self) -> Result<()> {
+        match self.services.0.service("unload", "halprof")? {
+            Ok(()) => Ok(()),
+            Err(error) => bail!("the driver does not stop: {error}"),
+        }
     }
 
     /// Returns the number of enabled counters on all processors together.
@@ -239,10 +299,10 @@ impl Lab {
     /// # Errors
     /// The driver left something behind or violated a rule.
     pub fn finish(mut self) -> Result<()> {
-        self.client(&["uninstall"])?.success()?;
+        self.uninstall()?;
         self.left_nothing()?;
         if let Ok(mut next) = CLEAN_BENCH.lock() {
-            *next = Some(Bench { wine: self.wine, wire: self.wire });
+            *next = Some(Bench { services: self.services, wine: self.wine, wire: self.wire });
         }
         Ok(())
     }
@@ -254,7 +314,9 @@ impl Lab {
     /// The driver left something behind or violated a rule.
     pub fn left_nothing(&mut self) -> Result<()> {
         let violations: Vec<String> = self.wire.violations()?.iter().map(Violation::to_string).collect();
-        ensure!(violations.is_empty(), "the driver violated rules: {violations:#?}");
+        ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
+        // Wine keeps the image of a driver whose entry failed, so that the lab does not see it go.
+        ensure!(self.wire.threads()? == 0, "a thread of the driver still runs");
         let pool = self.wire.pool()?;
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
         let stored = self.wire.stored()?;

@@ -4,6 +4,8 @@
 //! performance monitoring unit and the kernel functions that Wine lacks. On Windows the tests that do not need the
 //! model run on the machine itself (see [`Machine`]).
 
+use std::env;
+
 mod lab;
 mod machine;
 mod pe;
@@ -21,3 +23,21 @@ pub use program::Ran;
 pub use target::{Description, Function, SHARES, Target};
 pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts, package};
+
+/// Whether `cargo xtask soak` runs the tests.
+#[must_use]
+pub fn is_soak() -> bool {
+    env::var_os("HALPROF_SOAK").is_some()
+}
+
+/// How often a test repeats what is the same each time.
+#[must_use]
+pub fn rounds(usual: usize, soak: usize) -> usize {
+    if is_soak() { soak } else { usual }
+}
+
+/// The cases of a law: of those in order of what they add, as many as usual, and all of them in the soak.
+#[must_use]
+pub fn first_or_all<T>(cases: &[T], usual: usize) -> &[T] {
+    if is_soak() { cases } else { cases.get(..usual).unwrap_or(cases) }
+}

@@ -1,16 +1,23 @@
 //! probe.exe, which is controlled by lines of text: it opens the device and sends arbitrary requests.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// A running probe.exe. Dropping it kills the program.
+/// How long an answer may take: far more than any request needs, far less than a hung test run.
+const TIME_LIMIT: Duration = Duration::from_mins(1);
+
+/// A running probe.exe. It is killed when it goes.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
     to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    /// Its lines, which another thread reads.
+    from: Receiver<String>,
 }
 
 /// The result of a request.
@@ -40,7 +47,10 @@ impl Probe {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().context("cannot start probe.exe")?;
         let to = child.stdin.take().context("no pipe to probe.exe")?;
-        let from = BufReader::new(child.stdout.take().context("no pipe from probe.exe")?);
+        let out = BufReader::new(child.stdout.take().context("no pipe from probe.exe")?);
+        let (lines, from) = mpsc::channel();
+        // It ends with the program, or when nobody listens any more.
+        thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
         let mut probe = Self { child, to, from };
         probe.say("pid")?;
         Ok(probe)
@@ -60,12 +70,13 @@ impl Probe {
     }
 
     fn answer(&mut self, line: &str) -> Result<String> {
-        let mut answer = String::new();
-        self.from.read_line(&mut answer).context("cannot read from probe.exe")?;
-        if answer.is_empty() {
-            bail!("probe.exe has ended ({}) at the command {line:?}", self.child.wait()?);
+        match self.from.recv_timeout(TIME_LIMIT) {
+            Ok(answer) => Ok(answer.trim_end().to_owned()),
+            Err(RecvTimeoutError::Timeout) => bail!("probe.exe did not answer {line:?} within {TIME_LIMIT:?}"),
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("probe.exe is gone ({}), asked for {line:?}", self.child.wait()?)
+            }
         }
-        Ok(answer.trim_end().to_owned())
     }
 
     /// Opens the device and returns the number of the handle, or the Win32 error.
@@ -81,12 +92,24 @@ impl Probe {
         }
     }
 
-    /// Starts (`load`) or stops (`unload`) the service of a driver, and returns the Win32 error if that fails.
+    /// Starts the service of a driver (`load`), stops it (`unload`) or deletes it (`delete`): nothing, or the Win32 error.
     ///
     /// # Errors
-    /// The program has ended.
-    pub fn service(&mut self, command: &str, name: &str) -> Result<std::result::Result<(), u32>> {
-        let answer = self.say(&format!("{command} {name}"))?;
+    /// The program is gone.
+    pub fn service(&mut self, deed: &str, name: &str) -> Result<std::result::Result<(), u32>> {
+        self.done(&format!("{deed} {name}"))
+    }
+
+    /// Creates the service of a driver, in a load-order group: nothing, or the Win32 error.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn create_service(&mut self, name: &str, file: &str, group: &str) -> Result<std::result::Result<(), u32>> {
+        self.done(&format!("create {name} {file} {group}"))
+    }
+
+    fn done(&mut self, line: &str) -> Result<std::result::Result<(), u32>> {
+        let answer = self.say(line)?;
         match answer.split_once(' ') {
             None if answer == "ok" => Ok(Ok(())),
             Some(("error", code)) => Ok(Err(code.parse()?)),

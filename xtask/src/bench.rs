@@ -32,7 +32,7 @@ const TIMED: [(&str, &str); 4] =
 
 /// Maximum number of instructions for the interrupt of one of four counters, from the overflow to the sample in the
 /// ring.
-const INTERRUPT_TARGET: u64 = 250;
+const INTERRUPT_TARGET: u64 = 280;
 
 /// The functions that simulate RDMSR, WRMSR and RDPMC, in the order in which a bench prints the numbers of accesses.
 /// The names are suffixes, which follow the name of the bench.
@@ -380,9 +380,9 @@ totals: 0
             accesses: [0, 1, 4],
             instructions,
         };
-        let text = table(&[of(250)]);
-        assert!(text.contains("Amd64     sample            4  1           250    0  1  4\n"), "{text}");
-        assert!(text.ends_with("met with 250."), "{text}");
-        assert!(table(&[of(250), of(251)]).ends_with("missed with 251."));
+        let text = table(&[of(280)]);
+        assert!(text.contains("Amd64     sample            4  1           280    0  1  4\n"), "{text}");
+        assert!(text.ends_with("met with 280."), "{text}");
+        assert!(table(&[of(280), of(281)]).ends_with("missed with 281."));
     }
 }

@@ -69,7 +69,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     demo::run(workspace, Show::Generations)?;
     for round in 1..=ROUNDS {
         println!("\n== round {round} of {ROUNDS} ==");
-        end_to_end_tests(workspace)?;
+        end_to_end_tests(workspace, Scope::Soak)?;
     }
     consumers::run(workspace)?;
     println!("{}", line("soak", started.elapsed(), None, true));
@@ -96,9 +96,9 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     stages.extend([
         Stage::new("tests, native", 240, || run::shown(workspace.cargo("test").args(["--quiet", "--locked"]))),
         Stage::new("tests, every order", 60, || loom(workspace)),
-        Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
+        Stage::new("build", 300, || artifacts::build(workspace).map(|_| ())),
         Stage::new("package", 20, || package::make(workspace).map(|_| ())),
-        Stage::new("tests, end to end", 300, || end_to_end_tests(workspace)),
+        Stage::new("tests, end to end", 240, || end_to_end_tests(workspace, Scope::Short)),
     ]);
     stages
 }
@@ -124,10 +124,22 @@ fn loom(workspace: &Workspace) -> Result<()> {
     run::shown(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
 }
 
+/// How much the end-to-end tests repeat.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Each law once, or a few times.
+    Short,
+    /// Many rounds, and every processor of the model.
+    Soak,
+}
+
 /// One at a time: the driver, its service and its counters are the whole machine's.
-fn end_to_end_tests(workspace: &Workspace) -> Result<()> {
+fn end_to_end_tests(workspace: &Workspace, scope: Scope) -> Result<()> {
     let mut command = workspace.cargo("test");
     command.args(["--locked", "--package", "tests", "--", "--test-threads=1"]);
+    if scope == Scope::Soak {
+        command.env("HALPROF_SOAK", "1");
+    }
     demo::on_bench(workspace, &mut command)
 }
 

@@ -95,7 +95,8 @@ enum Command {
     /// Run at length what `test` runs briefly
     ///
     /// Builds the driver twice and compares the files, runs the property tests with 20,000 cases each, the demo on a
-    /// processor of each generation, the end-to-end tests three times, and the consumer tests. Takes about 40 minutes.
+    /// processor of each generation, the end-to-end tests three times with more rounds and every processor of the model,
+    /// and the consumer tests. Takes about 40 minutes.
     Soak,
 
     /// Count the instructions of starts, stops, reads and interrupts

@@ -30,9 +30,10 @@ EVENTS
 PRECISE EVENTS
   With :p (or :up, :kp; :pp means the same) the processor itself records which
   instruction caused the event (Intel's PEBS); an interrupt comes a few
-  instructions later. With --batch it writes more than one record before it
-  interrupts: this costs less, but the records do not have a process. `client
-  report --merge` infers the process where it can.
+  instructions later. The sources of instructions, branches and mispredicted
+  branches have a precise form. With --batch the processor writes more than one
+  record before it interrupts: this costs less, but the records do not have a
+  process. `client report --merge` infers the process where it can.
 
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see client --help.

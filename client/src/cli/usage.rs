@@ -1,5 +1,4 @@
-//! Errors of the command line. An unknown option is reported like all other errors of the client; clap reports the
-//! rest.
+//! Errors of the command line. Unknown options are reported in the form of all other errors, and clap reports the rest.
 
 use std::ffi::OsString;
 
@@ -47,7 +46,7 @@ fn verb(words: &[OsString]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The report of an unknown option, or `None` if clap reports the error or there is none.
+    /// Returns the report of an unknown option, and `None` if there is no error or clap reports it.
     fn report(line: &str) -> Option<String> {
         let words: Vec<OsString> = ["client"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
         unknown_option(&Cli::try_parse_from(&words).err()?, &words)
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_are_left_to_clap() {
+    fn other_errors_and_the_options_of_the_command_are_left_alone() {
         for line in [
             "stat app --per-cup",
             "stat -- --per-cup",

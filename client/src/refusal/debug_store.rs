@@ -2,12 +2,12 @@
 
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
-    STATUS_NOT_SUPPORTED,
+    STATUS_NOT_SUPPORTED, STATUS_RETRY,
 };
 use protocol::{Cause, Lack, ReplyHeader};
 
 use crate::unavailable::OTHER_PROFILERS;
-use crate::{missing_feature, ntstatus};
+use crate::{missing_feature, ntstatus, raw_event};
 
 /// The remedy that needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";
@@ -23,8 +23,9 @@ pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
             format!("CPU {processor} cannot record this itself\n  because: {}", why(first, second))
         }
         Cause::DebugStoreInUse => format!(
-            "the Debug Store of CPU {processor} is in use by another driver\n  \
-             IA32_DS_AREA holds {first:#x}, IA32_DEBUGCTL {second:#x}"
+            "the Debug Store of CPU {processor} is in use by another program\n  \
+             because: branches are traced or events recorded (IA32_DEBUGCTL is {first:#x},\n  \
+             IA32_PEBS_ENABLE {second:#x})"
         ),
         Cause::DebugStoreTaken => {
             format!("session {first} has the Debug Store; only one session at a time can have it")
@@ -65,6 +66,11 @@ pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String
             "{WITHOUT_P}; or a processor\n  \
              that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
+        // The named source has a precise form even if its precise encoding is not that of the raw event.
+        Cause::NotPrecise if source.starts_with(raw_event::PREFIX) => format!(
+            "TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
+             or {source} without :p"
+        ),
         Cause::NotPrecise => format!("{source} without :p"),
         Cause::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
         Cause::ControlArea => "client control-area   (shows all areas)".to_owned(),
@@ -100,9 +106,15 @@ fn control_area_text(processor: u32, status: u32, address: u64) -> String {
             let address_text = if address == 0 { String::new() } else { format!(", at {address:#x}") };
             format!(
                 "CPU {processor} already has a control area{address_text}\n  ({name})\n  \
-                 because: an earlier client control-area allocate made it, or another program"
+                 because: Windows keeps one of its own, or an earlier client control-area\n  \
+                 allocate or another program made it"
             )
         }
+        STATUS_RETRY => format!(
+            "the control area of CPU {processor} stays for now ({name})\n  \
+             because: IA32_DS_AREA holds its address, {address:#x}; it is freed\n  \
+             when the register no longer does"
+        ),
         STATUS_NOT_SUPPORTED => format!("{refused}\n  because: it supports them only on Intel processors with PEBS"),
         STATUS_INVALID_INFO_CLASS => format!("{refused}\n  because: it has no SystemProcessorProfileControlArea"),
         _ => refused,

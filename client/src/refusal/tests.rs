@@ -10,9 +10,9 @@ use crate::missing_feature;
 use crate::sessions;
 use crate::source::Sources;
 
-fn refusal(cause: u32, detail: [u64; 2], session_events: &[Holder]) -> Error {
+fn refused(cause: u32, detail: [u64; 2], session_events: &[Holder]) -> Refusal {
     let sources = Sources::new(&sources());
-    Error::from(Refusal {
+    Refusal {
         request: "Start",
         header: ReplyHeader {
             status: status::STATUS_NOT_FOUND,
@@ -25,7 +25,11 @@ fn refusal(cause: u32, detail: [u64; 2], session_events: &[Holder]) -> Error {
         source: sources.name(6),
         sessions: sessions::by_session(session_events, &sources),
         is_root: false,
-    })
+    }
+}
+
+fn refusal(cause: u32, detail: [u64; 2], session_events: &[Holder]) -> Error {
+    Error::from(refused(cause, detail, session_events))
 }
 
 fn holder(session: u64, source: u32, flags: u32) -> Holder {
@@ -34,7 +38,7 @@ fn holder(session: u64, source: u32, flags: u32) -> Holder {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -258,9 +262,9 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
         ),
         (
             29,
-            [0xFFFF_F800_1234_0000, 0xC0],
+            [0xC0, 1],
             Exit::DebugStoreTaken,
-            "error: the Debug Store of CPU 1 is in use by another driver\n  IA32_DS_AREA holds 0xfffff80012340000, IA32_DEBUGCTL 0xc0\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+            "error: the Debug Store of CPU 1 is in use by another program\n  because: branches are traced or events recorded (IA32_DEBUGCTL is 0xc0,\n  IA32_PEBS_ENABLE 0x1)\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
         ),
         (
             30,
@@ -290,13 +294,19 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
             33,
             [0xC000_0018, 0xFFFF_F800_1234_0000],
             Exit::DebugStoreTaken,
-            "error: CPU 1 already has a control area, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows all areas)",
+            "error: CPU 1 already has a control area, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows all areas)",
         ),
         (
             33,
             [0xC000_0018, 0],
             Exit::DebugStoreTaken,
-            "error: CPU 1 already has a control area\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: an earlier client control-area allocate made it, or another program\n  try: client control-area   (shows all areas)",
+            "error: CPU 1 already has a control area\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows all areas)",
+        ),
+        (
+            33,
+            [0xC000_022D, 0xFFFF_F800_1234_0000],
+            Exit::DebugStoreTaken,
+            "error: the control area of CPU 1 stays for now (STATUS_RETRY)\n  because: IA32_DS_AREA holds its address, 0xfffff80012340000; it is freed\n  when the register no longer does\n  try: client control-area   (shows all areas)",
         ),
         (
             33,
@@ -341,10 +351,16 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 55] {
             "error: records per interrupt were requested, but no event is precise\n  try: --batch with an event that ends in :p",
         ),
         (
+            35,
+            [0, 0],
+            Exit::Failure,
+            "error: the machine is going to sleep, or has not woken up yet\n  because: this has to read registers that lose their contents during sleep\n  try: the same command again when the machine is awake",
+        ),
+        (
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 5) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }
@@ -379,6 +395,18 @@ fn every_missing_feature_of_a_refusal_is_explained() {
         assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
     }
     assert_eq!(Lack::ALL.len(), 10);
+}
+
+#[test]
+fn a_raw_event_that_is_not_precise_has_the_names_of_precise_sources_as_the_remedy() {
+    let refusal = Refusal { source: "cpu/event=0xC0/".to_owned(), ..refused(32, [8, 0], &[]) };
+    assert_eq!(
+        Error::from(refusal).report(),
+        "error: cpu/event=0xC0/ cannot be sampled precisely\n  \
+         because: the processor makes no precise records of this event\n  \
+         try: TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
+         or cpu/event=0xC0/ without :p"
+    );
 }
 
 #[test]

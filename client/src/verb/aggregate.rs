@@ -135,6 +135,8 @@ pub struct ProcessorLoss {
     pub pauses: u64,
     /// Total duration of the pauses.
     pub paused_seconds: f64,
+    /// How often sampling stopped because of too many interrupts that no counter explained.
+    pub silences: u64,
 }
 
 /// Rows that are not shown because of the limits.
@@ -328,9 +330,10 @@ fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
         }
         one.pauses += stats.pauses;
         one.paused_seconds += real(contents.duration(stats.paused)) / NANOSECONDS;
+        one.silences += stats.silences;
     }
     let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
-    told.filter(|one| (one.lost, one.throttled, one.pauses) != (0, 0, 0)).collect()
+    told.filter(|one| (one.lost, one.throttled, one.pauses, one.silences) != (0, 0, 0, 0)).collect()
 }
 
 fn limited(rows: Vec<TableRow>, limits: Limits) -> (Vec<AggregateRow>, OmittedRows) {

@@ -128,6 +128,9 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
             counted(report.pauses, "time")
         ))?;
     }
+    if let Some(warning) = outcome.record_counts.storm_warning() {
+        context.warn(&warning)?;
+    }
     Ok(outcome.exit_code)
 }
 
@@ -199,11 +202,11 @@ fn text(report: &BranchReport) -> String {
     format!("{shown}\n\n{}", properties(&lines))
 }
 
-/// Formats the number of lost branches.
+/// Formats number and share of the lost branches.
 fn lost(report: &BranchReport) -> String {
     match report.lost {
         0 => "0".to_owned(),
-        lost => format!("{} or {}", grouped(lost), share::percent(report.lost_share)),
+        lost => format!("{}, {}", grouped(lost), share::percent(report.lost_share)),
     }
 }
 

@@ -134,7 +134,7 @@ fn rows(diagnosis: &Diagnosis) -> String {
     }
     .to_owned();
     if diagnosis.hypervisor_number == Hypervisor::Root as u32 {
-        hypervisor.push_str(", below this Windows itself");
+        hypervisor.push_str("; this Windows is its root partition");
     }
     let number = diagnosis.counters.into();
     properties(&[

@@ -95,11 +95,11 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
     let lost = outcome.lost();
     let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
     let lost_share = match lost {
-        0 => String::new(),
-        _ => format!(" or {}", percent(share::lost(lost, record_counts.samples))),
+        0 => ",".to_owned(),
+        _ => format!(", {};", percent(share::lost(lost, record_counts.samples))),
     };
     context.warn(&format!(
-        "[ recorded {} samples ({}{lost_share} lost, paused {} of the time) in {:.1} s to {}, {} ]",
+        "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {} ]",
         grouped(record_counts.samples),
         grouped(lost),
         percent(outcome.paused_share()),
@@ -124,6 +124,9 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
              try: a larger interval (-e SOURCE@INTERVAL), a lower -F, or a larger --budget",
             grouped(throttled)
         ))?;
+    }
+    if let Some(warning) = record_counts.storm_warning() {
+        context.warn(&warning)?;
     }
     Ok(())
 }

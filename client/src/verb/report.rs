@@ -68,6 +68,19 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 fn source_text(source: &SourceAggregate, args: &ReportArgs) -> String {
+    let mut text = summary(source);
+    // Writing to a `String` cannot fail.
+    let _ = match (&source.rows[..], &source.rest) {
+        ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
+        ([], rest) => write!(text, "\n\n{}", omitted_text(rest)),
+        (shown, OmittedRows { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
+        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), omitted_text(rest)),
+    };
+    text
+}
+
+/// Formats how a source was sampled, the number of its samples, and its losses.
+pub fn summary(source: &SourceAggregate) -> String {
     let events: Vec<String> = source
         .events
         .iter()
@@ -84,15 +97,7 @@ fn source_text(source: &SourceAggregate, args: &ReportArgs) -> String {
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
     lines.extend(loss_lines(source));
-    let mut text = properties(&lines);
-    // Writing to a `String` cannot fail.
-    let _ = match (&source.rows[..], &source.rest) {
-        ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
-        ([], rest) => write!(text, "\n\n{}", omitted_text(rest)),
-        (shown, OmittedRows { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
-        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), omitted_text(rest)),
-    };
-    text
+    properties(&lines)
 }
 
 /// Describes the distance of the precise samples from the instruction that caused the event.
@@ -115,7 +120,7 @@ fn omitted_text(rest: &OmittedRows) -> String {
     format!("{} left out, {:.2}% together; {advice}", counted(rest.rows as u64, "row"), rest.share * 100.0)
 }
 
-/// Returns the shares of lost samples and of paused time, with the processors.
+/// Returns what was lost of the samples and of the time, with the processors.
 fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
     let mut lines = vec![("Lost", lost(source))];
     if source.throttled > 0 {
@@ -127,15 +132,22 @@ fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
     if pauses > 0 {
         lines.push(("", by_processor(source, |one| one.pauses)));
     }
+    let silences = source.loss_stats.iter().map(|one| one.silences).sum();
+    if silences > 0 {
+        let by_processor = by_processor(source, |one| one.silences);
+        let times = counted(silences, "time");
+        lines.push(("Stopped", format!("{times} {by_processor} by an interrupt storm")));
+    }
     lines
 }
 
+/// Formats number and share of the lost samples.
 fn lost(source: &SourceAggregate) -> String {
     match source.lost {
         0 => "0 samples".to_owned(),
         lost => {
             let (samples, share) = (counted(lost, "sample"), percent(source.lost_share));
-            format!("{samples} or {share} {}", by_processor(source, |one| one.lost))
+            format!("{samples}, {share} {}", by_processor(source, |one| one.lost))
         }
     }
 }

@@ -58,12 +58,12 @@ impl Outcome {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
     }
 
-    /// Returns the total duration of the pauses that ended before the session.
+    /// Returns how long all processors paused. Pauses that lasted to the end of the session are not included.
     pub fn paused_seconds(&self) -> f64 {
         real(self.record_counts.paused) / real(self.clock.max(1))
     }
 
-    /// Returns the share of the time of all processors for which they paused.
+    /// Returns the share of the time of all processors that those pauses took.
     pub fn paused_share(&self) -> f64 {
         share::paused(self.paused_seconds(), seconds(self.summary.elapsed), self.processors)
     }

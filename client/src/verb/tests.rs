@@ -158,7 +158,7 @@ mod versions {
         let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("protocol version 5, and the driver has version 9"), "{report}");
+        assert!(report.contains("protocol version 6, and the driver has version 9"), "{report}");
 
         let refuse = Some((Code::Hello, Cause::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -261,7 +261,7 @@ mod asking {
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
              Hypervisor      none that shows itself\n\
-             Driver          1.2.3, protocol 5\n"
+             Driver          1.2.3, protocol 6\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -271,7 +271,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "driver_version": "1.2.3", "driver_protocol": 5,
+                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "driver_version": "1.2.3", "driver_protocol": 6,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -297,7 +297,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  5\n\
+             Protocol  6\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -436,8 +436,11 @@ mod counting {
         let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
         let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
         let out = run(&system, "info").out;
-        assert!(out.contains("\nHypervisor      Hyper-V, below this Windows itself"), "{out}");
-        assert!(out.contains("\n\nNo counters: Hyper-V runs below this Windows and masks the counters\n"), "{out}");
+        assert!(out.contains("\nHypervisor      Hyper-V; this Windows is its root partition"), "{out}");
+        assert!(
+            out.contains("\n\nNo counters: Hyper-V runs underneath this Windows and hides the counters\n"),
+            "{out}"
+        );
         assert!(out.ends_with(&format!("\n  try: {}\n", crate::unavailable::HYPER_V_BELOW)), "{out}");
         assert!(out.lines().all(|line| line.len() <= 80), "{out}");
     }

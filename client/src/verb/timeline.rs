@@ -6,9 +6,10 @@ use protocol::SampleKind;
 use report::{SampleLocation, TimelineSample};
 use serde::Serialize;
 
-use super::aggregate::{Header, WithoutSymbols, without_symbols};
+use super::aggregate::{Aggregate, Header, Limits, WithoutSymbols, without_symbols};
 use super::context::Context;
 use super::load::LoadedRecording;
+use super::report::summary;
 use crate::cli::ReportArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
@@ -81,7 +82,11 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     } else if args.format.csv {
         csv(&lines, context)?;
     } else {
-        context.say(&Header::new(&loaded).text(&loaded))?;
+        let Aggregate { recording, sources, .. } = Aggregate::new(&loaded, &[], Limits::default());
+        context.say(&recording.text(&loaded))?;
+        for source in &sources {
+            context.say(&format!("\n{}", summary(source)))?;
+        }
         let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.wide) };
         context.say(&format!("\n{rows}"))?;
         if left > 0 {

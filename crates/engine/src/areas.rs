@@ -1,11 +1,12 @@
 //! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, seed 004): which there are, who made them, and for whom.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use profile::debug_store::{self, Facilities, Lack};
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
-    STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_SUCCESS,
+    STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
 };
 use protocol::{AreaRecord, AreaRequest, Cause, area};
 use ring::Slot;
@@ -32,6 +33,8 @@ struct Area {
     kept: bool,
     /// A session uses it.
     used: bool,
+    /// When it was last to be freed, IA32_DS_AREA held its address, or could not be asked.
+    pointed_to: AtomicBool,
 }
 
 /// What is needed of an area.
@@ -51,46 +54,58 @@ impl Areas {
         self.all.iter().find(|area| area.processor == processor)
     }
 
-    /// The address of the area of a processor, or 0.
+    /// Returns the address of the area of a processor, or 0.
     pub fn address(&self, processor: u32) -> u64 {
         self.find(processor).map_or(0, |area| area.made.address)
     }
 
-    /// The area of a processor for who needs it: the kernel's; where it has no such call, or does not serve it on a
-    /// processor that has branches and no PEBS, the machine's.
+    /// Takes the area of a processor: the kernel's; or the machine's, where the kernel has no such call, keeps an area of its
+    /// own from a session, or does not serve a session on a processor that has branches and no PEBS.
     pub fn take(&mut self, processor: u32, need: Need, machine: &impl Machine) -> Result<(), Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
             return area.serve(need);
         }
         self.all.try_reserve(1).map_err(|_| NO_MEMORY)?;
         let (made, maker, status) = make(processor, need, machine)?;
-        let mut area = Area { processor, made, maker, status, kept: false, used: false };
+        let pointed_to = AtomicBool::new(false);
+        let mut area = Area { processor, made, maker, status, kept: false, used: false, pointed_to };
         area.serve(need)?;
         self.all.try_push(area)
     }
 
-    /// The areas are used by no session any more.
-    pub fn release(&mut self, machine: &impl Machine) {
+    /// Notes that no session uses the areas any more.
+    pub fn release<M: Machine>(&mut self, ground: Ground<'_, M>) {
         for area in &mut self.all {
             area.used = false;
         }
-        self.drop_unneeded(machine);
+        self.drop_unneeded(ground);
     }
 
-    /// All are given back.
-    pub fn release_all(&mut self, machine: &impl Machine) {
+    /// Gives all back.
+    pub fn release_all<M: Machine>(&mut self, ground: Ground<'_, M>) {
         for area in &mut self.all {
             (area.kept, area.used) = (false, false);
         }
-        self.drop_unneeded(machine);
+        self.drop_unneeded(ground);
     }
 
-    fn drop_unneeded(&mut self, machine: &impl Machine) {
+    /// Frees the areas that are not needed. One stays for the next call while IA32_DS_AREA holds its address, which another
+    /// program may have saved and restored, while its processor sleeps, and where the kernel refuses.
+    pub fn drop_unneeded<M: Machine>(&mut self, Ground { machine, hal, .. }: Ground<'_, M>) {
+        if self.all.iter().all(Area::is_needed) {
+            return;
+        }
+        let all = &self.all;
+        machine.on_each_processor(&|processor, cpu| {
+            for area in all.iter().filter(|area| area.processor == processor && !area.is_needed()) {
+                let pointed_to = hal.is_asleep(processor) || debug_store::is_at(cpu, area.made.address);
+                area.pointed_to.store(pointed_to, Ordering::Relaxed);
+            }
+        });
         self.all.retain_mut(|area| {
-            if area.kept || area.used {
+            if area.is_needed() || area.is_pointed_to() {
                 return true;
             }
-            // Refused, it is tried again with the next that goes.
             let freed = machine.free_area(area.processor);
             area.status = freed.err().unwrap_or(STATUS_SUCCESS);
             freed.is_err()
@@ -113,8 +128,8 @@ impl Areas {
         let found = Examined::of(&processors, ground)?;
         match request.operation {
             area::QUERY => {}
-            area::ALLOCATE => self.allocate(&processors, &found, machine)?,
-            area::FREE => self.free(&processors, machine)?,
+            area::ALLOCATE => self.allocate(&processors, &found, ground)?,
+            area::FREE => self.free(&processors, ground)?,
             operation => return Err(invalid(Cause::BadFlags, operation.into())),
         }
         let freed = request.operation == area::FREE;
@@ -124,7 +139,12 @@ impl Areas {
         Ok(())
     }
 
-    fn allocate(&mut self, processors: &[u32], found: &Examined, machine: &impl Machine) -> Result<(), Refusal> {
+    fn allocate<M: Machine>(
+        &mut self,
+        processors: &[u32],
+        found: &Examined,
+        ground: Ground<'_, M>,
+    ) -> Result<(), Refusal> {
         for (processor, facilities) in processors.iter().zip(found.iter()) {
             // The kernel asks for no more.
             if let Err(lack @ (Lack::NotIntel | Lack::NoDebugStore | Lack::NoMonitoring))
@@ -134,18 +154,18 @@ impl Areas {
             }
         }
         for (index, processor) in processors.iter().enumerate() {
-            if let Err(refusal) = self.take(*processor, Need::Kept, machine) {
+            if let Err(refusal) = self.take(*processor, Need::Kept, ground.machine) {
                 for taken in processors.iter().take(index) {
                     self.all.iter_mut().filter(|area| area.processor == *taken).for_each(|area| area.kept = false);
                 }
-                self.drop_unneeded(machine);
+                self.drop_unneeded(ground);
                 return Err(refusal);
             }
         }
         Ok(())
     }
 
-    fn free(&mut self, processors: &[u32], machine: &impl Machine) -> Result<(), Refusal> {
+    fn free<M: Machine>(&mut self, processors: &[u32], ground: Ground<'_, M>) -> Result<(), Refusal> {
         for processor in processors {
             match self.find(*processor) {
                 Some(area) if area.used => {
@@ -158,9 +178,12 @@ impl Areas {
         for area in self.all.iter_mut().filter(|area| processors.contains(&area.processor)) {
             area.kept = false;
         }
-        self.drop_unneeded(machine);
+        self.drop_unneeded(ground);
         let left = self.all.iter().find(|area| processors.contains(&area.processor));
-        left.map_or(Ok(()), |area| Err(refused(area.processor, area.status, area.made.address)))
+        left.map_or(Ok(()), |area| {
+            let status = if area.is_pointed_to() { STATUS_RETRY } else { area.status };
+            Err(refused(area.processor, status, area.made.address))
+        })
     }
 
     fn record(&self, processor: u32, facilities: Result<Facilities, Lack>, freed: bool) -> AreaRecord {
@@ -186,6 +209,14 @@ impl Areas {
 }
 
 impl Area {
+    const fn is_needed(&self) -> bool {
+        self.kept || self.used
+    }
+
+    fn is_pointed_to(&self) -> bool {
+        self.pointed_to.load(Ordering::Relaxed)
+    }
+
     fn serve(&mut self, need: Need) -> Result<(), Refusal> {
         match need {
             Need::Kept if self.kept => Err(refused(self.processor, STATUS_ADDRESS_ALREADY_EXISTS, self.made.address)),
@@ -208,7 +239,9 @@ fn make(processor: u32, need: Need, machine: &impl Machine) -> Result<(ControlAr
         Err(refused) => refused,
     };
     let is_missing = matches!(status, STATUS_INVALID_INFO_CLASS | STATUS_NOT_IMPLEMENTED);
-    let is_no_matter = status == STATUS_NOT_SUPPORTED && need == Need::Used { precise: false };
+    // The kernel keeps one of its own, which it uses for nothing while the registers are idle.
+    let is_kept = status == STATUS_ADDRESS_ALREADY_EXISTS && need != Need::Kept;
+    let is_no_matter = is_kept || status == STATUS_NOT_SUPPORTED && need == Need::Used { precise: false };
     if !is_missing && !is_no_matter {
         return Err(refused(processor, status, address));
     }
@@ -242,15 +275,15 @@ fn told(facilities: Result<Facilities, Lack>) -> (u32, u32, u32) {
 pub struct Examined(Vec<Slot<Result<Facilities, Lack>>>);
 
 impl Examined {
-    /// Looks at each, on it.
-    pub fn of<M: Machine>(processors: &[u32], Ground { machine, .. }: Ground<'_, M>) -> Result<Self, Refusal> {
+    /// Looks at each, on it; refused while one sleeps.
+    pub fn of<M: Machine>(processors: &[u32], ground: Ground<'_, M>) -> Result<Self, Refusal> {
         let found = gather(processors.iter().map(|_| Slot::empty()), processors.len())?;
-        machine.on_each_processor(&|processor, cpu| {
+        ground.on_awake(processors, |processor, cpu| {
             if let Some(place) = processors.binary_search(&processor).ok().and_then(|index| found.get(index)) {
                 // It was made empty.
                 let _ = place.put(debug_store::examine(cpu));
             }
-        });
+        })?;
         Ok(Self(found))
     }
 

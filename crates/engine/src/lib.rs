@@ -125,10 +125,14 @@ impl<M: Machine> Engine<M> {
     /// A processor was added, and is active: sessions that are on every processor go there as well. Where something of
     /// a session can not be had on it, the session stays where it is.
     pub fn add_processor(&mut self, processor: u32) {
-        let hal = self.sampler.hal();
+        let (sampler, now) = (&self.sampler, self.machine.clock());
         self.machine.on_each_processor(&|number, cpu| {
             if number == processor {
-                hal.learn(cpu, number);
+                sampler.hal().learn(cpu, number);
+                // It was not there when the others fell asleep.
+                if sampler.sleeps().is_sleeping() {
+                    sampler.fall_asleep(cpu, number, now);
+                }
             }
         });
         self.sessions.add_processor(processor, Ground::new(&self.machine, &self.sampler));

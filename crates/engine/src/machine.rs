@@ -1,11 +1,14 @@
 //! The system on which the engine runs: the kernel in the driver, a model in tests.
 
 use core::num::NonZeroU64;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use profile::{Cpu, Hal};
 
+use crate::reply::Refusal;
 use crate::sampler::Sampler;
 use crate::session::Moment;
+use crate::sleep::ASLEEP;
 
 /// Processors, and how to reach them.
 pub trait Machine {
@@ -152,6 +155,35 @@ impl<M: Machine> Ground<'_, M> {
     /// Now.
     pub fn moment(&self) -> Moment {
         Moment { time: self.machine.now(), asleep: self.sampler.asleep(self.machine.clock()) }
+    }
+
+    /// Runs `work`, which touches registers, on each of `processors`, which are in ascending order, at PROFILE_LEVEL.
+    ///
+    /// # Errors
+    /// [`ASLEEP`] if one of them sleeps; `work` does not run there. A processor falls asleep at PROFILE_LEVEL, so that the
+    /// answer of each stays true until `work` has run.
+    pub fn on_awake(&self, processors: &[u32], work: impl Fn(u32, &M::Cpu) + Sync) -> Result<(), Refusal> {
+        self.check_awake()?;
+        let asleep = AtomicBool::new(false);
+        self.machine.on_each_processor(&|processor, cpu| {
+            if processors.binary_search(&processor).is_err() {
+                return;
+            }
+            if self.hal.is_asleep(processor) {
+                asleep.store(true, Ordering::Relaxed);
+            } else {
+                work(processor, cpu);
+            }
+        });
+        if asleep.into_inner() { Err(ASLEEP) } else { Ok(()) }
+    }
+
+    /// Refuses what is not worth beginning, because the machine sleeps or is about to.
+    ///
+    /// # Errors
+    /// [`ASLEEP`].
+    pub fn check_awake(&self) -> Result<(), Refusal> {
+        if self.sampler.sleeps().is_sleeping() { Err(ASLEEP) } else { Ok(()) }
     }
 }
 

@@ -81,9 +81,12 @@ enum Input {
 }
 
 impl Input {
-    /// `None` where the bytes are not what the table promised, or memory is short.
-    fn read(spec: &RequestSpec, bytes: &[u8]) -> Option<Self> {
-        Some(match spec.code {
+    /// Reads the input of a request; `None` where the bytes are not what the table promised.
+    ///
+    /// # Errors
+    /// Memory is short.
+    fn read(spec: &RequestSpec, bytes: &[u8]) -> Option<Result<Self, Refusal>> {
+        Some(Ok(match spec.code {
             Code::Hello => Self::Hello(Hello::read_from_bytes(bytes).ok()?),
             Code::Info => Self::Info,
             Code::ListSources => Self::ListSources,
@@ -94,7 +97,10 @@ impl Input {
                 let entries = rest.chunks_exact(size_of::<EventRequest>());
                 let expected = entries.len();
                 let events = entries.filter_map(|entry| EventRequest::read_from_bytes(entry).ok());
-                Self::Start(header, gather(events, expected).ok()?)
+                match gather(events, expected) {
+                    Ok(events) => Self::Start(header, events),
+                    Err(refusal) => return Some(Err(refusal)),
+                }
             }
             Code::Stop => Self::Stop(StopRequest::read_from_bytes(bytes).ok()?),
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
@@ -102,7 +108,7 @@ impl Input {
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
             // It comes in another way.
             Code::Samples => return None,
-        })
+        }))
     }
 }
 
@@ -140,7 +146,11 @@ impl<M: Machine> Engine<M> {
         let Some(output) = buffer.get_mut(..output) else {
             return Completion::failed(STATUS_BUFFER_TOO_SMALL);
         };
-        Completion { status: STATUS_SUCCESS, information: self.answer(client, input, output) }
+        let information = match input {
+            Ok(input) => self.answer(client, input, output),
+            Err(refusal) => Reply::over(output).finish(Err(refusal)),
+        };
+        Completion { status: STATUS_SUCCESS, information }
     }
 
     /// Serves [`Code::Samples`]. `Err` says how many milliseconds it wants to wait, unless more samples come before: it

@@ -127,15 +127,13 @@ impl Resources {
         let Ground { machine, .. } = ground;
         let processors = &session.processors;
         let found = First::none();
-        let areas = &self.areas;
-        machine.on_each_processor(&|processor, cpu| {
-            if processors.binary_search(&processor).is_ok()
-                && let Ok(facilities) = debug_store::examine(cpu)
-                && let Some(foreign) = debug_store::foreign(cpu, &facilities, areas.address(processor))
+        ground.on_awake(processors, |processor, cpu| {
+            if let Ok(facilities) = debug_store::examine(cpu)
+                && let Some(foreign) = debug_store::foreign(cpu, &facilities)
             {
-                found.tell(processor, foreign.area, foreign.control);
+                found.tell(processor, foreign.control, foreign.records);
             }
-        });
+        })?;
         found.refuse(STATUS_DEVICE_BUSY, Cause::DebugStoreInUse)?;
         for processor in processors {
             self.areas.take(*processor, Need::Used { precise: traces.has_precise() }, machine)?;
@@ -150,11 +148,9 @@ impl Resources {
     }
 
     /// The local APIC has to let it through on each processor before the HAL is asked for it.
-    fn take_interrupt<M: Machine>(
-        &mut self,
-        processors: &[u32],
-        Ground { machine, hal, .. }: Ground<'_, M>,
-    ) -> Result<(), Refusal> {
+    fn take_interrupt<M: Machine>(&mut self, processors: &[u32], ground: Ground<'_, M>) -> Result<(), Refusal> {
+        let Ground { machine, hal, .. } = ground;
+        ground.check_awake()?;
         if self.interrupt == Interrupt::Free {
             machine
                 .open_local_apic()
@@ -162,13 +158,11 @@ impl Resources {
             self.interrupt = Interrupt::Reached;
         }
         let shut = First::none();
-        machine.on_each_processor(&|processor, cpu| {
-            if processors.binary_search(&processor).is_ok()
-                && let Err(entry) = local_vector::enable(cpu)
-            {
+        ground.on_awake(processors, |processor, cpu| {
+            if let Err(entry) = local_vector::enable(cpu) {
                 shut.tell(processor, u64::from(LocalVector::into_bits(entry)), 0);
             }
-        });
+        })?;
         shut.refuse(STATUS_NOT_SUPPORTED, Cause::InterruptNotEnabled)?;
         if self.interrupt != Interrupt::Ours {
             let handler = machine
@@ -190,10 +184,11 @@ impl Resources {
 
     /// Gives back what none of these sessions uses: first the registers, then the interrupt, which nothing raises by
     /// then, and what is reserved last.
-    pub fn give_back<M: Machine>(&mut self, sessions: &[Session], Ground { machine, hal, .. }: Ground<'_, M>) {
+    pub fn give_back<M: Machine>(&mut self, sessions: &[Session], ground: Ground<'_, M>) {
+        let Ground { machine, sampler, hal } = ground;
         let counters_used = sessions.iter().any(Session::uses_counters);
         if !sessions.iter().any(Session::records) {
-            self.areas.release(machine);
+            self.areas.release(ground);
         }
         if self.reserved && !counters_used {
             machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
@@ -203,6 +198,10 @@ impl Resources {
                 // The slot is ours.
                 let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
                 machine.end_sampling();
+            }
+            if sampler.is_silenced() {
+                // The entry was not masked when it was taken.
+                machine.on_each_processor(&|processor, cpu| _ = sampler.end_silence(cpu, processor));
             }
             machine.close_local_apic();
             self.interrupt = Interrupt::Free;

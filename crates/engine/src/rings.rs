@@ -112,7 +112,8 @@ impl Rings {
             if let Some(ring) = self.each.get_mut(index) {
                 told += ring.tell(now, reply);
                 if reply.room::<Sample>() == 0 {
-                    self.next = index;
+                    // Not this one again: it may always have enough for a whole answer.
+                    self.next = (index + 1) % count;
                     return told;
                 }
             }

@@ -8,7 +8,9 @@
 mod desk;
 mod frequency;
 mod recording;
+mod recovery;
 mod store;
+mod storm;
 mod tally;
 mod throttle;
 
@@ -117,16 +119,16 @@ impl Sampler {
     ) -> bool {
         let Some(desk) = self.desks.get(processor as usize) else { return false };
         let begin = clock();
-        if desk.has_store() {
-            return self.interrupt_storing(cpu, processor, desk, begin, clock, interrupted);
+        if desk.is_special() {
+            return self.interrupt_special(cpu, processor, desk, begin, clock, interrupted);
         }
         self.serve::<false>(cpu, processor, desk, begin, clock, interrupted)
     }
 
-    /// The same with the Debug Store in use.
+    /// The same with the Debug Store in use, or where nothing should interrupt.
     #[cold]
     #[inline(never)]
-    fn interrupt_storing(
+    fn interrupt_special(
         &self,
         cpu: &impl Cpu,
         processor: u32,
@@ -135,6 +137,10 @@ impl Sampler {
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
+        if desk.is_silenced() {
+            self.keep_silent(cpu, processor, desk);
+            return false;
+        }
         let reached = self.fetch(cpu, processor, begin, Some(interrupted));
         self.serve::<true>(cpu, processor, desk, begin, clock, interrupted) || reached
     }
@@ -176,7 +182,11 @@ impl Sampler {
                 },
             );
         }
-        desk.count(!overflowed.is_empty() || STORING && desk.has_fetched());
+        if overflowed.is_empty() && !(STORING && desk.has_fetched()) {
+            reached |= self.note_spurious(cpu, processor, desk, begin);
+        } else {
+            desk.count_served();
+        }
         let end = clock();
         if desk.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
             reached |= self.pause(cpu, processor, desk, end);
@@ -188,6 +198,9 @@ impl Sampler {
     #[cold]
     fn pause(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
         let sampling = self.hal.row(processor).counters(CounterState::is_sampling);
+        if sampling.is_empty() && desk.throttle.is_waiting() {
+            return false; // an interrupt that was on its way when the pause began
+        }
         let late = self.stop(cpu, processor, desk, sampling, now);
         let traced = self.pause_branches(cpu, processor, true, now);
         for (counter, post) in late.iter().filter_map(|counter| Some((counter, self.post(processor, counter)?))) {
@@ -197,8 +210,8 @@ impl Sampler {
         desk.tell(&event(SampleKind::Throttled, processor, now, 0))
     }
 
-    /// Lets a throttled processor, the current one, go on, and moves the intervals towards the frequencies wanted.
-    /// Answers whether a ring has become half full. PROFILE_LEVEL.
+    /// Recovers overflows whose interrupts were lost, lets a throttled processor, the current one, go on, and moves the
+    /// intervals towards the frequencies wanted. Answers whether a ring has become half full. PROFILE_LEVEL.
     pub fn tick(&self, cpu: &impl Cpu, processor: u32, now: u64) -> bool {
         let Some(desk) = self.desks.get(processor as usize) else { return false };
         let mut reached = false;
@@ -206,6 +219,8 @@ impl Sampler {
             // Should the interrupt have come while it was masked.
             reached = self.fetch(cpu, processor, now, None) | desk.take_reached();
         }
+        self.recover(cpu, processor, desk);
+        reached |= desk.tell_silenced(&event(SampleKind::Silenced, processor, now, 0));
         if let Some((counters, traced, since)) = desk.throttle.next_window() {
             self.start(cpu, processor, counters);
             if traced {

@@ -10,7 +10,7 @@ use profile::{Cpu, Hal};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, Holder, TIMER, flags};
 
 use crate::clients::ClientId;
-use crate::machine::Machine;
+use crate::machine::{Ground, Machine};
 use crate::reply::Reply;
 use crate::rings::Rings;
 use crate::sampler::{BRANCHES_TALLY, Sampler, Subscriber};
@@ -247,6 +247,22 @@ impl Session {
         self.rings.as_ref().filter(|_| self.has(ALL_SOURCES)).map(|rings| rings.subscriber)
     }
 
+    /// Measures the time from now on, on its processors from this index on: nothing is left to do but to
+    /// [begin](Self::begin) there.
+    pub fn begin_time<M: Machine>(&mut self, first: usize, ground: Ground<'_, M>) {
+        let now = ground.moment();
+        let width = self.events.len().max(1);
+        let of_each = self.processors.iter().zip(&mut self.begun).zip(self.places.chunks_mut(width));
+        for ((processor, begun), places) in of_each.skip(first) {
+            *begun = now;
+            for place in places {
+                if let Place::Timer(start) = place {
+                    *start = ground.machine.ticks(*processor);
+                }
+            }
+        }
+    }
+
     /// Begins on the current processor, which is `processor`. PROFILE_LEVEL.
     pub fn begin(&self, cpu: &impl Cpu, processor: u32, sampler: &Sampler, now: u64) {
         let hal = sampler.hal();
@@ -264,7 +280,8 @@ impl Session {
         if let Some(store) = self.traces.as_ref().and_then(|traces| traces.take(processor)) {
             sampler.install(cpu, processor, store);
         }
-        sampler.start(cpu, processor, own);
+        let stopped = if self.rings.is_some() { sampler.rouse(cpu, processor, now) } else { CounterSet::NONE };
+        sampler.start(cpu, processor, own.or(stopped));
     }
 
     /// Stops a source ([`ALL_SOURCES`] for all) on the current processor, which is `processor`. A counter that it

@@ -61,13 +61,15 @@ impl Sessions {
             session.give_back(ground.hal);
             return Err(NO_MEMORY);
         }
-        let Some(session) = self.all.last() else { return Err(NO_MEMORY) };
+        let Some(session) = self.all.last_mut() else { return Err(NO_MEMORY) };
         if let Err(refusal) = self.resources.take(session, header.flags & flags::FORCE != 0, ground) {
             session.give_back(ground.hal);
             self.all.pop();
             self.resources.give_back(&self.all, ground);
             return Err(refusal);
         }
+        session.begin_time(0, ground);
+        let session = &*session;
         let Ground { machine, sampler, .. } = ground;
         let now = machine.clock();
         machine.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler, now));
@@ -100,6 +102,7 @@ impl Sessions {
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
+                session.begin_time(session.processors.len().saturating_sub(1), ground);
                 let now = machine.clock();
                 machine.on_each_processor(&|current, cpu| {
                     if current == processor {
@@ -140,9 +143,10 @@ impl Sessions {
         Ok(())
     }
 
-    /// Brings the counts of all sessions up to date.
-    pub fn follow<M: Machine>(&self, ground: Ground<'_, M>) {
+    /// Brings the counts of all sessions up to date, and frees control areas that could not be freed before.
+    pub fn follow<M: Machine>(&mut self, ground: Ground<'_, M>) {
         self.update(|_| true, ground);
+        self.resources.areas().drop_unneeded(ground);
     }
 
     fn update<M: Machine>(
@@ -202,7 +206,7 @@ impl Sessions {
     pub fn stop_every<M: Machine>(&mut self, ground: Ground<'_, M>) {
         self.stop_those(|_| true, ALL_SOURCES, ground, &mut Reply::over(&mut []));
         self.forget(|_| true);
-        self.resources.areas().release_all(ground.machine);
+        self.resources.areas().release_all(ground);
     }
 
     fn stop_those<M: Machine>(

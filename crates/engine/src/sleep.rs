@@ -2,6 +2,14 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use protocol::Cause;
+use protocol::status::STATUS_DEVICE_NOT_READY;
+
+use crate::reply::Refusal;
+
+/// A register has to be looked at, and the machine sleeps.
+pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, Cause::Asleep);
+
 /// An account of all sleeps. One thread at a time writes: the system falls asleep and wakes in turn.
 #[derive(Debug, Default)]
 pub struct Sleeps {
@@ -31,6 +39,11 @@ impl Sleeps {
         slept
     }
 
+    /// Returns whether the machine sleeps, or is about to. Any IRQL.
+    pub fn is_sleeping(&self) -> bool {
+        self.sleeping.load(Ordering::Acquire)
+    }
+
     /// How often it slept.
     pub fn times(&self) -> u64 {
         self.times.load(Ordering::Relaxed)
@@ -38,8 +51,7 @@ impl Sleeps {
 
     /// For how long in all, up to now.
     pub fn asleep(&self, now: u64) -> u64 {
-        let sleeping = self.sleeping.load(Ordering::Acquire);
-        let this_time = if sleeping { now.saturating_sub(self.since.load(Ordering::Relaxed)) } else { 0 };
+        let this_time = if self.is_sleeping() { now.saturating_sub(self.since.load(Ordering::Relaxed)) } else { 0 };
         self.asleep.load(Ordering::Relaxed) + this_time
     }
 }

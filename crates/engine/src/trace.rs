@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::pebs::Format;
 use profile::Kind;
-use profile::debug_store::{self as registers, Facilities, Lack, Modes};
+use profile::debug_store::{Facilities, Lack, Modes};
 use protocol::{BRANCH_BUFFER, Cause, EventRequest, modes};
 use ring::Slot;
 
@@ -121,12 +121,12 @@ impl Traces {
         for event in events {
             if let Service::Counter { state, .. } = event.service
                 && state.precise()
-                && !registers::allows(hal.select_of(state), format)
+                && !hal.profile_source(state).is_some_and(|source| facilities.events.allows(&source, format))
             {
                 return Err(lacks(Lack::NotPrecise, Cause::NotPrecise).source(event.source));
             }
         }
-        hal.learn_precise(processor, facilities.counters);
+        hal.learn_precise(processor, facilities);
         self.formats.try_push((processor, format))
     }
 

@@ -9,6 +9,8 @@
 
 #[path = "sampling/budgets.rs"]
 mod budgets;
+#[path = "sampling/interrupts.rs"]
+mod interrupts;
 #[path = "sampling/ledger.rs"]
 mod ledger;
 #[path = "sampling/life.rs"]
@@ -19,5 +21,7 @@ mod refusals;
 mod scene;
 #[path = "sampling/sharing.rs"]
 mod sharing;
+#[path = "sampling/storms.rs"]
+mod storms;
 #[path = "sampling/throttle.rs"]
 mod throttle;

@@ -36,7 +36,6 @@ fn main() {
         for of in [(1, 1), (4, 0), (4, 1), (4, 4)] {
             interrupt(interface, "interrupt", of, Use::Sample);
         }
-        interrupt(interface, "interrupt, exact", (4, 1), Use::Exact);
     }
 }
 

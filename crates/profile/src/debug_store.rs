@@ -9,7 +9,7 @@ use debug_store::Layout;
 use debug_store::pebs::Format;
 
 use crate::cpu::Cpu;
-use crate::interface::emon;
+use crate::interface::emon::{self, PreciseEvents};
 use crate::misc_enable::MiscEnable;
 use crate::state::CounterSet;
 use registers::{DebugCtl, IA32_DEBUGCTL, IA32_DS_AREA, IA32_PEBS_ENABLE, Leaf1Edx};
@@ -67,6 +67,8 @@ pub struct Facilities {
     pub precise: Result<Format, Lack>,
     /// General counters that record, from the first.
     pub counters: u8,
+    /// Which events they record.
+    pub events: PreciseEvents,
     /// Branches of one mode alone can be had.
     pub modes: bool,
 }
@@ -80,13 +82,13 @@ pub struct Modes {
     pub kernel: bool,
 }
 
-/// What somebody else has in the registers.
+/// What another program has in the registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
-    /// IA32_DS_AREA.
-    pub area: u64,
     /// IA32_DEBUGCTL.
     pub control: u64,
+    /// IA32_PEBS_ENABLE, or 0 where there is none.
+    pub records: u64,
 }
 
 /// Looks at the current processor: at registers only where CPUID promises them, at most two reads. Any IRQL at which the
@@ -122,7 +124,8 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, Lack> {
             Some(format) => Ok(format),
             None => Err(Lack::UnknownFormat(format)),
         },
-        counters: if is_alone(features.eax) { 1 } else { counters(format) },
+        counters: if is_alone(cpu) { 1 } else { counters(format) },
+        events: PreciseEvents::of(cpu),
         modes: wide.ds_cpl(),
     })
 }
@@ -135,14 +138,16 @@ pub struct Found {
     control: DebugCtl,
 }
 
-/// What somebody else has in the registers of the current processor, whose `facilities` these are: any save area but `own`,
-/// branches traced, or events recorded. At most three reads. PROFILE_LEVEL.
-pub fn foreign(cpu: &impl Cpu, facilities: &Facilities, own: u64) -> Option<Foreign> {
-    let (area, control) = (cpu.rdmsr(IA32_DS_AREA), cpu.rdmsr(IA32_DEBUGCTL));
+/// Returns what another program does with the Debug Store of the current processor, which has these `facilities`: branches
+/// are traced, or events are recorded. At most two reads. PROFILE_LEVEL.
+///
+/// An address in IA32_DS_AREA alone says nothing: Windows writes one at boot, and leaves it there while nothing is recorded.
+pub fn foreign(cpu: &impl Cpu, facilities: &Facilities) -> Option<Foreign> {
+    let control = cpu.rdmsr(IA32_DEBUGCTL);
+    let records = if facilities.precise.is_ok() { cpu.rdmsr(IA32_PEBS_ENABLE) } else { 0 };
     let traced = DebugCtl::from_bits(control);
-    let records = facilities.precise.is_ok() && cpu.rdmsr(IA32_PEBS_ENABLE) != 0;
-    let is_used = (area != 0 && area != own) || traced.tr() || traced.bts() || traced.btint() || records;
-    is_used.then_some(Foreign { area, control })
+    let is_used = traced.tr() || traced.bts() || traced.btint() || records != 0;
+    is_used.then_some(Foreign { control, records })
 }
 
 /// The save area of the current processor is at this address from now on; answers what was there before. PROFILE_LEVEL.
@@ -152,7 +157,7 @@ pub fn take(cpu: &impl Cpu, address: u64) -> Found {
     found
 }
 
-/// Whether the save area of the current processor is still at this address. PROFILE_LEVEL.
+/// Returns whether the save area of the current processor, which has a Debug Store, is at this address. PROFILE_LEVEL.
 pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
     cpu.rdmsr(IA32_DS_AREA) == address
 }
@@ -207,20 +212,8 @@ const _: () = assert!(MOST_COUNTERS <= Layout::V62.general_resets());
 /// Whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing, Knights Mill and
 /// Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table 21-18), told by family 6
 /// and their models (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
-const fn is_alone(signature: u32) -> bool {
-    let model = signature >> 4 & 0xF | signature >> 12 & 0xF0;
-    let family = signature >> 8 & 0xF;
-    family == 6 && matches!(model, 0x37 | 0x4A | 0x4D | 0x5A | 0x5D | 0x4C | 0x57 | 0x85 | 0x5C | 0x5F)
-}
-
-/// Events that have a precise form, by event and unit mask, and the first format with which they have it: those of the
-/// architecture that are counted when an instruction retires (SDM Vol. 3B, "Precise Events", of Core 2 and of Nehalem).
-const PRECISE: [(u8, u8, Format); 3] =
-    [(0xC0, 0x00, Format::Core2), (0xC4, 0x00, Format::Nehalem), (0xC5, 0x00, Format::Core2)];
-
-/// Whether the event of an event select register can be recorded.
-#[must_use]
-pub fn allows(select: u64, format: Format) -> bool {
-    let event = emon::event_of(select);
-    PRECISE.iter().any(|(number, umask, since)| event == Some((*number, *umask)) && format >= *since)
+fn is_alone(cpu: &impl Cpu) -> bool {
+    let signature = emon::Leaf1Eax::of(cpu);
+    signature.family() == 6
+        && matches!(signature.model(), 0x37 | 0x4A | 0x4D | 0x5A | 0x5D | 0x4C | 0x57 | 0x85 | 0x5C | 0x5F)
 }

@@ -11,9 +11,11 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::Cpu;
+use crate::debug_store::Facilities;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
+use crate::local_vector;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
 use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Known, Row, Total};
@@ -259,10 +261,10 @@ impl Hal {
         }
     }
 
-    /// So many counters of `processor` record precisely, from the first: what [`debug_store`](crate::debug_store) found.
-    pub fn learn_precise(&self, processor: u32, counters: u8) {
+    /// Notes which counters of `processor` record which events: what [`debug_store`](crate::debug_store) found.
+    pub fn learn_precise(&self, processor: u32, Facilities { counters, events, .. }: Facilities) {
         if let Some(held) = self.held.get(processor as usize) {
-            held.known.set_shape(self.interface_of(processor).with_precise(counters).shape());
+            held.known.set_shape(self.interface_of(processor).with_precise(counters, events).shape());
         }
     }
 
@@ -395,16 +397,15 @@ impl Hal {
     /// The counters of `processor` that can count what `state` says.
     #[must_use]
     pub fn counters_for(&self, processor: u32, state: CounterState) -> CounterSet {
-        let source = self.row(processor).source_of(self.interface.sources(), state);
+        let Some(source) = self.profile_source(state) else { return CounterSet::NONE };
         let interface = self.interface_of(processor);
-        let fitting = source.map_or(CounterSet::NONE, |source| interface.counters_for(&source));
-        if state.precise() { interface.precise(fitting) } else { fitting }
+        if state.precise() { interface.precise(&source) } else { interface.counters_for(&source) }
     }
 
-    /// What the event of `state` is in an event select register.
+    /// Returns what a counter in this state counts.
     #[must_use]
-    pub fn select_of(&self, state: CounterState) -> u64 {
-        self.row(0).select_of(self.interface.sources(), state)
+    pub fn profile_source(&self, state: CounterState) -> Option<ProfileSource> {
+        self.row(0).source_of(self.interface.sources(), state)
     }
 
     /// Whether what `state` says can be counted on `processor`.
@@ -606,14 +607,22 @@ impl Hal {
     }
 
     /// Serves a performance monitor interrupt of the current processor, which is `processor`: CheckOverflowStatus,
-    /// then every counter that overflowed is loaded again and told. While no handler is registered nothing is touched.
-    /// PROFILE_LEVEL; nothing allocates, locks or waits.
+    /// then every counter that overflowed is loaded again and told. While no handler is registered, or the processor is
+    /// [asleep](Self::is_asleep), nothing is touched. PROFILE_LEVEL; nothing allocates, locks or waits.
     #[inline]
     pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
         if self.interrupt_handler().is_none() {
             return OverflowStatus(CounterSet::NONE);
         }
         let row = self.row(processor);
+        if row.active.all.is_empty() {
+            // While a processor is asleep none of its counters is active.
+            if !self.is_asleep(processor) {
+                self.acknowledge(cpu, processor);
+                local_vector::unmask(cpu);
+            }
+            return OverflowStatus(CounterSet::NONE);
+        }
         let interface = self.interface.with_shape(row.known.shape());
         let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, unused }| {
             if let Some(total) = row.total(counter) {
@@ -624,9 +633,36 @@ impl Hal {
         OverflowStatus(overflowed)
     }
 
+    /// Clears what a status register of the current processor, which is `processor`, says of our counters, if the registers
+    /// are ours and can be touched. PROFILE_LEVEL.
+    #[cold]
+    pub fn acknowledge(&self, cpu: &impl Cpu, processor: u32) {
+        if self.holds(processor) && !self.is_asleep(processor) {
+            self.interface_of(processor).acknowledge(cpu);
+        }
+    }
+
+    /// From now on nothing interrupts on the current processor, which is `processor`: `counters`, which were stopped, lose
+    /// their interrupt bits, the status is clear, and the entry of the local vector table is masked. The next
+    /// [`start`](Self::start) sets a counter up again; the entry stays as it is. A processor that sleeps is left alone.
+    /// PROFILE_LEVEL.
+    pub fn silence(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
+        if self.is_asleep(processor) {
+            return;
+        }
+        if self.holds(processor) {
+            self.interface_of(processor).disarm(cpu, self.row(processor), counters);
+        }
+        self.acknowledge(cpu, processor);
+        local_vector::mask(cpu);
+    }
+
     /// Runs `work` while all counters of the current processor, which is `processor`, stand still, as far as one register
-    /// stops them all. PROFILE_LEVEL.
+    /// stops them all. On one that is asleep they do. PROFILE_LEVEL.
     pub fn standing<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
+        if self.is_asleep(processor) {
+            return work();
+        }
         self.interface_of(processor).hold(cpu, self.row(processor));
         let result = work();
         self.interface_of(processor).let_go(cpu, self.row(processor));
@@ -650,8 +686,12 @@ impl Hal {
         self.row(processor).get(counter).initial_count(self.interface_of(processor).width_of(counter))
     }
 
-    /// CheckOverflowStatus alone: which active counters with an interval have overflowed. PROFILE_LEVEL.
+    /// CheckOverflowStatus alone: which active counters with an interval have overflowed; on a processor that is asleep none
+    /// has. PROFILE_LEVEL.
     pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
+        if self.is_asleep(processor) {
+            return OverflowStatus(CounterSet::NONE);
+        }
         OverflowStatus(self.interface_of(processor).check_overflow(cpu, self.row(processor).active))
     }
 
@@ -715,7 +755,7 @@ impl Hal {
     /// What a counter in this state counts.
     #[must_use]
     pub fn source(&self, state: CounterState) -> Source {
-        self.row(0).source_of(self.interface.sources(), state).map_or(Source::TIME, |source| source.source)
+        self.profile_source(state).map_or(Source::TIME, |source| source.source)
     }
 
     fn interval(&self, event: u16) -> u32 {

@@ -90,7 +90,7 @@ pub struct Reloaded {
     pub counter: u8,
     /// What it is set to do.
     pub state: CounterState,
-    /// What it held, or 0 where that was not read: only an exact counter's always is.
+    /// What it held: the events since its overflow.
     pub value: u64,
     /// What it was loaded with.
     pub initial: u64,
@@ -191,9 +191,20 @@ pub trait ProfileInterface {
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
 
     /// Serves a performance monitor interrupt: checks for overflow, loads each counter concerned again and gives it to
-    /// `overflowed`. Answers the counters; none for an interrupt that is not ours, or late: while
-    /// nothing is active no register is written, because they may not be ours any more.
+    /// `overflowed`. A status register is acknowledged, whatever it says of our counters, and the interrupt is let through
+    /// again where the processor masked it. Answers the counters; none for an interrupt that is not ours, or late. The
+    /// registers have to be ours.
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
+
+    /// Clears what a status register says of our counters. The registers have to be ours.
+    fn acknowledge(&self, cpu: &impl Cpu) {
+        let _ = cpu;
+    }
+
+    /// Takes the interrupt bits away from `counters`, which were stopped, where [`disable`](Self::disable) leaves them.
+    fn disarm(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        let _ = (cpu, row, counters);
+    }
 
     /// All active counters stand still until [`let_go`](Self::let_go), where one register is over all of them.
     fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
@@ -308,20 +319,20 @@ impl Interface {
         }
     }
 
-    /// The same on a processor of which so many counters record precisely, from the first.
+    /// The same on a processor of which so many counters record these events precisely, from the first.
     #[must_use]
-    pub const fn with_precise(self, counters: u8) -> Self {
+    pub const fn with_precise(self, counters: u8, events: emon::PreciseEvents) -> Self {
         match self {
-            Self::Emon(emon) => Self::Emon(emon.with_precise(counters)),
+            Self::Emon(emon) => Self::Emon(emon.with_precise(counters, events)),
             _ => self,
         }
     }
 
-    /// Of some counters those that record precisely.
+    /// The counters that record a source precisely.
     #[must_use]
-    pub const fn precise(&self, counters: CounterSet) -> CounterSet {
+    pub fn precise(&self, source: &ProfileSource) -> CounterSet {
         match self {
-            Self::Emon(emon) => emon.precise(counters),
+            Self::Emon(emon) => emon.precise(source),
             _ => CounterSet::NONE,
         }
     }
@@ -415,6 +426,14 @@ impl ProfileInterface for Interface {
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         each!(self, interface => interface.serve(cpu, row, overflowed))
+    }
+
+    fn acknowledge(&self, cpu: &impl Cpu) {
+        each!(self, interface => interface.acknowledge(cpu));
+    }
+
+    fn disarm(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        each!(self, interface => interface.disarm(cpu, row, counters));
     }
 
     fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {

@@ -108,9 +108,22 @@ impl LocalVector {
 /// needed. The rest of the entry stays. Any IRQL at which the processor stays the same.
 #[inline]
 pub fn unmask(cpu: &impl Cpu) {
-    let entry = LocalVector::from_bits(cpu.local_vector());
+    unmask_entry(cpu, LocalVector::from_bits(cpu.local_vector()));
+}
+
+#[inline]
+fn unmask_entry(cpu: &impl Cpu, entry: LocalVector) {
     if entry.masked() {
         cpu.set_local_vector(entry.with_masked(false).into_bits());
+    }
+}
+
+/// Lets no interrupts of the current processor through, until [`unmask`]: one read, and a write where one is needed. Any IRQL
+/// at which the processor stays the same.
+pub fn mask(cpu: &impl Cpu) {
+    let entry = LocalVector::from_bits(cpu.local_vector());
+    if !entry.masked() {
+        cpu.set_local_vector(entry.with_masked(true).into_bits());
     }
 }
 
@@ -123,6 +136,6 @@ pub fn enable(cpu: &impl Cpu) -> Result<(), LocalVector> {
     if !entry.is_windows() {
         return Err(entry);
     }
-    unmask(cpu);
+    unmask_entry(cpu, entry);
     Ok(())
 }

@@ -32,11 +32,9 @@ pub struct CounterState {
     pub active: bool,
     /// Interrupt after every `interval` events; else it counts from zero and nothing interrupts.
     pub interrupt: bool,
-    /// With `interrupt`: the events between an overflow and its handling are counted too, for one RDPMC more.
-    pub exact: bool,
     /// With `interrupt`: the processor itself records the overflow (PEBS), and loads the counter again.
     pub precise: bool,
-    #[bits(2)]
+    #[bits(3)]
     __: u8,
 }
 
@@ -190,9 +188,8 @@ impl Total {
         counted
     }
 
-    /// The register had overflowed, held `value` (0 where that was not read), and is loaded with
-    /// `initial`; it has `unused` bits fewer than 64. Where it was read before, after the overflow, a value of 0 takes the
-    /// events since the overflow back.
+    /// The register had overflowed, held `value`, and is loaded with `initial`; it has `unused` bits fewer than 64. Where the
+    /// processor itself loaded it, `value` is 0, which takes back what was read after the overflow.
     pub fn overflowed(&self, value: u64, initial: u64, unused: u8) {
         // The processor's own at PROFILE_LEVEL, as everything that writes here: no locked exchange is needed.
         let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), unused);

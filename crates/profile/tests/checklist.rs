@@ -9,7 +9,7 @@
 //! | 1 to 4, 23, 27, 28, 31: what is there | `discovery.rs` |
 //! | 5 to 8, 10, 11, 15, 18, 22, 26: what is written where | `registers.rs` |
 //! | 9, 12, 14, 16, 17, 19, 20, 24, 25: what is counted, and how it overflows | `counting.rs` |
-//! | those that no suite has | `unlisted.rs` |
+//! | those that no suite has | `unlisted.rs`; of interrupts `interrupts.rs` |
 //! | events by their numbers | `raw.rs` |
 //! | seed 003's steps on NetBurst and P6, and what is peculiar there and on Pentium | `netburst.rs`, `p6.rs`, `pentium.rs` |
 //! | which counter takes which event on NetBurst; two threads on one core's | `assignment.rs`, `threads.rs` |
@@ -24,6 +24,8 @@ mod bench;
 mod counting;
 #[path = "checklist/discovery.rs"]
 mod discovery;
+#[path = "checklist/interrupts.rs"]
+mod interrupts;
 #[path = "checklist/netburst.rs"]
 mod netburst;
 #[path = "checklist/p6.rs"]

@@ -5,7 +5,9 @@
 use debug_store::pebs::Format;
 use model::Processor;
 use native_lab::ModelCpu;
-use profile::debug_store::{Facilities, Lack, allows, examine};
+use profile::ProfileSource;
+use profile::debug_store::{Facilities, Lack, examine};
+use profile::interface::emon::{PreciseEvents, SOURCES};
 use profile::source::RawEvent;
 use profile::state::{Active, ActiveCell, CounterCell, CounterSet, CounterState};
 
@@ -23,18 +25,19 @@ fn processor(name: &str, signature: Option<u32>, format: Option<u64>) -> ModelCp
 
 #[test]
 fn facilities_are_those_of_the_processor() {
-    let of = |precise, counters| Ok(Facilities { branches: Ok(()), precise, counters, modes: true });
+    use PreciseEvents::{GoldenCove, SandyBridge, Usual};
+    let of = |precise, counters, events| Ok(Facilities { branches: Ok(()), precise, counters, events, modes: true });
     for (name, signature, format, facilities) in [
-        ("core2-e5200", None, None, of(Ok(Format::Core2), 1)),
-        ("nehalem-920", None, None, of(Ok(Format::Nehalem), 4)),
-        ("haswell-4710mq", None, None, of(Ok(Format::Haswell), 4)),
-        ("skylake-6600k", None, None, of(Ok(Format::Skylake), 4)),
-        ("goldmont-plus-n4100", None, None, of(Ok(Format::Skylake), 4)),
-        ("goldmont-plus-n4100", Some(0x506C9), None, of(Ok(Format::Skylake), 1)), // Goldmont
-        ("goldmont-plus-n4100", Some(0x30673), Some(2), of(Ok(Format::Haswell), 1)), // Silvermont
-        ("alder-lake-12900k", None, None, of(Ok(Format::Adaptive), 4)),
-        ("alder-lake-12900k", None, Some(5), of(Ok(Format::Adaptive5), 4)),
-        ("arrow-lake-245k", None, None, of(Err(Lack::UnknownFormat(6)), 4)),
+        ("core2-e5200", None, None, of(Ok(Format::Core2), 1, Usual)),
+        ("nehalem-920", None, None, of(Ok(Format::Nehalem), 4, Usual)),
+        ("haswell-4710mq", None, None, of(Ok(Format::Haswell), 4, SandyBridge)),
+        ("skylake-6600k", None, None, of(Ok(Format::Skylake), 4, SandyBridge)),
+        ("goldmont-plus-n4100", None, None, of(Ok(Format::Skylake), 4, Usual)),
+        ("goldmont-plus-n4100", Some(0x506C9), None, of(Ok(Format::Skylake), 1, Usual)), // Goldmont
+        ("goldmont-plus-n4100", Some(0x30673), Some(2), of(Ok(Format::Haswell), 1, Usual)), // Silvermont
+        ("alder-lake-12900k", None, None, of(Ok(Format::Adaptive), 4, GoldenCove)),
+        ("alder-lake-12900k", None, Some(5), of(Ok(Format::Adaptive5), 4, GoldenCove)),
+        ("arrow-lake-245k", None, None, of(Err(Lack::UnknownFormat(6)), 4, Usual)),
         ("zen4-7700x", None, None, Err(Lack::NotIntel)),
         ("hygon-c86-7185", None, None, Err(Lack::NotIntel)),
         ("firecracker-cascade-lake", None, None, Err(Lack::NoDebugStore)),
@@ -44,6 +47,39 @@ fn facilities_are_those_of_the_processor() {
         let cpu = processor(name, signature, format);
         assert_eq!(examine(&cpu), facilities, "{name} {signature:x?}");
         assert_eq!(cpu.model().accesses().faulted, 0, "{name}");
+    }
+}
+
+/// Of Intel's event files: the models in which `mapfile.csv` has the P cores of each, and those of E cores among them.
+#[test]
+fn precise_events_are_those_of_the_model_and_the_core_type() {
+    let old = "2A 2D 3A 3E 3C 3F 45 46 3D 47 4F 56 4E 5E 8E 9E A5 A6 55";
+    let golden = "97 9A B7 BA BF 8F CF AA AC B5 AD AE";
+    let has = |list: &str, model: u32| list.split(' ').any(|number| number == format!("{model:02X}"));
+    for model in 0..=0xFF {
+        for family in [6, 15] {
+            for core_type in [None, Some(0x40), Some(0x20)] {
+                let signature = (model & 0xF0) << 12 | family << 8 | (model & 0xF) << 4 | 2;
+                let dump = processors::find("alder-lake-12900k").unwrap().cpuid();
+                let leaves = move |leaf, subleaf| {
+                    let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
+                    match (leaf, core_type) {
+                        (1, _) => [signature, ebx, ecx, edx],
+                        (7, None) => [eax, ebx, ecx, edx & !(1 << 15)],
+                        (0x1A, Some(core_type)) => [core_type << 24, 0, 0, 0],
+                        _ => [eax, ebx, ecx, edx],
+                    }
+                };
+                let cpu = ModelCpu::new(Processor::new(Box::new(leaves)).with_perf_capabilities(0x400));
+                let expected = match core_type {
+                    _ if family != 6 => PreciseEvents::Usual,
+                    _ if has(old, model) => PreciseEvents::SandyBridge,
+                    None | Some(0x40) if has(golden, model) => PreciseEvents::GoldenCove,
+                    _ => PreciseEvents::Usual,
+                };
+                assert_eq!(PreciseEvents::of(&cpu), expected, "family {family}, model {model:#x}, {core_type:x?}");
+            }
+        }
     }
 }
 
@@ -66,21 +102,48 @@ fn what_is_shut_off_is_not_there() {
 
 #[test]
 fn precise_are_the_architectural_events_that_are_counted_at_retirement() {
+    use PreciseEvents::{GoldenCove, SandyBridge, Usual};
     let raw = |event, umask| RawEvent::NONE.with_event(event).with_umask(umask);
+    let [core2, nehalem, adaptive] = [Format::Core2, Format::Nehalem, Format::Adaptive].map(Some);
+    // The first formats in which each processor records it.
     for (what, event, since) in [
-        ("instructions", raw(0xC0, 0), Some(Format::Core2)),
-        ("branches", raw(0xC4, 0), Some(Format::Nehalem)),
-        ("mispredictions", raw(0xC5, 0), Some(Format::Core2)),
-        ("cycles", raw(0x3C, 0), None),
-        ("another unit mask", raw(0xC0, 1), None),
-        ("instructions by clock", raw(0xC0, 0).with_cmask(1), None),
-        ("their beginnings", raw(0xC0, 0).with_edge(true), None),
-        ("clocks without", raw(0xC0, 0).with_inv(true), None),
+        ("instructions", raw(0xC0, 0), [core2, None, adaptive]),
+        ("branches", raw(0xC4, 0), [nehalem, None, adaptive]),
+        ("mispredictions", raw(0xC5, 0), [core2, None, adaptive]),
+        ("instructions, precisely distributed", raw(0xC0, 1), [None, nehalem, None]),
+        ("branches of Sandy Bridge", raw(0xC4, 4), [None, nehalem, None]),
+        ("mispredictions of Sandy Bridge", raw(0xC5, 4), [None, nehalem, None]),
+        ("cycles", raw(0x3C, 0), [None; 3]),
+        ("another unit mask", raw(0xC0, 2), [None; 3]),
+        ("instructions by clock", raw(0xC0, 0).with_cmask(1), [None; 3]),
+        ("their beginnings", raw(0xC0, 0).with_edge(true), [None; 3]),
+        ("clocks without", raw(0xC0, 0).with_inv(true), [None; 3]),
+        ("the same of Sandy Bridge", raw(0xC0, 1).with_cmask(1), [None; 3]),
     ] {
-        for format in Format::ALL {
-            let expected = since.is_some_and(|since| format >= since);
-            assert_eq!(allows(event.select(), format), expected, "{what}, {format:?}");
+        for (events, since) in [Usual, SandyBridge, GoldenCove].into_iter().zip(since) {
+            for format in Format::ALL {
+                let expected = since.is_some_and(|since| format >= since);
+                let source = ProfileSource::of_raw(event);
+                assert_eq!(events.allows(&source, format), expected, "{what}, {events:?}, {format:?}");
+            }
         }
+    }
+}
+
+#[test]
+fn a_source_of_the_table_is_precise_by_whatever_encoding_records_it() {
+    for events in [PreciseEvents::Usual, PreciseEvents::SandyBridge, PreciseEvents::GoldenCove] {
+        let precise = SOURCES.iter().filter(|source| events.allows(source, Format::Adaptive));
+        let names: Vec<_> = precise.map(|source| source.name).collect();
+        let expected = [
+            "TotalIssues",
+            "BranchInstructions",
+            "BranchMispredictions",
+            "InstructionRetired",
+            "BranchInstructionRetired",
+            "BranchMispredictsRetired",
+        ];
+        assert_eq!(names, expected, "{events:?}");
     }
 }
 

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::Mode;
+use model::{InterruptMode, Mode};
 use native_lab::{Board, ModelCpu};
 use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use profile::state::CounterSet;
@@ -160,6 +160,7 @@ struct World<'a> {
     /// For each counter in use, what the model had given to it before its start.
     before: BTreeMap<(u32, u8), u64>,
     asleep: BTreeSet<u32>,
+    hal_unmasks: bool,
 }
 
 impl World<'_> {
@@ -168,14 +169,16 @@ impl World<'_> {
         Recorder { cpu: self.board.processor(processor), number: processor, accessed: &self.accessed, asleep }
     }
 
-    /// Interrupts as long as one is pending; the HAL unmasks the entry of the local vector table, that Intel's masked.
+    /// Interrupts as long as one is pending; the entry of the local vector table, that Intel's masked, is unmasked by the HAL
+    /// or left to the code under test.
     fn serve(&self, processor: u32) {
         let masked = 1 << 16;
         while self.board.processor(processor).model().take_interrupt() {
-            let mut model = self.board.processor(processor).model();
-            let entry = model.lvt();
-            model.set_lvt(entry & !masked);
-            drop(model);
+            if self.hal_unmasks {
+                let mut model = self.board.processor(processor).model();
+                let entry = model.lvt();
+                model.set_lvt(entry & !masked);
+            }
             self.hal.interrupt(&self.cpu(processor), processor, |_| ());
         }
     }
@@ -206,7 +209,7 @@ impl World<'_> {
             Step::Start { processor, source, modes, interrupt } => {
                 let processor = processor % processors;
                 let interrupt = interrupt && self.hal.interface().interrupts();
-                let state = self.hal.state_for(sources[source], interrupt).unwrap().with_owner(1).with_exact(true);
+                let state = self.hal.state_for(sources[source], interrupt).unwrap().with_owner(1);
                 let state = state.with_user(modes & 1 != 0).with_kernel(modes & 2 != 0);
                 let Some(counter) = self.hal.reserve(processor, state) else { return };
                 self.before.insert((processor, counter), self.board.counted(processor, u32::from(counter)));
@@ -260,13 +263,15 @@ proptest! {
             "p6-coppermine",
             "pentium-p54c",
         ]),
+        mode in prop::sample::select(InterruptMode::ALL.to_vec()),
+        hal_unmasks in any::<bool>(),
         processors in 1..=64_u32,
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        let board = Board::named(name, processors);
+        let board = Board::named(name, processors).with_interrupt_mode(mode);
         let hal = Hal::new(board.processor(0), processors).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        let mut world = World { name, board: &board, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new() };
+        let mut world = World { name, board: &board, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new(), hal_unmasks };
         for processor in 0..processors {
             world.hal.learn(&world.cpu(processor), processor);
             prop_assert!(world.hal.initialize(&world.cpu(processor), processor));

@@ -201,6 +201,59 @@ fn an_interface_of_old_is_taken_by_its_family_alone_where_no_leaf_a_and_no_hyper
 }
 
 #[test]
+fn a_hypervisor_is_told_by_its_leaves_and_the_root_partition_by_cpu_management_alone() {
+    const CPU_MANAGEMENT: u32 = 1 << 12;
+    for (present, interface, privileges, wanted) in [
+        (false, *b"Hv#1", CPU_MANAGEMENT, profile::Hypervisor::None),
+        (true, *b"KVM0", CPU_MANAGEMENT, profile::Hypervisor::Other),
+        (true, *b"Hv#1", 0, profile::Hypervisor::Guest),
+        (true, *b"Hv#1", !CPU_MANAGEMENT, profile::Hypervisor::Guest),
+        (true, *b"Hv#1", CPU_MANAGEMENT, profile::Hypervisor::Root),
+        (true, *b"Hv#1", u32::MAX, profile::Hypervisor::Root),
+    ] {
+        let cpuid = move |leaf, _| match leaf {
+            1 => [0, 0, u32::from(present) << 31, 0],
+            0x4000_0001 => [u32::from_le_bytes(interface), 0, 0, 0],
+            0x4000_0003 => [0, privileges, 0, 0],
+            _ => [0; 4],
+        };
+        let cpu = ModelCpu::new(model::Processor::new(Box::new(cpuid)));
+        assert_eq!(profile::Hypervisor::of(&cpu), wanted, "{present}, {interface:?}, {privileges:#x}");
+    }
+}
+
+#[test]
+fn the_counters_of_amd_are_promised_but_under_a_hypervisor_that_is_not_microsofts_and_does_not_lend_them() {
+    for (vendor, hypervisor) in
+        [b"AuthenticAMD", b"GenuineIntel"].into_iter().flat_map(|vendor| HYPERVISORS.map(|kind| (vendor, kind)))
+    {
+        for core in [false, true] {
+            let leaves = Leaves {
+                vendor,
+                long_mode: true,
+                highest: 10,
+                version: 2,
+                counters: 4,
+                width: 48,
+                length: 7,
+                ebx: 0,
+                hypervisor,
+                signature: 0x0006_06A6,
+                features: 0,
+            };
+            let cpuid = move |leaf, _| match (leaf, leaves.cpuid(leaf)) {
+                (0x8000_0001, [eax, ebx, ecx, edx]) => [eax, ebx, ecx | u32::from(core) << 23, edx],
+                (_, registers) => registers,
+            };
+            let hal = profile::Hal::new(&ModelCpu::new(model::Processor::new(Box::new(cpuid))), 1).unwrap();
+            let is_amd64 = hal.selection().interface == Kind::Amd64;
+            let wanted = !is_amd64 || hypervisor != Hypervisor::Other || core;
+            assert_eq!(hal.is_promised(), wanted, "{leaves:?}, PerfCtrExtCore {core}");
+        }
+    }
+}
+
+#[test]
 fn extended_leaves_that_do_not_exist_say_nothing() {
     let cpuid = |leaf: u32, _| match leaf {
         0 => [1, 0x6874_7541, 0x444D_4163, 0x6974_6E65],

@@ -67,7 +67,7 @@ pub enum Cause {
     TooManyRawEvents = 27,
     /// `processor` has not what of the Debug Store is asked for; `detail` = a [`Lack`], and its number where there is one.
     NoDebugStore = 28,
-    /// Somebody else uses the Debug Store of `processor`: `detail` = IA32_DS_AREA, IA32_DEBUGCTL.
+    /// Another program uses the Debug Store of `processor`: `detail` = IA32_DEBUGCTL, IA32_PEBS_ENABLE.
     DebugStoreInUse = 29,
     /// The session `detail[0]` has the Debug Store; one at a time can.
     DebugStoreTaken = 30,
@@ -76,16 +76,19 @@ pub enum Cause {
     Shadowed = 31,
     /// `source` can not be sampled precisely; `detail[0]` = a [`Lack`] of the event, not of the processor.
     NotPrecise = 32,
-    /// The control area of `processor`: `detail` = the kernel's NTSTATUS, the address that it told.
+    /// The control area of `processor`: `detail` = the kernel's NTSTATUS, the address that it told. With the NTSTATUS
+    /// STATUS_DEVICE_BUSY a session uses the area; with STATUS_RETRY IA32_DS_AREA holds its address.
     ControlArea = 33,
     /// The size of the branch buffer, or the number of precise records before an interrupt, is not in its range, `detail` =
     /// from, to; or it goes with what is not asked for.
     BadBuffer = 34,
+    /// The machine sleeps, or is falling asleep or waking up: a register that has to be looked at must not be touched.
+    Asleep = 35,
 }
 
 impl Cause {
     /// Every cause, for tables and tests.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -121,6 +124,7 @@ impl Cause {
         Self::NotPrecise,
         Self::ControlArea,
         Self::BadBuffer,
+        Self::Asleep,
     ];
 
     /// The cause with this number.
@@ -239,7 +243,7 @@ mod tests {
             assert_eq!(Lack::from_number(number), Some(lack));
         }
         assert_eq!(Lack::from_number(10), None);
-        assert_eq!(Cause::from_number(35), None);
+        assert_eq!(Cause::from_number(36), None);
         assert_eq!(Support::from_number(8), None);
     }
 }

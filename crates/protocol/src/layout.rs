@@ -121,7 +121,7 @@ layout! {
         spurious: u64,
         /// Samples given to clients since the driver was loaded.
         delivered: u64,
-        /// Samples for which a ring had no room, or whose counter was stopped before it was served.
+        /// Samples for which a ring had no room, or whose interrupt did not come before the counter was stopped or a tick recovered it.
         lost: u64,
         /// Overflows that were dropped because their processor had spent its budget.
         throttled: u64,
@@ -259,7 +259,7 @@ layout! {
         asleep: u64,
         /// Of a sampled event: samples written to the ring.
         samples: u64,
-        /// Samples for which the ring had no room, or whose counter was stopped before it was served.
+        /// Samples for which the ring had no room, or whose interrupt did not come before the counter was stopped or a tick recovered it.
         lost: u64,
         /// Overflows that were dropped because the processor had spent its budget.
         throttled: u64,

@@ -27,7 +27,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use sample::SampleKind;
 
 /// The version both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// Name of the device object in the kernel's name space.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

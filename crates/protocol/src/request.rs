@@ -184,6 +184,15 @@ mod tests {
         }
     }
 
+    /// Below are the types of Microsoft's own devices, and the functions of their drivers.
+    #[test]
+    fn every_code_is_of_a_type_and_a_function_that_are_left_to_vendors() {
+        for spec in REQUESTS {
+            let (device_type, function) = (spec.code as u32 >> 16, spec.code as u32 >> 2 & 0xFFF);
+            assert!(device_type >= 0x8000 && function >= 0x800, "{}: {device_type:#x}, {function:#x}", spec.name);
+        }
+    }
+
     #[test]
     fn every_code_leads_to_its_own_row_and_no_other_code_to_any() {
         for spec in REQUESTS {

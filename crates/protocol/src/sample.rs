@@ -20,11 +20,14 @@ pub enum SampleKind {
     PreciseNext = 6,
     /// A branch from `ip` to `mark` (BTS); `interval` is 1 where the processor tells that it had predicted it, else 0.
     Branch = 7,
+    /// Too many interrupts in a row came on `processor` that no counter explained: nothing is sampled there from now on, until
+    /// a session starts to sample there again.
+    Silenced = 8,
 }
 
 impl SampleKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Sample,
         Self::Lost,
         Self::Throttled,
@@ -33,6 +36,7 @@ impl SampleKind {
         Self::Precise,
         Self::PreciseNext,
         Self::Branch,
+        Self::Silenced,
     ];
 
     /// Whether it is counted among the samples of its event, and not what befell the sampling.
@@ -57,6 +61,6 @@ mod tests {
         for (number, kind) in (0_u16..).zip(SampleKind::ALL) {
             assert_eq!((kind as u16, SampleKind::from_number(number)), (number, Some(kind)));
         }
-        assert_eq!(SampleKind::from_number(8), None);
+        assert_eq!(SampleKind::from_number(9), None);
     }
 }

@@ -28,6 +28,10 @@ pub const STATUS_NOT_FOUND: u32 = 0xC000_0225;
 pub const STATUS_ADDRESS_ALREADY_EXISTS: u32 = 0xC000_0018;
 /// What is to be freed does not exist.
 pub const STATUS_MEMORY_NOT_ALLOCATED: u32 = 0xC000_00A0;
+/// What is to be freed is still in use by another program.
+pub const STATUS_RETRY: u32 = 0xC000_022D;
+/// The machine sleeps.
+pub const STATUS_DEVICE_NOT_READY: u32 = 0xC000_00A3;
 /// The kernel does not know the information class.
 pub const STATUS_INVALID_INFO_CLASS: u32 = 0xC000_0003;
 /// The kernel does not have the function.

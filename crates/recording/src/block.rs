@@ -134,7 +134,8 @@ pub struct Count {
     pub count: u64,
     /// Samples taken by the driver.
     pub samples: u64,
-    /// Samples lost because the ring was full, or because the counter was stopped before its overflow was handled.
+    /// Samples lost because the ring was full, or because the interrupt did not arrive before the counter stopped or a
+    /// tick recovered it.
     pub lost: u64,
     /// Overflows dropped because the processor had used up its interrupt budget.
     pub throttled: u64,

@@ -20,7 +20,7 @@ use protocol::{ALL_SOURCES, Sample, SampleKind, UNKNOWN};
 use recording::Module;
 use rustc_hash::FxHashMap;
 
-use self::marker::{Lost, Slept, Throttled};
+use self::marker::{Lost, Silenced, Slept, Throttled};
 use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
 use crate::processes::UNKNOWN_NAME;
@@ -226,6 +226,9 @@ impl<'a> Builder<'a> {
                 let slept = self.contents.duration(record.ip);
                 let begin = Timestamp::from_nanos_since_reference(nanoseconds.saturating_sub(slept));
                 self.profile.add_marker(track, MarkerTiming::Interval(begin, time), Slept { source });
+            }
+            SampleKind::Silenced => {
+                self.profile.add_marker(track, MarkerTiming::Instant(time), Silenced { source });
             }
         }
     }

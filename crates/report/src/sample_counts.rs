@@ -92,6 +92,8 @@ pub struct LossStats {
     pub sleeps: u64,
     /// Total duration of sleep, in units of the recording's clock.
     pub slept: u64,
+    /// How often sampling stopped because too many interrupts came that no counter explained.
+    pub silences: u64,
 }
 
 /// Samples counted by location.
@@ -147,6 +149,7 @@ impl SampleCounts {
                 stats.sleeps += 1;
                 stats.slept = stats.slept.saturating_add(sample.ip);
             }
+            SampleKind::Silenced => stats.silences += 1,
         }
     }
 

@@ -71,6 +71,7 @@ impl<W: Write> Lines<'_, W> {
             SampleKind::Throttled => ("throttled", String::new()),
             SampleKind::Resumed => ("resumed", self.contents.duration(record.ip).to_string()),
             SampleKind::Slept => ("slept", self.contents.duration(record.ip).to_string()),
+            SampleKind::Silenced => ("silenced", String::new()),
         };
         if self.filter.selects_source(record.source) {
             let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];

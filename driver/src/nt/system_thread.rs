@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use wdk_sys::ntddk::{
     KeInitializeEvent, KeSetEvent, KeWaitForSingleObject, ObReferenceObjectByHandle, ObfDereferenceObject,
-    PsCreateSystemThread, PsTerminateSystemThread, ZwClose,
+    PsCreateSystemThread, PsTerminateSystemThread, ZwClose, ZwWaitForSingleObject,
 };
 use wdk_sys::{
     _EVENT_TYPE, _KWAIT_REASON, HANDLE, KEVENT, LARGE_INTEGER, NTSTATUS, PVOID, STATUS_SUCCESS, SYNCHRONIZE,
@@ -75,15 +75,18 @@ impl SystemThread {
                 core::ptr::null_mut(),
             )
         };
+        let outcome = check(referenced);
+        if outcome.is_ok() {
+            self.thread.store(thread, Ordering::Release);
+        } else {
+            // The load fails now, and the image goes away: the thread must have left it before.
+            self.end();
+            // SAFETY: the handle was made above with the right to wait; no time means until the thread has ended
+            let _ = unsafe { ZwWaitForSingleObject(handle, 0, core::ptr::null_mut()) };
+        }
         // SAFETY: made above, closed once
         let _ = unsafe { ZwClose(handle) };
-        if let Err(status) = check(referenced) {
-            // Without the object nobody could wait for its end. It ends by itself.
-            self.end();
-            return Err(status);
-        }
-        self.thread.store(thread, Ordering::Release);
-        Ok(())
+        outcome
     }
 
     /// Stops the thread and waits for its end. PASSIVE_LEVEL. Again does nothing.

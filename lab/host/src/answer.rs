@@ -1,15 +1,16 @@
 //! The answer to each command of a test.
 
 use crate::{
-    callbacks, control_areas, deferred, failing, hal, image, nt, pool, power,
+    callbacks, cancel_race, control_areas, deferred, failing, hal, image, nt, pool, power,
     processor::{self, Core, State},
-    processor_change,
+    processor_change, requests,
     scene::Scene,
-    security, system_information, violation,
+    security, system_information, system_threads, time, violation,
 };
 use model::{Branch, CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 use wire::{
-    Accesses, Answer, Areas, Command, Counter, DebugStore, Enabled, Handler, Happened, Place, Registration, Stored,
+    Accesses, Answer, Command, Counter, DebugStore, Enabled, Handler, Happened, InterruptMode, Place, Registration,
+    Stored,
 };
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
@@ -39,6 +40,7 @@ pub fn answer(command: Command) -> Answer {
             hal::unmask(unmasks);
             Answer::Done
         }
+        Command::SetInterruptMode(mode) => set_interrupt_mode(mode),
         Command::WriteMsr { processor, register, value } => done(aside(processor, |cpu| cpu.wrmsr(register, value))),
         Command::ReadMsr { processor, register } => told(aside(processor, |cpu| cpu.rdmsr(register)).map(Answer::Msr)),
         Command::SetWindows { build } => {
@@ -50,7 +52,7 @@ pub fn answer(command: Command) -> Answer {
             Answer::Done
         }
         Command::SetControlAreas(areas) => {
-            control_areas::serve(areas == Areas::Served);
+            control_areas::serve(areas);
             Answer::Done
         }
         Command::OccupyControlArea { processor } => done(occupy(processor)),
@@ -65,6 +67,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Wake { milliseconds } => {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
         }
+        Command::Advance { milliseconds } => set(time::advance, milliseconds),
         Command::NotifyPower { first, second } => {
             let argument = |number| usize::try_from(number).unwrap_or(usize::MAX);
             callbacks::notify_power(argument(first), argument(second));
@@ -96,32 +99,32 @@ pub fn answer(command: Command) -> Answer {
         })),
         Command::Violations => Answer::Violations(violation::take()),
         Command::Pool => Answer::Pool(pool::account()),
-        Command::DenyPrivilege(deny) => {
-            security::deny(deny);
-            Answer::Done
-        }
-        Command::FailAllocation(nth) => {
-            pool::fail(nth);
-            Answer::Done
-        }
-        Command::FailCall(nth) => {
-            failing::fail(nth);
-            Answer::Done
-        }
+        Command::DenyPrivilege(deny) => set(security::deny, deny),
+        Command::FailAllocation(nth) => set(pool::fail, nth),
+        Command::FailCall(nth) => set(failing::fail, nth),
         Command::FailedCall => Answer::FailedCall(failing::failed()),
         Command::RefuseCounters(status) => {
             hal::refuse_counters(status.map(nt::status));
             Answer::Done
         }
         Command::Reserved => Answer::Reserved(hal::reserved()),
-        Command::RefuseHandler(refuse) => {
-            hal::refuse_handler(refuse);
-            Answer::Done
+        Command::Waiting => Answer::Waiting(requests::waiting()),
+        Command::Threads => Answer::Threads(system_threads::running()),
+        Command::CancelAt(moment) => {
+            done(if cancel_race::want(moment) { Ok(()) } else { refused("there is one processor") })
         }
+        Command::HideFrames(hide) => set(hal::hide_frames, hide),
+        Command::RefuseHandler(refuse) => set(hal::refuse_handler, refuse),
         Command::Handler => Answer::Handler(handler()),
         Command::Descriptor => Answer::Descriptor(security::descriptor()),
         Command::Images => Answer::Names(image::names()),
     }
+}
+
+/// Changes something that cannot be refused.
+fn set<T>(change: fn(T), value: T) -> Answer {
+    change(value);
+    Answer::Done
 }
 
 fn each<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
@@ -163,6 +166,7 @@ fn set_identity(name: &str) -> Result<(), String> {
         return Err(format!("there is no identity {name}"));
     }
     hal::unmask(true);
+    hal::hide_frames(false);
     system_information::reset();
     control_areas::reset();
     power::awake();
@@ -278,6 +282,16 @@ fn handler() -> Handler {
         system: registered.process == std::process::id(),
     });
     Handler { registration, delivered: each(|state| state.delivered) }
+}
+
+fn set_interrupt_mode(mode: InterruptMode) -> Answer {
+    let mode = match mode {
+        InterruptMode::Edge => model::InterruptMode::Edge,
+        InterruptMode::RaisedOnUnmask => model::InterruptMode::RaisedOnUnmask,
+        InterruptMode::LostWhileMasked => model::InterruptMode::LostWhileMasked,
+    };
+    each(|state| state.processor.set_interrupt_mode(mode));
+    Answer::Done
 }
 
 fn counter(id: CounterId) -> Counter {

@@ -13,13 +13,16 @@ const WHOLE: u128 = TICKS as u128 * 100;
 const USER_PERCENT: u64 = 70;
 
 /// Event, unit mask, events per [`TICKS`]. One table for all: the numbers that they share mean the same here.
-const RATES: [(u16, u8, u64); 22] = [
+const RATES: [(u16, u8, u64); 25] = [
     (0x3C, 0x00, 10_000), // Intel: cycles
     (0x3C, 0x01, 10_000), // Intel: reference cycles
     (0x00, 0x03, 10_000), // Intel: reference cycles, on fixed counter 2
     (0xC0, 0x00, 14_000), // instructions
+    (0xC0, 0x01, 14_000), // Intel: instructions, as Sandy Bridge to Cascade Lake record them
     (0xC4, 0x00, 2_000),  // Intel: branches
+    (0xC4, 0x04, 2_000),  // Intel: the same, as they record them
     (0xC5, 0x00, 40),     // Intel: mispredicted branches
+    (0xC5, 0x04, 40),     // Intel: the same, as they record them
     (0x2E, 0x4F, 100),    // Intel: last-level cache references
     (0x2E, 0x41, 20),     // Intel: last-level cache misses
     (0x76, 0x00, 10_000), // AMD: cycles

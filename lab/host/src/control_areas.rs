@@ -12,11 +12,9 @@ use crate::{
 use std::{
     collections::BTreeMap,
     ptr,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Mutex, atomic::AtomicU64},
 };
+use wire::Areas;
 
 /// SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA.
 #[repr(C)]
@@ -36,6 +34,9 @@ const WORDS: usize = 0xA0 / 8;
 const MISC_ENABLE: u32 = 0x1A0;
 const MONITORING_AVAILABLE: u64 = 1 << 7;
 const PEBS_UNAVAILABLE: u64 = 1 << 12;
+
+/// `IA32_DS_AREA` (same table).
+const DS_AREA: u32 = 0x600;
 
 struct Area(Box<[AtomicU64]>);
 
@@ -57,16 +58,40 @@ impl Area {
 
 /// By the number of the processor.
 static AREAS: Mutex<BTreeMap<u32, Area>> = Mutex::new(BTreeMap::new());
-static SERVED: AtomicBool = AtomicBool::new(true);
+static SERVICE: Mutex<Areas> = Mutex::new(Areas::Served);
 
-/// Whether the class is there.
-pub fn serve(serve: bool) {
-    SERVED.store(serve, Ordering::SeqCst);
+/// How the class is served from now on.
+pub fn serve(areas: Areas) {
+    *lock(&SERVICE) = areas;
+    write_addresses();
+}
+
+fn service() -> Areas {
+    *lock(&SERVICE)
+}
+
+/// Where Windows keeps areas, it makes those that are missing, and writes the addresses of all to their registers: at boot,
+/// and after a sleep.
+pub fn write_addresses() {
+    if service() != Areas::OfWindows {
+        return;
+    }
+    let thread = nt::current_thread();
+    for core in processor::all().iter().filter(|core| core.with(has_pebs)) {
+        let (Ok(address) | Err(address)) = allocate(core.number);
+        let Ok(address) = u64::try_from(address) else { continue };
+        core.gate.enter(thread);
+        let written = core.with(|state| state.processor.uncounted(|processor| processor.wrmsr(DS_AREA, address)));
+        core.gate.leave(thread);
+        if written.is_err() {
+            violation::other(format!("processor {} has no IA32_DS_AREA", core.number));
+        }
+    }
 }
 
 /// As on a machine that has just started.
 pub fn reset() {
-    serve(true);
+    serve(Areas::Served);
     lock(&AREAS).clear();
 }
 
@@ -103,7 +128,8 @@ fn allocate(processor: u32) -> Result<usize, usize> {
 /// # Safety
 /// The buffer has so many bytes, which may be read and written.
 pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
-    if !SERVED.load(Ordering::SeqCst) {
+    let service = service();
+    if service == Areas::Missing {
         return nt::INVALID_INFO_CLASS;
     }
     if usize::try_from(length) != Ok(size_of::<Request>()) {
@@ -120,6 +146,11 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
         return nt::NOT_SUPPORTED;
     }
     if !wants_one {
+        match service {
+            Areas::OfWindows => return nt::SUCCESS,
+            Areas::NotFreed(status) => return nt::status(status),
+            Areas::Served | Areas::Missing => {}
+        }
         let freed = lock(&AREAS).remove(&core.number);
         return if freed.is_some() { nt::SUCCESS } else { nt::MEMORY_NOT_ALLOCATED };
     }

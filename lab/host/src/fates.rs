@@ -59,6 +59,18 @@ impl Fates {
         }
     }
 
+    /// Whether a driver has the request: it was given it, and has not completed it.
+    #[must_use]
+    pub fn holds(&self, request: usize) -> bool {
+        self.known.get(&request).is_some_and(|(_, known)| !matches!(known, Known::Completed { .. }))
+    }
+
+    /// How many requests wait: the dispatch routine said that they are pending, and they are not complete.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.known.values().filter(|(_, known)| *known == Known::Returned { pending: true }).count()
+    }
+
     /// Whether the dispatch routine of a driver has not returned from some request.
     pub fn is_in_dispatch(&self, is_its: impl Fn(usize) -> bool) -> bool {
         let returned = |known: Known| matches!(known, Known::Returned { .. });
@@ -127,6 +139,26 @@ mod tests {
             }
             assert_eq!(fates.returned(8, true), None);
             assert!(!fates.is_in_dispatch(|_| true));
+        }
+    }
+
+    #[test]
+    fn a_driver_has_a_request_until_it_completes_it_and_no_longer() {
+        let mut fates = Fates::default();
+        assert!(!fates.holds(8), "it was never dispatched");
+        for completed_first in [false, true] {
+            fates.begin(8, 100);
+            assert!(fates.holds(8) && fates.waiting() == 0);
+            if completed_first {
+                assert_eq!(fates.completed(8, true), None);
+                assert!(!fates.holds(8), "completed inside the dispatch routine");
+            }
+            assert_eq!(fates.returned(8, true), None);
+            assert_eq!((fates.holds(8), fates.waiting()), (!completed_first, usize::from(!completed_first)));
+            if !completed_first {
+                assert_eq!(fates.completed(8, true), None);
+            }
+            assert_eq!((fates.holds(8), fates.waiting()), (false, 0));
         }
     }
 

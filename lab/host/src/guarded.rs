@@ -69,18 +69,10 @@ unsafe extern "system" fn debug_print() {
 }
 
 guarded! {
-    APC_LEVEL IoCreateDevice(
-        driver: Pointer, extension: u32, name: Pointer, kind: u32, characteristics: u32, exclusive: u8, device: Pointer
-    ) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
-    APC_LEVEL IoDeleteDevice(device: Pointer);
     PASSIVE_LEVEL IoCreateSymbolicLink(link: Pointer, name: Pointer) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
     PASSIVE_LEVEL IoDeleteSymbolicLink(link: Pointer) -> NtStatus;
     PASSIVE_LEVEL ObOpenObjectByPointer(
         object: Pointer, attributes: u32, state: Pointer, access: u32, kind: Pointer, mode: i8, handle: Pointer
-    ) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
-    PASSIVE_LEVEL ZwClose(handle: Pointer) -> NtStatus;
-    PASSIVE_LEVEL ObReferenceObjectByHandle(
-        handle: Pointer, access: u32, kind: Pointer, mode: i8, object: Pointer, information: Pointer
     ) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
     DISPATCH_LEVEL KeSetEvent(event: Pointer, increment: i32, wait: u8) -> i32;
     DISPATCH_LEVEL KeResetEvent(event: Pointer) -> i32;

@@ -42,6 +42,7 @@ static HANDLER: Mutex<Option<Registered>> = Mutex::new(None);
 static MAY_RUN_ON: AtomicBool = AtomicBool::new(false);
 static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
 static UNMASKS: AtomicBool = AtomicBool::new(true);
+static HIDES_FRAMES: AtomicBool = AtomicBool::new(false);
 
 /// The LVT performance entry as the HAL wants it: vector FE, fixed, not masked.
 pub const LVT: u32 = 0xFE;
@@ -58,6 +59,15 @@ pub fn refuse_handler(refuse: bool) {
 /// Whether the entry, which Intel's processors mask on delivery, is unmasked before a registered handler is called.
 pub fn unmask(unmasks: bool) {
     UNMASKS.store(unmasks, Ordering::SeqCst);
+}
+
+/// Whether a registered handler is called with null instead of a trap frame.
+pub fn hide_frames(hides: bool) {
+    HIDES_FRAMES.store(hides, Ordering::SeqCst);
+}
+
+pub fn hides_frames() -> bool {
+    HIDES_FRAMES.load(Ordering::SeqCst)
 }
 
 /// The HAL's part of an interrupt: calls the handler that is registered now, if there is one, on the thread that delivers

@@ -11,6 +11,7 @@ use crate::{
     who,
 };
 use std::{
+    ptr,
     sync::{
         Condvar, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -141,8 +142,9 @@ fn call(core: &Core, routine: hal::Routine) {
     });
     let Some(place) = place else { return };
     let mut frame = TrapFrame::interrupted(Place { ip: place.ip.wrapping_add(skid), ..place });
-    // SAFETY: the driver registered this function for this frame, and stays loaded while it runs.
-    who::interrupting(place, || level::at(HIGH_LEVEL, || unsafe { routine(&raw mut frame) }));
+    let frame = if hal::hides_frames() { ptr::null_mut() } else { &raw mut frame };
+    // SAFETY: the driver registered this function for this frame or null, and stays loaded while it runs.
+    who::interrupting(place, || level::at(HIGH_LEVEL, || unsafe { routine(frame) }));
 }
 
 /// KTRAP_FRAME of x64, as far as a handler reads it.

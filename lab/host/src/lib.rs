@@ -19,6 +19,8 @@
 //! | DPCs and timers | `dpc.rs`, `timer.rs`; their account: `dpcs.rs`, `timers.rs`; where they run: `deferred.rs` |
 //! | the profile interrupt | `interrupt.rs`; who registered it: `hal.rs`; what it interrupts: `scene.rs`, `who.rs` |
 //! | requests: dispatched, cancelled, completed | `requests.rs`, and `fates.rs` for its account |
+//! | a cancel at the worst moment | `cancel_race.rs`, `exchange.rs` |
+//! | devices, work items, threads of drivers | `devices.rs`, `work_items.rs`, `system_threads.rs` |
 //! | what a test can ask | crate `wire`; its answers: `server.rs`, `answer.rs` |
 //!
 //! What has no Windows in it is built, and tested, on every system.
@@ -28,6 +30,7 @@ pub mod clock;
 pub mod code;
 pub mod countdown;
 pub mod dpcs;
+pub mod exchange;
 pub mod fates;
 pub mod gate;
 pub mod mmio;
@@ -45,9 +48,13 @@ mod apic;
 #[cfg(windows)]
 mod callbacks;
 #[cfg(windows)]
+mod cancel_race;
+#[cfg(windows)]
 mod control_areas;
 #[cfg(windows)]
 mod deferred;
+#[cfg(windows)]
+mod devices;
 #[cfg(windows)]
 mod dpc;
 #[cfg(windows)]

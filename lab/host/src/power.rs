@@ -1,6 +1,6 @@
 //! Sleep: the machine leaves S0 and comes back, and the performance monitoring registers of its processors are lost.
 
-use crate::{callbacks, deferred, nt, processor, time};
+use crate::{callbacks, control_areas, deferred, nt, processor, time};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// PO_CB_SYSTEM_STATE_LOCK, and what it comes with.
@@ -39,6 +39,7 @@ pub fn wake(milliseconds: u64) -> bool {
     time::slept(milliseconds);
     processor::change_time(awake);
     deferred::time_changed();
+    control_areas::write_addresses();
     callbacks::notify_power(SYSTEM_STATE_LOCK, IS_IN_S0);
     true
 }

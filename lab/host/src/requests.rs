@@ -43,6 +43,9 @@ const LOCKED: u16 = 0x0002;
 /// UserMode of KPROCESSOR_MODE.
 const USER_MODE: i8 = 1;
 
+/// MdlMappingNoExecute (wdm.h), beside the MM_PAGE_PRIORITY.
+const NO_EXECUTE: u32 = 0x4000_0000;
+
 /// No dispatch routine takes so long.
 const LONGEST_DISPATCH: Duration = Duration::from_secs(5);
 
@@ -114,6 +117,9 @@ const _: () = assert!(offset_of!(Device, driver) == 0x08 && offset_of!(Driver, m
 const _: () = assert!(size_of::<Stack>() == 0x48 && offset_of!(Stack, device) == 0x28);
 const _: () = assert!(offset_of!(Irp, status) == 0x30 && offset_of!(Irp, location) == 0x43);
 const _: () = assert!(offset_of!(Irp, cancel_routine) == 0x68 && offset_of!(Irp, stack) == 0xB8);
+/// Where in an IRP its cancel routine is.
+pub const CANCEL_ROUTINE: usize = offset_of!(Irp, cancel_routine);
+
 const _: () = assert!(offset_of!(Mdl, mapped) == 0x18 && offset_of!(Mdl, offset) == 0x2C);
 
 static FATES: LazyLock<Mutex<Fates>> = LazyLock::new(Mutex::default);
@@ -135,6 +141,16 @@ pub fn stop() {
         // SAFETY: no driver is loaded any more, so no request is on its way.
         unsafe { hook.remove() };
     }
+}
+
+/// How many requests wait in drivers.
+pub fn waiting() -> usize {
+    lock(&FATES).waiting()
+}
+
+/// Whether a driver has the request at this address.
+pub fn holds(request: usize) -> bool {
+    lock(&FATES).holds(request)
 }
 
 /// A driver goes; the requests that it did not complete are noted. Windows unloads none with a handle open; Wine may,
@@ -204,11 +220,14 @@ pub unsafe extern "system" fn map_locked_pages(
     _caching: i32,
     _address: Pointer,
     _bug_check: u32,
-    _priority: u32,
+    priority: u32,
 ) -> Pointer {
     let function = "MmMapLockedPagesSpecifyCache";
     caught(function, ptr::null_mut(), || {
         level::check(function, if mode == USER_MODE { APC_LEVEL } else { DISPATCH_LEVEL });
+        if priority & NO_EXECUTE == 0 {
+            violation::other(format!("{function} maps a client's pages as executable"));
+        }
         if failing::hits(function) {
             return ptr::null_mut();
         }
@@ -223,12 +242,24 @@ pub unsafe extern "system" fn map_locked_pages(
     })
 }
 
+/// NT_ERROR (ntdef.h).
+const fn is_error(status: NtStatus) -> bool {
+    status.cast_unsigned() >> 30 == 3
+}
+
 /// IofCompleteRequest.
 pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
     caught("IofCompleteRequest", (), || {
         level::check("IofCompleteRequest", DISPATCH_LEVEL);
+        if !holds(irp.addr()) {
+            return violation::other("IofCompleteRequest of a request that the driver does not have");
+        }
         // SAFETY: the driver promises a request that is its.
         let request = unsafe { &*irp };
+        if is_error(request.status) && request.information != 0 {
+            let (status, information) = (request.status, request.information);
+            violation::other(format!("a request failed with {status:#x} and {information} bytes of information"));
+        }
         if request.status == PENDING {
             violation::other(format!("the request {irp:p} was completed with STATUS_PENDING"));
         }

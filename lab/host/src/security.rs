@@ -35,11 +35,15 @@ pub fn descriptor() -> Option<Descriptor> {
     lock(&DESCRIPTOR).clone()
 }
 
-/// SeSinglePrivilegeCheck: kernel mode has every privilege, user mode those that the test grants.
-pub extern "system" fn single_privilege_check(_privilege: u64, mode: i8) -> u8 {
+/// SE_SYSTEM_PROFILE_PRIVILEGE (wdm.h): the lower half of a LUID, of which the upper one is 0.
+const SYSTEM_PROFILE: u64 = 11;
+
+/// SeSinglePrivilegeCheck: kernel mode has every privilege, user mode every one that the test does not deny.
+pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
     caught("SeSinglePrivilegeCheck", 0, || {
         level::check("SeSinglePrivilegeCheck", PASSIVE_LEVEL);
-        u8::from(mode == 0 || !DENY.load(Ordering::SeqCst))
+        let denied = privilege == SYSTEM_PROFILE && DENY.load(Ordering::SeqCst);
+        u8::from(mode == 0 || !denied)
     })
 }
 

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
 use crate::{
-    affinity, apic, callbacks, dpc, failing, guarded, hal, ipi, level, nt,
+    affinity, apic, callbacks, cancel_race, devices, dpc, failing, guarded, hal, ipi, level, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer, UnicodeString},
     numbers, pool, processor_change, requests, security, system_information, system_threads, time, timer,
     violation::{self, caught},
@@ -41,6 +41,8 @@ pub fn find(name: &str) -> Option<usize> {
         "IoAcquireCancelSpinLock" => requests::acquire_cancel_lock as *const (),
         "IoAllocateWorkItem" => work_items::allocate as *const (),
         "IoCancelIrp" => requests::cancel as *const (),
+        "IoCreateDevice" => devices::create as *const (),
+        "IoDeleteDevice" => devices::delete as *const (),
         "IoFreeWorkItem" => work_items::free as *const (),
         "IoQueueWorkItem" => work_items::queue as *const (),
         "IoReleaseCancelSpinLock" => requests::release_cancel_lock as *const (),
@@ -81,6 +83,7 @@ pub fn find(name: &str) -> Option<usize> {
         "MmMapIoSpaceEx" => apic::map as *const (),
         "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),
         "MmUnmapIoSpace" => apic::unmap as *const (),
+        "ObReferenceObjectByHandle" => system_threads::reference as *const (),
         "ObfDereferenceObject" => callbacks::dereference as *const (),
         "PsCreateSystemThread" => system_threads::create as *const (),
         "PsGetCurrentProcessId" => who::process as *const (),
@@ -88,9 +91,11 @@ pub fn find(name: &str) -> Option<usize> {
         "PsTerminateSystemThread" => system_threads::terminate as *const (),
         "RtlGetVersion" => system_information::version as *const (),
         "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
+        "ZwClose" => system_threads::close as *const (),
         "ZwQuerySystemInformation" => system_information::query as *const (),
         "ZwSetSecurityObject" => security::set_security_object as *const (),
         "ZwSetSystemInformation" => system_information::set as *const (),
+        "ZwWaitForSingleObject" => system_threads::wait as *const (),
         _ => return guarded::find(name),
     };
     Some(served.expose_provenance())
@@ -145,7 +150,7 @@ extern "system" fn bug_check(code: u32, first: usize, second: usize, third: usiz
     std::process::abort()
 }
 
-/// KeWaitForSingleObject: at DISPATCH_LEVEL it may look, and not wait.
+/// KeWaitForSingleObject: at DISPATCH_LEVEL it may look, and not wait. A wait with a time runs by the lab's clock.
 unsafe extern "system" fn wait_for_single_object(
     object: Pointer,
     reason: u32,
@@ -153,13 +158,17 @@ unsafe extern "system" fn wait_for_single_object(
     alertable: u8,
     timeout: *const i64,
 ) -> NtStatus {
+    // SAFETY: null, or the driver promises a time that can be read.
+    let time = unsafe { timeout.as_ref() };
     caught("KeWaitForSingleObject", (), || {
-        // SAFETY: null, or the driver promises a time that can be read.
-        let looks = unsafe { timeout.as_ref() } == Some(&0);
-        level::check("KeWaitForSingleObject", if looks { DISPATCH_LEVEL } else { APC_LEVEL });
+        level::check("KeWaitForSingleObject", if time == Some(&0) { DISPATCH_LEVEL } else { APC_LEVEL });
     });
-    // SAFETY: as the driver called it.
-    unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) }
+    // SAFETY: as the driver called it, or with another time.
+    let wait = |timeout| unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) };
+    match time {
+        Some(time) if *time < 0 => time::wait(time.unsigned_abs(), |step| wait(step)),
+        _ => wait(timeout),
+    }
 }
 
 /// `FAST_MUTEX.OldIrql` (wdm.h, x64): where its holder's level is kept.
@@ -201,8 +210,10 @@ unsafe extern "system" fn acquire_spin_lock(lock: Pointer) -> u8 {
     caught("KeAcquireSpinLockRaiseToDpc", 0, || {
         level::check("KeAcquireSpinLockRaiseToDpc", DISPATCH_LEVEL);
         let before = level::set(DISPATCH_LEVEL);
+        cancel_race::at_lock();
         // SAFETY: as the driver called it.
         unsafe { KeAcquireSpinLockAtDpcLevel(lock) };
+        cancel_race::locked();
         before
     })
 }
@@ -213,6 +224,7 @@ unsafe extern "system" fn release_spin_lock(lock: Pointer, before: u8) {
         if level::current() != DISPATCH_LEVEL {
             violation::other(format!("KeReleaseSpinLock at IRQL {}", level::current()));
         }
+        cancel_race::unlocking();
         // SAFETY: as the driver called it.
         unsafe { KeReleaseSpinLockFromDpcLevel(lock) };
         level::set(before);

@@ -1,13 +1,13 @@
 //! The instructions that a driver executes and a process may not.
 //!
 //! cpuid does not fault, so the lab puts ud2 in its place; rdmsr, wrmsr and rdpmc fault by themselves, as an access
-//! violation at address -1; what is mapped of the APIC faults at its own addresses. Only what lies in a driver that the
+//! violation at address -1; what is mapped of the APIC faults at its own addresses; and `cancel_race.rs` lets others trap. Only what lies in a driver that the
 //! lab has adopted is answered: any other fault goes its way.
 
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
 
 use crate::{
-    apic, hal, image, nt, power, processor,
+    apic, cancel_race, hal, image, nt, power, processor,
     processor::State,
     seat,
     violation::{self, caught},
@@ -18,7 +18,9 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 use windows_sys::Win32::{
-    Foundation::{STATUS_ACCESS_VIOLATION, STATUS_ILLEGAL_INSTRUCTION, STATUS_PRIVILEGED_INSTRUCTION},
+    Foundation::{
+        STATUS_ACCESS_VIOLATION, STATUS_ILLEGAL_INSTRUCTION, STATUS_PRIVILEGED_INSTRUCTION, STATUS_SINGLE_STEP,
+    },
     System::Diagnostics::Debug::{
         AddVectoredExceptionHandler, CONTEXT, EXCEPTION_CONTINUE_EXECUTION, EXCEPTION_CONTINUE_SEARCH,
         EXCEPTION_POINTERS, RemoveVectoredExceptionHandler,
@@ -55,13 +57,14 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         let exception = unsafe { &*exception };
         // SAFETY: and in it a valid record, which nobody writes now.
         let record = unsafe { &*exception.ExceptionRecord };
+        // SAFETY: the context is valid and this thread's, which is here and so does not use it.
+        let context = unsafe { &mut *exception.ContextRecord };
         let memory = match record.ExceptionCode {
+            STATUS_SINGLE_STEP if cancel_race::stepped(context) => return EXCEPTION_CONTINUE_EXECUTION,
             STATUS_ILLEGAL_INSTRUCTION | STATUS_PRIVILEGED_INSTRUCTION => None,
             STATUS_ACCESS_VIOLATION => record.ExceptionInformation.get(1).copied().filter(|at| *at != usize::MAX),
             _ => return EXCEPTION_CONTINUE_SEARCH,
         };
-        // SAFETY: the context is valid and this thread's, which is here and so does not use it.
-        let context = unsafe { &mut *exception.ContextRecord };
         let Some(at) = usize::try_from(context.Rip).ok().filter(|at| image::holds(*at)) else {
             return EXCEPTION_CONTINUE_SEARCH;
         };

@@ -27,7 +27,7 @@ pub struct LedgerEntry {
     /// How many interrupts it raised. Overflows merge: those of one [`run`](crate::Processor::run) into one interrupt,
     /// and those of any counter while an interrupt is pending into the pending one, which stays with the counter that
     /// raised it. The sum over all entries is the interrupts taken plus the pending one; those of branches, which are of no
-    /// counter, are not in it.
+    /// counter, and those that unmasking raised again are not in it.
     pub interrupts: u64,
 }
 

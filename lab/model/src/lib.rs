@@ -12,7 +12,7 @@
 //! | the arithmetic of a counter | `counter.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
-//! | when an interrupt is raised, merged, delivered | `processor.rs` |
+//! | when an interrupt is raised, merged, delivered | `processor.rs`; `interrupt_mode.rs` for the modes in which processors differ |
 //! | what was really counted | `ledger.rs` |
 //!
 //! "SDM" is Intel's Software Developer's Manual; its sections are cited by title, since their numbers move between
@@ -43,6 +43,7 @@ mod counter;
 mod debug_store;
 mod fault;
 mod identity;
+mod interrupt_mode;
 mod ledger;
 mod pmu;
 mod processor;
@@ -51,6 +52,7 @@ mod select;
 pub use counter::CounterId;
 pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};
 pub use fault::GeneralProtection;
+pub use interrupt_mode::InterruptMode;
 pub use ledger::{Ledger, LedgerEntry};
 pub use processor::{Accesses, Interrupting, Mode, Processor};
 pub use select::Selected;

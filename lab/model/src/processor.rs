@@ -8,6 +8,7 @@ use crate::{
     debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
     fault::GeneralProtection,
     identity,
+    interrupt_mode::InterruptMode,
     ledger::{Ledger, LedgerEntry},
     pmu::{Pmu, Running},
     select::Selected,
@@ -62,6 +63,7 @@ pub struct Processor {
     apic: Apic,
     /// At most one interrupt waits: the APIC has one entry for all counters.
     pending: bool,
+    interrupt_mode: InterruptMode,
     ignores_absent_msrs: bool,
     ledger: Ledger,
     accesses: Accesses,
@@ -79,6 +81,7 @@ impl Processor {
             cpuid,
             perf_capabilities: 0,
             pending: false,
+            interrupt_mode: InterruptMode::default(),
             ignores_absent_msrs: false,
             ledger: Ledger::default(),
             accesses: Accesses::default(),
@@ -128,6 +131,11 @@ impl Processor {
         self
     }
 
+    /// Interrupts behave in this way at the LVT entry from now on.
+    pub fn set_interrupt_mode(&mut self, mode: InterruptMode) {
+        self.interrupt_mode = mode;
+    }
+
     /// The other thread of its core, which CPUID describes: both have the same performance monitoring registers. None
     /// where threads do not share them.
     #[must_use]
@@ -175,9 +183,13 @@ impl Processor {
     /// There is no such register, it is read-only, or `value` has a reserved bit.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
         self.accesses.wrmsr += 1;
+        let was_open = self.apic.delivers();
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
         let written = written.or_else(|| self.pmu.wrmsr(msr, value));
-        self.pending |= self.pmu.take_raised();
+        if self.pmu.take_raised() {
+            self.raise();
+        }
+        self.note_unmasked(was_open);
         let absent = if self.ignores_absent_msrs { Ok(()) } else { Err(GeneralProtection) };
         self.note(written.unwrap_or(absent))
     }
@@ -195,10 +207,12 @@ impl Processor {
     /// The processor executes something in `mode`. `events` is asked, for each counter that counts in that mode, how
     /// many of what it selects happened.
     ///
-    /// A counter that overflows with its interrupt enabled makes an interrupt pending, if none is; how overflows merge
-    /// is told at [`LedgerEntry::interrupts`]. A counter that is enabled in `IA32_PEBS_ENABLE` has neither an interrupt nor a
-    /// status bit of its own: each overflow writes a record to memory and loads it anew, and the record that comes to the
-    /// threshold interrupts.
+    /// A counter that overflows with its interrupt enabled makes an interrupt pending, if none is and the status did not
+    /// report an overflow of that counter already (Intel, version 2 and later). [`LedgerEntry::interrupts`] says how
+    /// overflows merge. Each overflow of a counter that is enabled in `IA32_PEBS_ENABLE` writes a record to memory and
+    /// loads the counter anew, and the record that reaches the threshold interrupts. The counter has an interrupt and a
+    /// status bit of its own only if its control register asks for the interrupt. An event or a counter that cannot be
+    /// recorded overflows as without `IA32_PEBS_ENABLE`.
     pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
         for counter in self.pmu.running() {
             let counts = match mode {
@@ -210,8 +224,7 @@ impl Processor {
                 continue;
             }
             let (overflows, interrupts) = self.count(&counter, counted);
-            let raised = interrupts && !self.pending;
-            self.pending |= raised;
+            let raised = interrupts && self.raise();
             self.ledger.add(LedgerEntry {
                 counter: counter.id,
                 selected: counter.selected,
@@ -226,26 +239,51 @@ impl Processor {
 
     /// Adds to a counter, and tells how often it overflowed and whether that is to interrupt.
     fn count(&mut self, counter: &Running, events: u64) -> (u64, bool) {
-        let Some(precise) = self.precise(counter.id) else {
-            let overflows = self.pmu.count(counter.id, events);
-            return (overflows, overflows > 0 && counter.interrupt);
+        let Running { id, interrupt, .. } = *counter;
+        let was_stuck = self.pmu.is_stuck(id);
+        let Some(precise) = self.precise(counter) else {
+            let overflows = self.pmu.count(id, events);
+            return (overflows, overflows > 0 && interrupt && !was_stuck);
         };
-        let Some(counter) = self.pmu.counter_mut(counter.id) else { return (0, false) };
+        let Some(counter) = self.pmu.counter_mut(id) else { return (0, false) };
         let Counted { overflows, reached } = self.debug_store.count(counter, precise, events);
         if reached {
             self.pmu.note_buffer();
         }
-        (overflows, reached)
+        let interrupts = overflows > 0 && interrupt && !was_stuck;
+        if interrupts {
+            self.pmu.note_overflow(id);
+        }
+        (overflows, reached || interrupts)
     }
 
-    fn precise(&self, id: CounterId) -> Option<Precise> {
-        self.debug_store.precise(id, self.pmu.adaptive(id))
+    /// Raises an interrupt, unless one is pending. Returns whether it is pending now and was not before.
+    fn raise(&mut self) -> bool {
+        let is_lost = self.interrupt_mode == InterruptMode::LostWhileMasked && !self.apic.delivers();
+        let raised = !self.pending && !is_lost;
+        self.pending |= raised;
+        raised
+    }
+
+    /// Raises another interrupt if the LVT entry was unmasked just now and the interrupt mode is so.
+    fn note_unmasked(&mut self, was_open: bool) {
+        let is_unmasked = !was_open && self.apic.delivers();
+        if is_unmasked && self.interrupt_mode == InterruptMode::RaisedOnUnmask {
+            let records = self.debug_store.records();
+            self.pending |= self.pmu.has_interrupting_status(records);
+        }
+    }
+
+    fn precise(&self, counter: &Running) -> Option<Precise> {
+        self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id))
     }
 
     /// The processor takes a branch in `mode`. Where the Branch Trace Store is on for it, it goes to memory; and if that
     /// comes to the threshold and is to interrupt, an interrupt becomes pending, of which no status tells.
     pub fn branch(&mut self, mode: Mode, branch: Branch) {
-        self.pending |= self.debug_store.branch(mode, branch);
+        if self.debug_store.branch(mode, branch) {
+            self.raise();
+        }
     }
 
     /// Whether branches of any mode go to memory.
@@ -264,12 +302,12 @@ impl Processor {
     #[must_use]
     pub fn interrupting_counters(&self) -> Vec<Interrupting> {
         let running = self.pmu.running();
-        let sharing = running.iter().map(|counter| u64::from(self.precise(counter.id).is_some())).sum();
+        let sharing = running.iter().map(|counter| u64::from(self.precise(counter).is_some())).sum();
         let interrupting = |counter: &Running| {
             let Running { id, selected, user, kernel, interrupt } = *counter;
-            let events = match self.precise(id) {
+            let events = match self.precise(counter).filter(|_| !interrupt) {
                 Some(precise) => self.debug_store.until_interrupt(self.pmu.counter(id)?, precise, sharing)?,
-                None => self.pmu.until_overflow(id).filter(|_| interrupt)?,
+                None => self.pmu.until_overflow(id).filter(|_| interrupt && !self.pmu.is_stuck(id))?,
             };
             Some(Interrupting { selected, user, kernel, events })
         };
@@ -292,8 +330,8 @@ impl Processor {
     /// Delivers the pending performance interrupt, if there is one and the APIC lets it through. Intel then masks the
     /// LVT entry, AMD does not.
     ///
-    /// A pending interrupt outlives what raised it: stopping the counter or clearing its status does not recall it, and
-    /// behind a masked entry it waits.
+    /// A pending interrupt outlives what raised it: stopping the counter or clearing its status does not recall it. What
+    /// becomes of it behind a masked entry depends on the [mode](InterruptMode).
     pub fn take_interrupt(&mut self) -> bool {
         let taken = self.interrupt_due();
         if taken {
@@ -363,7 +401,9 @@ impl Processor {
 
     /// Writes the LVT performance entry, as software does in memory: reserved and read-only bits are dropped.
     pub fn set_lvt(&mut self, value: u32) {
+        let was_open = self.apic.delivers();
         self.apic.set_lvt(value);
+        self.note_unmasked(was_open);
     }
 
     fn note<T>(&mut self, result: Result<T, GeneralProtection>) -> Result<T, GeneralProtection> {

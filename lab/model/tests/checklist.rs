@@ -497,12 +497,18 @@ fn m18_overflow_interrupts_if_and_only_if_the_int_bit_is_set() {
 #[test]
 fn m19_intel_masks_the_entry_on_delivery_and_the_handler_unmasks_it() {
     const MASK: u32 = 1 << 16;
+    let acknowledge = |unit: &common::Unit, processor: &mut Processor| {
+        if let Some(global) = unit.global {
+            processor.wrmsr(global.clear, 1).unwrap();
+        }
+    };
     on_each_unit(|unit, processor| {
         unit.set_select(processor, 0, EN | USR | INT | 0xC0);
         unit.load_negative(processor, 0, 1);
         run(processor, 1);
         assert!(processor.take_interrupt());
         assert!(!processor.interrupt_pending());
+        acknowledge(unit, processor);
         assert!(!processor.take_interrupt(), "taken once");
         assert_eq!(processor.lvt(), if unit.amd { 0xFE } else { 0xFE | MASK });
 
@@ -516,6 +522,7 @@ fn m19_intel_masks_the_entry_on_delivery_and_the_handler_unmasks_it() {
             processor.set_lvt(processor.lvt() & !MASK);
             assert!(processor.take_interrupt());
         }
+        acknowledge(unit, processor);
 
         // A masked entry holds interrupts back on both.
         processor.set_lvt(0xFE | MASK);

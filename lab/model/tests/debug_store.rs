@@ -35,6 +35,8 @@ const PDCM: u32 = 1 << 15;
 const ALL: u32 = DTES64 | DS_CPL | PDCM;
 
 const SKYLAKE: u32 = 0x0005_06E3;
+const ICE_LAKE: u32 = 0x0007_06E5;
+const ALDER_LAKE: u32 = 0x0009_0672;
 const IRWINDALE: u32 = 0x0000_0F4A;
 const YONAH: u32 = 0x0000_06E8;
 const COPPERMINE: u32 = 0x0000_0683;
@@ -49,7 +51,7 @@ fn intel(leaf: Leaf, signature: u32, more: u32, features: u32) -> Processor {
 
 /// One with everything and this in `IA32_PERF_CAPABILITIES`.
 fn able(capabilities: u64) -> Processor {
-    intel(Leaf { perf_capabilities: Some(capabilities), ..version(5) }, SKYLAKE, ALL, DS)
+    intel(Leaf { perf_capabilities: Some(capabilities), ..version(5) }, ICE_LAKE, ALL, DS)
 }
 
 fn capabilities(format: u64) -> u64 {
@@ -521,11 +523,11 @@ fn a_counter_is_loaded_from_its_own_place_after_each_record() {
         words.set(AREA + offset, 100_u64.wrapping_neg());
         let (register, bit) = match counter {
             CounterId::General(number) => {
-                processor.wrmsr(SELECT + u32::from(number), EN | USR | INT | 0xC0).unwrap();
+                processor.wrmsr(SELECT + u32::from(number), EN | USR | 0xC0).unwrap();
                 (0xC1 + u32::from(number), 1 << number)
             }
             CounterId::Fixed(number) => {
-                processor.wrmsr(0x38D, 0b1010 << (4 * number)).unwrap();
+                processor.wrmsr(0x38D, 0b0010 << (4 * number)).unwrap();
                 (0x309 + u32::from(number), 1 << (32 + number))
             }
         };
@@ -551,6 +553,66 @@ fn a_counter_is_loaded_from_its_own_place_after_each_record() {
         let [entry] = entries(&processor)[..] else { panic!("one counter, one entry") };
         assert_eq!((entry.counted, entry.overflows, entry.interrupts), (105, 2, 0), "no interrupt of its own");
         assert_eq!(processor.rdmsr(STATUS), Ok(0), "no status of its own");
+    }
+}
+
+/// `INT` of the event select register is for each overflow of the counter (SDM Vol. 3B, 21.2.1.1).
+#[test]
+fn a_counter_that_records_and_asks_for_an_interrupt_interrupts_with_each_overflow() {
+    let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [1000, 1000]);
+    words.set(AREA + 0x40, 10_u64.wrapping_neg());
+    precise(&mut processor, 0, 10);
+    processor.wrmsr(SELECT, EN | USR | INT | 0xC0).unwrap();
+    for _ in 0..3 {
+        let [interrupting] = processor.interrupting_counters()[..] else { panic!("one counter interrupts") };
+        assert_eq!(interrupting.events, 10);
+        processor.run(Mode::User, &|_| 10);
+        assert_eq!((processor.rdmsr(STATUS), processor.take_interrupt()), (Ok(1), true));
+        processor.wrmsr(STATUS_RESET, 1).unwrap();
+        processor.set_lvt(0xFE);
+    }
+    assert_eq!(processor.stored().records, BTreeMap::from([(CounterId::General(0), 3)]));
+}
+
+/// Signature, core type of a hybrid, event with unit mask, and the counters that record it.
+#[test]
+fn a_counter_or_an_event_that_cannot_be_recorded_writes_nothing() {
+    let instructions = |umask: u64| 0xC0 | umask << 8;
+    for (signature, core_type, select, recorded) in [
+        (SKYLAKE, None, instructions(0), 0),
+        (SKYLAKE, None, instructions(1), 0b10),
+        (SKYLAKE, None, 0xC4, 0),
+        (SKYLAKE, None, 0xC5, 0),
+        (SKYLAKE, None, 0x04C4, 0xFF),
+        (SKYLAKE, None, 0x04C5, 0xFF),
+        (SKYLAKE, None, 0x3C, 0),
+        (SKYLAKE, None, 0x412E, 0),
+        (ALDER_LAKE, None, instructions(0), 0xFE),
+        (ALDER_LAKE, Some(0x40), instructions(0), 0xFE),
+        (ALDER_LAKE, Some(0x40), 0xC4, 0xFF),
+        (ALDER_LAKE, Some(0x20), instructions(0), 0xFF),
+        (ICE_LAKE, None, instructions(0), 0xFF),
+        (ICE_LAKE, None, 0x3C, 0),
+    ] {
+        let mut leaves = Leaf { perf_capabilities: Some(capabilities(4)), ..version(5) }.leaves();
+        leaves[1].1 = [signature, 0, ALL, DS];
+        if let Some(core_type) = core_type {
+            leaves[0].1[0] = 0x1A;
+            leaves.extend([(7, [0, 0, 0, 1 << 15]), (0x1A, [core_type << 24, 0, 0, 0])]);
+        }
+        let processor = Processor::new(cpuid(leaves)).with_perf_capabilities(capabilities(4));
+        let (mut processor, _) = pointed(processor, [0, 0], [4000, 4000]);
+        for number in 0..8 {
+            precise(&mut processor, number, 1);
+            processor.wrmsr(SELECT + number, EN | USR | select).unwrap();
+        }
+        processor.run(Mode::User, &|_| 1);
+        let records = &processor.stored().records;
+        let found: u64 =
+            (0..8).filter(|number| records.contains_key(&CounterId::General(*number))).map(|n| 1 << n).sum();
+        assert_eq!(found, recorded, "{signature:#x} {core_type:?} {select:#x}");
+        let not_recorded = processor.rdmsr(STATUS).unwrap() & 0xFF;
+        assert_eq!((not_recorded, processor.interrupt_pending()), (0xFF & !recorded, false), "{signature:#x}");
     }
 }
 

@@ -227,6 +227,9 @@ fn overflows_merge_into_the_pending_interrupt() {
         assert_eq!(counts, [(2, 1), (1, 0)]);
         assert!(processor.take_interrupt());
         assert!(!processor.interrupt_pending());
+        if let Some(global) = unit.global {
+            processor.wrmsr(global.clear, 0b11).unwrap();
+        }
         unit.load_negative(processor, 1, 1);
         run(processor, 1);
         assert_eq!(entries(processor)[1].interrupts, 1, "after it was taken, the next raises again");

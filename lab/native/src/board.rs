@@ -4,10 +4,10 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use engine::{AreaRefused, ControlArea, Engine, Interrupted, Machine, Maker};
-use model::{CounterId, LedgerEntry, Mode, Processor, Selected};
+use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use processors::Identity;
 
-use crate::cpu::ModelCpu;
+use crate::cpu::{ModelCpu, served};
 
 /// A machine: its processors, and a clock that tests turn.
 pub struct Board {
@@ -27,12 +27,16 @@ pub struct Board {
     sampling: AtomicBool,
     /// By how much the clock turns whenever it is read.
     pace: AtomicU64,
+    /// By how much it turns whenever the engine asks for one of the things of [`Call`].
+    cost: AtomicU64,
     /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
     shadow: AtomicU32,
     /// The NTSTATUS with which the kernel makes no control area, from which processor on, and the address that it tells.
     area_refusal: (AtomicU32, AtomicU32, AtomicU64),
     /// On which processor requests come.
     current: AtomicU32,
+    /// Between [`fall_asleep`](Self::fall_asleep) and [`wake`](Self::wake).
+    asleep: AtomicBool,
 }
 
 /// What the engine asks of the machine, and can be refused.
@@ -60,6 +64,9 @@ impl Call {
 
 /// IA32_PMC0 to 9 are all that have addresses.
 const MOST_GENERAL: u8 = 10;
+
+/// Interrupts that one delivery may take: with more of them a real processor would do nothing else any more.
+const MOST_INTERRUPTS: u32 = 10_000;
 
 /// An NTSTATUS of success.
 const SUCCESS: u32 = 0;
@@ -94,9 +101,11 @@ impl Board {
             apic: AtomicBool::new(false),
             sampling: AtomicBool::new(false),
             pace: AtomicU64::new(0),
+            cost: AtomicU64::new(0),
             shadow: AtomicU32::new(0),
             area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
             current: AtomicU32::new(0),
+            asleep: AtomicBool::new(false),
         }
     }
 
@@ -109,6 +118,13 @@ impl Board {
         #[expect(clippy::panic, reason = "a misspelt name in a test")]
         let Some(identity) = processors::find(name) else { panic!("no identity {name}") };
         Self::new(identity, count)
+    }
+
+    /// Interrupts of every processor behave in this way from now on.
+    #[must_use]
+    pub fn with_interrupt_mode(self, mode: InterruptMode) -> Self {
+        self.all().for_each(|cpu| cpu.model().set_interrupt_mode(mode));
+        self
     }
 
     /// A processor.
@@ -149,6 +165,11 @@ impl Board {
         self.pace.store(units, Ordering::Relaxed);
     }
 
+    /// Turns the clock by so many units of 100 ns whenever the engine asks for one of the things of [`Call`].
+    pub fn set_cost(&self, units: u64) {
+        self.cost.store(units, Ordering::Relaxed);
+    }
+
     /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
     pub fn set_shadow(&self, shadow: u32) {
         self.shadow.store(shadow, Ordering::Relaxed);
@@ -163,6 +184,22 @@ impl Board {
         told.store(address, Ordering::Relaxed);
     }
 
+    /// Makes every processor one of an ordinary Intel PC: Windows keeps a save area of its own there, with its address in
+    /// IA32_DS_AREA, and the kernel's call says that it exists. Returns the address on a processor.
+    ///
+    /// # Panics
+    /// Where a processor has no such register.
+    pub fn keep_areas(&self) -> impl Fn(u32) -> u64 + use<> {
+        const DS_AREA: u32 = 0x600;
+        const ADDRESS_ALREADY_EXISTS: u32 = 0xC000_0018;
+        let address = |processor| 0xFFFF_F780_0000_1000 + 0x1000 * u64::from(processor);
+        for (number, cpu) in (0..).zip(self.all()) {
+            served(cpu.model().uncounted(|model| model.wrmsr(DS_AREA, address(number))), &"wrmsr 0x600");
+        }
+        self.refuse_areas(0, ADDRESS_ALREADY_EXISTS, address(0));
+        address
+    }
+
     /// Requests come on this processor.
     pub fn set_current(&self, processor: u32) {
         self.current.store(processor, Ordering::Relaxed);
@@ -175,6 +212,7 @@ impl Board {
     }
 
     fn attempt(&self, call: Call) -> Result<(), u32> {
+        self.pass(self.cost.load(Ordering::Relaxed));
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
         match self.refusals[call as usize].load(Ordering::Relaxed) {
             SUCCESS => Ok(()),
@@ -184,6 +222,12 @@ impl Board {
 
     fn fails(&self, call: Call) -> bool {
         self.attempt(call).is_err()
+    }
+
+    /// Returns whether the engine has reserved the counters.
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        self.reserved.load(Ordering::Relaxed)
     }
 
     /// Whether the engine holds anything of the machine.
@@ -208,17 +252,32 @@ impl Board {
         engine.add_processor(added);
     }
 
-    /// The machine is about to sleep, and then its processors lose their power.
+    /// The machine is about to sleep, and then its processors lose their power. Until [`wake`](Self::wake) an access to a
+    /// register is a panic. Repeated calls change nothing.
     pub fn fall_asleep(&self, engine: &Engine<&Self>) {
+        if self.asleep.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let sampler = engine.sampler();
         let now = self.clock();
         sampler.sleeps().begin(now);
         self.on_each_processor(&|number, cpu| sampler.fall_asleep(cpu, number, now));
-        self.all().for_each(|cpu| cpu.model().lose_power());
+        self.all().for_each(|cpu| {
+            cpu.model().lose_power();
+            cpu.set_asleep(true);
+        });
+    }
+
+    /// Returns whether the machine sleeps.
+    #[must_use]
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
     }
 
     /// It is awake.
     pub fn wake(&self, engine: &Engine<&Self>) {
+        self.asleep.store(false, Ordering::Relaxed);
+        self.all().for_each(|cpu| cpu.set_asleep(false));
         let (sampler, now) = (engine.sampler(), self.clock());
         let slept = sampler.sleeps().end(now);
         self.on_each_processor(&|number, cpu| {
@@ -235,14 +294,23 @@ impl Board {
     /// Delivers interrupts to a processor as long as one is pending; answers how many, and whether one filled half
     /// a ring. As in the HAL before Windows 10 1803, nobody but the engine unmasks the entry of the local vector table
     /// that Intel's masked.
+    ///
+    /// # Panics
+    /// Where there is no end to it.
     pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
         let (mut count, mut reached) = (0, false);
         while self.take_interrupt(processor) {
             let cpu = self.processor(processor);
             reached |= engine.sampler().interrupt(cpu, processor, || self.clock(), interrupted);
             count += 1;
+            assert!(count < MOST_INTERRUPTS, "an interrupt storm on processor {processor}");
         }
         (count, reached)
+    }
+
+    /// Delivers an interrupt to a processor although its counters raised none, or raised it before the machine fell asleep.
+    pub fn interrupt(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
+        engine.sampler().interrupt(self.processor(processor), processor, || self.clock(), interrupted);
     }
 
     fn take_interrupt(&self, processor: u32) -> bool {

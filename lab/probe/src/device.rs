@@ -21,15 +21,18 @@ pub struct Win32Error(pub u32);
 pub enum Buffer {
     /// These bytes. For the output, only their number matters.
     Bytes(Vec<u8>),
-    /// A null pointer with this length.
-    Null(u32),
+    /// A null pointer.
+    Null,
 }
 
 impl Buffer {
+    /// A null pointer has the length 0, whatever the program says: so Windows' I/O manager hands it to a driver. Wine's
+    /// ntdll does not send such a request. It takes the length of the output for a handle to wait for, and then waits for
+    /// ever, fails with ERROR_INVALID_HANDLE or reports success, according to what has this number.
     fn parts(&mut self) -> (*mut u8, u32) {
         match self {
             Self::Bytes(bytes) => (bytes.as_mut_ptr(), u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
-            Self::Null(length) => (ptr::null_mut(), *length),
+            Self::Null => (ptr::null_mut(), 0),
         }
     }
 }
@@ -96,8 +99,7 @@ impl Handle {
         let mut overlapped = event.as_ref().map(|event| OVERLAPPED { hEvent: event.0, ..OVERLAPPED::default() });
         let overlapped = overlapped.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
         let mut returned = 0;
-        // SAFETY: each buffer has the given length or is null. The system rejects null or passes it to the driver with
-        // the length. All buffers live until the request has completed.
+        // SAFETY: a buffer has the length told with it, or is null with none; all of them stay until the request has ended.
         let mut sent = unsafe {
             DeviceIoControl(
                 self.number,

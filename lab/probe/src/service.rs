@@ -8,10 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 use windows_sys::Win32::Foundation::ERROR_SERVICE_REQUEST_TIMEOUT;
+use windows_sys::Win32::Storage::FileSystem::DELETE;
 use windows_sys::Win32::System::Services::{
-    CloseServiceHandle, ControlService, OpenSCManagerW, OpenServiceW, QueryServiceStatus, SC_HANDLE,
-    SC_MANAGER_CONNECT, SERVICE_CONTROL_STOP, SERVICE_QUERY_STATUS, SERVICE_START, SERVICE_STATUS, SERVICE_STOP,
-    SERVICE_STOPPED, StartServiceW,
+    CloseServiceHandle, ControlService, CreateServiceW, DeleteService, OpenSCManagerW, OpenServiceW,
+    QueryServiceStatus, SC_HANDLE, SC_MANAGER_CONNECT, SC_MANAGER_CREATE_SERVICE, SERVICE_CONTROL_STOP,
+    SERVICE_DEMAND_START, SERVICE_ERROR_NORMAL, SERVICE_KERNEL_DRIVER, SERVICE_QUERY_STATUS, SERVICE_START,
+    SERVICE_STATUS, SERVICE_STOP, SERVICE_STOPPED, StartServiceW,
 };
 
 /// An open handle of the service control manager.
@@ -22,14 +24,21 @@ impl Handle {
         if handle.is_null() { Err(last_error()) } else { Ok(Self(handle)) }
     }
 
-    fn of(name: &str) -> Result<Self, Win32Error> {
-        let name: Vec<u16> = name.encode_utf16().chain([0]).collect();
-        // SAFETY: null means this machine and its default database.
-        let manager = Self::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) })?;
-        let access = SERVICE_START | SERVICE_STOP | SERVICE_QUERY_STATUS;
-        // SAFETY: the manager is open, and the name ends with NUL.
-        Self::new(unsafe { OpenServiceW(manager.0, name.as_ptr(), access) })
+    fn manager(access: u32) -> Result<Self, Win32Error> {
+        // SAFETY: null means this machine and its usual database.
+        Self::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), access) })
     }
+
+    fn of(name: &str) -> Result<Self, Win32Error> {
+        let manager = Self::manager(SC_MANAGER_CONNECT)?;
+        let access = SERVICE_START | SERVICE_STOP | SERVICE_QUERY_STATUS | DELETE;
+        // SAFETY: the manager is open, and the name ends with NUL.
+        Self::new(unsafe { OpenServiceW(manager.0, wide(name).as_ptr(), access) })
+    }
+}
+
+fn wide(text: &str) -> Vec<u16> {
+    text.encode_utf16().chain([0]).collect()
 }
 
 impl Drop for Handle {
@@ -39,7 +48,39 @@ impl Drop for Handle {
     }
 }
 
-/// Starts the service.
+/// Creates it, for the driver in this file, in this load-order group.
+pub fn create(name: &str, image: &str, group: &str) -> Result<(), Win32Error> {
+    let manager = Handle::manager(SC_MANAGER_CREATE_SERVICE)?;
+    let (name, image, group) = (wide(name), wide(image), wide(group));
+    // SAFETY: the manager is open, the texts end with NUL, and the rest may be null.
+    let service = unsafe {
+        CreateServiceW(
+            manager.0,
+            name.as_ptr(),
+            ptr::null(),
+            SERVICE_QUERY_STATUS,
+            SERVICE_KERNEL_DRIVER,
+            SERVICE_DEMAND_START,
+            SERVICE_ERROR_NORMAL,
+            image.as_ptr(),
+            group.as_ptr(),
+            ptr::null_mut(),
+            ptr::null(),
+            ptr::null(),
+            ptr::null(),
+        )
+    };
+    Handle::new(service).map(drop)
+}
+
+/// Deletes it.
+pub fn delete(name: &str) -> Result<(), Win32Error> {
+    let service = Handle::of(name)?;
+    // SAFETY: open for this.
+    done(unsafe { DeleteService(service.0) })
+}
+
+/// Starts it.
 pub fn start(name: &str) -> Result<(), Win32Error> {
     let service = Handle::of(name)?;
     // SAFETY: the handle has the right to start the service; there are no arguments.

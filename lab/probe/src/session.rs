@@ -77,6 +77,10 @@ impl Session {
                 number(handle).and_then(|handle| self.devices.remove(&handle)).ok_or(Error::Bad("handle"))?;
                 Ok("ok".to_owned())
             }
+            ["create", name, image, ref group @ ..] => {
+                Ok(service::create(name, image, &group.join(" ")).map(|()| "ok".to_owned())?)
+            }
+            ["delete", name] => Ok(service::delete(name).map(|()| "ok".to_owned())?),
             ["load", name] => Ok(service::start(name).map(|()| "ok".to_owned())?),
             ["unload", name] => Ok(service::stop(name).map(|()| "ok".to_owned())?),
             ["pid"] => Ok(format!("pid {}", std::process::id())),
@@ -122,8 +126,8 @@ fn number(text: &str) -> Option<u32> {
 /// Parses a buffer. `content` parses everything except `null`.
 fn buffer(text: &str, content: impl FnOnce(&str) -> Option<Vec<u8>>) -> Option<Buffer> {
     match text.split_once(':') {
-        Some(("null", length)) => number(length).map(Buffer::Null),
-        None if text == "null" => Some(Buffer::Null(0)),
+        Some(("null", length)) => number(length).map(|_| Buffer::Null),
+        None if text == "null" => Some(Buffer::Null),
         _ => content(text).map(Buffer::Bytes),
     }
 }

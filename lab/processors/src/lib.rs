@@ -122,10 +122,10 @@ pub fn find(name: &str) -> Option<&'static Identity> {
     all().iter().find(|identity| identity.name == name)
 }
 
-/// Returns the identity that a user names.
+/// Returns the identity with this name, as a user types it.
 ///
 /// # Errors
-/// If there is none of that name: the error names the nearest ones.
+/// If there is none; the error names the nearest ones.
 pub fn named(name: &str) -> Result<&'static Identity, String> {
     /// How many are named.
     const NEAREST: usize = 3;

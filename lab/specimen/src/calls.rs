@@ -10,14 +10,19 @@ use core::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+static NAME: [u16; 16] = wide(b"\\Device\\another\0");
 static LINK: [u16; 20] = wide(b"\\DosDevices\\another\0");
 static TABLE: [u16; 17] = wide(b"HalDispatchTable\0");
 
 /// WRITE_DAC, SYNCHRONIZE and THREAD_ALL_ACCESS; OBJ_KERNEL_HANDLE; DACL_SECURITY_INFORMATION.
 const WRITE_DAC: u32 = 0x0004_0000;
 const SYNCHRONIZE: u32 = 0x0010_0000;
-pub const ALL_OF_A_THREAD: u32 = 0x001F_FFFF;
+const ALL_OF_A_THREAD: u32 = 0x001F_FFFF;
 const KERNEL_HANDLE: u32 = 0x200;
+/// FILE_DEVICE_SECURE_OPEN; NormalPagePriority, and MdlMappingNoExecute beside it.
+pub const SECURE_OPEN: u32 = 0x100;
+const PRIORITY: u32 = 16;
+const NO_EXECUTE: u32 = 0x4000_0000;
 const DACL: u32 = 4;
 
 /// A self-relative security descriptor with a null DACL, which grants everyone full access.
@@ -54,11 +59,12 @@ impl Tally {
     }
 }
 
-/// Makes all calls. The request must have direct output.
-pub fn make(driver: Pointer, device: Pointer, request: &Irp) {
+/// Makes all the calls; the request is one with direct output. A careless driver maps pages as executable, and makes a
+/// device of which names behind it pass the descriptor.
+pub fn make(driver: Pointer, device: Pointer, request: &Irp, careless: bool) {
     let mut tally = Tally::default();
-    memory(&mut tally, request);
-    objects(&mut tally, driver, device);
+    memory(&mut tally, request, if careless { PRIORITY } else { PRIORITY | NO_EXECUTE });
+    objects(&mut tally, driver, device, if careless { 0 } else { SECURE_OPEN });
     thread(&mut tally);
     // SAFETY: this is the driver's device.
     let item = unsafe { kernel::IoAllocateWorkItem(device) };
@@ -72,22 +78,24 @@ pub fn make(driver: Pointer, device: Pointer, request: &Irp) {
     FAILED.store(tally.failed, Ordering::SeqCst);
 }
 
-fn memory(tally: &mut Tally, request: &Irp) {
-    // SAFETY: the flags and the size are valid.
+fn memory(tally: &mut Tally, request: &Irp, priority: u32) {
+    // SAFETY: NonPagedPool of 16 bytes.
     let memory = unsafe { kernel::ExAllocatePool2(0x40, 16, 1) };
     if tally.note(!memory.is_null()) {
         // SAFETY: allocated above.
         unsafe { kernel::ExFreePool(memory) };
     }
-    // SAFETY: the pages are those of a request with direct output, which this driver owns.
-    let pages = unsafe { kernel::MmMapLockedPagesSpecifyCache(request.pages, 0, 1, ptr::null_mut(), 0, 16) };
+    // SAFETY: the pages of a request with direct output, which this driver has.
+    let pages = unsafe { kernel::MmMapLockedPagesSpecifyCache(request.pages, 0, 1, ptr::null_mut(), 0, priority) };
     tally.note(!pages.is_null());
 }
 
-fn objects(tally: &mut Tally, driver: Pointer, device: Pointer) {
+fn objects(tally: &mut Tally, driver: Pointer, device: Pointer, characteristics: u32) {
     let (mut another, mut handle) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the device has no name; `another` is writable.
-    let status = unsafe { kernel::IoCreateDevice(driver, 0, ptr::null(), 0x8000, 0, 0, &raw mut another) };
+    let name = Text::new(&NAME);
+    // SAFETY: the name is counted and only read; the device may be written.
+    let status =
+        unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, characteristics, 0, &raw mut another) };
     if tally.note(status >= 0) {
         // SAFETY: created above.
         unsafe { kernel::IoDeleteDevice(another) };
@@ -128,9 +136,26 @@ fn thread(tally: &mut Tally) {
         unsafe { kernel::ObfDereferenceObject(thread) };
     }
     if created {
-        // SAFETY: created above, and closed once.
+        // SAFETY: made above; no time means until it has ended.
+        unsafe { kernel::ZwWaitForSingleObject(handle, 0, ptr::null()) };
+        // SAFETY: made above, closed once.
         unsafe { kernel::ZwClose(handle) };
     }
+}
+
+/// Makes a thread that ends at once, and does not wait for its end.
+pub fn leave_thread() {
+    let (mut handle, mut thread, none) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the handle may be written; a routine of the right type.
+    unsafe { kernel::PsCreateSystemThread(&raw mut handle, ALL_OF_A_THREAD, none, none, none, ended, none) };
+    // SAFETY: made above; the thread may be written.
+    let referenced = unsafe { kernel::ObReferenceObjectByHandle(handle, SYNCHRONIZE, none, 0, &raw mut thread, none) };
+    if referenced >= 0 {
+        // SAFETY: referenced above.
+        unsafe { kernel::ObfDereferenceObject(thread) };
+    }
+    // SAFETY: made above.
+    unsafe { kernel::ZwClose(handle) };
 }
 
 unsafe extern "system" fn ended(_context: Pointer) {

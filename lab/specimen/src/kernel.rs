@@ -231,6 +231,7 @@ impl Shared {
 
 pub type CallbackRoutine = unsafe extern "system" fn(Pointer, Pointer, Pointer);
 pub type ChangeRoutine = unsafe extern "system" fn(Pointer, *const Change, *mut NtStatus);
+pub type WorkRoutine = unsafe extern "system" fn(Pointer, Pointer);
 pub type DpcRoutine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -265,6 +266,7 @@ unsafe extern "system" {
     pub fn IoDeleteSymbolicLink(link: *const Text) -> NtStatus;
     pub fn IoFreeWorkItem(item: Pointer);
     pub fn IoGetCurrentProcess() -> Pointer;
+    pub fn IoQueueWorkItem(item: Pointer, routine: WorkRoutine, queue: u32, context: Pointer);
     pub fn IofCompleteRequest(irp: *mut Irp, boost: i8);
     pub fn KeAcquireSpinLockRaiseToDpc(lock: Pointer) -> u8;
     pub fn KeDeregisterProcessorChangeCallback(registration: Pointer);
@@ -330,6 +332,7 @@ unsafe extern "system" {
     pub fn PsTerminateSystemThread(status: NtStatus) -> NtStatus;
     pub fn ZwClose(handle: Pointer) -> NtStatus;
     pub fn ZwSetSecurityObject(handle: Pointer, information: u32, descriptor: *const u8) -> NtStatus;
+    pub fn ZwWaitForSingleObject(handle: Pointer, alertable: u8, timeout: *const i64) -> NtStatus;
 }
 
 #[link(name = "hal.dll", kind = "raw-dylib", modifiers = "+verbatim")]

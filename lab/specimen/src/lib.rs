@@ -23,7 +23,7 @@ use core::{
     ptr,
     sync::atomic::{AtomicU32, Ordering},
 };
-use kernel::{Irp, NtStatus, Pointer, STATUS_PENDING, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, Text, wide};
+use kernel::{Irp, NtStatus, Pointer, STATUS_PENDING, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, Shared, Text, wide};
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
@@ -69,11 +69,12 @@ mod code {
     /// Output: the result of `processor::time`, the numbers of active and of possible processors, and a bit for each
     /// processor on which KeIpiGenericCall ran its routine.
     pub const MACHINE: u32 = of(0x80D);
-    /// METHOD_OUT_DIRECT. Makes the calls of `calls`.
+    /// METHOD_OUT_DIRECT: makes the calls of `calls`. In: 1 to make some of them as a secure driver does not.
     pub const CALLS: u32 = of(0x80E) | 2;
     /// Output: a bit for each of these calls that failed.
     pub const CALLS_REPORT: u32 = of(0x80F);
-    /// Input: 0 to leave a work item behind, 1 for a thread that runs for a second.
+    /// In: 0 for a work item, 1 for a thread that it does not wait for, 2 for a work item that is queued after its device
+    /// is deleted.
     pub const FORGET: u32 = of(0x810);
 }
 
@@ -90,8 +91,9 @@ pub unsafe extern "system" fn DriverEntry(driver: Pointer, _registry_path: Point
     unsafe { kernel::IoGetCurrentProcess() };
     let mut device = ptr::null_mut();
     let (name, link) = (Text::new(&NAME), Text::new(&LINK));
-    // SAFETY: the name is a counted string and only read; `device` is writable.
-    let status = unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, 0, 0, &raw mut device) };
+    // SAFETY: the name is counted and only read; the device may be written.
+    let status =
+        unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, calls::SECURE_OPEN, 0, &raw mut device) };
     if status < 0 {
         return status;
     }
@@ -151,7 +153,7 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
         code::CALLS => {
             // SAFETY: this is the driver's device.
             let driver = unsafe { kernel::driver_of(device) };
-            calls::make(driver, device, request);
+            calls::make(driver, device, request, first == 1);
             request.complete(STATUS_SUCCESS, &[])
         }
         code::CALLS_REPORT => request.complete(STATUS_SUCCESS, &[calls::failed()]),
@@ -234,19 +236,40 @@ fn machine() -> [u32; 5] {
 
 /// Leaves a work item or a thread behind.
 fn forget(device: Pointer, what: u32) {
-    unsafe extern "system" fn run(_context: Pointer) {
-        handler::take_time(1_000);
+    match what {
+        0 => {
+            // SAFETY: this driver's device.
+            unsafe { kernel::IoAllocateWorkItem(device) };
+        }
+        1 => calls::leave_thread(),
+        _ => queue_too_late(device),
     }
-    if what == 0 {
-        // SAFETY: this is the driver's device.
-        unsafe { kernel::IoAllocateWorkItem(device) };
-        return;
+}
+
+/// Queues a work item of a device that is deleted, and waits until the routine has freed it.
+fn queue_too_late(device: Pointer) {
+    static FREED: Shared = Shared::new();
+    unsafe extern "system" fn run(_device: Pointer, item: Pointer) {
+        // SAFETY: allocated below, and not queued any more.
+        unsafe { kernel::IoFreeWorkItem(item) };
+        // SAFETY: initialized below.
+        unsafe { kernel::KeSetEvent(FREED.address(), 0, 0) };
     }
-    let (mut handle, none) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: `handle` is writable, and the routine has the required type.
-    unsafe { kernel::PsCreateSystemThread(&raw mut handle, calls::ALL_OF_A_THREAD, none, none, none, run, none) };
-    // SAFETY: created above.
-    unsafe { kernel::ZwClose(handle) };
+    // SAFETY: room for an event: a notification event, not set.
+    unsafe { kernel::KeInitializeEvent(FREED.address(), 0, 0) };
+    let mut another = ptr::null_mut();
+    // SAFETY: this driver's device.
+    let driver = unsafe { kernel::driver_of(device) };
+    // SAFETY: a device without a name; it may be written.
+    unsafe { kernel::IoCreateDevice(driver, 0, ptr::null(), 0x8000, 0, 0, &raw mut another) };
+    // SAFETY: made above.
+    let item = unsafe { kernel::IoAllocateWorkItem(another) };
+    // SAFETY: made above.
+    unsafe { kernel::IoDeleteDevice(another) };
+    // SAFETY: wrong, which is the point: the lab keeps the device.
+    unsafe { kernel::IoQueueWorkItem(item, run, 1, item) };
+    // SAFETY: initialized above.
+    unsafe { kernel::KeWaitForSingleObject(FREED.address(), 0, 0, 0, ptr::null()) };
 }
 
 fn fate(request: &mut Irp, which: u32) -> NtStatus {
@@ -262,6 +285,14 @@ fn fate(request: &mut Irp, which: u32) -> NtStatus {
         2 => {
             request.leave_cancel_routine();
             request.complete(STATUS_SUCCESS, &[])
+        }
+        3 => request.complete(STATUS_UNSUCCESSFUL, &[0]),
+        4 => {
+            let irp = ptr::from_mut(request);
+            request.complete(STATUS_SUCCESS, &[]);
+            // SAFETY: wrong, which is the point: the lab does not look at the request.
+            unsafe { kernel::IofCompleteRequest(irp, 0) };
+            STATUS_SUCCESS
         }
         _ => request.complete(STATUS_PENDING, &[]),
     }

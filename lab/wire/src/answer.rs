@@ -263,4 +263,8 @@ pub enum Answer {
     DebugStore(Vec<DebugStore>),
     /// To `Stored`.
     Stored(Vec<Stored>),
+    /// To `Waiting`.
+    Waiting(usize),
+    /// To `Threads`.
+    Threads(usize),
 }

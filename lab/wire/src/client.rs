@@ -1,8 +1,8 @@
 //! The test's end.
 
 use crate::{
-    Accesses, Answer, Areas, Command, DebugStore, Descriptor, Enabled, Handler, Happened, LedgerEntry, Place, Pool,
-    Shadow, Stored, Ticks, Time, Violation, Visited,
+    Accesses, Answer, Areas, CancelMoment, Command, DebugStore, Descriptor, Enabled, Handler, Happened, InterruptMode,
+    LedgerEntry, Place, Pool, Shadow, Stored, Ticks, Time, Violation, Visited,
 };
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -163,6 +163,14 @@ impl Client {
         ask!(self, Command::HalUnmasks(unmasks), Answer::Done => ())
     }
 
+    /// [`Command::SetInterruptMode`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn set_interrupt_mode(&mut self, mode: InterruptMode) -> Result<(), Error> {
+        ask!(self, Command::SetInterruptMode(mode), Answer::Done => ())
+    }
+
     /// [`Command::WriteMsr`].
     ///
     /// # Errors
@@ -271,6 +279,14 @@ impl Client {
     /// Also when the machine does not sleep.
     pub fn wake(&mut self, milliseconds: u64) -> Result<(), Error> {
         ask!(self, Command::Wake { milliseconds }, Answer::Done => ())
+    }
+
+    /// [`Command::Advance`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn advance(&mut self, milliseconds: u64) -> Result<(), Error> {
+        ask!(self, Command::Advance { milliseconds }, Answer::Done => ())
     }
 
     /// [`Command::NotifyPower`].
@@ -431,6 +447,38 @@ impl Client {
     /// As [`ask`](Self::ask).
     pub fn reserved(&mut self) -> Result<bool, Error> {
         ask!(self, Command::Reserved, Answer::Reserved(reserved) => reserved)
+    }
+
+    /// [`Command::Waiting`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn waiting(&mut self) -> Result<usize, Error> {
+        ask!(self, Command::Waiting, Answer::Waiting(requests) => requests)
+    }
+
+    /// [`Command::Threads`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn threads(&mut self) -> Result<usize, Error> {
+        ask!(self, Command::Threads, Answer::Threads(threads) => threads)
+    }
+
+    /// [`Command::CancelAt`].
+    ///
+    /// # Errors
+    /// Also when there is one processor.
+    pub fn cancel_at(&mut self, moment: Option<CancelMoment>) -> Result<(), Error> {
+        ask!(self, Command::CancelAt(moment), Answer::Done => ())
+    }
+
+    /// [`Command::HideFrames`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn hide_frames(&mut self, hide: bool) -> Result<(), Error> {
+        ask!(self, Command::HideFrames(hide), Answer::Done => ())
     }
 
     /// [`Command::RefuseHandler`].

@@ -34,6 +34,22 @@ pub enum Time {
     Script,
 }
 
+/// What becomes of a performance interrupt at the LVT entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InterruptMode {
+    /// An overflow raises one interrupt, which waits behind a masked entry.
+    Edge,
+    /// The same, and unmasking the entry raises another one while the status of an interrupting counter is set.
+    RaisedOnUnmask,
+    /// An interrupt that is raised while the entry is masked is lost.
+    LostWhileMasked,
+}
+
+impl InterruptMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Edge, Self::RaisedOnUnmask, Self::LostWhileMasked];
+}
+
 /// Whether Windows unmaps the kernel while user code runs: `SystemKernelVaShadowInformation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shadow {
@@ -45,13 +61,32 @@ pub enum Shadow {
     Untold(u32),
 }
 
-/// Whether there is a `PROCESSOR_PROFILE_CONTROL_AREA` to be had.
+/// How the kernel serves `PROCESSOR_PROFILE_CONTROL_AREA`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Areas {
     /// By `SystemProcessorProfileControlArea`, on processors that have PEBS.
     Served,
     /// There is no such class: `STATUS_INVALID_INFO_CLASS`.
     Missing,
+    /// As on an ordinary Intel PC since Windows 10 2004, by reports: Windows has made the area of every processor that has
+    /// PEBS at boot, and its address is in `IA32_DS_AREA` from then on, and again after each sleep. To allocate one is
+    /// answered with `STATUS_ADDRESS_ALREADY_EXISTS`; to free one succeeds and frees nothing.
+    OfWindows,
+    /// As `Served`, but to free one is refused with this NTSTATUS.
+    NotFreed(u32),
+}
+
+/// A moment in what a driver does with the cancel routine of a request under a spin lock (IoSetCancelRoutine).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CancelMoment {
+    /// It is about to set one.
+    BeforeSet,
+    /// It has set one.
+    AfterSet,
+    /// It is about to take it back.
+    BeforeTake,
+    /// It has taken it back.
+    AfterTake,
 }
 
 /// A line from the test to the lab.
@@ -60,8 +95,8 @@ pub enum Command {
     /// Names of the identities there are.
     Identities,
     /// Another machine: every processor anew, as the identity of this name; as many of them as Wine has; in xAPIC mode;
-    /// with a HAL of today (see [`Command::HalUnmasks`]); awake; and with Windows 10 22H2, which does not shadow the kernel,
-    /// serves control areas, and has given none. Refused while a driver is loaded.
+    /// with a HAL of today (see [`Command::HalUnmasks`]) that hands over trap frames; awake; and with Windows 10 22H2, which
+    /// does not shadow the kernel, serves control areas, and has given none. Refused while a driver is loaded.
     SetIdentity(String),
     /// How many processors there are, and how many there can be. The lists in the answers are as long as the former.
     /// Refused while a driver is loaded, and for numbers that no machine of the lab has.
@@ -95,6 +130,9 @@ pub enum Command {
     /// Whether the HAL unmasks the LVT performance entry before it calls a registered handler, as since Windows 10 1803;
     /// else it leaves that to the handler. Its own handling of the interrupt unmasks it in any case.
     HalUnmasks(bool),
+    /// What becomes of performance interrupts at the LVT entry of every processor, until the processors are made anew; they
+    /// begin with [`InterruptMode::Edge`].
+    SetInterruptMode(InterruptMode),
     /// Somebody else than the driver writes a register of a processor. Refused when that faults.
     WriteMsr {
         /// Which processor.
@@ -119,7 +157,7 @@ pub enum Command {
     },
     /// What `ZwQuerySystemInformation` tells of KVA shadowing.
     SetShadow(Shadow),
-    /// Whether `ZwSetSystemInformation` gives control areas.
+    /// How `ZwSetSystemInformation` gives control areas.
     SetControlAreas(Areas),
     /// Somebody else than the driver allocates the control area of a processor. Refused when it has one.
     OccupyControlArea {
@@ -166,6 +204,12 @@ pub enum Command {
     /// The machine is back in S0, and the callbacks are called for that. Refused when it does not sleep.
     Wake {
         /// How long it slept: the performance counter and the interrupt time are ahead by so much.
+        milliseconds: u64,
+    },
+    /// Sets the clocks ahead, without a sleep: the performance counter, the interrupt time, and that of drivers' waits, which
+    /// notice it within 20 ms. Events and timers do not.
+    Advance {
+        /// By how much.
         milliseconds: u64,
     },
     /// Calls the callbacks of `\Callback\PowerState` for something else.
@@ -234,7 +278,7 @@ pub enum Command {
     Violations,
     /// What the driver has allocated and not freed.
     Pool,
-    /// Whether `SeSinglePrivilegeCheck` says no to user mode.
+    /// Whether `SeSinglePrivilegeCheck` says no to user mode that asks for SeSystemProfilePrivilege.
     DenyPrivilege(bool),
     /// The n-th allocation from now fails, 1 being the next; none does with `None`.
     FailAllocation(Option<u64>),
@@ -248,6 +292,15 @@ pub enum Command {
     RefuseCounters(Option<u32>),
     /// Whether a driver has the counters, by `HalAllocateHardwareCounters`.
     Reserved,
+    /// How many requests wait in drivers: told to be pending, and not complete.
+    Waiting,
+    /// How many threads that drivers made have not ended.
+    Threads,
+    /// The next request with which a driver comes to this moment is cancelled then, on another processor, up to where the
+    /// cancel routine waits for a spin lock; none is with `None`. Refused where there is one processor.
+    CancelAt(Option<CancelMoment>),
+    /// Whether the HAL calls the registered handler with null instead of a trap frame.
+    HideFrames(bool),
     /// Whether the profile interrupt is another's, who has registered a handler before: nobody else can then.
     RefuseHandler(bool),
     /// Who has the profile interrupt.

@@ -14,4 +14,4 @@ pub use answer::{
     Registration, Stored, Ticks, Violation, Visited,
 };
 pub use client::{Client, Error};
-pub use command::{Areas, Command, Happened, Place, Shadow, Time};
+pub use command::{Areas, CancelMoment, Command, Happened, InterruptMode, Place, Shadow, Time};

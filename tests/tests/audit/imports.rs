@@ -95,6 +95,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "SeSinglePrivilegeCheck", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwClose", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwSetSecurityObject", Windows2000, Thread),
+    ("ntoskrnl.exe", "ZwWaitForSingleObject", Windows2000, Thread),
     ("ntoskrnl.exe", "memcpy", Windows2000, Any),
     ("ntoskrnl.exe", "memset", Windows2000, Any),
 ];

@@ -1,6 +1,6 @@
 //! The device: who may open it, and requests that are wrong.
 
-use protocol::{Code, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
+use protocol::{Cause, Code, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
 use tests::{Lab, Reply, hex};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -83,7 +83,9 @@ fn wrong_requests_fail_by_themselves_and_change_nothing() {
         if input > 0 {
             let short = hex(&right[1..]);
             failed(probe.control(handle, code, &short, &output.to_string()).unwrap(), &wrong, "short input");
-            failed(probe.control(handle, code, "null", &output.to_string()).unwrap(), &wrong, "no input");
+            for absent in ["null".to_owned(), format!("null:{input}")] {
+                failed(probe.control(handle, code, &absent, &output.to_string()).unwrap(), &wrong, &absent);
+            }
         }
         let long = hex(&vec![0; input + 3]);
         failed(probe.control(handle, code, &long, &output.to_string()).unwrap(), &wrong, "long input");
@@ -149,9 +151,12 @@ fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
         lab.wire.fail_allocation(Some(nth)).unwrap();
         let reply = probe.control(handle, Code::Start as u32, &start_request(&[2, 6]), "4096").unwrap();
         lab.wire.fail_allocation(None).unwrap();
-        if matches!(&reply, Reply::Done(bytes) if crate::life::header(bytes).status == 0) {
+        let Reply::Done(bytes) = reply else { panic!("allocation {nth}: {reply:?}") };
+        let answer = crate::life::header(&bytes);
+        if answer.status == 0 {
             break;
         }
+        assert_eq!(answer.cause, Cause::NoMemory as u32, "allocation {nth}");
         refused += 1;
         assert_eq!(lab.counting().unwrap(), 0, "allocation {nth}");
         assert!(nth < 100);
@@ -166,13 +171,12 @@ fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
 #[test]
 fn a_driver_that_finds_no_memory_does_not_load_and_leaves_nothing() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    lab.client(&["install", "--no-start"]).unwrap().success().unwrap();
     let mut refused = 0;
     for nth in 1.. {
         lab.wire.fail_allocation(Some(nth)).unwrap();
-        let started = lab.wine().run("sc", &["start", "halprof"]).unwrap();
+        let started = lab.install();
         lab.wire.fail_allocation(None).unwrap();
-        if started.code == 0 {
+        if started.is_ok() {
             break;
         }
         refused += 1;
@@ -183,6 +187,6 @@ fn a_driver_that_finds_no_memory_does_not_load_and_leaves_nothing() {
     assert!(refused > 1, "{refused} allocations failed in turn");
     lab.client(&["list"]).unwrap().success().unwrap();
     // Wine keeps the file of a driver that did not load, so that uninstall could not remove it.
-    lab.wine().run("sc", &["stop", "halprof"]).unwrap();
+    lab.stop().unwrap();
     lab.left_nothing().unwrap();
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use protocol::{ALL_SOURCES, Code, SamplesRequest, SessionRequest, StopRequest};
-use tests::{Lab, Probe, Reply, hex};
+use tests::{Lab, Probe, Reply, first_or_all, hex, is_soak};
 use zerocopy::IntoBytes;
 
 use crate::life::{header, start_request};
@@ -67,7 +67,7 @@ const MOST: u64 = 300;
 
 #[test]
 fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
-    for identity in ["haswell-4710mq", "zen4-7700x"] {
+    for identity in first_or_all(&["haswell-4710mq", "zen4-7700x"], 1) {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
         let mut probe = lab.probe().unwrap();
@@ -85,8 +85,12 @@ fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
                 break;
             };
             lab.left_nothing().unwrap_or_else(|error| panic!("{identity}, {name} (call {nth}): {error:#}"));
-            assert!(life(&mut lab, &mut probe), "{identity}, after {name} (call {nth}): the next life");
-            *failed.entry(name).or_default() += 1;
+            let times = failed.entry(name.clone()).or_default();
+            *times += 1;
+            // What a function leaves when it fails in one place it leaves in others too, and `left_nothing` sees it.
+            if *times == 1 || is_soak() {
+                assert!(life(&mut lab, &mut probe), "{identity}, after {name} (call {nth}): the next life");
+            }
         }
         assert_eq!(last, Some(true), "{identity}: in the end nothing failed");
         for (name, least) in [
@@ -102,6 +106,7 @@ fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
             ("KeSetTargetProcessorDpcEx", 4),
             ("MmMapIoSpaceEx", 1),
             ("MmMapLockedPagesSpecifyCache", 1),
+            ("ObReferenceObjectByHandle", 1),
             ("PsCreateSystemThread", 1),
         ] {
             assert!(failed.get(name).is_some_and(|times| *times >= least), "{identity}: {name}, of {failed:?}");
@@ -128,8 +133,8 @@ fn a_driver_whose_handler_the_hal_goes_on_calling_stays_loaded() {
         }
     }
     assert!(lab.wire.handler().unwrap().registration.is_some());
-    let ran = lab.client(&["uninstall"]).unwrap();
-    assert_ne!(ran.code, 0, "{}", ran.out);
+    // Not by the client, which waits for ten seconds and then says so.
+    lab.wine().run("sc", &["stop", "halprof"]).unwrap();
     assert!(lab.wire.images().unwrap().iter().any(|image| image.starts_with("halprof")), "its code is still there");
     // Wine does not stop such a driver any more: the bench is not used again.
 }

@@ -9,11 +9,10 @@ use crate::life::greet;
 #[test]
 fn the_driver_says_of_every_identity_what_its_leaves_ask_for() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    lab.client(&["install", "--no-start"]).unwrap().success().unwrap();
     let mut probe = lab.probe().unwrap();
     for identity in processors::all() {
         lab.become_processor(identity.name).unwrap();
-        probe.service("load", "halprof").unwrap().unwrap();
+        lab.install().unwrap();
         let handle = greet(&mut probe);
         let reply = probe.control(handle, Code::Info as u32, "-", &size_of::<InfoReply>().to_string()).unwrap();
         let Reply::Done(bytes) = reply else { panic!("{}: {reply:?}", identity.name) };
@@ -24,7 +23,7 @@ fn the_driver_says_of_every_identity_what_its_leaves_ask_for() {
         assert_eq!(told, (expected.interface, expected.windows10), "{}: {}", identity.name, info.reason);
         assert_eq!((info.counters, info.width), (expected.counters.into(), expected.width.into()), "{}", identity.name);
         assert_eq!(probe.say(&format!("close {handle}")).unwrap(), "ok");
-        probe.service("unload", "halprof").unwrap().unwrap();
+        lab.stop().unwrap();
     }
     drop(probe);
     lab.finish().unwrap();
@@ -46,7 +45,7 @@ fn where_counters_are_masked_the_reason_is_told_and_no_register_is_touched() {
         assert_eq!(ran.code, 7, "{}", ran.err);
         let accesses = lab.wire.accesses().unwrap();
         assert!(accesses.iter().all(|of| (of.rdmsr, of.wrmsr, of.rdpmc) == (0, 0, 0)), "{identity}: {accesses:?}");
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.uninstall().unwrap();
     }
     lab.finish().unwrap();
 }
@@ -60,7 +59,7 @@ fn loading_touches_no_register_before_something_is_started() {
         lab.client(&["list"]).unwrap().success().unwrap();
         let accesses = lab.wire.accesses().unwrap();
         assert!(accesses.iter().all(|of| (of.rdmsr, of.wrmsr, of.rdpmc) == (0, 0, 0)), "{identity}: {accesses:?}");
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.uninstall().unwrap();
     }
     lab.finish().unwrap();
 }

@@ -30,7 +30,7 @@ fn sampling_is_refused_where_windows_has_not_enabled_the_interrupt() {
         }
         lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
         lab.wire.set_lvt(1, OF_WINDOWS).unwrap();
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.uninstall().unwrap();
         lab.left_nothing().unwrap();
     }
     lab.finish().unwrap();
@@ -54,7 +54,7 @@ fn every_interrupt_comes_through_also_where_the_hal_leaves_the_entry_masked() {
         }
         assert_eq!(sampler.stop(), [[4, 0, 0], [4, 0, 0]], "{identity}, x2APIC {x2apic}");
         drop(sampler);
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.uninstall().unwrap();
         lab.left_nothing().unwrap();
     }
     lab.finish().unwrap();

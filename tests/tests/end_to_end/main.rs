@@ -25,6 +25,8 @@ mod generations;
 mod identities;
 mod inf;
 #[cfg(not(windows))]
+mod interrupts;
+#[cfg(not(windows))]
 mod life;
 #[cfg(not(windows))]
 mod local_apic;

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 use tests::{Lab, SHARES, artifacts};
+
+use crate::life::counting_becomes;
 
 /// TotalIssues.
 const SOURCE: u32 = 2;
@@ -44,7 +46,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
         }
         lab.live().unwrap();
         let file = lab.wine().drive_c("halprof.rec");
-        let arguments = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
+        let arguments = ["record", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
         let ran = lab.client(&arguments).unwrap().success().unwrap();
         lab.scripted().unwrap();
         assert!(ran.err.contains("recorded"), "{}", ran.err);
@@ -93,7 +95,7 @@ fn the_client_reports_exports_and_draws_what_it_recorded() {
     let recorded =
         ["record", "-e", "TotalIssues@4M", "-F", "500", "-o", "C:\\halprof.rec", "--", "cmd", "/c", "exit 3"];
     assert_eq!(lab.client(&recorded).unwrap().code, 3, "the command's own code");
-    let all = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
+    let all = ["record", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
     lab.client(&all).unwrap().success().unwrap();
     lab.scripted().unwrap();
 
@@ -120,13 +122,19 @@ fn a_client_killed_while_it_records_leaves_every_complete_block() {
     lab.install().unwrap();
     lab.live().unwrap();
     let arguments = ["record", "-a", "--duration", "30", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
+    let file = lab.wine().drive_c("halprof.rec");
+    let _ = std::fs::remove_file(&file); // of an earlier test
     let mut client = lab.client_running(&arguments).unwrap();
-    sleep(Duration::from_millis(2_500));
+    let begun = Instant::now();
+    // Some hundred samples.
+    while std::fs::metadata(&file).map_or(0, |file| file.len()) < 32 << 10 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "nothing is written");
+        sleep(Duration::from_millis(10));
+    }
     client.kill().unwrap();
     client.wait().unwrap();
-    sleep(Duration::from_millis(500));
+    counting_becomes(&mut lab, 0);
     lab.scripted().unwrap();
-    let file = lab.wine().drive_c("halprof.rec");
     let contents = Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true }).unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
     assert!(contents.sample_counts.total(SOURCE).weight.samples > 100, "what was written is there");

@@ -73,7 +73,7 @@ fn samples_are_where_the_processor_was_as_often_as_it_was_there() {
         let times: Vec<Vec<u64>> = visited.iter().map(|of| of.iter().map(|visited| visited.times).collect()).collect();
         assert_eq!(times, [[10, 4, 6, 0], [10, 6, 6, 0]], "{identity}");
         drop(sampler);
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.uninstall().unwrap();
     }
     assert!(lab.wire.set_scene(2, &places(0)).is_err(), "there are two processors");
     assert!(lab.wire.set_scene(0, &[]).is_err(), "nowhere to be");
@@ -119,7 +119,7 @@ fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
         lab.install().unwrap();
         lab.live().unwrap();
         let mut sampler = Sampler::start(&lab, 1 << 16, interval, 900);
-        sleep(Duration::from_millis(500));
+        sleep(Duration::from_millis(200));
         let counts = sampler.stop();
         lab.scripted().unwrap();
         let delivered = lab.wire.handler().unwrap().delivered;
@@ -136,7 +136,7 @@ fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
             assert!(missing <= 1, "one may have been pending when the handler was taken away: {what}");
         }
         drop(sampler);
-        lab.client(&["uninstall"]).unwrap().success().unwrap();
+        lab.uninstall().unwrap();
     }
     lab.finish().unwrap();
 }

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its text, and what its tests need the model or the bench for.
-const NEED_THE_MODEL: [(&str, &str, &str); 20] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 21] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -15,6 +15,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 20] = [
     ("faults", include_str!("faults.rs"), "the bench lets calls of the kernel fail"),
     ("generations", include_str!("generations.rs"), "the processor changes, and the model lets every event happen"),
     ("identities", include_str!("identities.rs"), "the processor changes"),
+    ("interrupts", include_str!("interrupts.rs"), "the model says how interrupts behave at a masked entry"),
     ("life", include_str!("life.rs"), "the model says which counters count after whose death"),
     ("local_apic", include_str!("local_apic.rs"), "the local APIC is a model's"),
     ("ownership", include_str!("ownership.rs"), "the bench says who has the counters"),

@@ -38,8 +38,10 @@ const READ_WIDE: u32 = 5;
 const MAP_WRONGLY: u32 = 6;
 const TAKE: u32 = 0;
 const FREE: u32 = 1;
+const CARELESS: u32 = 1;
 const WORK_ITEM: u32 = 0;
 const THREAD: u32 = 1;
+const QUEUE_TOO_LATE: u32 = 2;
 
 /// STATUS_UNSUCCESSFUL, STATUS_OBJECT_NAME_NOT_FOUND, STATUS_INSUFFICIENT_RESOURCES, STATUS_DEVICE_BUSY.
 const UNSUCCESSFUL: u32 = 0xC000_0001;
@@ -370,13 +372,29 @@ fn each_call_that_can_fail_does_when_it_is_its_turn() {
 }
 
 #[test]
+fn what_a_secure_driver_does_not_do_is_noticed() {
+    let mut bench = Bench::start();
+    bench.ask(CALLS, &[CARELESS], 1);
+    assert_eq!(
+        bench.noticed(),
+        [
+            "MmMapLockedPagesSpecifyCache maps a client's pages as executable",
+            "any user can open \\Device\\another\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN",
+        ]
+    );
+    bench.finish();
+}
+
+#[test]
 fn work_items_and_threads_that_are_left_are_noticed() {
-    for (what, noticed) in [
-        (WORK_ITEM, "a driver was unloaded that had work items"),
-        (THREAD, "a driver was unloaded while a thread of it ran"),
-    ] {
-        let mut bench = Bench::start();
-        bench.ask(FORGET, &[what], 0);
-        assert_eq!(bench.unload(), [noticed]);
-    }
+    let mut bench = Bench::start();
+    bench.ask(FORGET, &[QUEUE_TOO_LATE], 0);
+    assert_eq!(bench.noticed(), ["IoQueueWorkItem for a device that is deleted"]);
+    bench.ask(FORGET, &[WORK_ITEM], 0);
+    // The second call that can fail: the thread, which would end at once, begins when the driver is gone.
+    bench.lab.wire.fail_call(Some(2)).unwrap();
+    bench.ask(FORGET, &[THREAD], 0);
+    assert_eq!(bench.lab.wire.failed_call().unwrap().as_deref(), Some("ObReferenceObjectByHandle"));
+    let left = ["a driver was unloaded while a thread of it ran", "a driver was unloaded that had work items"];
+    assert_eq!(bench.unload(), left);
 }

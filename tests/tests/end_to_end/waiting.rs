@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use protocol::{Code, Sample, SamplesRequest, StopRequest};
 use tests::{Lab, Reply, hex};
+use wire::CancelMoment;
 use zerocopy::IntoBytes;
 
 use crate::life::header;
@@ -28,12 +29,27 @@ fn room(samples: usize) -> String {
     (48 + samples * size_of::<Sample>()).to_string()
 }
 
-/// A request for samples on a thread of its own, which waits until there are 32.
-fn wait_aside(sampler: &mut Sampler) -> u32 {
-    let input = hex(SamplesRequest { session: sampler.session, wait: LONG, reserved: 0 }.as_bytes());
-    let aside = sampler.probe.aside(sampler.handle, Code::Samples as u32, &input, &room(64)).unwrap();
-    std::thread::sleep(Duration::from_millis(50)); // so that it has come to the driver
+/// Sends a request for samples on a thread of its own; it is answered when there are 32, or after so many milliseconds.
+fn ask_aside(sampler: &mut Sampler, wait: u32) -> u32 {
+    let input = hex(SamplesRequest { session: sampler.session, wait, reserved: 0 }.as_bytes());
+    sampler.probe.aside(sampler.handle, Code::Samples as u32, &input, &room(64)).unwrap()
+}
+
+/// The same, and comes back when the request waits in the driver.
+fn wait_aside(lab: &mut Lab, sampler: &mut Sampler) -> u32 {
+    let aside = ask_aside(sampler, LONG);
+    let begun = Instant::now();
+    while lab.wire.waiting().unwrap() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(5), "the driver does not let the request wait");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     aside
+}
+
+/// Cancels the request that waits, and asserts that it is answered so.
+fn cancel(sampler: &mut Sampler, aside: u32) {
+    assert_eq!(sampler.probe.say(&format!("cancel {}", sampler.handle)).unwrap(), "ok");
+    assert_eq!(sampler.probe.join(aside).unwrap(), Reply::Failed(ERROR_OPERATION_ABORTED));
 }
 
 fn overflow(lab: &mut Lab, times: u32) {
@@ -58,14 +74,12 @@ fn a_request_that_waits_can_be_cancelled_and_the_session_goes_on() {
     for kind in KINDS {
         let mut sampler = Sampler::start_with(&lab, kind, 64, INTERVAL, 900);
         for round in 0..5 {
-            let aside = wait_aside(&mut sampler);
+            let aside = wait_aside(&mut lab, &mut sampler);
             overflow(&mut lab, 3);
-            assert_eq!(sampler.probe.say(&format!("cancel {}", sampler.handle)).unwrap(), "ok", "{kind} {round}");
-            let cancelled = sampler.probe.join(aside).unwrap();
-            assert_eq!(cancelled, Reply::Failed(ERROR_OPERATION_ABORTED), "{kind} {round}");
+            cancel(&mut sampler, aside);
             assert_eq!(sampler.fetch(64).0.len(), 3, "{kind} {round}: nothing is lost with it");
         }
-        let aside = wait_aside(&mut sampler);
+        let aside = wait_aside(&mut lab, &mut sampler);
         overflow(&mut lab, 32);
         let Reply::Done(bytes) = sampler.probe.join(aside).unwrap() else { panic!("{kind}: no samples") };
         assert_eq!((header(&bytes).status, header(&bytes).count), (0, 32), "{kind}");
@@ -76,16 +90,54 @@ fn a_request_that_waits_can_be_cancelled_and_the_session_goes_on() {
 }
 
 #[test]
+fn a_cancelled_request_leaves_its_place_to_the_next() {
+    /// More than can wait at a time.
+    const CANCELS: u32 = 40;
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.install().unwrap();
+    let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
+    for _ in 0..CANCELS {
+        let aside = wait_aside(&mut lab, &mut sampler);
+        cancel(&mut sampler, aside);
+    }
+    drop(sampler);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_cancel_at_the_worst_moment_ends_the_request_once() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.install().unwrap();
+    let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
+    // The driver sets the cancel routine when it lets the request wait; then its thread takes it back, and sets it again.
+    for moment in [CancelMoment::BeforeSet, CancelMoment::AfterSet, CancelMoment::BeforeTake, CancelMoment::AfterTake] {
+        lab.wire.cancel_at(Some(moment)).unwrap();
+        let aside = ask_aside(&mut sampler, 3_000);
+        let ended = sampler.probe.join(aside).unwrap();
+        assert_eq!(ended, Reply::Failed(ERROR_OPERATION_ABORTED), "{moment:?}");
+        assert_eq!(lab.wire.violations().unwrap(), [], "{moment:?}");
+        assert_eq!(lab.wire.waiting().unwrap(), 0, "{moment:?}");
+    }
+    overflow(&mut lab, 3);
+    assert_eq!(sampler.fetch(64).0.len(), 3, "the session goes on");
+    drop(sampler);
+    lab.finish().unwrap();
+}
+
+#[test]
 fn a_stop_ends_what_waits_with_the_last_samples() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
-    let aside = wait_aside(&mut sampler);
+    let aside = wait_aside(&mut lab, &mut sampler);
     overflow(&mut lab, 5);
+    let begun = Instant::now();
     let stop = StopRequest { session: sampler.session, source: protocol::ALL_SOURCES, reserved: 0 };
     let stopped = sampler.probe.control(sampler.handle, Code::Stop as u32, &hex(stop.as_bytes()), "4096").unwrap();
     assert!(matches!(stopped, Reply::Done(_)), "{stopped:?}");
     let Reply::Done(bytes) = sampler.probe.join(aside).unwrap() else { panic!("no samples") };
+    let waited = begun.elapsed();
+    assert!(waited < Duration::from_secs(5), "{waited:?}: the driver would look after 10 s by itself");
     let header = header(&bytes);
     assert_eq!((header.status, header.count, header.detail[0]), (0, 5, 1));
     drop(sampler);
@@ -98,7 +150,7 @@ fn a_handle_closed_while_a_request_waits_ends_the_session() {
     lab.install().unwrap();
     for kind in KINDS {
         let mut sampler = Sampler::start_with(&lab, kind, 64, INTERVAL, 900);
-        let aside = wait_aside(&mut sampler);
+        let aside = wait_aside(&mut lab, &mut sampler);
         assert_eq!(sampler.probe.say(&format!("close {}", sampler.handle)).unwrap(), "ok", "{kind}");
         let ended = sampler.probe.join(aside).unwrap();
         assert!(matches!(ended, Reply::Failed(ERROR_OPERATION_ABORTED | ERROR_INVALID_HANDLE)), "{kind}: {ended:?}");

@@ -192,7 +192,7 @@ fn sources_of_other_families_are_counted_and_not_listed() {
 /// An ordinary PC with virtualization-based security is a root partition of Hyper-V, not a virtual machine.
 #[test]
 fn a_diagnosis_without_counters_has_the_reason_and_a_remedy() {
-    const ROOT: &str = "Hyper-V runs below this Windows and masks the counters";
+    const ROOT: &str = "Hyper-V runs underneath this Windows and hides the counters";
     const GUEST: &str = "Hyper-V masks the counters of this virtual machine";
     /// EBX of leaf 0x40000003, with and without CpuManagement.
     const AS_GUEST: (&str, &str) = ("-002BB9FF-", "-002BA9FF-");
@@ -216,7 +216,7 @@ fn a_diagnosis_without_counters_has_the_reason_and_a_remedy() {
         assert!(found == what && advice.contains(remedy), "{text}");
         assert_eq!(json["blocker"]["what"], what, "{text}");
         assert_eq!(
-            text.contains("\nHypervisor      Microsoft Hv, below this Windows itself\n"),
+            text.contains("\nHypervisor      Microsoft Hv; this Windows is its root partition\n"),
             what == ROOT,
             "{text}"
         );

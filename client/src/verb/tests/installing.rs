@@ -106,16 +106,16 @@ fn an_invalid_driver_is_rejected_before_the_running_one_is_stopped() {
     };
     let signature_behind_the_end = with(SECURITY_DIRECTORY, &[0x00, 0x04, 0, 0, 0x00, 0x10, 0, 0]);
     for (file, because) in [
-        (b"".to_vec(), "it is not a program, library or driver of Windows"),
-        (b"#!/bin/sh\n".to_vec(), "it is not a program, library or driver of Windows"),
-        (b"\x7FELF\x02\x01\x01".to_vec(), "it is not a program, library or driver of Windows"),
-        (as_32_bit, "it is for a processor other than x86-64 (machine type 0x014C)"),
-        (with(MACHINE, &[0x64, 0xAA]), "it is for a processor other than x86-64 (machine type 0xAA64)"),
+        (b"".to_vec(), "it is not a program, library or driver of Windows (PE)"),
+        (b"#!/bin/sh\n".to_vec(), "it is not a program, library or driver of Windows (PE)"),
+        (b"\x7FELF\x02\x01\x01".to_vec(), "it is not a program, library or driver of Windows (PE)"),
+        (as_32_bit, "it is not for x86-64 (machine type 0x014C)"),
+        (with(MACHINE, &[0x64, 0xAA]), "it is not for x86-64 (machine type 0xAA64)"),
         (with(SUBSYSTEM, &[2]), "it is a program or library, not a driver (subsystem 2)"),
         (with(SUBSYSTEM, &[3]), "it is a program or library, not a driver (subsystem 3)"),
-        (driver("")[..0x3FF].to_vec(), "it is cut off: it has 1,023 bytes, and its headers require 1,024"),
-        (driver("")[..0x180].to_vec(), "it is cut off: it has 384 bytes, and its headers require 1,024"),
-        (signature_behind_the_end, "it is cut off: it has 1,027 bytes, and its headers require 5,120"),
+        (driver("")[..0x3FF].to_vec(), "it is truncated: it has 1,023 bytes, and its headers describe 1,024"),
+        (driver("")[..0x180].to_vec(), "it is truncated: it has 384 bytes, and its headers describe 1,024"),
+        (signature_behind_the_end, "it is truncated: it has 1,027 bytes, and its headers describe 5,120"),
     ] {
         let machine = Machine::new(Some(ServiceState::Running));
         fs::write(&machine.system.path, driver("old")).unwrap();

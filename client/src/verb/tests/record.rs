@@ -255,7 +255,7 @@ fn lost_and_throttled_samples_are_reported_with_a_remedy() {
     let ran = bench.record("-e 0x13 -a --duration 0.001 --ring 256");
     assert_eq!(ran.outcome.unwrap(), 0);
     let lines: Vec<&str> = ran.err.lines().collect();
-    let shares = "(1,234 or 99.9 % lost, paused 100.0 % of the time)";
+    let shares = "(1,234 lost, 99.9 %; paused 100.0 % of the time)";
     assert!(lines[0].starts_with(&format!("[ recorded 1 samples {shares} in 0.")), "{}", ran.err);
     assert_eq!(
         lines[1..],
@@ -268,6 +268,26 @@ fn lost_and_throttled_samples_are_reported_with_a_remedy() {
     );
     assert_eq!(bench.recording().summary().counts.iter().map(|count| count.lost).sum::<u64>(), 1_234);
     assert_eq!(bench.recording().samples().len(), 4, "what befell the sampling is in the file");
+}
+
+#[test]
+fn processors_that_an_interrupt_storm_silenced_are_reported_with_a_remedy() {
+    let silenced = of_kind(SampleKind::Silenced, 0);
+    for (records, processors) in [(&[sample(12, 1), silenced][..], "1 CPU"), (&[silenced, silenced], "2 CPUs")] {
+        let bench = Bench::new(&[records]);
+        let ran = bench.record("-e 0x13 -a --duration 0.001");
+        let lines: Vec<&str> = ran.err.lines().skip(1).collect();
+        let first = format!("warning: sampling stopped early on {processors}: an interrupt storm, that is");
+        assert_eq!(
+            lines,
+            [
+                &first,
+                "  interrupts in a row that no counter explains",
+                "  try: end other programs that use the performance counters, then record again",
+            ]
+        );
+        assert!(lines.iter().all(|line| line.len() <= 80));
+    }
 }
 
 #[test]
@@ -284,7 +304,7 @@ fn one_lost_sample_per_counter_causes_no_warning() {
     let lost = |processor| CountRecord { lost: 1, ..count(0x13, processor, 9, SECOND) };
     bench.system.driver.counts.replace(vec![lost(0), lost(1)]);
     let ran = bench.record("-e 0x13 -a --duration 0.001");
-    assert!(ran.err.starts_with("[ recorded 0 samples (2 or 100.0 % lost, paused 0.0 % of "), "{}", ran.err);
+    assert!(ran.err.starts_with("[ recorded 0 samples (2 lost, 100.0 %; paused 0.0 % of "), "{}", ran.err);
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
 }
 

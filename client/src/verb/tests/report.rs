@@ -78,6 +78,7 @@ fn records() -> Vec<Sample> {
     records.push(Sample { kind: SampleKind::Throttled as u16, ip: 0, ..paused });
     records.push(paused);
     records.push(Sample { kind: SampleKind::Slept as u16, ip: 32_000_000, ..paused });
+    records.push(Sample { kind: SampleKind::Silenced as u16, ip: 0, ..paused });
     records.push(Sample { kind: SampleKind::Lost as u16, ..record(25, 0, 1, 30) });
     records
 }
@@ -365,7 +366,7 @@ fn an_incomplete_recording_is_reported_with_a_warning() {
     let run = File::holding(&cut).run("report FILE --sort module");
     assert!(run.out.contains("2,000, standing for 200,006,000 events"), "{}", run.out);
     assert!(
-        run.out.contains("\nLost     30 samples or 1.5 % (CPU 1: 30)\nPaused   1 time, 0.001 s in all\n"),
+        run.out.contains("\nLost     30 samples, 1.5 % (CPU 1: 30)\nPaused   1 time, 0.001 s in all\n"),
         "{}",
         run.out
     );

@@ -7,6 +7,8 @@ use protocol::Sample;
 use ring::{Producer, Pushed, Slot};
 
 use super::store::Store;
+use super::storm::Storm;
+use super::tally::add_one;
 use super::throttle::Throttle;
 use crate::boxed::Boxed;
 
@@ -122,6 +124,12 @@ pub fn put(slot: Option<&Slot<Outlet>>, outlet: Outlet) {
     });
 }
 
+/// The processor's Debug Store is in use.
+const STORED: u8 = 1;
+
+/// Nothing interrupts, because too many interrupts came that nothing explained.
+const SILENCED: u8 = 1 << 1;
+
 /// What one processor alone touches, at PROFILE_LEVEL.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -132,12 +140,20 @@ pub struct Desk {
     pub throttle: Throttle,
     served: AtomicU64,
     spurious: AtomicU64,
+    /// Spurious interrupts in a row.
+    pub storm: Storm,
+    /// Counters whose overflow waited for its interrupt at the last tick, as a set.
+    waiting: AtomicU32,
+    /// How many interrupts there had been by then.
+    interrupts: AtomicU64,
+    /// Subscribers that were not told yet that the processor was silenced, as a set.
+    untold: AtomicU8,
     /// When it last ticked.
     ticked: AtomicU64,
     /// The processor's Debug Store, while a session has it.
     store: Slot<Boxed<Store>>,
-    /// There is one: asked in each interrupt.
-    stored: AtomicBool,
+    /// Some of [`STORED`] and [`SILENCED`]: asked in each interrupt.
+    special: AtomicU8,
     /// Something of it was fetched in this interrupt.
     fetched: AtomicBool,
     /// A ring has become half full outside of interrupts.
@@ -158,22 +174,71 @@ impl Desk {
         (0..).zip(&self.posts)
     }
 
-    /// Whether the processor's Debug Store is in use.
+    /// Whether interrupts take the uncommon path: the processor's Debug Store is in use, or the processor is silenced.
     #[inline]
+    pub fn is_special(&self) -> bool {
+        self.special() != 0
+    }
+
+    fn special(&self) -> u8 {
+        self.special.load(Ordering::Relaxed)
+    }
+
+    fn set_special(&self, flag: u8, on: bool) {
+        let others = self.special() & !flag;
+        self.special.store(if on { others | flag } else { others }, Ordering::Relaxed);
+    }
+
+    /// Whether the processor's Debug Store is in use.
     pub fn has_store(&self) -> bool {
-        self.stored.load(Ordering::Relaxed)
+        self.special() & STORED != 0
+    }
+
+    /// Whether nothing interrupts, because too many interrupts came that nothing explained.
+    pub fn is_silenced(&self) -> bool {
+        self.special() & SILENCED != 0
+    }
+
+    /// Marks the processor as silenced, which everyone who samples here has to be [told](Self::tell_silenced).
+    pub fn silence(&self) {
+        self.set_special(SILENCED, true);
+        self.untold.store(u8::MAX, Ordering::Relaxed);
+    }
+
+    /// Marks the processor as not silenced any more.
+    pub fn end_silence(&self) {
+        self.set_special(SILENCED, false);
+    }
+
+    /// Gives the record of a silence to everyone who has not been told yet and whose ring has room. Returns whether a ring has
+    /// become half full.
+    pub fn tell_silenced(&self, record: &Sample) -> bool {
+        let mut reached = false;
+        for subscriber in Subscribers(self.untold.load(Ordering::Relaxed)).iter() {
+            let pushed = self.with(subscriber, |outlet| outlet.push(*record));
+            reached |= matches!(pushed, Some(Pushed::Stored { reached: true }));
+            if !matches!(pushed, Some(Pushed::Full)) {
+                self.set_told(subscriber);
+            }
+        }
+        reached
+    }
+
+    fn set_told(&self, subscriber: Subscriber) {
+        let others = self.untold.load(Ordering::Relaxed) & !(1 << (subscriber.0 & 7));
+        self.untold.store(others, Ordering::Relaxed);
     }
 
     /// Puts it in.
     pub fn put_store(&self, store: Boxed<Store>) {
         // Its slot is empty: one session at a time has the Debug Store. Memory can not be given back here.
         core::mem::forget(self.store.put(store));
-        self.stored.store(true, Ordering::Relaxed);
+        self.set_special(STORED, true);
     }
 
     /// Takes it out.
     pub fn take_store(&self) -> Option<Boxed<Store>> {
-        self.stored.store(false, Ordering::Relaxed);
+        self.set_special(STORED, false);
         self.store.take()
     }
 
@@ -211,10 +276,15 @@ impl Desk {
         self.fetched.load(Ordering::Relaxed)
     }
 
-    /// An interrupt was served, for which there was something of ours, or not.
-    pub fn count(&self, is_ours: bool) {
-        let count = if is_ours { &self.served } else { &self.spurious };
-        count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    /// Counts an interrupt that found something of ours.
+    pub fn count_served(&self) {
+        add_one(&self.served);
+    }
+
+    /// Counts an interrupt that found nothing of ours. Returns whether it was one too many in a row.
+    pub fn count_spurious(&self) -> bool {
+        add_one(&self.spurious);
+        self.storm.note(self.served.load(Ordering::Relaxed))
     }
 
     /// All so far.
@@ -222,6 +292,17 @@ impl Desk {
         let spurious = self.spurious.load(Ordering::Relaxed);
         let served = self.served.load(Ordering::Relaxed) + spurious;
         Interrupts { served, spurious, throttles: self.throttle.times() }
+    }
+
+    /// Notes the counters whose overflows wait for their interrupts at this tick. Returns those that waited at the last tick
+    /// as well, if no interrupt came since: theirs were lost.
+    pub fn note_waiting(&self, waiting: CounterSet) -> CounterSet {
+        let Interrupts { served, .. } = self.interrupts();
+        let before = CounterSet::from_bits(self.waiting.load(Ordering::Relaxed).into());
+        let is_quiet = self.interrupts.load(Ordering::Relaxed) == served;
+        self.waiting.store(waiting.bits(), Ordering::Relaxed);
+        self.interrupts.store(served, Ordering::Relaxed);
+        if is_quiet { waiting.and(before) } else { CounterSet::NONE }
     }
 
     /// A sample for everyone who subscribed to the counter; answers whether a ring has become half full.
@@ -285,6 +366,7 @@ impl Desk {
 
     /// The end again.
     pub fn withdraw(&self, subscriber: Subscriber) -> Option<Outlet> {
+        self.set_told(subscriber);
         self.outlets.get(usize::from(subscriber.0))?.take()
     }
 

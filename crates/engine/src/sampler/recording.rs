@@ -228,3 +228,69 @@ impl Way<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    use profile::Msr;
+    use raw_cpuid::CpuIdResult;
+
+    use super::*;
+
+    /// A processor that counts the accesses to its registers.
+    #[derive(Default)]
+    struct Counting(AtomicU64);
+
+    impl Counting {
+        fn touch(&self) -> u64 {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            0
+        }
+    }
+
+    impl Cpu for Counting {
+        fn cpuid(&self, _: u32, _: u32) -> CpuIdResult {
+            CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 }
+        }
+
+        fn rdmsr(&self, _: Msr) -> u64 {
+            self.touch()
+        }
+
+        fn wrmsr(&self, _: Msr, _: u64) {
+            self.touch();
+        }
+
+        fn rdpmc(&self, _: u32) -> u64 {
+            self.touch()
+        }
+
+        fn local_vector(&self) -> u32 {
+            self.touch();
+            0
+        }
+
+        fn set_local_vector(&self, _: u32) {
+            self.touch();
+        }
+
+        fn save_area(&self, _: u8) -> u64 {
+            0
+        }
+
+        fn set_save_area(&self, _: u8, _: u64) {}
+    }
+
+    /// The machine can fall asleep when everything that a start needs has been looked at.
+    #[test]
+    fn a_store_that_comes_to_a_sleeping_processor_touches_no_register_until_it_is_awake() {
+        let cpu = Counting::default();
+        let sampler = Sampler::new(Hal::new(&cpu, 1).unwrap(), 1, 1_000).unwrap();
+        sampler.fall_asleep(&cpu, 0, 0);
+        sampler.install(&cpu, 0, Boxed::new(Store::new()).unwrap());
+        assert_eq!(cpu.0.load(Ordering::Relaxed), 0);
+        sampler.wake(&cpu, 0, 1, 1);
+        assert_ne!(cpu.0.load(Ordering::Relaxed), 0);
+    }
+}

@@ -18,7 +18,7 @@ impl Tally {
         add_one(&self.samples);
     }
 
-    /// The ring had no room, or the counter was stopped before it was served.
+    /// The ring had no room, or the interrupt did not come before the counter was stopped or a tick recovered it.
     pub fn lose(&self) {
         add_one(&self.lost);
     }
@@ -35,7 +35,7 @@ impl Tally {
 }
 
 /// There is one writer: no locked instruction is needed.
-fn add_one(count: &AtomicU64) {
+pub(super) fn add_one(count: &AtomicU64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 

@@ -35,6 +35,11 @@ impl Throttle {
         self.times.store(self.times().wrapping_add(1), Ordering::Relaxed);
     }
 
+    /// Whether something waits for the next tick.
+    pub fn is_waiting(&self) -> bool {
+        self.traced.load(Ordering::Relaxed) || !self.waiting().is_empty()
+    }
+
     /// Counters wait no more: they belong to nobody.
     pub fn forget(&self, counters: CounterSet) {
         self.waiting.store(self.waiting().without(counters).bits(), Ordering::Relaxed);

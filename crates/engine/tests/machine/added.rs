@@ -38,6 +38,23 @@ fn a_session_on_every_processor_goes_to_one_that_is_added_and_one_on_some_does_n
     }
 }
 
+#[test]
+fn a_session_is_enabled_from_the_moment_its_counters_start() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 2).with_active(1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        board.set_cost(1_000); // what a session needs takes its time to get
+        let session = started(client, &mut engine, on(&[]), &[event(2, SHORT), event(0, 0)]);
+        board.pass(70);
+        board.add_processor(&mut engine);
+        board.pass(30);
+        let read: Vec<CountRecord> = client.read(&mut engine, session);
+        let enabled: Vec<_> = read.iter().map(|one| (one.processor, one.enabled)).collect();
+        assert_eq!(enabled, [(0, 1_100), (0, 1_100), (1, 30), (1, 30)], "{name}: one thing was asked for in between");
+    }
+}
+
 /// What befalls a machine before a processor is added.
 type Trouble<'a> = &'a dyn Fn(&Board);
 

@@ -1,10 +1,14 @@
 //! Over a sleep sessions go on, and say how long it was.
 
+use engine::Engine;
 use native_lab::{Board, Client};
-use protocol::{Code, InfoReply, SampleKind};
-use zerocopy::FromBytes;
+use proptest::prelude::*;
+use protocol::{
+    AreaRequest, BRANCHES, Cause, Code, EventRequest, InfoReply, ProcessorSet, SampleKind, StartHeader, area, modes,
+};
+use zerocopy::{FromBytes, IntoBytes};
 
-use super::scene::{IDENTITIES, SHORT, engine, event, on, records, run, started};
+use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, records, run, started};
 
 #[test]
 fn counts_go_on_after_a_sleep_and_tell_how_long_it_was() {
@@ -76,5 +80,239 @@ fn what_is_started_and_stopped_while_the_machine_falls_asleep_is_so_when_it_is_a
         board.wake(&engine);
         assert_eq!(board.processor(0).model().enabled_counters(), [], "{name}");
         assert!(!board.is_in_use(), "{name}");
+    }
+}
+
+/// A request for control areas on all processors; returns the cause of the answer.
+fn ask_areas(client: Client, engine: &mut Engine<&Board>, operation: u32) -> u32 {
+    let request = AreaRequest { operation, current: 0, reserved: 0, processors: ProcessorSet::EMPTY };
+    client.ask(engine, Code::ControlArea, request.as_bytes(), 4096).header().cause
+}
+
+const PRECISE: EventRequest =
+    EventRequest { source: 0x1A, modes: modes::BOTH | modes::PRECISE, interval: SHORT, frequency: 0 };
+
+const TRACE: EventRequest = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };
+
+/// Brings a machine to where its registers must not be touched.
+type Stage = fn(&Board, &Engine<&Board>);
+
+/// Registers have to be looked at before anything is sampled or recorded.
+#[test]
+fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing() {
+    let board = Board::named("haswell-4710mq", 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let starts = [&[event(2, SHORT)][..], &[PRECISE], &[TRACE], &[event(2, 0), TRACE]];
+    let stages: [(&str, Stage); 3] = [
+        ("about to sleep", |_, engine| engine.sampler().sleeps().begin(0)),
+        ("asleep", |board, engine| board.fall_asleep(engine)),
+        // The account of sleeps has ended, and no processor is awake yet.
+        ("waking", |board, engine| {
+            board.fall_asleep(engine);
+            engine.sampler().sleeps().end(0);
+        }),
+    ];
+    for (beside, (stage, go_there)) in [false, true].into_iter().flat_map(|beside| stages.map(|stage| (beside, stage)))
+    {
+        if beside && stage == "about to sleep" {
+            started(client, &mut engine, on(&[]), &[event(6, 2 * SHORT)]);
+        }
+        go_there(&board, &engine);
+        for events in starts {
+            let refused = client.start_with(&mut engine, header(0, true, on(&[])), events).header();
+            assert_eq!(refused.cause, Cause::Asleep as u32, "{events:?}, {stage}, beside {beside}");
+        }
+        for operation in [area::QUERY, area::ALLOCATE, area::FREE] {
+            assert_eq!(ask_areas(client, &mut engine, operation), Cause::Asleep as u32, "{operation}, {stage}");
+        }
+        assert_eq!(board.is_in_use(), beside, "{stage}");
+        board.wake(&engine);
+        for events in starts {
+            let session = started(client, &mut engine, on(&[]), events);
+            client.stop(&mut engine, session, None);
+        }
+    }
+    engine.close(client.0);
+    assert!(!board.is_in_use());
+}
+
+#[test]
+fn one_of_two_sessions_that_share_a_counter_stops_while_the_machine_sleeps() {
+    for name in IDENTITIES {
+        let board = Board::named(name, 1);
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let [first, second] = [(); 2].map(|()| started(client, &mut engine, on(&[]), &[event(2, SHORT)]));
+        run(&board, &engine, 0, SHORT.into());
+        board.fall_asleep(&engine);
+        client.stop(&mut engine, first, None);
+        board.wake(&engine);
+        run(&board, &engine, 0, SHORT.into());
+        assert_eq!(records(client, &mut engine, second, SampleKind::Sample).len(), 2, "{name}");
+    }
+}
+
+/// What happens next; numbers are taken modulo what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Sleep,
+    Wake,
+    /// A start: counted, sampled, precise or of branches.
+    Start {
+        what: u8,
+        processors: u32,
+    },
+    StopOne {
+        session: usize,
+        source: u32,
+    },
+    Stop {
+        session: usize,
+    },
+    Read {
+        session: usize,
+    },
+    Fetch {
+        session: usize,
+    },
+    Kill,
+    Areas {
+        operation: u32,
+    },
+    Follow,
+    Tick {
+        processor: u32,
+    },
+    /// Interrupts that were raised before the sleep, or without a cause.
+    Interrupt {
+        processor: u32,
+        times: u32,
+    },
+    Run {
+        processor: u32,
+        events: u64,
+    },
+    Add,
+    /// The next readings of the clock are far apart, so that the budget is soon spent.
+    Slow {
+        units: u64,
+    },
+}
+
+const PROCESSORS: u32 = 3;
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => Just(Step::Sleep),
+        2 => Just(Step::Wake),
+        6 => (any::<u8>(), 0..1_u32 << PROCESSORS).prop_map(|(what, processors)| Step::Start { what, processors }),
+        2 => (any::<usize>(), prop::sample::select(vec![2, 6, 0x1A, BRANCHES]))
+            .prop_map(|(session, source)| Step::StopOne { session, source }),
+        2 => any::<usize>().prop_map(|session| Step::Stop { session }),
+        2 => any::<usize>().prop_map(|session| Step::Read { session }),
+        1 => any::<usize>().prop_map(|session| Step::Fetch { session }),
+        1 => Just(Step::Kill),
+        2 => (0..3_u32).prop_map(|operation| Step::Areas { operation }),
+        1 => Just(Step::Follow),
+        2 => (0..PROCESSORS).prop_map(|processor| Step::Tick { processor }),
+        2 => (0..PROCESSORS, prop::sample::select(vec![1, 1, 100]))
+            .prop_map(|(processor, times)| Step::Interrupt { processor, times }),
+        4 => (0..PROCESSORS, 0..20_000_u64).prop_map(|(processor, events)| Step::Run { processor, events }),
+        1 => Just(Step::Add),
+        1 => (0..40_000_u64).prop_map(|units| Step::Slow { units }),
+    ]
+}
+
+/// Starts one of several kinds; some share counters, and some do not fit.
+fn start(client: Client, engine: &mut Engine<&Board>, what: u8, processors: u32) -> Option<u64> {
+    let list: Vec<u32> = (0..PROCESSORS).filter(|number| processors >> number & 1 == 1).collect();
+    let (events, batch): (&[EventRequest], u32) = match what % 8 {
+        0 => (&[event(2, 0), event(0, 0)], 0),
+        1 => (&[event(6, 0)], 0),
+        2 => (&[event(2, SHORT)], 0),
+        3 => (&[event(6, 5_000), event(2, SHORT)], 0),
+        4 => (&[PRECISE], 3),
+        5 => (&[TRACE], 0),
+        6 => (&[TRACE, PRECISE, event(6, 0)], 1),
+        _ => (&[EventRequest { frequency: 1_000, ..event(2, SHORT) }], 0),
+    };
+    let samples = events.iter().any(|event| event.interval > 0);
+    let header = StartHeader { batch, ..header(0, samples, on(&list)) };
+    let answer = client.start_with(engine, header, events).header();
+    (answer.status == 0).then_some(answer.detail[0])
+}
+
+/// The accesses to the registers of every processor, its entry of the local vector table among them.
+fn accesses(board: &Board) -> Vec<(model::Accesses, (u64, u64))> {
+    board.all().map(|cpu| (cpu.model().accesses(), cpu.local_accesses())).collect()
+}
+
+proptest! {
+    #[test]
+    fn no_register_is_touched_between_falling_asleep_and_waking(
+        name in prop::sample::select([&IDENTITIES[..], &["zen4-7700x", "netburst-cedarmill", "skylake-6600k"]].concat()),
+        steps in prop::collection::vec(step(), 1..100),
+    ) {
+        let board = Board::named(name, PROCESSORS).with_active(2);
+        let mut engine = engine(&board);
+        let mut client = Client::open(&mut engine, 1, 1);
+        let mut handles = 1;
+        let mut sessions: Vec<u64> = Vec::new();
+        for step in steps {
+            let before = accesses(&board);
+            let was_asleep = board.is_asleep();
+            let active = engine::Machine::processors(&&board);
+            let chosen = |index: usize| index.checked_rem(sessions.len()).and_then(|index| sessions.get(index).copied());
+            match step.clone() {
+                Step::Sleep => board.fall_asleep(&engine),
+                Step::Wake => board.wake(&engine),
+                Step::Start { what, processors } => sessions.extend(start(client, &mut engine, what, processors)),
+                Step::StopOne { session, source } => {
+                    if let Some(session) = chosen(session) {
+                        client.stop(&mut engine, session, Some(source));
+                    }
+                }
+                Step::Stop { session } => {
+                    if let Some(session) = chosen(session) {
+                        client.stop(&mut engine, session, None);
+                    }
+                }
+                Step::Read { session } => {
+                    if let Some(session) = chosen(session) {
+                        client.read(&mut engine, session);
+                    }
+                }
+                Step::Fetch { session } => {
+                    if let Some(session) = chosen(session) {
+                        client.samples(&mut engine, session, None, 100);
+                    }
+                }
+                Step::Kill => {
+                    engine.close(client.0);
+                    handles += 1;
+                    client = Client::open(&mut engine, handles, 1);
+                    sessions.clear();
+                }
+                Step::Areas { operation } => drop(ask_areas(client, &mut engine, operation)),
+                Step::Follow => engine.follow(),
+                Step::Tick { processor } if processor < active => board.tick_sampling(&engine, processor),
+                Step::Interrupt { processor, times } if processor < active => {
+                    (0..times).for_each(|_| board.interrupt(&engine, processor, &NOWHERE));
+                }
+                Step::Run { processor, events } => run(&board, &engine, processor, events),
+                Step::Add if active < PROCESSORS => board.add_processor(&mut engine),
+                Step::Slow { units } => board.set_pace(units),
+                Step::Tick { .. } | Step::Interrupt { .. } | Step::Add => {}
+            }
+            if was_asleep && board.is_asleep() {
+                prop_assert_eq!(accesses(&board), before, "{}: {:?}", name, step);
+            }
+        }
+        board.wake(&engine);
+        engine.shut_down();
+        prop_assert!(!board.is_in_use(), "{}", name);
+        prop_assert!(board.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{}", name);
+        prop_assert!(board.all().all(|cpu| cpu.model().accesses().faulted == 0), "{}", name);
     }
 }

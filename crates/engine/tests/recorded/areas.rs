@@ -1,13 +1,14 @@
 //! Control areas: allocated and destroyed as SystemProcessorProfileControlArea does it.
 
 use engine::Engine;
+use model::Mode;
 use native_lab::{Answer, Board, Client};
 use protocol::{AreaRecord, AreaRequest, Cause, Code, EventRequest, Lack, ProcessorSet, StartHeader, area, modes};
 use zerocopy::IntoBytes;
 
 use super::scene::{
-    INSTRUCTIONS, INTERVAL, board, branches, engine, header, is_left_clean, precise, registers, set_register, started,
-    stopped,
+    FORMATS, INSTRUCTIONS, INTERVAL, board, branch, branches, engine, header, is_left_clean, precise, registers, run,
+    set_register, started, stopped,
 };
 
 const EXISTS: u32 = 0xC000_0018;
@@ -16,6 +17,7 @@ const NOT_SUPPORTED: u32 = 0xC000_00BB;
 const INVALID_CLASS: u32 = 0xC000_0003;
 const NOT_IMPLEMENTED: u32 = 0xC000_0002;
 const BUSY: u32 = 0x8000_0011;
+const RETRY: u32 = 0xC000_022D;
 
 fn ask(client: Client, engine: &mut Engine<&Board>, operation: u32, processors: Option<&[u32]>) -> Answer {
     let mut set = ProcessorSet::EMPTY;
@@ -271,4 +273,83 @@ fn an_area_that_was_in_its_register_before_is_there_behind() {
     let session = started(client, &mut engine, &header(0), &[record()]);
     stopped(client, &mut engine, session, None);
     assert_eq!(registers(&board, 0), [Some(0), Some(0), Some(address)]);
+}
+
+/// IA32_DS_AREA.
+const DS_AREA: u32 = 0x600;
+
+#[test]
+fn beside_the_areas_that_windows_keeps_a_session_records_into_areas_of_the_driver() {
+    for (name, format, _) in FORMATS {
+        let board = board(name, format, 2);
+        let address = board.keep_areas();
+        let found = [0, 1].map(|processor| registers(&board, processor));
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        assert_eq!(
+            refused(&ask(client, &mut engine, area::ALLOCATE, None)).0,
+            EXISTS,
+            "a client is told of Windows' own"
+        );
+        let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), record()]);
+        for (processor, of_windows) in (0..2).map(|processor| (processor, address(processor))) {
+            let own = done(&ask(client, &mut engine, area::QUERY, Some(&[processor])))[0];
+            assert_eq!((own.flags & (area::OF_KERNEL | area::USED), own.status), (area::USED, EXISTS), "{name}");
+            let [_, _, Some(register)] = registers(&board, processor) else { panic!("no register") };
+            assert!(register == own.address && register != of_windows, "{name}: {register:#x}");
+            branch(&board, &engine, processor, Mode::User, 5);
+            run(&board, &engine, processor, 0x1000, INTERVAL.into());
+        }
+        let counts = stopped(client, &mut engine, session, None);
+        assert!(counts.iter().all(|count| count.samples == 1), "{name}: {counts:?}");
+        assert_eq!([0, 1].map(|processor| registers(&board, processor)), found, "{name}");
+        assert!(is_left_clean(&board), "{name}");
+    }
+}
+
+/// A program that saved the register while a session recorded can restore it at any time.
+#[test]
+fn an_area_is_not_freed_while_the_register_holds_its_address() {
+    let board = board("haswell-4710mq", 2, 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let address = done(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])))[0].address;
+    set_register(&board, 1, DS_AREA, address);
+    let kept = (RETRY, Cause::ControlArea as u32, 1, [RETRY.into(), address]);
+    assert_eq!(refused(&ask(client, &mut engine, area::FREE, Some(&[1]))), kept);
+    engine.follow();
+    assert_eq!(has_area(&board), [false, true]);
+    let session = started(client, &mut engine, &header(0), &[record()]);
+    stopped(client, &mut engine, session, None);
+    assert_eq!(registers(&board, 1)[2], Some(address), "as found");
+    assert_eq!(has_area(&board), [false, true], "also after a session that used it");
+    set_register(&board, 1, DS_AREA, 0);
+    engine.follow();
+    assert!(is_left_clean(&board));
+}
+
+#[test]
+fn at_the_unload_an_area_stays_to_which_the_register_points() {
+    let board = board("haswell-4710mq", 2, 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let address = done(&ask(client, &mut engine, area::ALLOCATE, None))[1].address;
+    set_register(&board, 1, DS_AREA, address);
+    engine.shut_down();
+    assert_eq!(has_area(&board), [false, true]);
+}
+
+#[test]
+fn a_stop_while_the_machine_sleeps_leaves_the_areas_until_the_register_can_be_read() {
+    let board = board("haswell-4710mq", 2, 2);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(0), &[record()]);
+    board.fall_asleep(&engine);
+    stopped(client, &mut engine, session, None);
+    engine.follow();
+    assert_eq!(has_area(&board), [true, true]);
+    board.wake(&engine);
+    engine.follow();
+    assert!(is_left_clean(&board));
 }

@@ -206,3 +206,17 @@ fn an_interrupt_of_branches_is_ours_and_tells_that_a_ring_is_half_full() {
     let told = super::scene::info(client, &mut engine);
     assert_eq!((told.interrupts, told.spurious), (1, 0));
 }
+
+/// Other programs that ask the HAL are told that the processors are not free.
+#[test]
+fn the_reservation_stays_while_branches_are_recorded_whatever_else_ends() {
+    let board = board("haswell-4710mq", 2, 1);
+    let mut engine = engine(&board);
+    let client = Client::open(&mut engine, 1, 10);
+    let counted = client.started(&mut engine, 0, &[2]);
+    let traced = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
+    stopped(client, &mut engine, counted, None);
+    assert!(board.is_reserved());
+    stopped(client, &mut engine, traced, None);
+    assert!(!board.is_reserved());
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Mode;
+use model::{InterruptMode, Mode};
 use native_lab::Client;
 use proptest::prelude::*;
 use protocol::{BRANCHES, CountRecord, Sample, SampleKind, modes};
@@ -52,6 +52,10 @@ enum Step {
         units: u64,
     },
     Tick,
+    /// Another program masks the LVT entry of a processor.
+    Mask {
+        processor: u32,
+    },
     Sleep,
     Wake,
 }
@@ -71,6 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Kill),
         1 => (0..40_000_u64).prop_map(|units| Step::Slow { units }),
         2 => Just(Step::Tick),
+        1 => (0..PROCESSORS).prop_map(|processor| Step::Mask { processor }),
         1 => Just(Step::Sleep),
         2 => Just(Step::Wake),
     ]
@@ -114,8 +119,8 @@ impl Told {
     }
 }
 
-fn check((name, format, _): (&str, u8, bool), steps: Vec<Step>) -> Result<(), TestCaseError> {
-    let board = board(name, format, PROCESSORS);
+fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let board = board(name, format, PROCESSORS).with_interrupt_mode(mode);
     let mut engine = engine(&board);
     let observer = Client::open(&mut engine, 1, 1);
     let mut told = Told::default();
@@ -149,9 +154,14 @@ fn check((name, format, _): (&str, u8, bool), steps: Vec<Step>) -> Result<(), Te
                     .collect();
                 let header = super::scene::header(if recorded { batch } else { 0 });
                 let answer = client.start_with(&mut engine, protocol::StartHeader { ring, ..header }, &events).header();
-                prop_assert_eq!(answer.status, 0, "cause {}", answer.cause);
-                session = Some((client, answer.detail[0]));
-                told.next.clear();
+                if board.is_asleep() {
+                    prop_assert_eq!(answer.cause, protocol::Cause::Asleep as u32);
+                    engine.close(client.0);
+                } else {
+                    prop_assert_eq!(answer.status, 0, "cause {}", answer.cause);
+                    session = Some((client, answer.detail[0]));
+                    told.next.clear();
+                }
             }
             (Step::StopOne { branches }, Some((client, number))) => {
                 let source = if branches { BRANCHES } else { INSTRUCTIONS };
@@ -168,6 +178,7 @@ fn check((name, format, _): (&str, u8, bool), steps: Vec<Step>) -> Result<(), Te
             }
             (Step::Slow { units }, _) => board.set_pace(units),
             (Step::Tick, _) => (0..PROCESSORS).for_each(|processor| board.tick_sampling(&engine, processor)),
+            (Step::Mask { processor }, _) => board.processor(processor).model().set_lvt(0x1_00FE),
             (Step::Sleep, _) => board.fall_asleep(&engine),
             (Step::Wake, _) => board.wake(&engine),
             _ => {}
@@ -186,6 +197,8 @@ fn check((name, format, _): (&str, u8, bool), steps: Vec<Step>) -> Result<(), Te
     prop_assert_eq!(all.delivered + all.lost + all.discarded + all.throttled, total, "{:?}", all);
     prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
     prop_assert_eq!(stored(&board, 0).faults, 0);
+    board.wake(&engine);
+    engine.follow(); // control areas of a session that stopped asleep
     prop_assert!(is_left_clean(&board));
     for processor in 0..PROCESSORS {
         prop_assert_eq!(registers(&board, processor), [Some(0); 3]);
@@ -198,17 +211,18 @@ proptest! {
     #[test]
     fn it_adds_up_through_interrupts_stops_kills_throttling_and_sleep(
         format in prop::sample::select(FORMATS.to_vec()),
+        mode in prop::sample::select(InterruptMode::ALL.to_vec()),
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        check(format, steps)?;
+        check(format, mode, steps)?;
     }
 }
 
 #[test]
 fn for_each_processor_and_kind_what_was_written_is_delivered_or_lost() {
-    for format in FORMATS {
+    for (format, mode) in FORMATS.into_iter().flat_map(|format| InterruptMode::ALL.map(|mode| (format, mode))) {
         let (name, number, _) = format;
-        let board = board(name, number, PROCESSORS);
+        let board = board(name, number, PROCESSORS).with_interrupt_mode(mode);
         let mut engine = engine(&board);
         let client = Client::open(&mut engine, 1, 1);
         let events = [branches(modes::BOTH), precise(INSTRUCTIONS, 5_000)];

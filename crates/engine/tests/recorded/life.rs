@@ -45,7 +45,13 @@ fn after_a_stop_a_close_and_an_unload_in_the_middle_the_registers_are_as_they_we
         let asleep = end.starts_with("sleep"); // the registers were lost then, and nobody touched them
         let expected = if asleep { [[Some(0); 3]; 2] } else { before };
         assert_eq!([0, 1].map(|processor| registers(&board, processor)), expected, "{end}");
-        assert!(is_left_clean(&board), "{end}");
+        if end == "sleep and unload" {
+            assert!(board.all().all(native_lab::ModelCpu::has_area), "a register may point to them");
+        } else {
+            board.wake(&engine);
+            engine.follow();
+            assert!(is_left_clean(&board), "{end}");
+        }
         assert!(board.all().all(|cpu| cpu.model().accesses().faulted == 0), "{end}");
     }
 }
@@ -75,23 +81,6 @@ fn over_a_sleep_everything_goes_on_and_nothing_is_lost() {
     let samples = fetched(client, &mut engine, session);
     assert_eq!(samples.len(), 2 * (300 + 36 + 3));
     board.deliver(&engine, 0, &interrupted(0));
-    assert!(is_left_clean(&board));
-}
-
-#[test]
-fn a_session_that_begins_asleep_records_once_it_is_awake() {
-    let board = board("alder-lake-12900k", 4, 1);
-    let mut engine = engine(&board);
-    let client = Client::open(&mut engine, 1, 10);
-    board.fall_asleep(&engine);
-    let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
-    let session = started(client, &mut engine, &header(0), &events);
-    assert_eq!(registers(&board, 0), [Some(0); 3]);
-    board.wake(&engine);
-    branch(&board, &engine, 0, Mode::Kernel, 5);
-    run(&board, &engine, 0, 0x1000, 10_000);
-    let counts = stopped(client, &mut engine, session, None);
-    assert_eq!((counts[0].samples, counts[1].samples, counts[1].count), (1, 2, 10_000));
     assert!(is_left_clean(&board));
 }
 

@@ -31,21 +31,20 @@ fn refusal(board: &Board, header: &StartHeader, events: &[EventRequest]) -> (u32
 fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
     let lack = |lack: Lack| [lack as u64, 0];
-    let cases: [Case<Obstacle>; 14] = [
+    let cases: [Case<Obstacle>; 13] = [
         ("shadowed", |board| board.set_shadow(1), &[trace], Cause::Shadowed, [0, 0]),
         ("shadowed", |board| board.set_shadow(1), &[record], Cause::Shadowed, [0, 0]),
         ("untold", |board| board.set_shadow(0xC000_0003), &[record], Cause::Shadowed, [0xC000_0003, 0]),
-        ("an area", |board| set_register(board, 1, 0x600, 0x5000), &[trace], Cause::DebugStoreInUse, [0x5000, 0]),
-        ("a trace", |board| set_register(board, 1, 0x1D9, 0x40), &[record], Cause::DebugStoreInUse, [0, 0x40]),
-        ("its buffer", |board| set_register(board, 1, 0x1D9, 0x80), &[trace], Cause::DebugStoreInUse, [0, 0x80]),
-        ("its interrupt", |board| set_register(board, 1, 0x1D9, 0x100), &[trace], Cause::DebugStoreInUse, [0, 0x100]),
-        ("records", |board| set_register(board, 1, 0x3F1, 1), &[trace], Cause::DebugStoreInUse, [0, 0]),
+        ("a trace", |board| set_register(board, 1, 0x1D9, 0x40), &[record], Cause::DebugStoreInUse, [0x40, 0]),
+        ("its buffer", |board| set_register(board, 1, 0x1D9, 0x80), &[trace], Cause::DebugStoreInUse, [0x80, 0]),
+        ("its interrupt", |board| set_register(board, 1, 0x1D9, 0x100), &[trace], Cause::DebugStoreInUse, [0x100, 0]),
+        ("records", |board| set_register(board, 1, 0x3F1, 2), &[trace], Cause::DebugStoreInUse, [0, 2]),
         (
             "the kernel",
-            |board| board.refuse_areas(1, 0xC000_0018, 0x7000),
+            |board| board.refuse_areas(1, 0xC000_009A, 0x7000),
             &[record],
             Cause::ControlArea,
-            [0xC000_0018, 0x7000],
+            [0xC000_009A, 0x7000],
         ),
         (
             "no branches",

@@ -3,7 +3,7 @@
 use native_lab::{Board, Call, Client};
 use protocol::{Cause, EventRequest, MOST_BUDGET, MOST_FREQUENCY, RING, StartHeader, flags};
 
-use super::scene::{SHORT, engine, event, header, is_left_clean, on, started};
+use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, started};
 
 #[test]
 fn what_can_not_be_is_refused_with_its_cause_and_touches_no_register() {
@@ -46,16 +46,17 @@ fn what_can_not_be_is_refused_with_its_cause_and_touches_no_register() {
 
 #[test]
 fn counters_that_do_not_interrupt_count_and_refuse_to_sample() {
-    let board = Board::named("pentium-p54c", 2);
-    let mut engine = engine(&board);
-    let client = Client::open(&mut engine, 1, 10);
-    let before = board.processor(0).model().accesses();
-    let answer = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
-    assert_eq!((answer.cause, answer.source, answer.detail[0]), (Cause::NotSampled as u32, 2, 1));
-    assert_eq!(board.processor(0).model().accesses(), before);
-    assert!(is_left_clean(&board));
-    let counting = StartHeader { ring: 0, budget: 0, ..header(64, on(&[])) };
-    assert_eq!(client.start_with(&mut engine, counting, &[event(2, 0)]).header().status, 0);
+    for board in boards("pentium-p54c", 2) {
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let before = board.processor(0).model().accesses();
+        let answer = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
+        assert_eq!((answer.cause, answer.source, answer.detail[0]), (Cause::NotSampled as u32, 2, 1));
+        assert_eq!(board.processor(0).model().accesses(), before);
+        assert!(is_left_clean(&board));
+        let counting = StartHeader { ring: 0, budget: 0, ..header(64, on(&[])) };
+        assert_eq!(client.start_with(&mut engine, counting, &[event(2, 0)]).header().status, 0);
+    }
 }
 
 #[test]
@@ -81,27 +82,31 @@ fn a_handler_that_the_hal_refuses_is_told_and_leaves_everything_as_it_was() {
 
 #[test]
 fn samples_are_for_the_one_who_samples() {
-    let board = Board::named("intel-v2", 1);
-    let mut engine = engine(&board);
-    let (client, other) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
-    let counting = client.started(&mut engine, 0, &[2]);
-    let sampling = started(client, &mut engine, 64, on(&[]), &[event(6, SHORT)]);
-    let cause =
-        |client: Client, engine: &mut _, session| client.samples(engine, session, Some(100), 1).unwrap().header().cause;
-    assert_eq!(cause(client, &mut engine, counting), Cause::NothingSampled as u32);
-    assert_eq!(cause(other, &mut engine, sampling), Cause::NoSuchSession as u32);
-    assert_eq!(cause(client, &mut engine, 999), Cause::NoSuchSession as u32);
-    assert_eq!(cause(client, &mut engine, protocol::DETACHED), Cause::NothingSampled as u32);
+    for board in boards("intel-v2", 1) {
+        let mut engine = engine(&board);
+        let (client, other) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
+        let counting = client.started(&mut engine, 0, &[2]);
+        let sampling = started(client, &mut engine, 64, on(&[]), &[event(6, SHORT)]);
+        let cause = |client: Client, engine: &mut _, session| {
+            client.samples(engine, session, Some(100), 1).unwrap().header().cause
+        };
+        assert_eq!(cause(client, &mut engine, counting), Cause::NothingSampled as u32);
+        assert_eq!(cause(other, &mut engine, sampling), Cause::NoSuchSession as u32);
+        assert_eq!(cause(client, &mut engine, 999), Cause::NoSuchSession as u32);
+        assert_eq!(cause(client, &mut engine, protocol::DETACHED), Cause::NothingSampled as u32);
+    }
 }
 
 #[test]
 fn no_more_than_eight_sample_at_a_time_and_a_place_is_free_again_after_a_stop() {
-    let board = Board::named("intel-v2", 1);
-    let mut engine = engine(&board);
-    let client = Client::open(&mut engine, 1, 10);
-    let sessions: Vec<u64> = (0..8).map(|_| started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)])).collect();
-    let ninth = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
-    assert_eq!((ninth.cause, ninth.detail[0]), (Cause::TooManySessions as u32, 8));
-    client.stop(&mut engine, sessions[3], None);
-    started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+    for board in boards("intel-v2", 1) {
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let sessions: Vec<u64> =
+            (0..8).map(|_| started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)])).collect();
+        let ninth = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
+        assert_eq!((ninth.cause, ninth.detail[0]), (Cause::TooManySessions as u32, 8));
+        client.stop(&mut engine, sessions[3], None);
+        started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+    }
 }

@@ -1,13 +1,30 @@
 //! A machine, its engine, and a client that samples.
 
 use engine::{Engine, Interrupted};
-use model::Mode;
+use model::{InterruptMode, Mode};
 use native_lab::{Answer, Board, Client};
 use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, SampleKind, StartHeader, modes};
 use zerocopy::FromBytes;
 
-/// Identities with each kind of counters.
-pub const IDENTITIES: [&str; 4] = ["amd-legacy", "intel-v1", "intel-v2", "haswell-4710mq"];
+/// Identities with each kind of counters that interrupt.
+pub const IDENTITIES: [&str; 7] =
+    ["amd-legacy", "zen4-7700x", "intel-v1", "intel-v2", "haswell-4710mq", "netburst-cedarmill", "p6-coppermine"];
+
+/// `count` processors of an identity, whose interrupts behave in this mode.
+pub fn board(name: &str, count: u32, mode: InterruptMode) -> Board {
+    Board::named(name, count).with_interrupt_mode(mode)
+}
+
+/// The same in each mode of interrupts.
+pub fn boards(name: &str, count: u32) -> impl Iterator<Item = Board> {
+    InterruptMode::ALL.into_iter().map(move |mode| board(name, count, mode))
+}
+
+/// A machine of every identity in each mode of interrupts, and what to call it in messages.
+pub fn machines(count: u32) -> impl Iterator<Item = (String, Board)> {
+    let each = IDENTITIES.into_iter().flat_map(|name| InterruptMode::ALL.map(|mode| (name, mode)));
+    each.map(move |(name, mode)| (format!("{name}, {mode:?}"), board(name, count, mode)))
+}
 
 /// Sources that all of them have.
 pub const SOURCES: [u32; 3] = [2, 6, 11];
@@ -82,18 +99,28 @@ pub const fn is_sample(record: &Sample) -> bool {
     record.kind == SampleKind::Sample as u16
 }
 
-/// Overflows that the model raised of an event on a processor, by its own account: event select and unit mask.
-pub fn overflows(board: &Board, processor: u32, source: u32) -> u64 {
-    let name = board.processor(processor).model().cpuid(0, 0)[1];
-    let intel = name.to_le_bytes() == *b"Genu";
-    let (event, umask) = match (source, intel) {
-        (2, _) => (0xC0, 0),
-        (6, true) => (0xC4, 0),
-        (6, false) => (0xC2, 0),
-        (11, true) => (0xC5, 0),
-        (11, false) => (0xC3, 0),
+/// Event select and unit mask of a source on a processor, by the manuals.
+pub fn encoding(board: &Board, processor: u32, source: u32) -> (u16, u8) {
+    let [_, vendor, ..] = board.processor(processor).model().cpuid(0, 0);
+    let [signature, ..] = board.processor(processor).model().cpuid(1, 0);
+    let is_intel = vendor.to_le_bytes() == *b"Genu";
+    let is_netburst = is_intel && signature >> 8 & 0xF == 0xF;
+    match source {
+        2 if is_netburst => (0x02, 0x01),
+        6 if is_netburst => (0x06, 0x0F),
+        11 if is_netburst => (0x03, 0x01),
+        2 => (0xC0, 0),
+        6 if is_intel => (0xC4, 0),
+        6 => (0xC2, 0),
+        11 if is_intel => (0xC5, 0),
+        11 => (0xC3, 0),
         _ => unreachable!("a source of SOURCES"),
-    };
+    }
+}
+
+/// Overflows that the model raised of an event on a processor, by its own account.
+pub fn overflows(board: &Board, processor: u32, source: u32) -> u64 {
+    let (event, umask) = encoding(board, processor, source);
     let model = board.processor(processor).model();
     let of = |entry: &model::LedgerEntry| (entry.selected.event, entry.selected.umask) == (event, umask);
     model.ledger().entries().filter(of).map(|entry| entry.overflows).sum()

@@ -1,10 +1,10 @@
 //! The budget for time in the handler.
 
-use native_lab::{Board, Client};
+use native_lab::Client;
 use protocol::{ALL_SOURCES, SampleKind, StartHeader};
 
 use super::scene::{
-    IDENTITIES, SHORT, engine, event, fetched, header, info, is_left_clean, is_sample, on, run, started, stopped,
+    SHORT, boards, engine, event, fetched, header, info, is_left_clean, is_sample, machines, on, run, started, stopped,
 };
 
 /// Units of 100 ns in a tick.
@@ -12,8 +12,7 @@ const TICK: u64 = 100_000;
 
 #[test]
 fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for_how_long() {
-    for name in IDENTITIES {
-        let board = Board::named(name, 2);
+    for (name, board) in machines(2) {
         let mut engine = engine(&board);
         let client = Client::open(&mut engine, 1, 10);
         // A quarter of a tick; every interrupt takes a tenth.
@@ -48,43 +47,44 @@ fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for
 
 #[test]
 fn below_its_budget_nothing_is_throttled_however_long_it_goes() {
-    let board = Board::named("amd-legacy", 1);
-    let mut engine = engine(&board);
-    let client = Client::open(&mut engine, 1, 10);
-    let session = started(client, &mut engine, 1 << 12, on(&[]), &[event(2, SHORT)]);
-    board.set_pace(TICK / 10);
-    for _ in 0..200 {
-        for _ in 0..9 {
-            run(&board, &engine, 0, SHORT.into());
+    for board in boards("amd-legacy", 1) {
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, 1 << 12, on(&[]), &[event(2, SHORT)]);
+        board.set_pace(TICK / 10);
+        for _ in 0..200 {
+            for _ in 0..9 {
+                run(&board, &engine, 0, SHORT.into());
+            }
+            board.tick_sampling(&engine, 0);
         }
-        board.tick_sampling(&engine, 0);
+        let (records, _) = fetched(client, &mut engine, session);
+        assert_eq!((records.len(), info(client, &mut engine).throttles), (1_800, 0));
+        assert!(records.iter().all(is_sample));
     }
-    let (records, _) = fetched(client, &mut engine, session);
-    assert_eq!((records.len(), info(client, &mut engine).throttles), (1_800, 0));
-    assert!(records.iter().all(is_sample));
 }
 
 #[test]
 fn the_most_modest_session_sets_the_budget() {
-    let board = Board::named("intel-v2", 1);
-    let mut engine = engine(&board);
-    let client = Client::open(&mut engine, 1, 10);
-    started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
-    let asked = StartHeader { budget: 100, ..header(64, on(&[])) };
-    let modest = client.start_with(&mut engine, asked, &[event(6, 0x7FFF_FFFF)]).header().detail[0];
-    board.set_pace(TICK / 5);
-    run(&board, &engine, 0, SHORT.into());
-    assert_eq!(info(client, &mut engine).throttles, 1);
-    board.tick_sampling(&engine, 0);
-    stopped(client, &mut engine, modest, None);
-    run(&board, &engine, 0, SHORT.into());
-    assert_eq!(info(client, &mut engine).throttles, 1, "with it gone, the other's budget counts again");
+    for board in boards("intel-v2", 1) {
+        let mut engine = engine(&board);
+        let client = Client::open(&mut engine, 1, 10);
+        started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
+        let asked = StartHeader { budget: 100, ..header(64, on(&[])) };
+        let modest = client.start_with(&mut engine, asked, &[event(6, 0x7FFF_FFFF)]).header().detail[0];
+        board.set_pace(TICK / 5);
+        run(&board, &engine, 0, SHORT.into());
+        assert_eq!(info(client, &mut engine).throttles, 1);
+        board.tick_sampling(&engine, 0);
+        stopped(client, &mut engine, modest, None);
+        run(&board, &engine, 0, SHORT.into());
+        assert_eq!(info(client, &mut engine).throttles, 1, "with it gone, the other's budget counts again");
+    }
 }
 
 #[test]
 fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
-    for name in IDENTITIES {
-        let board = Board::named(name, 1);
+    for (name, board) in machines(1) {
         let mut engine = engine(&board);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
@@ -92,8 +92,15 @@ fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
         run(&board, &engine, 0, SHORT.into());
         stopped(client, &mut engine, session, None);
         let counting = client.started(&mut engine, 0, &[6]);
+        // A second session is there to be told, should the tick start anything.
+        let other = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
+        let active = || engine.sampler().hal().row(0).active.all;
+        let (before, writes) = (active(), board.processor(0).model().accesses().wrmsr);
         board.tick_sampling(&engine, 0);
-        assert_eq!(board.processor(0).model().enabled_counters().len(), 1, "{name}");
+        assert_eq!((active(), board.processor(0).model().accesses().wrmsr), (before, writes), "{name}");
+        assert_eq!(board.processor(0).model().enabled_counters().len(), 2, "{name}");
+        assert_eq!(fetched(client, &mut engine, other).0, [], "{name}: nothing goes on");
+        stopped(client, &mut engine, other, None);
         client.stop(&mut engine, counting, None);
         assert!(is_left_clean(&board), "{name}");
     }

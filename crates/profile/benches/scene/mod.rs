@@ -118,8 +118,6 @@ pub enum Use {
     Count,
     /// They interrupt after every 65,536 events.
     Sample,
-    /// As [`Sample`](Self::Sample), with the events between overflow and interrupt counted too.
-    Exact,
 }
 
 impl Scene {
@@ -142,7 +140,7 @@ impl Scene {
         let state = hal.state_for(Source(6), false).expect("a source that general counters count");
         let mut state = state.with_owner(1).with_user(true).with_kernel(true);
         if how != Use::Count {
-            state = state.with_interrupt(true).with_interval(65_536).with_exact(how == Use::Exact);
+            state = state.with_interrupt(true).with_interval(65_536);
         }
         let reserve = |processor| (0..count).map(|_| hal.reserve(processor, state).expect("a free counter")).collect();
         let counters = (0..PROCESSORS).map(reserve).last().unwrap_or_default();

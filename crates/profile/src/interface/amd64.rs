@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | long mode alone | four, by the names that the K7 had | nothing: overflow shows in the counter's value |
 //! | PerfCtrExtCore | six, by names of their own | nothing |
-//! | PerfMonV2 as well | as many as it says, but six at most | a control and a status register |
+//! | PerfMonV2 as well, and no hypervisor | as many as it says, but six at most | a control and a status register |
 //!
 //! Seed 000 knows the first line, and the events of the K8. A Zen counts others: `generation.rs` tells whose, `zen.rs`
 //! which.
@@ -18,6 +18,7 @@ mod zen;
 use super::plain::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
+use crate::hypervisor::Hypervisor;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
 use generation::Generation;
@@ -54,8 +55,10 @@ impl Amd64 {
     pub fn new(cpu: &impl Cpu) -> Self {
         let features = ExtendedFeatures::of(cpu);
         let (eax, ebx) = perf_mon(cpu);
-        // The global registers are over the core's counters: a hypervisor that shows them alone shows half of it.
-        let version_2 = features.perf_ctr_ext_core() && eax.version_2();
+        // The global registers are over the core's counters, and nothing without them. Windows does not touch them itself,
+        // so a hypervisor that shows them and has them not would stop the machine with the first access.
+        let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
+        let version_2 = features.perf_ctr_ext_core() && eax.version_2() && is_bare;
         let mask = state::mask(WIDTH);
         let bank = if features.perf_ctr_ext_core() {
             let count = if version_2 { ebx.counters().min(CORE_COUNTERS) } else { CORE_COUNTERS };
@@ -171,13 +174,28 @@ impl ProfileInterface for Amd64 {
     }
 
     /// One RDPMC for each counter with an interval, one write for each that overflowed. With PerfMonV2 one read and
-    /// 3 + k writes for k counters that overflowed, all of ours standing still meanwhile. The entry of the local vector
-    /// table is left alone: AMD's processors do not mask it.
+    /// 3 + k writes for k counters that overflowed, and an RDPMC for each of them, all of ours standing still meanwhile. The
+    /// entry of the local vector table is left alone: AMD's processors do not mask it.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         match self.global {
             Some(global) => self.serve_by_status(global, cpu, row, overflowed),
             None => self.bank.serve(cpu, row, overflowed),
+        }
+    }
+
+    /// One read and one write with PerfMonV2; else none.
+    fn acknowledge(&self, cpu: &impl Cpu) {
+        if let Some(global) = self.global {
+            let status = global.status(cpu);
+            global::clear(cpu, status);
+        }
+    }
+
+    /// One write for each with PerfMonV2; else none.
+    fn disarm(&self, cpu: &impl Cpu, _row: Row<'_>, counters: CounterSet) {
+        if self.global.is_some() {
+            self.bank.clear_selects(cpu, counters);
         }
     }
 
@@ -199,14 +217,10 @@ impl Amd64 {
         row: Row<'_>,
         overflowed: impl FnMut(Reloaded),
     ) -> CounterSet {
-        let active = row.active;
-        if active.all.is_empty() {
-            return CounterSet::NONE;
-        }
         let control = row.known.control();
         global.stop(cpu, control);
         let status = global.status(cpu);
-        let ours = CounterSet::from_bits(status.overflowed().into()).and(active.interrupting);
+        let ours = CounterSet::from_bits(status.overflowed().into()).and(row.active.interrupting);
         plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.

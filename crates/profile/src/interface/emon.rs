@@ -9,12 +9,13 @@
 //! |---|---|
 //! | start | (2N + F + 1) W, 1 W more if F > 0 |
 //! | stop | 1 W |
-//! | interrupt | 1 R + (3 + k) W, and an RDPMC of each exact one that overflowed |
+//! | interrupt | 1 R + (3 + k) W + k P |
 //!
 //! Version 1: 2N W, N W, and for Ns counters with an interval Ns P + k W.
 
 mod fixed;
 mod leaf;
+mod precise;
 mod registers;
 mod shape;
 mod sources;
@@ -26,7 +27,9 @@ use crate::local_vector;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, Found, Row};
 
-pub use leaf::{Leaf1Ecx, LeafAEax, LeafAEbx};
+pub use leaf::{Leaf1Eax, Leaf1Ecx, LeafAEax, LeafAEbx};
+pub use precise::PreciseEvents;
+use precise::PreciseForm;
 use registers::{
     FixedControl, IA32_A_PMC0, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_CAPABILITIES, IA32_PERF_GLOBAL_CTRL,
     IA32_PERF_GLOBAL_OVF_CTRL, IA32_PERF_GLOBAL_STATUS, IA32_PERFEVTSEL0, IA32_PMC0, OVF_BUF, PerfCapabilities,
@@ -46,14 +49,6 @@ pub fn pebs_format(cpu: &impl Cpu) -> u8 {
 /// PEBS records of the current processor have been fetched. PROFILE_LEVEL.
 pub fn acknowledge_records(cpu: &impl Cpu) {
     cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, OVF_BUF);
-}
-
-/// Event and unit mask of an event select register; `None` where it qualifies them further.
-#[must_use]
-pub fn event_of(select: u64) -> Option<(u8, u8)> {
-    let select = PerfEvtSel::from_bits(select);
-    let is_plain = select.cmask() == 0 && !select.inv() && !select.edge();
-    is_plain.then_some((select.event_select(), select.umask()))
 }
 
 /// See the module.
@@ -89,16 +84,25 @@ impl Emon {
         Self { shape: self.shape.with_full_width(whole) }
     }
 
-    /// The same, of which so many general counters record precisely, from the first.
+    /// The same, of which so many general counters record these events precisely, from the first.
     #[must_use]
-    pub const fn with_precise(self, counters: u8) -> Self {
-        Self { shape: self.shape.with_precise(counters & 7) }
+    pub const fn with_precise(self, counters: u8, events: PreciseEvents) -> Self {
+        Self { shape: self.shape.recording(counters, events) }
     }
 
-    /// Of some counters those that record precisely.
+    /// The counters that record a source precisely.
     #[must_use]
-    pub const fn precise(self, counters: CounterSet) -> CounterSet {
+    pub fn precise(self, source: &ProfileSource) -> CounterSet {
+        let form = self.shape.precise_events().form_of(source);
+        let counters = form.map_or(CounterSet::NONE, PreciseForm::counters);
         counters.and(CounterSet::first(self.shape.precise())).and(self.general())
+    }
+
+    /// What the event select register gets for a counter in this state, except the bits that the state has itself.
+    fn select(self, row: Row<'_>, state: CounterState) -> u64 {
+        let Some(source) = row.source_of(&SOURCES, state) else { return 0 };
+        let form = self.shape.precise_events().form_of(&source).filter(|_| state.precise());
+        form.map_or(source.select, |form| form.select(source.select))
     }
 
     /// Version of architectural performance monitoring.
@@ -207,18 +211,22 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Precise events first, to which few counters are open, and of the others those on fixed counters. No choice could be
-    /// better: a fixed counter takes events of one kind only, so that whoever has it leaves a general one to another, and
-    /// it does not matter which of that kind it is.
+    /// Precise events first, those to which the fewest counters are open before the others; then the other events, on fixed
+    /// counters where that is possible. No choice could be better: of the sets of counters that record, each contains those
+    /// with fewer counters; and a fixed counter takes events of one kind only, so that an event on it leaves a general one to
+    /// another, and it does not matter which of that kind it is.
     fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let mut free = row.counters(CounterState::is_free);
         let all = || wanted.iter().enumerate();
-        let order = all().filter(|(_, state)| state.precise()).chain(all().filter(|(_, state)| !state.precise()));
-        for (index, state) in order {
+        let open_to =
+            |state: &CounterState| row.source_of(&SOURCES, *state).map_or(0, |source| self.precise(&source).len());
+        let precise = || all().filter(|(_, state)| state.precise());
+        let ordered =
+            (0..=self.counters().into()).flat_map(|open| precise().filter(move |(_, state)| open_to(state) == open));
+        for (index, state) in ordered.chain(all().filter(|(_, state)| !state.precise())) {
             let Some(place) = assigned.get_mut(index) else { return Err(index) };
             let source = row.source_of(&SOURCES, *state).ok_or(index)?;
-            let fitting = free.and(self.counters_for(&source));
-            let fitting = if state.precise() { self.precise(fitting) } else { fitting };
+            let fitting = free.and(if state.precise() { self.precise(&source) } else { self.counters_for(&source) });
             let fixed = fitting.and(self.fixed()).iter().next();
             *place = fixed.or_else(|| fitting.iter().next()).ok_or(index)?;
             free = free.without(CounterSet::NONE.with(*place));
@@ -290,7 +298,7 @@ impl ProfileInterface for Emon {
     fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
         let all = row.active.all.or(counters);
         self.bank().load(cpu, row, counters.and(self.general()), |state| {
-            PerfEvtSel::of(row.select_of(&SOURCES, state), state).into_bits()
+            PerfEvtSel::of(self.select(row, state), state).into_bits()
         });
         let fixed = counters.and(self.fixed());
         for counter in fixed.iter() {
@@ -322,25 +330,43 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// From version 2 on all of ours stand still meanwhile.
+    /// Unmasks the entry of the local vector table as well, which the processor masked when it delivered the interrupt. From
+    /// version 2 on all of ours stand still meanwhile.
     ///
-    /// And the local vector is looked at, also after an interrupt that was not ours: the processor masked it when it
-    /// delivered this one.
+    /// Version 1 has no register that stops the counters, so the entry is unmasked before the first counter is looked at:
+    /// an overflow that comes behind a masked entry may never interrupt.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let served = if self.has_global_control() {
+        if self.has_global_control() {
             self.serve_by_status(cpu, row, overflowed)
         } else {
+            local_vector::unmask(cpu);
             self.bank().serve(cpu, row, overflowed)
-        };
-        local_vector::unmask(cpu);
-        served
+        }
+    }
+
+    /// One read and one write; in version 1 none.
+    fn acknowledge(&self, cpu: &impl Cpu) {
+        if self.has_global_control() {
+            let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.shape.own();
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
+        }
+    }
+
+    /// One write for each general counter, and one for all fixed ones; in version 1 none.
+    fn disarm(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+        if self.has_global_control() {
+            self.bank().clear_selects(cpu, counters.and(self.general()));
+            if !counters.and(self.fixed()).is_empty() {
+                cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.shape, row, row.active.all));
+            }
+        }
     }
 
     /// A write each.
     fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
         if self.has_global_control() && !row.active.all.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !Shape::EVERY);
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !self.shape.own());
         }
     }
 
@@ -363,21 +389,19 @@ impl ProfileInterface for Emon {
 }
 
 impl Emon {
+    /// The order matters. The entry is unmasked after the status is clear, because a set status may raise another interrupt
+    /// then, and before the counters go on, because the interrupt of an overflow behind a masked entry may be lost.
     #[inline]
     fn serve_by_status(self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let active = row.active;
-        if active.all.is_empty() {
-            return CounterSet::NONE;
-        }
-        let control = row.known.control();
-        // Counters that there are not have no bits there: this need not ask which there are.
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !Shape::EVERY);
-        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & Shape::EVERY;
-        let ours = self.counters_in(status).and(active.interrupting);
+        let (control, own) = (row.known.control(), self.shape.own());
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
+        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & own;
+        let ours = self.counters_in(status).and(row.active.interrupting);
         plain::reload_overflowed(self, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
+        local_vector::unmask(cpu);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
         ours
     }

@@ -345,8 +345,11 @@ impl ProfileInterface for NetBurst {
         active.interrupting.iter().filter(overflowed).collect()
     }
 
-    /// The same, and three writes for each that overflowed, with an RDPMC if it is exact. Then the local vector is
-    /// looked at, as on Emon: not before every OVF is clear, or the interrupt would come again.
+    /// The same, and three writes and an RDPMC for each that overflowed.
+    ///
+    /// The entry of the local vector table is unmasked after every OVF is clear, because the line of the interrupt is
+    /// asserted until then, and before a counter is loaded, because the interrupt of an overflow behind a masked entry may be
+    /// lost. A counter that overflows after its OVF was looked at and before that waits for the next interrupt or tick.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
         let (mut served, thread) = (CounterSet::NONE, Standing::of(row.known.found()).thread());
@@ -355,16 +358,17 @@ impl ProfileInterface for NetBurst {
             let register = MSR_BPU_CCCR0.at(number);
             let cccr = Cccr::from_bits(cpu.rdmsr(register));
             if Self::has_overflowed(cccr, cpu, number) {
-                let state = row.get(counter);
-                let initial = state.initial_within(MASK);
                 cpu.wrmsr(register, cccr.with_ovf(false).into_bits());
-                let value = if state.exact() { cpu.rdpmc(u32::from(number)) } else { 0 };
-                load(cpu, number, initial);
-                overflowed(Reloaded { counter, state, value, initial, unused: 64 - WIDTH });
                 served = served.with(counter);
             }
         }
         local_vector::unmask(cpu);
+        for counter in served.iter() {
+            let (number, state) = (self.of_core(thread, counter), row.get(counter));
+            let (value, initial) = (cpu.rdpmc(u32::from(number)), state.initial_within(MASK));
+            load(cpu, number, initial);
+            overflowed(Reloaded { counter, state, value, initial, unused: 64 - WIDTH });
+        }
         served
     }
 

@@ -157,13 +157,12 @@ impl ProfileInterface for P6 {
         plain::overflowed(cpu, active.interrupting, BANK.mask)
     }
 
-    /// One RDPMC for each counter with an interval, one write for each that overflowed; then the local vector, as on
-    /// Emon.
+    /// One RDPMC for each counter with an interval, one write for each that overflowed. First the entry of the local
+    /// vector table is unmasked, as in version 1 of Emon.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let served = BANK.serve(cpu, row, overflowed);
         local_vector::unmask(cpu);
-        served
+        BANK.serve(cpu, row, overflowed)
     }
 
     fn release(&self, cpu: &impl Cpu, _found: Found) {

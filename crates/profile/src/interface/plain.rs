@@ -141,8 +141,8 @@ impl Counters for Bank {
     }
 }
 
-/// Tells and reloads counters that a status register says have overflowed: one write each, and an RDPMC of each that
-/// is exact.
+/// Tells and reloads counters that a status register says have overflowed: one RDPMC and one write each. The RDPMC brings
+/// what the counter has counted since its overflow, so that no event is missing in the count.
 #[inline]
 pub fn reload_overflowed(
     bank: impl Counters,
@@ -153,7 +153,7 @@ pub fn reload_overflowed(
 ) {
     for counter in counters.iter() {
         let (state, Place { register, index, unused }) = (row.get(counter), bank.place(counter));
-        let value = if state.exact() { cpu.rdpmc(index) } else { 0 };
+        let value = cpu.rdpmc(index);
         let initial = state.armed_within(state::all_but(unused));
         cpu.wrmsr(register, initial);
         overflowed(Reloaded { counter, state, value, initial, unused });

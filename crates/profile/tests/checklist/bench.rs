@@ -38,7 +38,7 @@ impl Global {
     /// PerfCntrGlobalStatus and those that follow.
     const AMD: Self = Self { status: 0xC000_0300, control: 0xC000_0301, clear: 0xC000_0302, set: 0xC000_0303 };
 
-    /// By CPUID: those of Intel's version 2, and of AMD's PerfMonV2 with PerfCtrExtCore.
+    /// By CPUID: those of Intel's version 2, and of AMD's PerfMonV2 with PerfCtrExtCore and without a hypervisor.
     fn of(cpuid: impl Fn(u32) -> [u32; 4]) -> Option<Self> {
         let [_, vendor, ..] = cpuid(0);
         if vendor == u32::from_le_bytes(*b"Genu") {
@@ -46,7 +46,8 @@ impl Global {
             return (version >= 2).then_some(Self::INTEL);
         }
         let version_2 = cpuid(0x8000_0000)[0] >= 0x8000_0022 && cpuid(0x8000_0022)[0] & 1 == 1;
-        (version_2 && has_core_counters(&cpuid)).then_some(Self::AMD)
+        let is_bare = cpuid(1)[2] >> 31 == 0;
+        (version_2 && has_core_counters(&cpuid) && is_bare).then_some(Self::AMD)
     }
 
     fn all(self) -> [u32; 3] {
@@ -81,6 +82,8 @@ pub enum Access {
     Write(u32, u64),
     /// RDPMC.
     Counter(u32),
+    /// A write of the LVT entry.
+    Entry(u32),
 }
 
 /// The processor, as [`Cpu`], and the HAL on it.
@@ -120,6 +123,7 @@ impl Cpu for Bench {
     }
 
     fn set_local_vector(&self, entry: u32) {
+        self.log.borrow_mut().push(Access::Entry(entry));
         self.board.processor(0).set_local_vector(entry);
     }
 

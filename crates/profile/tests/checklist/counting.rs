@@ -278,9 +278,24 @@ fn d19_after_serving_a_further_overflow_interrupts_again_by_an_entry_that_is_ope
         // IA32_APIC_BASE, and the registers of the APIC in x2APIC mode: EOI is 80BH, the LVT entry 834H.
         let apic = |access: &Access| match access {
             Access::Read(msr) | Access::Write(msr, _) => *msr == 0x1B || (0x800..=0x8FF).contains(msr),
-            Access::Counter(_) => false,
+            Access::Counter(_) | Access::Entry(_) => false,
         };
         assert!(!bench.take_log().iter().any(apic), "{}", identity.name);
+    }
+}
+
+#[test]
+fn d16_a_count_has_what_came_between_an_overflow_and_its_reload() {
+    for identity in with_counters() {
+        let bench = Bench::new(processor_of(identity));
+        let counter = bench.started(bench.anywhere(), Some(SHORT));
+        for late in [0, 1, 17, u64::from(SHORT), 1_000_000] {
+            bench.run(u64::from(SHORT) + late);
+            bench.deliver();
+            assert_eq!(bench.serve(), [counter], "{}, {late}", identity.name);
+            assert_eq!(bench.hal.count(&bench, 0, counter), bench.given(counter), "{}, {late}", identity.name);
+        }
+        assert_eq!(bench.finish(), [bench.given(counter)], "{}", identity.name);
     }
 }
 

@@ -39,7 +39,7 @@ fn d02_versions_from_2_on_are_driven_alike_with_full_width_writes_or_without() {
         }
         let address = |access: &Access| match access {
             Access::Read(msr) | Access::Write(msr, _) => Some(*msr),
-            Access::Counter(_) => None,
+            Access::Counter(_) | Access::Entry(_) => None,
         };
         let version_1 = life(1);
         let later = |msr| (0x38D..=0x392).contains(&msr) || (0x309..=0x318).contains(&msr);

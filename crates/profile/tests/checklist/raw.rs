@@ -111,7 +111,7 @@ fn a_raw_event_is_sampled_in_the_modes_asked_for() {
     for (name, _) in GENERATIONS {
         let bench = Bench::named(name);
         let state = bench.hal.state_for(raw(0xA1, 1).source(), true).unwrap();
-        let state = state.with_owner(1).with_interval(SHORT).with_user(true).with_exact(true);
+        let state = state.with_owner(1).with_interval(SHORT).with_user(true);
         let counter = bench.hal.reserve(0, state).unwrap();
         bench.start([counter]);
         let (user, kernel, interrupt, _) = bench.control(counter);

@@ -107,3 +107,31 @@ impl StaticSchemaMarker for Slept {
         0.0
     }
 }
+
+/// Interrupts came that no counter explained: nothing was sampled from this moment on.
+pub struct Silenced {
+    pub source: StringHandle,
+}
+
+impl StaticSchemaMarker for Silenced {
+    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Silenced";
+    const DESCRIPTION: Option<&'static str> = Some("Too many interrupts in a row came that no counter explained.");
+    const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
+
+    fn name(&self, profile: &mut Profile) -> StringHandle {
+        profile.intern_string("Silenced")
+    }
+
+    fn category(&self, _: &mut Profile) -> CategoryHandle {
+        CategoryHandle::OTHER
+    }
+
+    fn string_field_value(&self, _: u32) -> StringHandle {
+        self.source
+    }
+
+    /// There is no such field.
+    fn number_field_value(&self, _: u32) -> f64 {
+        0.0
+    }
+}

@@ -40,7 +40,7 @@ fn filtered_csv_keeps_losses_and_pauses_of_its_source_and_of_all_sources() {
     let beginnings: Vec<&str> = out.lines().skip(1).map(|line| line.split(",,").next().unwrap()).collect();
     let sample =
         "200000,sample,1,BranchMispredictions,12,other.exe,13,u,1009,0x00007ff800000040,ntdll.dll,ntdll.dll+0x40,";
-    assert_eq!(beginnings, [sample, "400000,throttled,1", "900000,resumed,1"]);
+    assert_eq!(beginnings, [sample, "400000,throttled,1", "900000,resumed,1", "1000000,silenced,1"]);
 }
 
 fn profile(filter: &Filter) -> Value {

@@ -104,6 +104,7 @@ pub fn records() -> Vec<Sample> {
     records.push(status_record(SampleKind::Lost, CYCLES, 4000, 3));
     records.push(status_record(SampleKind::Throttled, ALL_SOURCES, 5000, 0));
     records.push(status_record(SampleKind::Resumed, ALL_SOURCES, 10_000, 5000));
+    records.push(status_record(SampleKind::Silenced, ALL_SOURCES, 11_000, 0));
     records
 }
 

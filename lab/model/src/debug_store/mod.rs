@@ -11,10 +11,12 @@
 //! | `area.rs` | memory, the save area, and a record's way into a buffer |
 //! | `branch.rs` | a record of a branch |
 //! | `pebs.rs` | a record of an event, by format |
+//! | `recordable.rs` | which events are recorded on which counters, by model |
 
 mod area;
 mod branch;
 mod pebs;
+mod recordable;
 mod registers;
 
 pub use area::Memory;
@@ -25,6 +27,7 @@ use crate::{
     counter::{Counter, CounterId},
     fault::GeneralProtection,
     processor::Mode,
+    select::Selected,
 };
 use area::{Area, Outcome, Section, Unmapped, WORD};
 use pebs::{Event, reset_offset};
@@ -141,11 +144,16 @@ impl DebugStore {
         [false, true].iter().any(|kernel| self.registers.branches(*kernel).is_some())
     }
 
-    /// How the records of a counter are; None: its overflows write none. `adaptive`: by its control register they have the
-    /// groups of `PEBS_DATA_CFG`.
-    pub(crate) fn precise(&self, id: CounterId, adaptive: bool) -> Option<Precise> {
-        let format = self.registers.records(id)?;
+    /// How the records of a counter of this event are; None: its overflows write none. `adaptive`: by its control register
+    /// they have the groups of `PEBS_DATA_CFG`.
+    pub(crate) fn precise(&self, id: CounterId, selected: Selected, adaptive: bool) -> Option<Precise> {
+        let format = self.registers.records(id, selected)?;
         Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 } })
+    }
+
+    /// Whether the overflows of any counter write records.
+    pub(crate) fn records(&self) -> bool {
+        self.registers.any_records()
     }
 
     fn record(&self, precise: Precise) -> Vec<u64> {

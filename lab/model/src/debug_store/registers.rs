@@ -6,9 +6,10 @@ use crate::{
     fault::{GeneralProtection, refuse_reserved},
     identity::{hidden_by_hypervisor, vendor},
     pmu::IntelLeaf,
+    select::Selected,
 };
 
-use super::pebs::counter_bit;
+use super::{pebs::counter_bit, recordable::Recordable};
 
 /// `IA32_MISC_ENABLE` (SDM Vol. 4, "Architectural MSRs", like all registers here). What of it can be written is not of
 /// performance monitoring, and writes are refused here.
@@ -65,6 +66,7 @@ struct Pebs {
     counters: u64,
     /// There is `PEBS_DATA_CFG`.
     baseline: bool,
+    recordable: Recordable,
 }
 
 /// What the processor has.
@@ -112,7 +114,7 @@ impl Features {
             store: Some(bits),
             debugctl: writable.iter().filter(|(_, exist)| *exist).map(|(bits, _)| bits).sum(),
             long: has_more(2),
-            pebs: leaf.and_then(|leaf| Pebs::read(&leaf, capabilities, signature)),
+            pebs: leaf.and_then(|leaf| Pebs::read(&leaf, capabilities, signature, Recordable::read(cpuid))),
         }
     }
 }
@@ -122,7 +124,7 @@ impl Features {
 const FIRST_ALONE: [u8; 10] = [0x37, 0x4A, 0x4C, 0x4D, 0x5A, 0x5D, 0x57, 0x85, 0x5C, 0x5F];
 
 impl Pebs {
-    fn read(leaf: &IntelLeaf, capabilities: u64, signature: u32) -> Option<Self> {
+    fn read(leaf: &IntelLeaf, capabilities: u64, signature: u32, recordable: Recordable) -> Option<Self> {
         let format = byte(u32::try_from(capabilities & ones(32)).ok()?, PEBS_FORMAT.0, PEBS_FORMAT.1);
         if leaf.version < 2 || format > LAST_FORMAT {
             return None;
@@ -136,7 +138,7 @@ impl Pebs {
         let general = u32::try_from(leaf.general).ok()?.min(most);
         let baseline = leaf.pebs_baseline();
         let fixed = if baseline { leaf.fixed << 32 } else { 0 };
-        Some(Self { format, counters: ones(general) | fixed, baseline })
+        Some(Self { format, counters: ones(general) | fixed, baseline, recordable })
     }
 }
 
@@ -213,10 +215,19 @@ impl Registers {
         on.then(|| bit(self.debugctl, bits.btint))
     }
 
-    /// The format of the records that overflows of a counter write, if they do.
-    pub(super) fn records(&self, counter: CounterId) -> Option<u8> {
+    /// The format of the records that overflows of a counter of this event write, if they do.
+    pub(super) fn records(&self, counter: CounterId, selected: Selected) -> Option<u8> {
         let pebs = self.pebs().filter(|_| self.features.long)?;
-        (self.pebs_enable & counter_bit(counter) != 0).then_some(pebs.format)
+        let can_record = match counter {
+            CounterId::General(number) => bit(pebs.recordable.counters(selected), number.into()),
+            CounterId::Fixed(_) => true,
+        };
+        (can_record && self.pebs_enable & counter_bit(counter) != 0).then_some(pebs.format)
+    }
+
+    /// Whether the overflows of any counter write records.
+    pub(super) fn any_records(&self) -> bool {
+        self.pebs_enable != 0
     }
 
     /// `PEBS_DATA_CFG`; 0 where there is none.

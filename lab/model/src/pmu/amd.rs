@@ -66,6 +66,12 @@ impl Amd {
         self.running().iter().any(|running| running.id == id && running.interrupt)
     }
 
+    /// The counters that are set to interrupt, whether or not they count.
+    pub(crate) fn interrupting(&self) -> impl Iterator<Item = CounterId> + '_ {
+        let interrupting = (0..).zip(&self.selects).filter(|(_, select)| select.interrupt());
+        interrupting.map(|(number, _)| CounterId::General(number))
+    }
+
     fn register(&self, msr: u32) -> Option<Register> {
         let count = self.counters.len();
         let legacy = count.min(LEGACY_COUNT);

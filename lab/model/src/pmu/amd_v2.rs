@@ -110,6 +110,10 @@ impl Pmu for AmdV2 {
         overflows
     }
 
+    fn has_interrupting_status(&self, _: bool) -> bool {
+        self.core.interrupting().any(|id| self.status & status_bit(id) != 0)
+    }
+
     fn masks_lvt_on_delivery(&self) -> bool {
         self.core.masks_lvt_on_delivery()
     }

@@ -280,17 +280,32 @@ impl Pmu for Intel {
             }
     }
 
+    fn is_stuck(&self, id: CounterId) -> bool {
+        self.status & status_bit(id) != 0
+    }
+
+    fn has_interrupting_status(&self, records: bool) -> bool {
+        let general = (0..).zip(&self.selects).filter(|(_, select)| select.interrupt());
+        let general = general.map(|(number, _)| general_bit(number));
+        let fixed = (0..16).filter(|&i| bit(self.leaf.fixed, i) && self.fixed_field(i) & FIXED_PMI != 0).map(fixed_bit);
+        let buffer = records.then_some(OVF_BUFFER);
+        general.chain(fixed).chain(buffer).any(|bit| self.status & bit != 0)
+    }
+
+    fn note_overflow(&mut self, id: CounterId) {
+        if self.leaf.version >= 2 {
+            self.status |= status_bit(id);
+        }
+    }
+
     fn note_buffer(&mut self) {
         self.status |= OVF_BUFFER;
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
         let overflows = self.counter_mut(id).map_or(0, |counter| counter.add(events));
-        if overflows > 0 && self.leaf.version >= 2 {
-            self.status |= match id {
-                CounterId::General(number) => general_bit(number),
-                CounterId::Fixed(number) => fixed_bit(u32::from(number)),
-            };
+        if overflows > 0 {
+            self.note_overflow(id);
         }
         overflows
     }
@@ -298,6 +313,14 @@ impl Pmu for Intel {
     /// SDM Vol. 3A, "Local Vector Table": the mask is set when a performance monitoring interrupt is handled.
     fn masks_lvt_on_delivery(&self) -> bool {
         true
+    }
+}
+
+/// The bit of a counter in the global registers.
+fn status_bit(id: CounterId) -> u64 {
+    match id {
+        CounterId::General(number) => general_bit(number),
+        CounterId::Fixed(number) => fixed_bit(u32::from(number)),
     }
 }
 

@@ -50,8 +50,22 @@ pub(crate) trait Pmu: Send {
         false
     }
 
+    /// The status, where there is one, tells that a counter overflowed.
+    fn note_overflow(&mut self, _: CounterId) {}
+
     /// The status, where there is one, tells that the buffer of records has come to its threshold.
     fn note_buffer(&mut self) {}
+
+    /// Whether the status of a counter is set, so that its next overflow raises no interrupt.
+    fn is_stuck(&self, _: CounterId) -> bool {
+        false
+    }
+
+    /// Whether the status of a counter that interrupts is set, whether or not the counter counts now; or, if `records`,
+    /// that of the buffer of records.
+    fn has_interrupting_status(&self, _records: bool) -> bool {
+        false
+    }
 
     /// Whether there is anything to count with.
     fn is_there(&self) -> bool {

@@ -225,6 +225,11 @@ impl Pmu for NetBurst {
         overflows
     }
 
+    /// The line of the interrupt stays asserted while OVF is set (Linux, `p4_pmu_handle_irq`).
+    fn has_interrupting_status(&self, _: bool) -> bool {
+        self.core().cccrs.iter().any(|&cccr| bit(cccr, OVF) && bit(cccr, OVF_PMI_T0 + self.thread))
+    }
+
     fn take_raised(&mut self) -> bool {
         std::mem::take(&mut self.raised)
     }

@@ -47,6 +47,64 @@ pub struct LeafAEdx {
     __: u16,
 }
 
+/// CPUID leaf 1, EAX: the signature (SDM Vol. 2A, CPUID).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf1Eax {
+    /// Stepping.
+    #[bits(4)]
+    __: u8,
+    /// Low half of the model.
+    #[bits(4)]
+    low_model: u8,
+    /// Family; 15 stands for all those with an extension.
+    #[bits(4)]
+    pub family: u8,
+    /// Type, and reserved.
+    #[bits(4)]
+    __: u8,
+    /// High half of the model.
+    #[bits(4)]
+    high_model: u8,
+    /// Extended family, and reserved.
+    #[bits(12)]
+    __: u16,
+}
+
+/// CPUID leaf 7, EDX, as far as it is asked (SDM Vol. 2A, CPUID).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+struct Leaf7Edx {
+    /// Other features.
+    #[bits(15)]
+    __: u16,
+    /// Hybrid: leaf 0x1A says of which type a core is.
+    hybrid: bool,
+    /// Other features.
+    __: u16,
+}
+
+/// CPUID leaf 0x1A, EAX (SDM Vol. 2A, CPUID).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+struct Leaf1AEax {
+    /// Native model.
+    #[bits(24)]
+    __: u32,
+    /// Core type.
+    core_type: u8,
+}
+
+/// [`Leaf1AEax`]: Intel Atom.
+const ATOM: u8 = 0x20;
+
+/// Returns whether the current processor is an E core of a hybrid. Any IRQL at which it stays the same.
+pub fn is_efficient(cpu: &impl Cpu) -> bool {
+    cpu.cpuid(0, 0).eax >= 0x1A
+        && Leaf7Edx::from_bits(cpu.cpuid(7, 0).edx).hybrid()
+        && Leaf1AEax::from_bits(cpu.cpuid(0x1A, 0).eax).core_type() == ATOM
+}
+
 /// CPUID leaf 1, ECX, as far as it is asked (SDM Vol. 2A, CPUID).
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]
@@ -67,6 +125,19 @@ pub struct Leaf1Ecx {
     pub pdcm: bool,
     /// Other features.
     __: u16,
+}
+
+impl Leaf1Eax {
+    /// Of the current processor.
+    pub fn of(cpu: &impl Cpu) -> Self {
+        Self::from_bits(cpu.cpuid(1, 0).eax)
+    }
+
+    /// The model, with its extension.
+    #[must_use]
+    pub const fn model(self) -> u8 {
+        self.high_model() << 4 | self.low_model()
+    }
 }
 
 impl LeafAEax {

@@ -4,6 +4,7 @@
 use bitfield_struct::bitfield;
 
 use super::leaf::{Leaf1Ecx, LeafAEax, LeafAEbx, LeafAEdx};
+use super::precise::PreciseEvents;
 use crate::cpu::Cpu;
 use crate::state;
 
@@ -50,7 +51,10 @@ pub struct Shape {
     /// General counters that record precisely (PEBS), from the first. Not known from CPUID.
     #[bits(3)]
     pub precise: u8,
-    #[bits(11)]
+    /// Which events they record: [`PreciseEvents`]. Known with these.
+    #[bits(2)]
+    precise_events_bits: u8,
+    #[bits(9)]
     __: u16,
     /// How many general counters there are.
     #[bits(4)]
@@ -93,6 +97,18 @@ impl Shape {
         };
         let usable = if edx.fixed_width() >= LEAST_WIDTH { there } else { 0 };
         self.with_fixed((usable & 0b111) as u8).with_fixed_unused(64_u8.saturating_sub(edx.fixed_width()) & 0x3F)
+    }
+
+    /// Which events are recorded precisely.
+    #[must_use]
+    pub const fn precise_events(self) -> PreciseEvents {
+        PreciseEvents::from_bits(self.precise_events_bits())
+    }
+
+    /// The same processor, of which so many general counters record these events, from the first.
+    #[must_use]
+    pub const fn recording(self, counters: u8, events: PreciseEvents) -> Self {
+        self.with_precise(counters & 7).with_precise_events_bits(events as u8)
     }
 
     /// General counters, and behind them places for the fixed ones up to the last that can be used.

@@ -1,0 +1,104 @@
+//! Interrupts that do not come, and interrupts that do not end.
+
+use profile::state::{CounterSet, CounterState};
+use profile::{Cpu, local_vector};
+use protocol::SampleKind;
+
+use super::desk::Desk;
+use super::{Sampler, Tally, event};
+
+impl Sampler {
+    /// Serves counters of the current processor, which is `processor`, whose interrupts were lost, and unmasks the entry of
+    /// the local vector table. Called in each tick.
+    ///
+    /// An overflow whose interrupt is on its way looks the same as one whose interrupt was lost. So the first tick that finds
+    /// an overflow only unmasks the entry. If the counter still waits at the next tick, and no interrupt came in between, it
+    /// is loaded again. Nothing tells where that overflow was, so its sample is lost. Sampling stalls for two ticks at most.
+    pub(super) fn recover(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
+        desk.storm.next_window();
+        if desk.is_silenced() || self.hal.is_asleep(processor) {
+            return;
+        }
+        let is_sampled = !self.hal.row(processor).active.interrupting.is_empty();
+        if !is_sampled && !desk.has_store() {
+            return; // nothing of ours interrupts, so the entry is left alone
+        }
+        let waiting = if is_sampled { self.hal.check_overflow(cpu, processor).0 } else { CounterSet::NONE };
+        if desk.note_waiting(waiting).is_empty() {
+            // An entry that the HAL did not set up is left as it is.
+            let _ = local_vector::enable(cpu);
+        } else {
+            self.serve_lost(cpu, processor, desk);
+        }
+    }
+
+    /// Loads every counter that overflowed again, and counts the samples as lost.
+    #[cold]
+    fn serve_lost(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
+        let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
+        for (counter, post) in overflowed.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
+            post.reloaded(self.hal.row(processor).get(counter).interval());
+            desk.tally(post, counter, Tally::lose);
+        }
+    }
+
+    /// Counts an interrupt of the current processor, which is `processor`, that found no overflow of ours. After too many of
+    /// them in a row nothing is sampled there any more. Returns whether a ring has become half full.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_spurious(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
+        desk.count_spurious() && self.silence(cpu, processor, desk, now)
+    }
+
+    /// Stops every sampling counter of the current processor, which is `processor`, and masks the entry of the local vector
+    /// table, until [`rouse`](Self::rouse). Returns whether a ring has become half full.
+    #[cold]
+    fn silence(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
+        let row = self.hal.row(processor);
+        let late = self.stop(cpu, processor, desk, row.counters(CounterState::is_sampling), now);
+        self.pause_branches(cpu, processor, true, now);
+        for (counter, post) in late.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
+            desk.tally(post, counter, Tally::lose);
+        }
+        // Throttled counters as well: they do not go on with the next tick.
+        let all = row.counters(|state| state.interrupt());
+        self.hal.silence(cpu, processor, all);
+        desk.throttle.forget(all);
+        desk.throttle.forget_branches();
+        desk.silence();
+        desk.tell_silenced(&event(SampleKind::Silenced, processor, now, 0))
+    }
+
+    /// Counts an interrupt of a silenced processor, which was on its way or came because the HAL unmasked the entry, and masks
+    /// the entry again.
+    pub(super) fn keep_silent(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
+        let _ = desk.count_spurious();
+        self.hal.silence(cpu, processor, CounterSet::NONE);
+    }
+
+    /// Ends the silence of the current processor, which is `processor`, because a session starts to sample there. Returns
+    /// the counters that were stopped, which are to be started again. PROFILE_LEVEL.
+    pub fn rouse(&self, cpu: &impl Cpu, processor: u32, now: u64) -> CounterSet {
+        if !self.end_silence(cpu, processor) {
+            return CounterSet::NONE;
+        }
+        self.pause_branches(cpu, processor, false, now);
+        self.hal.row(processor).counters(|state| state.interrupt() && !state.active())
+    }
+
+    /// Whether a processor is silenced. Any IRQL.
+    pub fn is_silenced(&self) -> bool {
+        self.desks.iter().any(Desk::is_silenced)
+    }
+
+    /// Unmasks the entry of the local vector table of the current processor, which is `processor`, if it is silenced. On one
+    /// that sleeps, the HAL sets the entry up before it wakes. Returns whether it was silenced. PROFILE_LEVEL.
+    pub fn end_silence(&self, cpu: &impl Cpu, processor: u32) -> bool {
+        let Some(desk) = self.desks.get(processor as usize).filter(|desk| desk.is_silenced()) else { return false };
+        desk.end_silence();
+        if !self.hal.is_asleep(processor) {
+            let _ = local_vector::enable(cpu);
+        }
+        true
+    }
+}

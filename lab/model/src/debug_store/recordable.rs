@@ -1,0 +1,58 @@
+//! Which general counters write records of which events, by model: the columns `PEBS`, `Counter` and `PEBScounters` of
+//! Intel's event files (perfmon), for the events 3CH, 2EH, C0H, C4H and C5H. Of other events and models nothing is known
+//! here, and every counter that can write records does.
+
+use crate::{
+    bits::{bit, byte},
+    select::Selected,
+};
+
+/// Events of cycles and of the last-level cache are counted while no instruction retires: no processor records them.
+const NEVER: [u16; 2] = [0x3C, 0x2E];
+
+/// Sandy Bridge, Ivy Bridge, Haswell, Broadwell, Skylake to Comet Lake, Skylake-SP to Cascade Lake.
+const FROM_SANDY_BRIDGE_TO_CASCADE_LAKE: [u8; 19] =
+    [0x2A, 0x2D, 0x3A, 0x3E, 0x3C, 0x45, 0x46, 0x3F, 0x3D, 0x47, 0x4F, 0x56, 0x4E, 0x5E, 0x8E, 0x9E, 0xA5, 0xA6, 0x55];
+
+/// Golden Cove, Raptor Cove and Redwood Cove: Alder Lake, Raptor Lake, Meteor Lake (P cores); Sapphire Rapids, Emerald
+/// Rapids, Granite Rapids.
+const GOLDEN_COVE_AND_REDWOOD_COVE: [u8; 12] = [0x97, 0x9A, 0xB7, 0xBA, 0xBF, 0xAA, 0xAC, 0xB5, 0x8F, 0xCF, 0xAD, 0xAE];
+
+/// Core type of leaf 1AH, EAX\[31:24\]: Intel Atom.
+const ATOM: u8 = 0x20;
+
+/// What a processor records.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Recordable {
+    /// See the module.
+    #[default]
+    Unknown,
+    OldCore,
+    GoldenCove,
+}
+
+impl Recordable {
+    pub(super) fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> Self {
+        let [signature, ..] = cpuid(1, 0);
+        let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
+        let [last, ..] = cpuid(0, 0);
+        let is_hybrid = last >= 0x1A && bit(u64::from(cpuid(7, 0)[3]), 15);
+        let is_atom = is_hybrid && byte(cpuid(0x1A, 0)[0], 31, 24) == ATOM;
+        match byte(signature, 11, 8) {
+            6 if FROM_SANDY_BRIDGE_TO_CASCADE_LAKE.contains(&model) => Self::OldCore,
+            6 if GOLDEN_COVE_AND_REDWOOD_COVE.contains(&model) && !is_atom => Self::GoldenCove,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// A bit for each general counter that writes records of what it is set to count.
+    pub(super) fn counters(self, Selected { event, umask, .. }: Selected) -> u64 {
+        match (self, event, umask) {
+            _ if NEVER.contains(&event) => 0,
+            (Self::OldCore, 0xC0 | 0xC4 | 0xC5, 0) => 0,
+            (Self::OldCore, 0xC0, 1) => 1 << 1,
+            (Self::GoldenCove, 0xC0, _) => !1,
+            _ => !0,
+        }
+    }
+}

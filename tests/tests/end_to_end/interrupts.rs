@@ -1,0 +1,97 @@
+//! Sampling in each mode in which interrupts behave at a masked entry of the local vector table.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use protocol::SampleKind;
+use tests::Lab;
+use wire::InterruptMode;
+
+use crate::sampling::{Sampler, is_sample, overflows};
+
+const INTERVAL: u32 = 200_000;
+
+/// LVT entry of Windows' HAL, masked.
+const MASKED: u32 = 0x1_00FE;
+
+/// An overflow on processor 1, and whatever interrupts it raises.
+fn overflow(lab: &mut Lab) {
+    lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
+}
+
+#[test]
+fn every_overflow_is_accounted_in_each_mode_of_interrupts_and_a_lost_interrupt_stalls_for_two_ticks_at_most() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    for (mode, unmasks) in InterruptMode::ALL.into_iter().flat_map(|mode| [(mode, true), (mode, false)]) {
+        let what = format!("{mode:?}, the HAL unmasks: {unmasks}");
+        lab.wire.set_interrupt_mode(mode).unwrap();
+        lab.wire.hal_unmasks(unmasks).unwrap();
+        lab.wire.clear_ledger().unwrap();
+        let mut sampler = Sampler::start(&lab, 1 << 12, INTERVAL, 900);
+        (0..5).for_each(|_| overflow(&mut lab));
+        lab.wire.set_lvt(1, MASKED).unwrap();
+        overflow(&mut lab);
+        assert_eq!(sampler.fetch(100).0.len(), 5, "{what}");
+        for _ in 0..2 {
+            lab.wire.tick(1, 1).unwrap();
+            lab.wire.run(1, &[], &[]).unwrap(); // what the tick let through is delivered when this is answered
+        }
+        overflow(&mut lab);
+        let lost = u64::from(mode == InterruptMode::LostWhileMasked);
+        let (records, _) = sampler.fetch(100);
+        assert_eq!(records.iter().filter(|record| is_sample(record)).count() as u64, 2 - lost, "{what}");
+        lab.live().unwrap();
+        sleep(Duration::from_millis(100));
+        lab.scripted().unwrap();
+        let (records, _) = sampler.fetch(4_096);
+        assert!(records.iter().any(is_sample), "{what}: in live time");
+        let counts = sampler.stop();
+        assert!(counts[1][1] >= lost, "{what}: {counts:?}");
+        let accounted: Vec<u64> = counts.iter().map(|count| count.iter().sum()).collect();
+        assert_eq!(accounted, overflows(&mut lab), "{what}: {counts:?}");
+        drop(sampler);
+    }
+    lab.wire.hal_unmasks(true).unwrap();
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_storm_by_the_status_of_others_ends_in_a_record_and_sampling_begins_anew_with_the_next_session() {
+    // Fixed counter 3, of slots: event A4, unit mask 01. Its control, and its bit in the global registers.
+    const FIXED_CTR3: u32 = 0x30C;
+    const CONTROL: (u32, u64) = (0x38D, 0xB000);
+    const SLOTS: u64 = 1 << 35;
+    const STATUS: u32 = 0x38E;
+    const STATUS_RESET: u32 = 0x390;
+    let mut lab = Lab::boot("sapphire-rapids-2475x").unwrap();
+    lab.wire.set_interrupt_mode(InterruptMode::RaisedOnUnmask).unwrap();
+    lab.wire.hal_unmasks(false).unwrap();
+    lab.wire.write_msr(1, FIXED_CTR3, (1 << 48) - 1).unwrap();
+    lab.wire.write_msr(1, CONTROL.0, CONTROL.1).unwrap();
+    lab.wire.write_msr(1, 0x38F, SLOTS).unwrap();
+    lab.install().unwrap();
+    let mut first = Sampler::start(&lab, 64, INTERVAL, 900);
+    lab.wire.run(1, &[(0xA4, 0x01, 1)], &[]).unwrap();
+    // Each of these delivers an interrupt that is pending, if there is one.
+    (0..100).for_each(|_| lab.wire.run(1, &[], &[]).unwrap());
+    assert_eq!(lab.wire.lvt(1).unwrap(), MASKED);
+    overflow(&mut lab);
+    let kinds: Vec<_> = first.fetch(100).0.iter().map(|record| (record.kind, record.processor)).collect();
+    assert_eq!(kinds, [(SampleKind::Silenced as u16, 1)]);
+    assert_eq!(lab.wire.read_msr(1, STATUS).unwrap(), SLOTS, "it is not ours to clear");
+
+    lab.wire.write_msr(1, STATUS_RESET, SLOTS).unwrap();
+    let mut second = Sampler::start(&lab, 64, INTERVAL, 900);
+    overflow(&mut lab);
+    for sampler in [&mut first, &mut second] {
+        assert_eq!(sampler.fetch(100).0.len(), 1);
+    }
+    assert_eq!([first.stop(), second.stop()], [[[0, 0, 0], [1, 0, 0]]; 2]);
+    drop((first, second));
+    for (register, value) in [(FIXED_CTR3, 0), (CONTROL.0, 0)] {
+        lab.wire.write_msr(1, register, value).unwrap();
+    }
+    lab.wire.hal_unmasks(true).unwrap();
+    lab.finish().unwrap();
+}
