@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use profile::Kind;
+use pmu::Kind;
 
 use crate::event::{EventName, SourceName};
 use crate::exit;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::io;
 use std::time::Duration;
 
-use profile::Hypervisor;
+use pmu::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply,
     IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest,

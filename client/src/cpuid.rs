@@ -1,7 +1,7 @@
 //! A processor that is known only by its CPUID.
 
 use cpuid_dump::Dump;
-use profile::{Cpu, Msr};
+use pmu::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::processor_identity::ProcessorIdentity;
 
 /// A processor that reads CPUID through a function of leaf and subleaf.
 ///
-/// [`Hal::new`](profile::Hal::new) reads nothing but CPUID, so its choice is the same as in the driver.
+/// [`Hal::new`](pmu::Hal::new) reads nothing but CPUID, so its choice is the same as in the driver.
 pub struct CpuidOnly<F>(F);
 
 /// Returns the processor on which this program is running.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use profile::source::RawEvent;
+use pmu::source::RawEvent;
 use protocol::modes;
 use thiserror::Error;
 

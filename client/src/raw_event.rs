@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use profile::source::RawEvent;
+use pmu::source::RawEvent;
 
 /// Prefix of a raw event.
 pub const PREFIX: &str = "cpu/";

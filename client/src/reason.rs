@@ -1,6 +1,6 @@
 //! Texts for the choice of the profile interface.
 
-use profile::{Kind, Reason};
+use pmu::{Kind, Reason};
 
 /// Returns the text for the number of a reason.
 pub fn text(number: u32) -> String {

@@ -1,8 +1,8 @@
 //! The sources of the driver, and the search for one by name or number.
 
-use profile::Kind;
-use profile::interval::IntervalRange;
-use profile::source::RawEvent;
+use pmu::Kind;
+use pmu::interval::IntervalRange;
+use pmu::source::RawEvent;
 use protocol::{BRANCHES, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
@@ -137,7 +137,7 @@ impl From<RawEvent> for SourceInfo {
 }
 
 fn name(record: &SourceRecord) -> String {
-    if let Some(event) = profile::Source(record.source).raw() {
+    if let Some(event) = pmu::Source(record.source).raw() {
         return Notation(event).to_string();
     }
     let name = record.name();
@@ -219,7 +219,7 @@ pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
 /// Returns the raw event that the user named, in the notation of perf or by its source number.
 fn raw(wanted: &SourceName) -> Option<RawEvent> {
     match wanted {
-        SourceName::Number(number) => profile::Source(*number).raw(),
+        SourceName::Number(number) => pmu::Source(*number).raw(),
         SourceName::Name(_) => None,
         SourceName::Raw(event) => Some(*event),
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use profile::{Hypervisor, Kind, Reason};
+use pmu::{Hypervisor, Kind, Reason};
 use serde::Serialize;
 
 /// The remedy where another profiler may use the counters.

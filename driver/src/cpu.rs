@@ -6,8 +6,8 @@ use core::arch::asm;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
-use profile::local_vector::X2APIC_LVT_PERFORMANCE;
-use profile::{Cpu, Msr};
+use pmu::local_vector::X2APIC_LVT_PERFORMANCE;
+use pmu::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
 
 use crate::nt::control_area;
@@ -41,7 +41,7 @@ impl Cpu for Processor {
 
     fn wrmsr(&self, msr: Msr, value: u64) {
         let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
-        // SAFETY: an `Msr` names a performance monitoring register that CPUID declared, and `profile`, which made it, leaves
+        // SAFETY: an `Msr` names a performance monitoring register that CPUID declared, and `pmu`, which made it, leaves
         // reserved bits clear. One refers to memory, IA32_DS_AREA: it is given a control area that lives, with buffers
         // that live, until it is given what was there before
         unsafe {
@@ -52,7 +52,7 @@ impl Cpu for Processor {
 
     fn rdpmc(&self, index: u32) -> u64 {
         let (low, high): (u32, u32);
-        // SAFETY: `profile` asks only for counters that CPUID declared, and the driver runs at CPL 0
+        // SAFETY: `pmu` asks only for counters that CPUID declared, and the driver runs at CPL 0
         unsafe {
             asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
                  options(nomem, nostack, preserves_flags));

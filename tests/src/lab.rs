@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use wire::{Stored, Time, Violation};
+use bench_protocol::{Stored, Time, Violation};
 
 use crate::probe::Probe;
 use crate::program::Ran;
-use crate::target::Target;
 use crate::wine::{Wine, artifacts};
+use crate::workload::Workload;
 
 /// Under Wine, services of one load-order group share a process. This is the driver's group, so that the lab shares its
 /// process.
@@ -36,7 +36,7 @@ static CLEAN_BENCH: Mutex<Option<Bench>> = Mutex::new(None);
 struct Bench {
     services: Services,
     wine: Wine,
-    wire: wire::Client,
+    wire: bench_protocol::Client,
 }
 
 /// Starts and stops drivers: a program that runs as long as Wine, since each start of a program takes longer than what it
@@ -100,11 +100,11 @@ impl Bench {
         // The lab writes this file when it is ready. One of an earlier boot would name the wrong port.
         let _ = fs::remove_file(wine.drive_c(PORT_FILE));
         let mut services = Services::start(&wine)?;
-        for left in ["halprof", "specimen", "shim"] {
+        for left in ["halprof", "faulty-driver", "shim"] {
             services.remove(&wine, left)?; // by a test that died half-way, or by an earlier boot
         }
         services.load(&wine, "shim").context("the lab does not start")?;
-        let line = wire::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
+        let line = bench_protocol::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
             .with_context(|| format!("the lab does not answer\n{}", wine.log_text()))?;
         Ok(Self { services, wine, wire: line })
     }
@@ -113,7 +113,7 @@ impl Bench {
 /// A machine with processors of a chosen identity, on which halprof is not installed yet.
 pub struct Lab {
     /// The connection to the model.
-    pub wire: wire::Client,
+    pub wire: bench_protocol::Client,
     services: Services,
     wine: Wine,
     client: String,
@@ -208,13 +208,13 @@ impl Lab {
         Ok(u32::try_from(self.wire.accesses()?.len())?)
     }
 
-    /// Starts target.exe, which has known functions.
+    /// Starts workload.exe, which has known functions.
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn target(&self) -> Result<Target> {
-        let program = artifacts()?.join("target.exe");
-        Target::start(self.wine.program(&program.to_string_lossy(), &[]))
+    pub fn target(&self) -> Result<Workload> {
+        let program = artifacts()?.join("workload.exe");
+        Workload::start(self.wine.program(&program.to_string_lossy(), &[]))
     }
 
     /// Installs and starts the driver, without the client.

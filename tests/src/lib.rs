@@ -11,18 +11,18 @@ mod machine;
 mod pe;
 mod probe;
 mod program;
-mod target;
 mod walk;
 mod wine;
+mod workload;
 
 pub use lab::Lab;
 pub use machine::Machine;
 pub use pe::{checksum, checksum_place};
 pub use probe::{Probe, Reply, hex};
 pub use program::Ran;
-pub use target::{Description, Function, SHARES, Target};
 pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts, package};
+pub use workload::{Description, Function, SHARES, Workload};
 
 /// Whether `cargo xtask soak` runs the tests.
 #[must_use]

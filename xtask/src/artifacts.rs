@@ -33,9 +33,9 @@ pub struct Group {
     pub lints: &'static str,
 }
 
-const DRIVER: (&str, &str, &str) = ("halprof", "halprof.dll", "halprof.sys");
+const DRIVER: (&str, &str, &str) = ("driver", "halprof.dll", "halprof.sys");
 /// The driver's debug information, for the tests that inspect the file and for reading crash dumps.
-const DRIVER_SYMBOLS: (&str, &str, &str) = ("halprof", "halprof.pdb", "halprof.pdb");
+const DRIVER_SYMBOLS: (&str, &str, &str) = ("driver", "halprof.pdb", "halprof.pdb");
 const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
 
 /// The groups on Linux: the driver, the client and the test bench, all of which run under Wine.
@@ -47,10 +47,10 @@ const ON_LINUX: &[Group] = &[
             DRIVER,
             DRIVER_SYMBOLS,
             ("shim", "shim.dll", "shim.sys"),
-            ("specimen", "specimen.dll", "specimen.sys"),
+            ("faulty-driver", "faulty_driver.dll", "faulty-driver.sys"),
             ("bcryptprimitives", PRNG, PRNG),
-            ("target", "target.exe", "target.exe"),
-            ("target", "target.pdb", "target.pdb"),
+            ("workload", "workload.exe", "workload.exe"),
+            ("workload", "workload.pdb", "workload.pdb"),
         ],
         kit: true,
         lints: "lints, driver",
@@ -58,7 +58,7 @@ const ON_LINUX: &[Group] = &[
     Group {
         target: GNU,
         profile: "release",
-        files: &[CLIENT, ("lab", "lab.dll", "lab.dll"), ("probe", "probe.exe", "probe.exe")],
+        files: &[CLIENT, ("wine-host", "lab.dll", "lab.dll"), ("probe", "probe.exe", "probe.exe")],
         kit: false,
         lints: "lints, programs",
     },

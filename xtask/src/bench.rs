@@ -1,8 +1,8 @@
-//! Counts the instructions of each operation of `profile` and of the whole interrupt handler with callgrind, without
+//! Counts the instructions of each operation of `pmu` and of the whole interrupt handler with callgrind, without
 //! the accesses to model-specific registers. With the same compiler the counts are the same on every machine and in
 //! every run. Times are measured only on request.
 //!
-//! `crates/profile/benches/instructions.rs` and `crates/engine/benches/handler.rs` execute every operation once.
+//! `crates/pmu/benches/instructions.rs` and `crates/engine/benches/handler.rs` execute every operation once.
 //! Callgrind counts only inside their `measured_` functions, and writes its counts before each call of `report`. A
 //! register access of the simulated processor is a function of its own; its cost is subtracted, and so is the call,
 //! which stands for the instruction that makes the access.
@@ -28,7 +28,7 @@ const PROGRAMS: [(&str, &str); 2] = [("profile", "instructions"), ("engine", "ha
 
 /// Package and bench that measure times.
 const TIMED: [(&str, &str); 4] =
-    [("profile", "operations"), ("halprof-ring", "throughput"), ("engine", "pipeline"), ("recording", "throughput")];
+    [("pmu", "operations"), ("sample-ring", "throughput"), ("engine", "pipeline"), ("recording", "throughput")];
 
 /// Maximum number of instructions for the interrupt of one of four counters, from the overflow to the sample in the
 /// ring.
@@ -363,7 +363,7 @@ totals: 0
 
     #[test]
     fn the_last_executable_in_the_messages_of_cargo_is_used() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"profile"},"executable":null}
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"pmu"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"instructions"},"executable":"/t/instructions-1"}
 {"reason":"build-finished","success":true}"#;
         assert_eq!(executable(messages, "instructions"), Some("/t/instructions-1".into()));

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
-const WINDOWS_ONLY: [&str; 6] = ["halprof", "shim", "specimen", "bcryptprimitives", "probe", "target"];
+const WINDOWS_ONLY: [&str; 6] = ["driver", "shim", "faulty-driver", "bcryptprimitives", "probe", "workload"];
 
 /// One part of the whole.
 struct Stage<'a> {
@@ -120,7 +120,7 @@ fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
 /// anew with loom's atomics.
 fn loom(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo("test");
-    command.args(["--quiet", "--locked", "--release", "--package", "halprof-ring", "--test", "loom"]);
+    command.args(["--quiet", "--locked", "--release", "--package", "sample-ring", "--test", "loom"]);
     run::shown(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
 }
 

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use processors::Identity;
+use cpuid_dumps::Identity;
 
 use crate::{demo::Show, workspace::Workspace};
 
@@ -67,7 +67,7 @@ enum Command {
     /// this happens under Wine and the counters are those of a model; on Windows they are the machine's own.
     Demo {
         /// The processor that the model plays, by name; without it the demo chooses
-        #[arg(long, value_name = "NAME", value_parser = processors::named)]
+        #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::named)]
         processor: Option<&'static Identity>,
         /// One after the other, a processor of each generation
         #[arg(long, conflicts_with = "processor")]

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use profile::hal::SourceInformation;
-use profile::{Cpu, Hal, Hypervisor, ProfileInterface, Support};
+use pmu::hal::SourceInformation;
+use pmu::{Cpu, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 
 use super::context::Context;

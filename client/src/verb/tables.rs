@@ -1,7 +1,7 @@
 //! `list --interface`: shows the complete table of a profile interface, as in the HAL.
 
-use profile::interval::IntervalRange;
-use profile::{Kind, ProfileSource, Source};
+use pmu::interval::IntervalRange;
+use pmu::{Kind, ProfileSource, Source};
 use serde::Serialize;
 
 use super::context::Context;

@@ -432,7 +432,7 @@ mod counting {
 
     #[test]
     fn info_names_what_to_turn_off_on_a_pc_with_virtualization_based_security() {
-        let (reason, hypervisor) = (profile::Reason::VersionZero as u32, profile::Hypervisor::Root as u32);
+        let (reason, hypervisor) = (pmu::Reason::VersionZero as u32, pmu::Hypervisor::Root as u32);
         let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
         let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
         let out = run(&system, "info").out;

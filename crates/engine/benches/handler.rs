@@ -1,7 +1,7 @@
 //! Serves interrupts as the driver's handler does, each once, for callgrind to count the instructions from the overflow
 //! to the sample in the ring; `cargo xtask bench` does that.
 //!
-//! By itself it only writes what each interrupt accesses, as `instructions` of `profile` does. An access is a load or a
+//! By itself it only writes what each interrupt accesses, as `instructions` of `pmu` does. An access is a load or a
 //! store here, so that the compiler has its registers as free as in the driver, where it is an instruction, too; they
 //! are taken off.
 
@@ -16,12 +16,12 @@ use std::sync::atomic::Ordering;
 
 use engine::{Interrupted, Outlet, Sampler, Subscriber, Tallies};
 use model::Mode;
-use native_lab::Board;
 use plain::PlainCpu;
-use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use profile::state::CounterSet;
-use profile::{Cpu, Hal, Source};
+use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use pmu::state::CounterSet;
+use pmu::{Cpu, Hal, Source};
 use protocol::{Sample, modes};
+use simulation::Board;
 
 /// The interfaces with counters, each with a processor that has four of them at least.
 const INTERFACES: [(&str, &str); 4] =
@@ -41,7 +41,7 @@ fn main() {
             let cpu = PlainCpu::new(name, k);
             let (sampler, rings) = set_up(&cpu, n, subscribers);
             measured_interrupt(black_box(&sampler), black_box(&cpu), black_box(PROCESSOR));
-            let told: Vec<usize> = rings.iter().map(ring::Consumer::len).collect();
+            let told: Vec<usize> = rings.iter().map(sample_ring::Consumer::len).collect();
             assert_eq!(told, vec![usize::from(k); usize::from(subscribers)], "every sample is there");
             let operation = if subscribers == 1 { "sample" } else { "sample for two" };
             report(format_args!("{interface}|{operation}|{n}|{k}"), accesses(name, n, k));
@@ -50,7 +50,7 @@ fn main() {
 }
 
 /// `n` counters, whose samples go to so many.
-fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<ring::Consumer<Sample, Tallies>>) {
+fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::Consumer<Sample, Tallies>>) {
     let hal = Hal::new(cpu, PROCESSORS).expect("memory");
     hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
     let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
@@ -59,7 +59,7 @@ fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<ring::Consume
     let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");
     sampler.set_budget(900);
     let subscribe = |subscriber| {
-        let (outlet, fetched): (Outlet, _) = ring::channel(64, Tallies::default()).expect("memory");
+        let (outlet, fetched): (Outlet, _) = sample_ring::channel(64, Tallies::default()).expect("memory");
         sampler.subscribe(PROCESSOR, Subscriber(subscriber), outlet, counters);
         fetched
     };
@@ -81,7 +81,7 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
     let before = cpu.model().accesses();
     sampler.interrupt(cpu, PROCESSOR, || 0, &WHAT);
     let after = cpu.model().accesses();
-    assert_eq!(rings.iter().map(ring::Consumer::len).sum::<usize>(), usize::from(k));
+    assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), usize::from(k));
     [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
 }
 

@@ -3,13 +3,13 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use profile::debug_store::{self, Facilities, Lack};
+use pmu::debug_store::{self, Facilities, Lack};
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
 };
 use protocol::{AreaRecord, AreaRequest, Cause, area};
-use ring::Slot;
+use sample_ring::Slot;
 
 use crate::machine::{AreaRefused, ControlArea, Ground, Machine, Maker};
 use crate::plan::{choose, invalid};

@@ -1,6 +1,6 @@
 //! What the boot processor says of itself.
 
-use profile::{Cpu, selection};
+use pmu::{Cpu, selection};
 
 /// Strings and numbers for people; nothing is decided by them here.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Clients, sessions and policy: requests in, [`profile`] out.
+//! Clients, sessions and policy: requests in, [`pmu`] out.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -46,7 +46,7 @@ mod trace;
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use profile::{Hal, HalError, Interface, ProfileInterface, Selection};
+use pmu::{Hal, HalError, Interface, ProfileInterface, Selection};
 use protocol::status::STATUS_SUCCESS;
 
 pub use clients::ClientId;
@@ -96,7 +96,7 @@ impl<M: Machine> Engine<M> {
         let processors = machine.maximum_processors();
         let most = most_counters(&machine);
         let (hal, identity) = machine.on_boot_processor(|cpu| {
-            let hal = Hal::with_states(cpu, processors, most, profile::state::allocate)?;
+            let hal = Hal::with_states(cpu, processors, most, pmu::state::allocate)?;
             Ok((hal, Identity::of(cpu)))
         })?;
         machine.on_each_processor(&|processor, cpu| hal.learn(cpu, processor));

@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use profile::{Cpu, Hal};
+use pmu::{Cpu, Hal};
 
 use crate::reply::Refusal;
 use crate::sampler::Sampler;

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use profile::interval::IntervalRange;
-use profile::state::{CounterSet, CounterState};
-use profile::{Hal, Source};
+use pmu::interval::IntervalRange;
+use pmu::state::{CounterSet, CounterState};
+use pmu::{Hal, Source};
 use protocol::status::{
     STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
 };

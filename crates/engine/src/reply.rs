@@ -1,8 +1,8 @@
 //! Answers: a header, then as many whole records as the client's buffer has room for.
 
-use profile::HalError;
-use profile::debug_store::Lack;
-use profile::hal::MOST_RAW;
+use pmu::HalError;
+use pmu::debug_store::Lack;
+use pmu::hal::MOST_RAW;
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
 use protocol::{Cause, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use profile::hal::SourceInformation;
-use profile::interval::IntervalRange;
-use profile::{ProfileInterface, Source};
+use pmu::hal::SourceInformation;
+use pmu::interval::IntervalRange;
+use pmu::{ProfileInterface, Source};
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
     STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,

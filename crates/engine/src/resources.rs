@@ -3,8 +3,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use profile::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use profile::{LocalVector, Source, debug_store, local_vector};
+use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use pmu::{LocalVector, Source, debug_store, local_vector};
 use protocol::Cause;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use profile::state::CounterSet;
+use pmu::state::CounterSet;
 use protocol::{Sample, SampleKind};
-use ring::{Consumer, Slot};
+use sample_ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
 use crate::room::{NO_MEMORY, Room, gather, with_room};
@@ -58,7 +58,7 @@ impl Rings {
 
     /// The ring of the next processor, with the counters sampled there and their sources.
     pub fn add(&mut self, processor: u32, counters: &[(u8, u32)]) -> Result<(), Refusal> {
-        let (outlet, samples) = ring::channel(self.records as usize, Tallies::default()).ok_or(NO_MEMORY)?;
+        let (outlet, samples) = sample_ring::channel(self.records as usize, Tallies::default()).ok_or(NO_MEMORY)?;
         let events = gather(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
         // It was made empty.

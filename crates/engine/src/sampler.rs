@@ -17,8 +17,8 @@ mod throttle;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::state::{self, CounterSet, CounterState};
-use profile::{Cpu, Hal, local_vector};
+use pmu::state::{self, CounterSet, CounterState};
+use pmu::{Cpu, Hal, local_vector};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
 pub use desk::{MOST_SAMPLERS, Outlet, Subscriber};

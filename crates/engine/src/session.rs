@@ -5,8 +5,8 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::state::{CounterSet, CounterState};
-use profile::{Cpu, Hal};
+use pmu::state::{CounterSet, CounterState};
+use pmu::{Cpu, Hal};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, Holder, TIMER, flags};
 
 use crate::clients::ClientId;

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::pebs::Format;
-use profile::Kind;
-use profile::debug_store::{Facilities, Lack, Modes};
+use pmu::Kind;
+use pmu::debug_store::{Facilities, Lack, Modes};
 use protocol::{BRANCH_BUFFER, Cause, EventRequest, modes};
-use ring::Slot;
+use sample_ring::Slot;
 
 use crate::areas::Examined;
 use crate::boxed::Boxed;

@@ -1,12 +1,12 @@
-//! What suites for virtual PMUs check of a filter's requests (29 of the checklist in the tests of `profile`), for the
+//! What suites for virtual PMUs check of a filter's requests (29 of the checklist in the tests of `pmu`), for the
 //! requests there are here: a bad action, bad flags, a bad count.
 
 use engine::{Completion, Engine};
-use native_lab::{Board, Client};
 use protocol::status::{
     STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_PARAMETER, STATUS_SUCCESS,
 };
 use protocol::{Cause, Code, EventRequest, Holder, MAX_EVENTS, ProcessorSet, REQUESTS, StartHeader, flags, modes};
+use simulation::{Board, Client};
 
 const EVENT: (u32, u32) = (2, modes::BOTH);
 

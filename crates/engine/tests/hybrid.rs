@@ -4,10 +4,10 @@
 
 use engine::Engine;
 use model::{Accesses, Mode, Processor, Selected};
-use native_lab::{Board, Client};
-use profile::state::CounterSet;
-use profile::{ProfileInterface, Source};
+use pmu::state::CounterSet;
+use pmu::{ProfileInterface, Source};
 use protocol::{Cause, CountRecord, ProcessorSet, Support, modes};
+use simulation::{Board, Client};
 
 /// The identities of the two kinds: eight counters and three fixed ones, six of other bits and two fixed ones.
 const KINDS: [&str; 2] = ["intel-hybrid", "intel-hybrid-efficient"];
@@ -16,7 +16,7 @@ const KINDS: [&str; 2] = ["intel-hybrid", "intel-hybrid-efficient"];
 const MISSES: u32 = 29;
 
 fn processor(name: &str) -> Processor {
-    let dump = processors::find(name).unwrap().cpuid();
+    let dump = cpuid_dumps::find(name).unwrap().cpuid();
     Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
 }
 
@@ -48,12 +48,12 @@ fn each_processor_has_the_counters_of_its_own_leaves_whichever_kind_boots() {
         let engine = engine(&board);
         let hal = engine.sampler().hal();
         for number in 0..4 {
-            let kind = processors::find(KINDS[(first + number as usize) % 2]).unwrap().expected;
+            let kind = cpuid_dumps::find(KINDS[(first + number as usize) % 2]).unwrap().expected;
             let interface = hal.interface_of(number);
             assert_eq!((interface.counters(), interface.width()), (kind.counters, kind.width), "{first}, {number}");
             assert_eq!(hal.row(number).cells.len(), 11, "{first}, {number}: room for the larger kind");
         }
-        let largest = processors::find(KINDS[0]).unwrap().expected.counters;
+        let largest = cpuid_dumps::find(KINDS[0]).unwrap().expected.counters;
         assert_eq!(hal.state_bytes(), 4 * 8 * usize::from(largest));
         let untouched = Accesses::default();
         assert!(board.all().all(|cpu| cpu.model().accesses() == untouched), "finding out touches no register");
@@ -130,7 +130,7 @@ fn a_processor_that_is_added_is_driven_as_its_own_leaves_say() {
         let session = client.started(&mut engine, 0, &[2, 19, 6]);
         for number in 1..4 {
             board.add_processor(&mut engine);
-            let kind = processors::find(KINDS[(first + number) % 2]).unwrap().expected;
+            let kind = cpuid_dumps::find(KINDS[(first + number) % 2]).unwrap().expected;
             let interface = engine.sampler().hal().interface_of(u32::try_from(number).unwrap());
             assert_eq!((interface.counters(), interface.width()), (kind.counters, kind.width), "{first}, {number}");
         }

@@ -4,8 +4,8 @@
 
 use engine::Engine;
 use model::Mode;
-use native_lab::{Board, Client};
 use protocol::{EventRequest, ProcessorSet, StartHeader, modes};
+use simulation::{Board, Client};
 
 #[global_allocator]
 static HEAP: dhat::Alloc = dhat::Alloc;

@@ -4,10 +4,10 @@
 
 use engine::Engine;
 use model::{Mode, Selected};
-use native_lab::{Board, Client};
-use profile::hal::MOST_RAW;
-use profile::source::RawEvent;
+use pmu::hal::MOST_RAW;
+use pmu::source::RawEvent;
 use protocol::{Cause, Code, Holder, MAX_EVENTS, ProcessorSet, SourceRecord, Support, flags, modes};
+use simulation::{Board, Client};
 use zerocopy::IntoBytes;
 
 fn raw(event: u16, umask: u8) -> u32 {

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use engine::{ClientId, Completion, Engine};
-use native_lab::{Board, Client};
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
     STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH,
@@ -12,6 +11,7 @@ use protocol::{
     Cause, Code, Hello, HelloReply, Holder, InfoReply, IntervalRequest, PROTOCOL_VERSION, ProcessorSet, REQUESTS,
     RequestSpec, Size, SourceRecord, SourceRequest, Support, flags, modes,
 };
+use simulation::{Board, Client};
 use zerocopy::{FromBytes, IntoBytes};
 
 const VERSION: engine::Version = [1, 2, 3, 0];
@@ -129,7 +129,7 @@ fn a_list_that_has_no_room_tells_its_whole_length_and_whole_records_only() {
 
 #[test]
 fn info_tells_what_the_leaves_say() {
-    for identity in processors::all() {
+    for identity in cpuid_dumps::all() {
         let board = Board::new(identity, 3);
         let mut engine = engine(&board);
         let client = Client::open(&mut engine, 1, 10);

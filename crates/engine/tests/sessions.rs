@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use engine::Engine;
 use model::{Mode, Selected};
-use native_lab::{Board, Client};
 use proptest::prelude::*;
 use protocol::{Cause, Code, CountRecord, Holder, ProcessorSet, flags, modes};
+use simulation::{Board, Client};
 
 const PROCESSORS: u32 = 3;
 
@@ -215,10 +215,10 @@ fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
 
 #[test]
 fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
-    let identity = processors::find("amd-kvm").unwrap();
+    let identity = cpuid_dumps::find("amd-kvm").unwrap();
     // A hypervisor that drops writes to registers that it does not have; the second processor is such a one.
     let of = |pretends: bool| {
-        let dump = if pretends { processors::find("amd-hyperv-masked").unwrap() } else { identity }.cpuid();
+        let dump = if pretends { cpuid_dumps::find("amd-hyperv-masked").unwrap() } else { identity }.cpuid();
         let processor = model::Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
         if pretends { processor.with_absent_msrs_ignored() } else { processor }
     };

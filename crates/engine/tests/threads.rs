@@ -4,11 +4,11 @@
 
 use engine::Engine;
 use model::{Mode, Processor};
-use native_lab::{Board, Client};
+use simulation::{Board, Client};
 
 /// The two threads of a core.
 fn board() -> Board {
-    let identity = processors::find("netburst-irwindale").unwrap();
+    let identity = cpuid_dumps::find("netburst-irwindale").unwrap();
     let dump = identity.cpuid();
     let first = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
     let second = first.other_thread(Box::new(identity.cpuid_of_second_thread()));

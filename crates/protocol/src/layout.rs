@@ -91,7 +91,7 @@ layout! {
         interface: u32,
         /// Profile interface that the HAL of Windows 10 chooses, by the same numbers.
         windows10: u32,
-        /// Why, by the number of the reason in `profile::Reason`.
+        /// Why, by the number of the reason in `pmu::Reason`.
         reason: u32,
         /// Counters of the processor that has most.
         counters: u32,
@@ -133,7 +133,7 @@ layout! {
         sleeps: u64,
         /// For how long in all, units of 100 ns.
         asleep: u64,
-        /// What is between the system and the processor, by the number of `profile::Hypervisor`.
+        /// What is between the system and the processor, by the number of `pmu::Hypervisor`.
         hypervisor: u32,
         /// 1 while the counters are reserved with the HAL.
         reserved: u32,

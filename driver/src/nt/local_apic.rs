@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::Cpu;
-use profile::local_vector::{self, Place, XAPIC_OFFSET, XAPIC_PAGE};
+use pmu::Cpu;
+use pmu::local_vector::{self, Place, XAPIC_OFFSET, XAPIC_PAGE};
 use wdk_sys::ntddk::{MmMapIoSpaceEx, MmUnmapIoSpace};
 use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, STATUS_INSUFFICIENT_RESOURCES};
 

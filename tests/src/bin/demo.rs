@@ -5,19 +5,19 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use processors::Identity;
+use cpuid_dumps::Identity;
 use serde_json::Value;
 use tests::{Lab, package};
 
 /// Show halprof at work
 #[derive(Parser)]
 struct Arguments {
-    /// Processors to show it on, by their names in lab/processors
+    /// Processors to show it on, by their names in lab/cpuid-dumps
     #[arg(
         long = "processor",
         value_name = "NAME",
         default_values = ["haswell-4710mq", "amd-legacy"],
-        value_parser = processors::named
+        value_parser = cpuid_dumps::named
     )]
     processors: Vec<&'static Identity>,
     /// Show one processor of each generation after the other
@@ -78,9 +78,9 @@ fn run(arguments: &Arguments) -> Result<()> {
     println!("THE COUNTERS ARE SIMULATED: no performance counter of this computer is read. A model of the");
     println!("processor named below executes the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
     println!("events occur at made-up rates. The interrupted code is made up as well: in 45, 30 and 15 % of the");
-    println!("cases it is in the functions alpha, beta and gamma of target.exe, otherwise in the kernel.");
+    println!("cases it is in the functions alpha, beta and gamma of workload.exe, otherwise in the kernel.");
     let chosen: Vec<&str> = arguments.processors.iter().map(|identity| identity.name).collect();
-    for name in if arguments.generations { &processors::GENERATIONS[..] } else { &chosen } {
+    for name in if arguments.generations { &cpuid_dumps::GENERATIONS[..] } else { &chosen } {
         println!("\n======== {name} ========");
         let mut lab = Lab::boot(name)?;
         let target = lab.target()?;

@@ -1,15 +1,15 @@
 //! The bench itself: what it must let a driver do at the level of the profile interrupt, and what it must notice. The
-//! driver is specimen.sys, which does on demand what halprof.sys never does.
+//! driver is faulty-driver.sys, which does on demand what halprof.sys never does.
 
 use std::time::{Duration, Instant};
 
+use bench_protocol::{Place, Violation};
 use tests::{Lab, Probe, Reply, hex};
-use wire::{Place, Violation};
 use zerocopy::IntoBytes;
 
 use crate::scene::totals;
 
-/// Control codes of the specimen, by the numbers of their functions.
+/// Control codes of the faulty driver, by the numbers of their functions.
 pub const fn code(function: u32) -> u32 {
     0x8000 << 16 | function << 2
 }
@@ -42,7 +42,7 @@ const PERIOD: u64 = 1_000_000;
 /// The number of the deed that completes a request.
 const COMPLETES: usize = 6;
 
-/// A machine with the specimen loaded, and a client of it.
+/// A machine with the faulty driver loaded, and a client of it.
 pub struct Bench {
     pub lab: Lab,
     probe: Probe,
@@ -54,15 +54,15 @@ impl Bench {
         Self::start_on("amd-legacy", |_| {})
     }
 
-    /// On a machine of this identity that was prepared before the specimen comes.
+    /// On a machine of this identity that was prepared before the faulty driver comes.
     pub fn start_on(identity: &str, prepare: impl FnOnce(&mut Lab)) -> Self {
         let mut lab = Lab::boot(identity).unwrap();
         prepare(&mut lab);
-        lab.load("specimen").unwrap();
-        let unknown = "specimen.sys imports IoGetCurrentProcess, whose highest IRQL the lab does not know";
+        lab.load("faulty-driver").unwrap();
+        let unknown = "faulty-driver.sys imports IoGetCurrentProcess, whose highest IRQL the lab does not know";
         assert_eq!(lab.wire.violations().unwrap(), [Violation::Other(unknown.to_owned())]);
         let mut probe = lab.probe().unwrap();
-        let handle = probe.open("\\\\.\\specimen").unwrap().unwrap();
+        let handle = probe.open("\\\\.\\faultydriver").unwrap().unwrap();
         Self { lab, probe, handle }
     }
 
@@ -94,7 +94,7 @@ impl Bench {
     pub fn unload(self) -> Vec<String> {
         let Self { mut lab, probe, .. } = self;
         drop(probe);
-        lab.unload("specimen").unwrap();
+        lab.unload("faulty-driver").unwrap();
         let noticed = lab.wire.violations().unwrap().iter().map(ToString::to_string).collect();
         lab.finish().unwrap();
         noticed
@@ -186,7 +186,7 @@ fn a_request_is_completed_and_told_of_as_windows_wants_it() {
     }
     let Bench { mut lab, probe, .. } = bench;
     drop(probe);
-    lab.unload("specimen").unwrap();
+    lab.unload("faulty-driver").unwrap();
     lab.wire.violations().unwrap();
     lab.finish().unwrap();
 }

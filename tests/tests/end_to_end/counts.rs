@@ -72,13 +72,13 @@ const CASES: [(&str, &[Source]); 16] = [
 ];
 
 /// One of each interface, and what is peculiar about its registers; `cargo xtask soak` takes all of them. What differs
-/// between the others is what `profile` decides, whose tests are native.
+/// between the others is what `pmu` decides, whose tests are native.
 pub const SOME: [&str; 6] =
     ["netburst-irwindale", "intel-v1", "haswell-4710mq", "intel-hybrid", "k8-clawhammer", "zen4-7700x"];
 
 #[test]
 fn every_generation_is_among_the_cases() {
-    for generation in processors::GENERATIONS {
+    for generation in cpuid_dumps::GENERATIONS {
         assert!(CASES.iter().any(|(name, _)| *name == generation), "{generation}");
     }
 }

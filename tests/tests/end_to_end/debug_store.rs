@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use bench_protocol::{Areas, DebugStore, Shadow};
 use protocol::{BRANCHES, Code, EventRequest, ProcessorSet, StartHeader, modes};
 use serde_json::Value;
 use tests::{Lab, Probe, Reply, hex};
-use wire::{Areas, DebugStore, Shadow};
 use zerocopy::IntoBytes;
 
 use crate::life::{greet, header};

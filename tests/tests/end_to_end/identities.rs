@@ -10,7 +10,7 @@ use crate::life::greet;
 fn the_driver_says_of_every_identity_what_its_leaves_ask_for() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     let mut probe = lab.probe().unwrap();
-    for identity in processors::all() {
+    for identity in cpuid_dumps::all() {
         lab.become_processor(identity.name).unwrap();
         lab.install().unwrap();
         let handle = greet(&mut probe);

@@ -3,9 +3,9 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use bench_protocol::InterruptMode;
 use protocol::SampleKind;
 use tests::Lab;
-use wire::InterruptMode;
 
 use crate::sampling::{Sampler, is_sample, overflows};
 

@@ -14,7 +14,7 @@ use crate::life::counting_becomes;
 /// TotalIssues.
 const SOURCE: u32 = 2;
 
-/// The table of a recording, read on this system with the symbols that lie beside target.exe.
+/// The table of a recording, read on this system with the symbols that lie beside workload.exe.
 fn read(file: &Path, columns: &[Column]) -> (Contents, Table) {
     let contents = Contents::read(File::open(file).unwrap(), Detail { thread: true, processor: true }).unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
@@ -27,7 +27,7 @@ fn read(file: &Path, columns: &[Column]) -> (Contents, Table) {
 
 /// As the PDB has it.
 fn symbol(name: &str) -> String {
-    format!("target::functions::{name}()")
+    format!("workload::functions::{name}()")
 }
 
 fn row<'a>(table: &'a Table, name: &str) -> &'a TableRow {
@@ -57,7 +57,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
         for (name, percent) in SHARES {
             let row = row(&table, name);
             assert_eq!(row.process, Some(target.says.process), "{identity} {name}");
-            assert!(row.module.as_deref().is_some_and(|module| module.contains("target")), "{row:?}");
+            assert!(row.module.as_deref().is_some_and(|module| module.contains("workload")), "{row:?}");
             let wanted = f64::from(percent) / 100.0;
             assert!((row.interval.low..=row.interval.high).contains(&wanted), "{identity}: {row:?}, not {wanted}");
         }
@@ -107,7 +107,11 @@ fn the_client_reports_exports_and_draws_what_it_recorded() {
     let json = lab.client(&["report", "C:\\halprof.rec", "--json"]).unwrap().json().unwrap();
     assert!(json.is_object());
     let folded = lab.client(&["export", "C:\\halprof.rec", "--format", "folded"]).unwrap().success().unwrap();
-    assert!(folded.out.lines().any(|line| line.contains(&format!("target.exe;{}", symbol("alpha")))), "{}", folded.out);
+    assert!(
+        folded.out.lines().any(|line| line.contains(&format!("workload.exe;{}", symbol("alpha")))),
+        "{}",
+        folded.out
+    );
     let drawn = lab.client(&["flamegraph", "C:\\halprof.rec", "-o", "C:\\halprof.svg"]).unwrap();
     drawn.success().unwrap();
     let svg = std::fs::read_to_string(lab.wine().drive_c("halprof.svg")).unwrap();

@@ -129,7 +129,7 @@ pub fn overflows(lab: &mut Lab) -> Vec<u64> {
 
 #[test]
 fn every_overflow_becomes_a_sample_on_its_own_processor() {
-    for identity in processors::GENERATIONS.into_iter().filter(|identity| is_soak() || SOME.contains(identity)) {
+    for identity in cpuid_dumps::GENERATIONS.into_iter().filter(|identity| is_soak() || SOME.contains(identity)) {
         let (event, umask) = total_issues(identity);
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();

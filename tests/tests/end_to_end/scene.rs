@@ -5,11 +5,11 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
+use bench_protocol::{LedgerEntry, Place};
 use object::read::pe::PeFile64;
 use object::{Object, ObjectSection};
 use protocol::{Cause, Sample, SampleKind, modes};
 use tests::{Function, Lab, artifacts};
-use wire::{LedgerEntry, Place};
 
 use crate::sampling::Sampler;
 
@@ -145,7 +145,7 @@ fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
 fn the_functions_of_the_target_are_its_own_and_apart() {
     let lab = Lab::boot("amd-legacy").unwrap();
     let target = lab.target().unwrap();
-    let file = fs::read(artifacts().unwrap().join("target.exe")).unwrap();
+    let file = fs::read(artifacts().unwrap().join("workload.exe")).unwrap();
     let file = PeFile64::parse(&*file).unwrap();
     let code = file.section_by_name(".text").unwrap();
     let mut functions = target.says.functions.clone();

@@ -1,10 +1,10 @@
 //! What the bench stands in for: that it does what Windows and the processor do, and notices what they punish. The driver
-//! is specimen.sys, as in `bench.rs`.
+//! is faulty-driver.sys, as in `bench.rs`.
 
 use std::time::{Duration, Instant};
 
+use bench_protocol::Accesses;
 use tests::Lab;
-use wire::Accesses;
 
 use crate::bench::{BEGIN, Bench, END, REPORT, code};
 
@@ -21,7 +21,7 @@ const CALLS: u32 = code(0x80E) | 2;
 const CALLS_REPORT: u32 = code(0x80F);
 const FORGET: u32 = code(0x810);
 
-/// What requests of the specimen take: see its `lib.rs`.
+/// What requests of the faulty driver take: see its `lib.rs`.
 const LISTEN: u32 = 0;
 const LEAVE: u32 = 1;
 const FIND: u32 = 2;
@@ -329,7 +329,7 @@ fn others_access_registers_in_nobodys_account() {
     bench.finish();
 }
 
-/// What can fail, in the order of the specimen's calls.
+/// What can fail, in the order of the faulty driver's calls.
 const FALLIBLE: [&str; 19] = [
     "ExAllocatePool2",
     "MmMapLockedPagesSpecifyCache",

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use bench_protocol::CancelMoment;
 use protocol::{Code, Sample, SamplesRequest, StopRequest};
 use tests::{Lab, Reply, hex};
-use wire::CancelMoment;
 use zerocopy::IntoBytes;
 
 use crate::life::header;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use processors::Identity;
+use cpuid_dumps::Identity;
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn diagnose(dump: &[u8]) -> Run {
 }
 
 fn text(name: &str) -> String {
-    run_anywhere("diagnose --cpuid -", processors::find(name).unwrap().dump.as_bytes()).out
+    run_anywhere("diagnose --cpuid -", cpuid_dumps::find(name).unwrap().dump.as_bytes()).out
 }
 
 /// Dump of an Intel processor with four general counters and the seven architectural events.
@@ -22,7 +22,7 @@ CPUID 0000000A: 07300403-00000000-00000000-00000603
 
 #[test]
 fn diagnose_matches_the_expectation_of_every_dump() {
-    for Identity { name, dump, expected, .. } in processors::all() {
+    for Identity { name, dump, expected, .. } in cpuid_dumps::all() {
         let json = diagnose(dump.as_bytes()).json();
         assert_eq!((&json["windows10"], &json["interface"]), (&json!(expected.windows10), &json!(expected.interface)));
         assert_eq!((&json["counters"], &json["width"]), (&json!(expected.counters), &json!(expected.width)), "{name}");
@@ -100,7 +100,7 @@ fn raw(dump: &str) -> String {
 #[test]
 fn every_form_and_encoding_of_a_dump_gives_the_same_diagnosis() {
     for name in ["arrow-lake-245k", "zen4-7700x", "hyperv-root-6300u"] {
-        let dump = processors::find(name).unwrap().dump;
+        let dump = cpuid_dumps::find(name).unwrap().dump;
         let wanted = diagnose(dump.as_bytes()).out;
         let subleaf_first = dump.lines().fold(String::new(), |mut text, line| {
             match line.split_once(" [SL ").and_then(|(head, tail)| Some((head.split_once(':')?, tail))) {
@@ -128,7 +128,7 @@ fn every_form_and_encoding_of_a_dump_gives_the_same_diagnosis() {
 
 #[test]
 fn the_first_of_two_processors_is_used() {
-    let [intel, amd] = ["core2-e5200", "zen-1800x"].map(|name| processors::find(name).unwrap().dump);
+    let [intel, amd] = ["core2-e5200", "zen-1800x"].map(|name| cpuid_dumps::find(name).unwrap().dump);
     assert_eq!(diagnose([intel, amd].concat().as_bytes()).json()["vendor"], "GenuineIntel");
     assert_eq!(diagnose([amd, intel].concat().as_bytes()).json()["vendor"], "AuthenticAMD");
 }
@@ -171,7 +171,7 @@ fn diagnose_without_a_dump_uses_this_processor() {
 
 #[test]
 fn every_diagnosis_fits_a_console() {
-    for Identity { name, .. } in processors::all() {
+    for Identity { name, .. } in cpuid_dumps::all() {
         let text = text(name);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
@@ -196,7 +196,7 @@ fn a_diagnosis_without_counters_has_the_reason_and_a_remedy() {
     const GUEST: &str = "Hyper-V masks the counters of this virtual machine";
     /// EBX of leaf 0x40000003, with and without CpuManagement.
     const AS_GUEST: (&str, &str) = ("-002BB9FF-", "-002BA9FF-");
-    let dump = |name: &str| processors::find(name).unwrap().dump.to_owned();
+    let dump = |name: &str| cpuid_dumps::find(name).unwrap().dump.to_owned();
     for (dump, blocker) in [
         (dump("hyperv-root-6300u"), Some((ROOT, "msinfo32"))),
         (dump("intel-hyperv-masked"), Some((ROOT, "msinfo32"))),

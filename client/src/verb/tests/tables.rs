@@ -47,7 +47,7 @@ fn json_has_the_interval_range_and_the_names_of_list() {
         })
     );
     let records: Vec<_> =
-        profile::Kind::Amd64.sources().iter().map(|source| record(source.source.0, source.name, 0)).collect();
+        pmu::Kind::Amd64.sources().iter().map(|source| record(source.source.0, source.name, 0)).collect();
     let system = FakeSystem::running(FakeDriver { sources: records, ..FakeDriver::default() });
     let (listed, table) =
         (run(&system, "list --json").json(), run_anywhere("list --interface amd64 --json", b"").json());

@@ -4,10 +4,10 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cpuid_dumps::Identity;
 use engine::{AreaRefused, ControlArea, Machine, Maker};
-use processors::Identity;
-use profile::state::CounterSet;
-use profile::{Cpu, Msr};
+use pmu::state::CounterSet;
+use pmu::{Cpu, Msr};
 use protocol::status::STATUS_NOT_SUPPORTED;
 use raw_cpuid::CpuIdResult;
 
@@ -27,7 +27,7 @@ pub struct PlainCpu {
 impl PlainCpu {
     /// Of this identity, with the first `overflowed` of four counters.
     pub fn new(name: &str, overflowed: u8) -> Self {
-        let identity = processors::find(name).expect("an identity");
+        let identity = cpuid_dumps::find(name).expect("an identity");
         let overflowed = CounterSet::first(overflowed);
         // The top bit of a counter tells: it is set until the counter overflows.
         let before_overflow = 1 << (identity.expected.width - 1) | 0x1234;

@@ -2,9 +2,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use profile::state::CounterSet;
+use pmu::state::CounterSet;
 use protocol::Sample;
-use ring::{Producer, Pushed, Slot};
+use sample_ring::{Producer, Pushed, Slot};
 
 use super::store::Store;
 use super::storm::Storm;

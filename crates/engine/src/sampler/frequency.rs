@@ -1,6 +1,6 @@
 //! An interval that follows a frequency: so many samples per second, whatever the rate of the events.
 
-use profile::interval::IntervalRange;
+use pmu::interval::IntervalRange;
 
 /// The interval after `interval`, when `events` happened in `elapsed` units of a clock of `clock` units per second, and
 /// `frequency` samples per second are wanted.

@@ -1,7 +1,7 @@
 //! What the processor itself records, on its way to who subscribed: precise records and branches.
 
-use profile::state::CounterSet;
-use profile::{Cpu, Hal};
+use pmu::state::CounterSet;
+use pmu::{Cpu, Hal};
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
 
 use super::desk::Desk;
@@ -233,7 +233,7 @@ impl Way<'_> {
 mod tests {
     use core::sync::atomic::{AtomicU64, Ordering};
 
-    use profile::Msr;
+    use pmu::Msr;
     use raw_cpuid::CpuIdResult;
 
     use super::*;

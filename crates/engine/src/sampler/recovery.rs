@@ -1,7 +1,7 @@
 //! Interrupts that do not come, and interrupts that do not end.
 
-use profile::state::{CounterSet, CounterState};
-use profile::{Cpu, local_vector};
+use pmu::state::{CounterSet, CounterState};
+use pmu::{Cpu, local_vector};
 use protocol::SampleKind;
 
 use super::desk::Desk;

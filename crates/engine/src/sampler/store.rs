@@ -8,9 +8,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::pebs::{Essence, Format};
 use debug_store::{BranchRecord, Buffer, word};
-use profile::Cpu;
-use profile::debug_store::{self as registers, Found, Modes};
-use profile::state::{self, CounterSet};
+use pmu::Cpu;
+use pmu::debug_store::{self as registers, Found, Modes};
+use pmu::state::{self, CounterSet};
 use protocol::MOST_BATCH;
 
 use super::desk::Subscriber;

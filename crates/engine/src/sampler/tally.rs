@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::state::CounterSet;
+use pmu::state::CounterSet;
 
 /// What became of the overflows of a counter. Written on its processor at PROFILE_LEVEL only, read by anyone.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use profile::state::CounterSet;
+use pmu::state::CounterSet;
 
 /// One processor's. Touched by that processor alone.
 #[derive(Debug, Default)]

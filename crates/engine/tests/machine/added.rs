@@ -1,7 +1,7 @@
 //! Sessions that are everywhere go to processors that are added.
 
-use native_lab::{Board, Call, Client};
 use protocol::{CountRecord, SampleKind};
+use simulation::{Board, Call, Client};
 
 use super::scene::{IDENTITIES, SHORT, engine, event, on, records, run, started};
 

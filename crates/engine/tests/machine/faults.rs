@@ -1,7 +1,7 @@
 //! Whatever the machine refuses in the middle of a start, nothing is left behind and the next start works.
 
-use native_lab::{Board, Call, Client};
 use protocol::{Cause, Code, Holder};
+use simulation::{Board, Call, Client};
 
 use super::scene::{IDENTITIES, SHORT, engine, event, header, on, run};
 

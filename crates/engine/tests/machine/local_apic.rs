@@ -1,7 +1,7 @@
 //! The entry of the local APIC through which counters interrupt.
 
-use native_lab::{Board, Client};
 use protocol::Cause;
+use simulation::{Board, Client};
 
 use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, run, started};
 

@@ -1,8 +1,8 @@
 //! The counters are asked for before the first is touched, and never taken from another unasked.
 
 use model::Accesses;
-use native_lab::{Board, Call, Client};
 use protocol::{Cause, Code, Holder, InfoReply, ProcessorSet, flags};
+use simulation::{Board, Call, Client};
 use zerocopy::FromBytes;
 
 use super::scene::{IDENTITIES, engine, event, header, on, run, started};

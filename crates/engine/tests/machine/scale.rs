@@ -1,8 +1,8 @@
 //! 256 processors, as Windows has them in four groups of 64.
 
 use model::{Accesses, Mode};
-use native_lab::{Board, Client};
 use protocol::CountRecord;
+use simulation::{Board, Client};
 
 use super::scene::{IDENTITIES, engine, event, on, started};
 

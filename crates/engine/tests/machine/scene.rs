@@ -2,8 +2,8 @@
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use native_lab::{Board, Client};
 use protocol::{EventRequest, ProcessorSet, Sample, SampleKind, StartHeader, modes};
+use simulation::{Board, Client};
 
 /// Identities with each kind of counters.
 pub const IDENTITIES: [&str; 4] = ["amd-legacy", "intel-v1", "intel-v2", "haswell-4710mq"];

@@ -1,11 +1,11 @@
 //! Over a sleep sessions go on, and say how long it was.
 
 use engine::Engine;
-use native_lab::{Board, Client};
 use proptest::prelude::*;
 use protocol::{
     AreaRequest, BRANCHES, Cause, Code, EventRequest, InfoReply, ProcessorSet, SampleKind, StartHeader, area, modes,
 };
+use simulation::{Board, Client};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, records, run, started};

@@ -2,8 +2,8 @@
 
 use engine::Engine;
 use model::Mode;
-use native_lab::{Answer, Board, Client};
 use protocol::{AreaRecord, AreaRequest, Cause, Code, EventRequest, Lack, ProcessorSet, StartHeader, area, modes};
+use simulation::{Answer, Board, Client};
 use zerocopy::IntoBytes;
 
 use super::scene::{
@@ -43,7 +43,7 @@ fn refused(answer: &Answer) -> (u32, u32, u32, [u64; 2]) {
 }
 
 fn has_area(board: &Board) -> Vec<bool> {
-    board.all().map(native_lab::ModelCpu::has_area).collect()
+    board.all().map(simulation::ModelCpu::has_area).collect()
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn an_area_that_a_session_has_used_points_to_no_buffer_of_it() {
     let board = board("haswell-4710mq", 2, 1);
     let mut engine = engine(&board);
     let client = Client::open(&mut engine, 1, 10);
-    let words = || [0, 1, 2, 3, 4, 5, 6, 7].map(|word| profile::Cpu::save_area(board.processor(0), word));
+    let words = || [0, 1, 2, 3, 4, 5, 6, 7].map(|word| pmu::Cpu::save_area(board.processor(0), word));
     done(&ask(client, &mut engine, area::ALLOCATE, None));
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), record()]);
     assert!(words().iter().all(|word| *word != 0), "{:x?}", words());

@@ -1,8 +1,8 @@
 //! Branches: all of them, in order, of the modes asked for.
 
 use model::Mode;
-use native_lab::Client;
 use protocol::{BRANCHES, EventRequest, SampleKind, UNKNOWN, modes};
+use simulation::Client;
 
 use super::scene::{
     BUFFER, board, branch, branches, engine, fetched, header, interrupted, is_left_clean, started, stopped, stored,
@@ -141,7 +141,7 @@ fn branches_and_counters_go_together_and_stop_one_by_one() {
     let cycles = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
     let precise = super::scene::precise(super::scene::INSTRUCTIONS, 5_000);
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), cycles, precise]);
-    let step = |engine: &engine::Engine<_>, board: &native_lab::Board| {
+    let step = |engine: &engine::Engine<_>, board: &simulation::Board| {
         branch(board, engine, 0, Mode::User, 1);
         super::scene::run(board, engine, 0, 2, 5_000);
     };

@@ -1,15 +1,15 @@
 //! What an interrupt that brings records costs, in accesses: exactly.
 
 use model::Mode;
-use native_lab::Client;
 use protocol::modes;
+use simulation::Client;
 
 use super::scene::{
     BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, board, branch, branches, engine, header, precise, run, started,
 };
 
 /// RDMSR, WRMSR and RDPMC since `before`.
-fn since(board: &native_lab::Board, before: model::Accesses) -> (u64, u64, u64) {
+fn since(board: &simulation::Board, before: model::Accesses) -> (u64, u64, u64) {
     let now = board.processor(0).model().accesses();
     (now.rdmsr - before.rdmsr, now.wrmsr - before.wrmsr, now.rdpmc - before.rdpmc)
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::{InterruptMode, Mode};
-use native_lab::Client;
 use proptest::prelude::*;
 use protocol::{BRANCHES, CountRecord, Sample, SampleKind, modes};
+use simulation::Client;
 
 use super::scene::{
     FORMATS, INSTRUCTIONS, board, branch, branches, engine, interrupted, is_left_clean, precise, records, registers,

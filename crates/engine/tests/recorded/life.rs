@@ -2,8 +2,8 @@
 
 use engine::Engine;
 use model::Mode;
-use native_lab::{Board, Client};
 use protocol::modes;
+use simulation::{Board, Client};
 
 use super::scene::{
     INSTRUCTIONS, INTERVAL, board, branch, branches, engine, fetched, header, interrupted, is_left_clean, precise,
@@ -46,7 +46,7 @@ fn after_a_stop_a_close_and_an_unload_in_the_middle_the_registers_are_as_they_we
         let expected = if asleep { [[Some(0); 3]; 2] } else { before };
         assert_eq!([0, 1].map(|processor| registers(&board, processor)), expected, "{end}");
         if end == "sleep and unload" {
-            assert!(board.all().all(native_lab::ModelCpu::has_area), "a register may point to them");
+            assert!(board.all().all(simulation::ModelCpu::has_area), "a register may point to them");
         } else {
             board.wake(&engine);
             engine.follow();

@@ -1,9 +1,9 @@
 //! Precise events: what the client gets, and what is counted.
 
 use model::{CounterId, Mode};
-use native_lab::{Board, Client};
-use profile::source::RawEvent;
+use pmu::source::RawEvent;
 use protocol::{Cause, EventRequest, SampleKind, UNKNOWN, modes};
+use simulation::{Board, Client};
 
 use super::scene::{
     BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, board, branch, branches, counted, engine, fetched, header, interrupted,
@@ -236,8 +236,8 @@ fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
         let events = [precise(INSTRUCTIONS, INTERVAL), precise(BRANCHES, 5_000)];
         let session = started(client, &mut engine, &header(0), &events);
         board.run(0, Mode::User, &|_| INTERVAL.into());
-        let buffer = profile::Cpu::save_area(board.processor(0), 4);
-        assert!(model::Memory::write(&memory::Own, buffer + offset, word));
+        let buffer = pmu::Cpu::save_area(board.processor(0), 4);
+        assert!(model::Memory::write(&host_memory::Own, buffer + offset, word));
         board.deliver(&engine, 0, &interrupted(0));
         let told = fetched(client, &mut engine, session);
         assert!(told.iter().all(|sample| sample.kind == SampleKind::Lost as u16), "{name} {format}: {told:?}");
@@ -249,13 +249,13 @@ fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
 
 #[test]
 fn no_fixed_counter_records_where_there_are_few_general_ones() {
-    let dump = processors::find("haswell-4710mq").unwrap().cpuid();
+    let dump = cpuid_dumps::find("haswell-4710mq").unwrap().cpuid();
     let leaves = move |leaf, subleaf| {
         let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
         [if leaf == 0xA { eax & !0xFF00 | 0x200 } else { eax }, ebx, ecx, edx]
     };
     let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
-    processor.set_memory(Box::new(memory::Own));
+    processor.set_memory(Box::new(host_memory::Own));
     let board = Board::of([processor]);
     let mut engine = engine(&board);
     let client = Client::open(&mut engine, 1, 10);
@@ -277,8 +277,8 @@ fn a_record_that_can_not_be_told_makes_no_count_too_high() {
         run(&board, &engine, 0, 0x1000, 3_000);
         let counter = client.read(&mut engine, session)[0].counter;
         board.run(0, Mode::User, &|_| 2_000);
-        let buffer = profile::Cpu::save_area(board.processor(0), 4);
-        assert!(model::Memory::write(&memory::Own, buffer + 0x90, 0b11));
+        let buffer = pmu::Cpu::save_area(board.processor(0), 4);
+        assert!(model::Memory::write(&host_memory::Own, buffer + 0x90, 0b11));
         board.deliver(&engine, 0, &interrupted(0));
         let count = if reads {
             client.read(&mut engine, session)[0].count
@@ -443,11 +443,11 @@ fn an_index_beyond_its_buffer_ends_the_fetch_at_the_end_of_the_buffer() {
                 let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
                 let session = started(client, &mut engine, &header(0), &events);
                 let cpu = board.processor(0);
-                let word = |number| profile::Cpu::save_area(cpu, number);
+                let word = |number| pmu::Cpu::save_area(cpu, number);
                 let room = (word(6) - word(4)) / 0x20 + (word(2) - word(0)) / 24;
                 for [index, end] in [[1, 2], [5, 6]] {
-                    profile::Cpu::set_save_area(cpu, index, word(end) + far);
-                    profile::Cpu::set_save_area(cpu, end, if maximum { word(index) } else { word(end) });
+                    pmu::Cpu::set_save_area(cpu, index, word(end) + far);
+                    pmu::Cpu::set_save_area(cpu, end, if maximum { word(index) } else { word(end) });
                 }
                 board.interrupt(&engine, 0, &interrupted(0));
                 let counts = stopped(client, &mut engine, session, None);

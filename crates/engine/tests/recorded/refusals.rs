@@ -1,7 +1,7 @@
 //! Every reason for which nothing is recorded, and that nothing changes then.
 
-use native_lab::{Board, Client};
 use protocol::{BRANCH_BUFFER, Cause, EventRequest, Lack, MOST_BATCH, StartHeader, modes};
+use simulation::{Board, Client};
 
 use super::scene::{
     INSTRUCTIONS, INTERVAL, board, branches, engine, header, is_left_clean, precise, registers, set_register, started,
@@ -104,7 +104,7 @@ fn processors_without_it_say_what_they_lack() {
 
 #[test]
 fn one_mode_alone_takes_a_processor_that_can_tell_them_apart() {
-    let identity = processors::find("haswell-4710mq").unwrap();
+    let identity = cpuid_dumps::find("haswell-4710mq").unwrap();
     let without = || {
         let dump = identity.cpuid();
         let leaves = move |leaf, subleaf| {
@@ -112,7 +112,7 @@ fn one_mode_alone_takes_a_processor_that_can_tell_them_apart() {
             [eax, ebx, if leaf == 1 { ecx & !(1 << 4) } else { ecx }, edx]
         };
         let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
-        processor.set_memory(Box::new(memory::Own));
+        processor.set_memory(Box::new(host_memory::Own));
         processor
     };
     let board = Board::of([without(), without()]);
@@ -169,7 +169,7 @@ fn the_batches_of_core_2_fit_a_page() {
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, &header(16), &[precise(INSTRUCTIONS, INTERVAL)]);
     let cpu = board.processor(0);
-    let [base, maximum] = [4, 6].map(|word| profile::Cpu::save_area(cpu, word));
+    let [base, maximum] = [4, 6].map(|word| pmu::Cpu::save_area(cpu, word));
     assert!(maximum - base <= 4_096 && maximum - base >= 17 * 144, "{base:#x} to {maximum:#x}");
 }
 
@@ -209,7 +209,7 @@ fn on_a_processor_without_pebs_branches_do_without_the_kernel_s_area() {
 #[test]
 fn the_interface_is_that_of_the_boot_processor_and_has_to_be_emon() {
     let whole = |name: &str| {
-        let identity = processors::find(name).unwrap();
+        let identity = cpuid_dumps::find(name).unwrap();
         let dump = identity.cpuid();
         let processor = model::Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
         processor.with_perf_capabilities(identity.perf_capabilities())

@@ -2,8 +2,8 @@
 
 use engine::{Engine, Interrupted};
 use model::{Branch, CounterId, Mode, Processor, Stored};
-use native_lab::{Board, Client};
 use protocol::{BRANCHES, CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, StartHeader, modes};
+use simulation::{Board, Client};
 use zerocopy::FromBytes;
 
 /// An identity for each format of records, and whether these have the instruction itself.
@@ -30,7 +30,7 @@ pub const BUFFER: u32 = 64;
 
 /// So many processors of an identity, whose records have another format than its own if that is 5.
 pub fn board(name: &str, format: u8, processors: u32) -> Board {
-    let identity = processors::find(name).unwrap();
+    let identity = cpuid_dumps::find(name).unwrap();
     let own = identity.perf_capabilities();
     let capabilities = if format == 5 { own & !0xF00 | 0x500 } else { own };
     assert_eq!(capabilities >> 8 & 0xF, u64::from(format));
@@ -38,7 +38,7 @@ pub fn board(name: &str, format: u8, processors: u32) -> Board {
         let dump = identity.cpuid();
         let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
         let mut processor = processor.with_perf_capabilities(capabilities);
-        processor.set_memory(Box::new(memory::Own));
+        processor.set_memory(Box::new(host_memory::Own));
         processor
     }))
 }
@@ -127,6 +127,6 @@ pub fn info(client: Client, engine: &mut Engine<&Board>) -> InfoReply {
 
 /// Nothing counts or records, no control area is left, and the interrupt is the HAL's.
 pub fn is_left_clean(board: &Board) -> bool {
-    let idle = |cpu: &native_lab::ModelCpu| cpu.model().enabled_counters() == Vec::<(CounterId, _)>::new();
+    let idle = |cpu: &simulation::ModelCpu| cpu.model().enabled_counters() == Vec::<(CounterId, _)>::new();
     !board.is_in_use() && board.all().all(idle)
 }

@@ -1,7 +1,7 @@
-//! What an interrupt costs from the overflow to the record in the ring: the accesses of `profile`, and none more.
+//! What an interrupt costs from the overflow to the record in the ring: the accesses of `pmu`, and none more.
 
 use model::{InterruptMode, Mode};
-use native_lab::{Board, Client};
+use simulation::{Board, Client};
 
 use super::scene::{IDENTITIES, SHORT, board, engine, event, interrupted, on, started};
 

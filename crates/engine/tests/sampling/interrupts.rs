@@ -2,7 +2,7 @@
 
 use engine::Engine;
 use model::{Mode, Selected};
-use native_lab::{Board, Client};
+use simulation::{Board, Client};
 
 use super::scene::{
     SHORT, encoding, engine, event, fetched, info, interrupted, is_sample, machines, on, overflows, run, started,

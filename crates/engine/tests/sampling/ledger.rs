@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use engine::{Engine, Machine};
 use model::{InterruptMode, Mode};
-use native_lab::{Board, Client};
 use proptest::prelude::*;
 use protocol::{CountRecord, MOST_BUDGET, Sample, SampleKind};
+use simulation::{Board, Client};
 
 use super::scene::{
     IDENTITIES, SOURCES, board, engine, event, fetched, header, info, interrupted, is_left_clean, is_sample, machines,

@@ -1,7 +1,7 @@
 //! From the start of a session that samples to its last record.
 
-use native_lab::Client;
 use protocol::{Cause, SampleKind};
+use simulation::Client;
 
 use super::scene::{
     SHORT, boards, encoding, engine, event, fetched, header, info, interrupted, is_left_clean, is_sample, machines, on,

@@ -1,7 +1,7 @@
 //! What is refused, and that it changes nothing.
 
-use native_lab::{Board, Call, Client};
 use protocol::{Cause, EventRequest, MOST_BUDGET, MOST_FREQUENCY, RING, StartHeader, flags};
+use simulation::{Board, Call, Client};
 
 use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, started};
 

@@ -2,8 +2,8 @@
 
 use engine::{Engine, Interrupted};
 use model::{InterruptMode, Mode};
-use native_lab::{Answer, Board, Client};
 use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, SampleKind, StartHeader, modes};
+use simulation::{Answer, Board, Client};
 use zerocopy::FromBytes;
 
 /// Identities with each kind of counters that interrupt.

@@ -1,7 +1,7 @@
 //! Several clients: who asks for what another has in the same way, shares its counter.
 
-use native_lab::{Board, Client};
 use protocol::{Cause, EventRequest, modes};
+use simulation::{Board, Client};
 
 use super::scene::{SHORT, boards, engine, event, fetched, info, is_left_clean, machines, on, run, started, stopped};
 

@@ -2,8 +2,8 @@
 
 use engine::Engine;
 use model::{InterruptMode, Mode, Selected};
-use native_lab::{Board, Client};
 use protocol::{ALL_SOURCES, SampleKind};
+use simulation::{Board, Client};
 
 use super::scene::{
     SHORT, board, engine, event, fetched, info, interrupted, is_left_clean, is_sample, machines, on, run, started,

@@ -1,7 +1,7 @@
 //! The budget for time in the handler.
 
-use native_lab::Client;
 use protocol::{ALL_SOURCES, SampleKind, StartHeader};
+use simulation::Client;
 
 use super::scene::{
     SHORT, boards, engine, event, fetched, header, info, is_left_clean, is_sample, machines, on, run, started, stopped,

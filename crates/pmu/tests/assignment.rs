@@ -1,0 +1,61 @@
+//! Which counter takes which event: as many events as can be have one, whatever is taken already.
+
+use model::Processor;
+use pmu::state::CounterState;
+use pmu::{Hal, ProfileInterface, Source};
+use proptest::prelude::*;
+use simulation::Board;
+
+/// A processor with so many general counters and these fixed ones.
+fn board(general: u8, fixed: u32) -> Board {
+    let eax = u32::from_le_bytes([5, general, 48, 7]);
+    Board::of([Processor::new(Box::new(move |leaf, _| match leaf {
+        0 => [0xA, 0x756E_6547, 0x6C65_746E, 0x4965_6E69],
+        0xA => [eax, 0, fixed, 48 << 5],
+        _ => [0; 4],
+    }))])
+}
+
+/// The length of the longest part of `wanted`, from its beginning, that can all have a counter at once, by trying every
+/// choice.
+fn longest(choices: &[Vec<u8>], taken: u32) -> usize {
+    let Some((first, rest)) = choices.split_first() else { return 0 };
+    let free = first.iter().filter(|counter| taken >> **counter & 1 == 0);
+    free.map(|counter| 1 + longest(rest, taken | 1 << counter)).max().unwrap_or(0)
+}
+
+proptest! {
+    #[test]
+    fn no_choice_serves_more_events_than_the_one_taken(
+        general in 1..=4_u8,
+        fixed in 0..=0b1111_u32,
+        taken in any::<u32>(),
+        wanted in prop::collection::vec(prop::sample::select(vec![2_u32, 6, 10, 19, 25, 26, 27, 28]), 1..8),
+    ) {
+        let board = board(general, fixed);
+        let hal = Hal::new(board.processor(0), 1).unwrap();
+        let row = hal.row(0);
+        let state = |source: &u32| hal.state_for(Source(*source), false).unwrap().with_owner(1);
+        for counter in (0..hal.interface().counters()).filter(|counter| taken >> counter & 1 == 1) {
+            row.set(counter, CounterState::FREE.with_owner(2));
+        }
+        let choice = |source: &u32| hal.source_information(Source(*source)).unwrap().counters.iter().collect();
+        let choices: Vec<Vec<u8>> = wanted.iter().map(choice).collect();
+        let most = longest(&choices, taken);
+
+        let states: Vec<_> = wanted.iter().map(state).collect();
+        let mut assigned = vec![u8::MAX; wanted.len()];
+        let outcome = hal.reserve_all(0, &states, &mut assigned);
+        prop_assert_eq!(outcome, if most == wanted.len() { Ok(()) } else { Err(most) });
+        let held = row.counters(|state| state.owner() == 1);
+        if outcome.is_ok() {
+            prop_assert_eq!(held.len() as usize, wanted.len(), "one each: {:?}", assigned);
+            for (counter, (choice, state)) in assigned.iter().zip(choices.iter().zip(states)) {
+                prop_assert!(choice.contains(counter) && taken >> counter & 1 == 0, "{:?}", assigned);
+                prop_assert_eq!(row.get(*counter), state);
+            }
+        } else {
+            prop_assert!(held.is_empty(), "all or none");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! How many MSR accesses each operation costs, exactly, for every number of counters and of overflows.
+//!
+//! | | start | stop | interrupt |
+//! |---|---|---|---|
+//! | Amd64 before PerfMonV2, Emon version 1 | 2N W | N W + N P | Ns P + k W |
+//! | Amd64 with PerfMonV2 | (2N + 1) W, 1 W more with intervals | 1 W + N P | 1 R + (3 + k) W + k P |
+//! | Emon version 2 and later | (2N + F + 1) W, 1 W more if F > 0 | 1 W + (N + F) P | 1 R + (3 + k) W + k P |
+//! | NetBurst | 4N W | N W + N P | Ns R + Ns P + 3k W |
+//! | P6 | 2N W | N W + N P | Ns P + k W |
+//! | Pentium | (N + 1) W | 1 W + N R | none |
+//!
+//! The k P of an interrupt bring what each counter counted between its overflow and its reload, so that counts are exact. An
+//! interrupt that comes while none of our counters runs takes 1 R + 1 W where there is a status register: it is acknowledged.
+//!
+//! On Intel's an interrupt also reads the entry of the local vector table once, and writes it once if it is masked.
+//!
+//! R is RDMSR, W WRMSR, P RDPMC; N counters, Ns of them with an interval, k overflowed; F fixed counters besides.
+//! What a design costs more, and why, is said where it is asserted.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "budgets/old.rs"]
+mod old;
+
+use model::{CounterId, Mode};
+use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use pmu::interface::Enabled;
+use pmu::state::CounterSet;
+use pmu::{Hal, Interface, ProfileInterface, Source};
+use simulation::Board;
+
+/// (RDMSR, WRMSR, RDPMC)
+type Cost = (u64, u64, u64);
+
+/// One processor of an identity.
+struct Bench {
+    board: Board,
+    hal: Hal,
+    /// There are registers over the counters.
+    is_global: bool,
+}
+
+impl Bench {
+    fn new(identity: &str) -> Self {
+        let board = Board::named(identity, 1);
+        let hal = Hal::new(board.processor(0), 1).unwrap();
+        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
+        assert!(hal.initialize(board.processor(0), 0));
+        Self { board, hal, is_global: GLOBAL.contains(&identity) }
+    }
+
+    /// What `work` costs.
+    fn cost(&self, work: impl FnOnce()) -> Cost {
+        let accesses = || self.board.processor(0).model().accesses();
+        let before = accesses();
+        work();
+        let after = accesses();
+        (after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc)
+    }
+
+    /// A counter for the first source that finds one; fixed ones come first.
+    fn reserve(&self, interrupt: bool) -> u8 {
+        // On Emon instructions, core cycles, reference cycles, and branches, which no fixed counter counts.
+        let sources = if self.is_intel() { [0x02, 0x13, 0x1B, 0x06].as_slice() } else { &[0x02] };
+        let reserve = |source: &u32| {
+            let state = self.hal.state_for(Source(*source), interrupt).unwrap();
+            self.hal.reserve(0, state.with_owner(1).with_user(true))
+        };
+        let (mut fixed, mut any) = (sources.iter(), sources.iter().rev());
+        let is_fixed = |counter: &u8| matches!(self.board.counter(0, *counter), CounterId::Fixed(_));
+        fixed.find_map(|source| self.kept(reserve(source), is_fixed)).or_else(|| any.find_map(reserve)).unwrap()
+    }
+
+    /// The counter, if it is as wanted; else it is free again.
+    fn kept(&self, counter: Option<u8>, wanted: impl Fn(&u8) -> bool) -> Option<u8> {
+        let kept = counter.filter(wanted);
+        if let (Some(other), None) = (counter, kept) {
+            self.hal.free(0, CounterSet::NONE.with(other));
+        }
+        kept
+    }
+
+    fn is_intel(&self) -> bool {
+        matches!(self.hal.interface(), Interface::Emon(_))
+    }
+
+    /// Writes of a start of these counters.
+    fn start_writes(&self, counters: CounterSet) -> u64 {
+        let is_fixed = |counter: &u8| matches!(self.board.counter(0, *counter), CounterId::Fixed(_));
+        let fixed = counters.iter().filter(is_fixed).count() as u64;
+        let general = u64::from(counters.len()) - fixed;
+        let global = u64::from(self.is_global);
+        2 * general + fixed + global + u64::from(fixed > 0) + self.thaw(counters)
+    }
+
+    /// With PerfMonV2 each start with an interval costs a write more, which clears the status: that lets counters go on
+    /// which somebody froze. Whether these would need it is not known without a read, which costs as much.
+    fn thaw(&self, counters: CounterSet) -> u64 {
+        let row = self.hal.row(0);
+        let sampling = counters.iter().any(|counter| row.get(counter).interrupt());
+        u64::from(self.is_global && !self.is_intel() && sampling)
+    }
+
+    fn start(&self, counters: CounterSet) {
+        self.hal.start(self.board.processor(0), 0, counters);
+    }
+
+    fn stop(&self, counters: CounterSet) {
+        let _ = self.hal.stop(self.board.processor(0), 0, counters);
+        self.hal.free(0, counters);
+    }
+}
+
+/// Those without registers over the counters, and those with.
+const PLAIN: [&str; 5] = ["amd-legacy", "k8-clawhammer", "bulldozer-fx8150", "zen3-5950x", "intel-v1"];
+const GLOBAL: [&str; 8] = [
+    "intel-v2",
+    "core2-6420",
+    "haswell-4710mq",
+    "alder-lake-12900k",
+    "intel-hybrid",
+    "intel-hybrid-efficient",
+    "zen4-7700x",
+    "zen5-9800x3d",
+];
+
+fn all() -> impl Iterator<Item = (&'static str, bool)> {
+    PLAIN.iter().map(|name| (*name, false)).chain(GLOBAL.iter().map(|name| (*name, true)))
+}
+
+#[test]
+fn start_and_stop_of_n_counters() {
+    for (name, global) in all() {
+        for interrupt in [false, true] {
+            let most = Bench::new(name).hal.interface().counters();
+            assert!(most >= 2, "{name}");
+            for count in 1..=most {
+                let bench = Bench::new(name);
+                let counters: CounterSet = (0..count).map(|_| bench.reserve(interrupt)).collect();
+                let n = u64::from(count);
+                let start = (0, bench.start_writes(counters), 0);
+                let stop = if global { (0, 1, n) } else { (0, n, n) };
+                assert_eq!(bench.cost(|| bench.start(counters)), start, "{name}, start of {n}");
+                assert_eq!(bench.cost(|| bench.stop(counters)), stop, "{name}, stop of {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn start_of_general_counters_alone_costs_nothing_for_fixed_ones() {
+    for name in GLOBAL {
+        let bench = Bench::new(name);
+        let fixed = cpuid_dumps::find(name).unwrap().expected.fixed;
+        (0..fixed).for_each(|_| _ = bench.reserve(false)); // taken, but not started
+        let counters: CounterSet = (fixed..bench.hal.interface().counters()).map(|_| bench.reserve(true)).collect();
+        let n = u64::from(counters.len());
+        let start = (0, 2 * n + 1 + bench.thaw(counters), 0);
+        assert_eq!(bench.cost(|| bench.start(counters)), start, "{name}");
+    }
+}
+
+#[test]
+fn start_and_stop_of_one_counter_cost_the_same_beside_any_number_of_others() {
+    for (name, global) in all() {
+        let bench = Bench::new(name);
+        let mut running = CounterSet::NONE;
+        for _ in 0..bench.hal.interface().counters() {
+            let counter = bench.reserve(false);
+            running = running.with(counter);
+            let start = if global { (0, 3, 0) } else { (0, 2, 0) };
+            assert_eq!(bench.cost(|| bench.start(CounterSet::NONE.with(counter))), start, "{name}");
+        }
+        for counter in running.iter() {
+            assert_eq!(bench.cost(|| bench.stop(CounterSet::NONE.with(counter))), (0, 1, 1), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_start_with_intervals_costs_one_write_more_where_a_status_may_be_stale_and_only_once() {
+    // A counter that counted without an interval may have wrapped, and one that was stopped with its interrupt on the way
+    // has overflowed: each may have left its status bit. The first interrupt after its next start would take that for an
+    // overflow and tell of events that never were; clearing is one write for all counters of the start together.
+    for (name, global) in all() {
+        for (interrupt, events, is_stale) in [(false, 0, true), (true, 10, false), (true, 70_000, true)] {
+            let bench = Bench::new(name);
+            let most = bench.hal.interface().counters();
+            let start = |interrupt| {
+                let counters: CounterSet = (0..most).map(|_| bench.reserve(interrupt)).collect();
+                (counters, bench.cost(|| bench.start(counters)).1 - bench.start_writes(counters))
+            };
+            let (counters, _) = start(interrupt);
+            bench.board.run(0, Mode::User, &|_| events);
+            bench.stop(counters);
+            // With PerfMonV2 it is cleared at each start.
+            for more in [u64::from(global && is_stale && bench.is_intel()), 0] {
+                let (counters, found) = start(true);
+                assert_eq!(found, more, "{name}, {interrupt}, {events}");
+                bench.stop(counters);
+            }
+        }
+    }
+}
+
+#[test]
+fn initialization_and_release_cost_so_much() {
+    for (name, global) in all() {
+        let identity = cpuid_dumps::find(name).unwrap();
+        let bench = Bench::new(name);
+        let (g, f) = (u64::from(global), u64::from(identity.expected.fixed));
+        let (n, has_fixed) = (u64::from(identity.expected.counters) - f, u64::from(f > 0));
+        let cpu = bench.board.processor(0);
+        let capabilities = u64::from(bench.is_intel() && identity.cpuid().cpuid(1, 0)[2] >> 15 & 1 == 1);
+        assert_eq!(bench.cost(|| bench.hal.release(cpu, 0)), (0, n + has_fixed + 2 * g, 0), "{name}");
+        // A select register, a general counter and each fixed one are tried: two writes and a read.
+        let tried = 2 + f;
+        let cost = (g + has_fixed + capabilities + tried, n + 2 * g + has_fixed + 2 * tried, 0);
+        assert_eq!(bench.cost(|| assert!(bench.hal.initialize(cpu, 0))), cost, "{name}");
+    }
+}
+
+#[test]
+fn an_interrupt_with_k_of_n_counters_overflowed() {
+    for (name, global) in all() {
+        let most = Bench::new(name).hal.interface().counters();
+        for with_interval in 1..=most {
+            for without in [0, most - with_interval] {
+                for overflowed in 0..=with_interval {
+                    let bench = Bench::new(name);
+                    // Started at different times, so that just the first ones are due.
+                    let due: CounterSet = (0..overflowed).map(|_| bench.reserve(true)).collect();
+                    let later: CounterSet = (overflowed..with_interval).map(|_| bench.reserve(true)).collect();
+                    let others: CounterSet = (0..without).map(|_| bench.reserve(false)).collect();
+                    bench.start(due);
+                    bench.start(others);
+                    bench.board.run(0, Mode::User, &|_| 60_000);
+                    bench.start(later);
+                    bench.board.run(0, Mode::User, &|_| 10_000);
+
+                    let mut told = CounterSet::NONE;
+                    let cost = bench.cost(|| {
+                        bench.hal.interrupt(bench.board.processor(0), 0, |overflow| {
+                            told = told.with(overflow.counter);
+                        });
+                    });
+                    let (n, k) = (u64::from(with_interval), u64::from(overflowed));
+                    // Without a status register each counter is read. With one, those that overflowed are read as well: what
+                    // they hold are the events since the overflow, which would be missing in the count.
+                    let budget = if global { (1, 3 + k, k) } else { (0, k, n) };
+                    assert_eq!(cost, budget, "{name}: {k} of {n}, {without} others");
+                    assert_eq!(told, due, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_while_none_of_our_counters_runs_costs_what_the_status_takes_and_nothing_once_they_are_not_ours() {
+    for (name, global) in all() {
+        let bench = Bench::new(name);
+        let serve = || _ = bench.hal.interrupt(bench.board.processor(0), 0, |_| ());
+        // It is read, and what is set of ours is cleared: also if nothing is.
+        let budget = if global { (1, 1, 0) } else { (0, 0, 0) };
+        assert_eq!(bench.cost(serve), budget, "{name}");
+        bench.hal.release(bench.board.processor(0), 0);
+        assert_eq!(bench.cost(serve), (0, 0, 0), "{name}: they are not ours");
+    }
+}
+
+#[test]
+fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_masked_it() {
+    const MASKED: u32 = 0x0001_00FE;
+    const OPEN: u32 = 0xFE;
+    for (name, _) in all() {
+        let bench = Bench::new(name);
+        let intel = matches!(bench.hal.interface(), Interface::Emon(_));
+        let counter = CounterSet::NONE.with(bench.reserve(true));
+        bench.start(counter);
+        // With an overflow, and with none: the processor masks the entry at every delivery.
+        for events in [70_000, 0] {
+            for (entry, writes) in [(OPEN, 0), (MASKED, 1)] {
+                bench.board.run(0, Mode::User, &|_| events);
+                let cpu = bench.board.processor(0);
+                cpu.model().set_lvt(entry);
+                let before = cpu.local_accesses();
+                bench.hal.interrupt(cpu, 0, |_| ());
+                let (reads, written) = cpu.local_accesses();
+                let wanted = if intel { (1, writes, OPEN) } else { (0, 0, entry) };
+                assert_eq!((reads - before.0, written - before.1, cpu.model().lvt()), wanted, "{name}, {events}");
+            }
+        }
+    }
+}
+
+#[test]
+fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first_and_one_for_all_fixed_ones() {
+    const EN: u64 = 1 << 22;
+    for (name, _) in all() {
+        let board = Board::named(name, 1);
+        let cpu = board.processor(0);
+        let hal = Hal::new(cpu, 1).unwrap();
+        let fixed = cpuid_dumps::find(name).unwrap().expected.fixed;
+        let general = hal.interface().counters() - fixed;
+        let (first, stride) = match (hal.interface(), general) {
+            (Interface::Emon(_), _) => (0x186, 1),
+            (_, 4) => (0xC001_0000, 1),
+            _ => (0xC001_0200, 2),
+        };
+        let look = || {
+            let before = cpu.model().accesses();
+            let found = hal.foreign(cpu, 0);
+            let after = cpu.model().accesses();
+            assert_eq!((after.wrmsr, after.rdpmc), (before.wrmsr, before.rdpmc), "{name}");
+            (found, after.rdmsr - before.rdmsr)
+        };
+        let all = u64::from(general) + u64::from(fixed > 0);
+        assert_eq!(look(), (None, all), "{name}");
+        for number in (0..fixed).rev() {
+            cpu.model().wrmsr(0x38D, 0x3 << (4 * number)).unwrap();
+            assert_eq!(look(), (Some(Enabled { counter: general + number, select: 0x3 }), all), "{name}");
+        }
+        for counter in (0..general).rev() {
+            cpu.model().wrmsr(first + stride * u32::from(counter), EN | 0xC0).unwrap();
+            assert_eq!(look(), (Some(Enabled { counter, select: EN | 0xC0 }), u64::from(counter) + 1), "{name}");
+        }
+        assert!(hal.initialize(cpu, 0));
+        assert_eq!(look(), (None, 0), "{name}: ours");
+    }
+}
+
+#[test]
+fn a_read_costs_one_rdpmc_and_checking_for_overflow_no_write() {
+    for (name, global) in all() {
+        let bench = Bench::new(name);
+        let counters: CounterSet = (0..2).map(|_| bench.reserve(true)).collect();
+        bench.start(counters);
+        let cpu = bench.board.processor(0);
+        for counter in counters.iter() {
+            assert_eq!(bench.cost(|| assert_eq!(bench.hal.count(cpu, 0, counter), 0)), (0, 0, 1), "{name}");
+        }
+        let check = if global { (1, 0, 0) } else { (0, 0, 2) };
+        assert_eq!(bench.cost(|| assert_eq!(bench.hal.check_overflow(cpu, 0).number(), 0)), check, "{name}");
+    }
+}

@@ -1,0 +1,150 @@
+//! The same for NetBurst, P6 and Pentium.
+//!
+//! NetBurst costs more than the least: an ESCR besides the CCCR for each counter, each load written twice (erratum N15),
+//! and an OVF flag in each CCCR in place of one status register. An RDPMC more for each counter whose flag is clear finds
+//! the overflow that left no flag. P6 and Pentium have a flag and a register over both counters, which cost one write more
+//! where they change for a counter alone.
+
+use model::Mode;
+use pmu::state::CounterSet;
+use pmu::{Hal, ProfileInterface};
+
+use super::{Bench, Cost};
+
+/// Identity, and on how many counters its source 2 can be counted at once.
+const NETBURST: [(&str, u64); 2] = [("netburst-cedarmill", 6), ("netburst-irwindale", 3)];
+const P6: [&str; 2] = ["p6-coppermine", "p6-dothan"];
+const PENTIUM: [&str; 2] = ["pentium-p54c", "pentium-p55c"];
+
+/// So many counters.
+fn reserved(bench: &Bench, count: u64, interrupt: bool) -> CounterSet {
+    (0..count).map(|_| bench.reserve(interrupt)).collect()
+}
+
+/// What starting and stopping so many counters at once costs.
+fn start_and_stop(name: &str, count: u64, interrupt: bool) -> (Cost, Cost) {
+    let bench = Bench::new(name);
+    let counters = reserved(&bench, count, interrupt);
+    (bench.cost(|| bench.start(counters)), bench.cost(|| bench.stop(counters)))
+}
+
+#[test]
+fn start_and_stop_of_n_counters() {
+    for interrupt in [false, true] {
+        for (name, most) in NETBURST {
+            for n in 1..=most {
+                assert_eq!(start_and_stop(name, n, interrupt), ((0, 4 * n, 0), (0, n, n)), "{name}, {n}");
+            }
+        }
+        for name in P6 {
+            for n in 1..=2 {
+                assert_eq!(start_and_stop(name, n, interrupt), ((0, 2 * n, 0), (0, n, n)), "{name}, {n}");
+            }
+        }
+    }
+    for name in PENTIUM {
+        for n in 1..=2 {
+            assert_eq!(start_and_stop(name, n, false), ((0, n + 1, 0), (n, 1, 0)), "{name}, {n}");
+        }
+    }
+}
+
+#[test]
+fn start_and_stop_of_one_counter_beside_others() {
+    for (name, most) in NETBURST {
+        let bench = Bench::new(name);
+        let counters = reserved(&bench, most, true);
+        for counter in counters.iter() {
+            assert_eq!(bench.cost(|| bench.start(CounterSet::NONE.with(counter))), (0, 4, 0), "{name}");
+        }
+        for counter in counters.iter() {
+            assert_eq!(bench.cost(|| bench.stop(CounterSet::NONE.with(counter))), (0, 1, 1), "{name}");
+        }
+    }
+    for name in P6 {
+        let [first, second] = [0, 1].map(|counter| CounterSet::NONE.with(counter));
+        for (one, other, start, stop) in [(first, second, (2, 2), (1, 2)), (second, first, (3, 2), (1, 1))] {
+            let bench = Bench::new(name);
+            assert_eq!(reserved(&bench, 2, true), first.or(second));
+            // The second counter alone needs the flag in the first one's register, and takes it away.
+            assert_eq!(bench.cost(|| bench.start(one)), (0, start.0, 0), "{name}");
+            assert_eq!(bench.cost(|| bench.start(other)), (0, start.1, 0), "{name}");
+            assert_eq!(bench.cost(|| bench.stop(one)), (0, stop.0, 1), "{name}");
+            assert_eq!(bench.cost(|| bench.stop(other)), (0, stop.1, 1), "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_with_k_of_n_counters_overflowed_and_a_check_for_it() {
+    let all = NETBURST.into_iter().chain(P6.map(|name| (name, 2)));
+    for (name, most) in all {
+        let netburst = name.starts_with("netburst");
+        for n in 1..=most {
+            for k in 0..=n {
+                let bench = Bench::new(name);
+                let (due, later) = (reserved(&bench, k, true), reserved(&bench, n - k, true));
+                let others = reserved(&bench, most - n, false);
+                bench.start(due);
+                bench.start(others);
+                bench.board.run(0, Mode::User, &|_| 60_000);
+                bench.start(later);
+                bench.board.run(0, Mode::User, &|_| 10_000);
+                let cpu = bench.board.processor(0);
+                let check = bench.cost(|| assert_eq!(bench.hal.check_overflow(cpu, 0).0, due, "{name}"));
+                let cost = bench.cost(|| assert_eq!(bench.hal.interrupt(cpu, 0, |_| ()).0, due, "{name}"));
+                // On NetBurst each counter is read: where its flag is clear, for an overflow that left none, and where it
+                // is set, for the events since the overflow.
+                let budget = if netburst { ((n, 0, n - k), (n, 3 * k, n)) } else { ((0, 0, n), (0, k, n)) };
+                assert_eq!((check, cost), budget, "{name}: {k} of {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_it_is_masked() {
+    const MASKED: u32 = 0x0001_00FE;
+    const OPEN: u32 = 0xFE;
+    for name in NETBURST.map(|(name, _)| name).into_iter().chain(P6) {
+        let bench = Bench::new(name);
+        bench.start(reserved(&bench, 1, true));
+        for (events, entry, writes) in [(70_000, OPEN, 0), (70_000, MASKED, 1), (0, OPEN, 0), (0, MASKED, 1)] {
+            bench.board.run(0, Mode::User, &|_| events);
+            let cpu = bench.board.processor(0);
+            cpu.model().set_lvt(entry);
+            let before = cpu.local_accesses();
+            bench.hal.interrupt(cpu, 0, |_| ());
+            let (reads, written) = cpu.local_accesses();
+            assert_eq!((reads - before.0, written - before.1, cpu.model().lvt()), (1, writes, OPEN), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_registers_are() {
+    // Identity; read; InitializeProfiling and the probe of the registers; looking for others; release.
+    let cases: [(&str, Cost, Cost, Cost, Cost); 6] = [
+        // 18 CCCRs, or the 9 of a thread; 8 ESCRs, or 4. The probe: one CCCR and one counter, written, twice, and put back.
+        ("netburst-cedarmill", (0, 0, 1), (4, 18 + 6, 0), (19, 0, 0), (0, 18 + 8, 0)),
+        ("netburst-irwindale", (0, 0, 1), (4, 9 + 6, 0), (10, 0, 0), (0, 9 + 4, 0)),
+        ("p6-coppermine", (0, 0, 1), (2, 2 + 4, 0), (3, 0, 0), (0, 2, 0)),
+        ("p6-dothan", (0, 0, 1), (2, 2 + 4, 0), (3, 0, 0), (0, 2, 0)),
+        ("pentium-p54c", (1, 0, 0), (2, 1 + 4, 0), (1, 0, 0), (0, 1, 0)),
+        ("pentium-p55c", (1, 0, 0), (2, 1 + 4, 0), (1, 0, 0), (0, 1, 0)),
+    ];
+    for (name, read, initialize, look, release) in cases {
+        let bench = Bench::new(name);
+        let counters = reserved(&bench, 1, false);
+        bench.start(counters);
+        let cpu = bench.board.processor(0);
+        let count = || counters.iter().for_each(|counter| _ = bench.hal.count(cpu, 0, counter));
+        assert_eq!(bench.cost(count), read, "{name}");
+        bench.stop(counters);
+        assert_eq!(bench.cost(|| bench.hal.release(cpu, 0)), release, "{name}");
+        let hal = Hal::new(cpu, 1).unwrap();
+        assert_eq!(bench.cost(|| assert_eq!(hal.foreign(cpu, 0), None)), look, "{name}");
+        assert_eq!(bench.cost(|| assert!(hal.initialize(cpu, 0))), initialize, "{name}");
+        assert!(hal.interface().counters() >= 2, "{name}");
+    }
+}

@@ -1,0 +1,578 @@
+//! One processor under test, with everything that the code under test does to it written down.
+
+use std::cell::RefCell;
+use std::sync::MutexGuard;
+
+use cpuid_dumps::Identity;
+use model::{CounterId, Mode, Processor, Selected};
+use pmu::hal::SourceInformation;
+use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use pmu::state::CounterSet;
+use pmu::{Cpu, Hal, Kind, Msr, ProfileInterface, Source, Support};
+use raw_cpuid::CpuIdResult;
+use simulation::Board;
+
+/// IA32_PERF_GLOBAL_CTRL.
+pub const GLOBAL_CTRL: u32 = 0x38F;
+/// IA32_FIXED_CTR0, that of instructions; those of core cycles and of reference cycles follow, and others.
+pub const FIXED_CTR0: u32 = 0x309;
+/// IA32_FIXED_CTR_CTRL.
+pub const FIXED_CTR_CTRL: u32 = 0x38D;
+/// IA32_PERF_CAPABILITIES.
+pub const PERF_CAPABILITIES: u32 = 0x345;
+
+/// The registers over the counters.
+#[derive(Debug, Clone, Copy)]
+pub struct Global {
+    pub status: u32,
+    pub control: u32,
+    /// A one clears the same bit of the status.
+    pub clear: u32,
+    /// A one sets it; on Intel from version 4 on.
+    pub set: u32,
+}
+
+impl Global {
+    /// IA32_PERF_GLOBAL_STATUS and those that follow.
+    const INTEL: Self = Self { status: 0x38E, control: GLOBAL_CTRL, clear: 0x390, set: 0x391 };
+    /// PerfCntrGlobalStatus and those that follow.
+    const AMD: Self = Self { status: 0xC000_0300, control: 0xC000_0301, clear: 0xC000_0302, set: 0xC000_0303 };
+
+    /// By CPUID: those of Intel's version 2, and of AMD's PerfMonV2 with PerfCtrExtCore and without a hypervisor.
+    fn of(cpuid: impl Fn(u32) -> [u32; 4]) -> Option<Self> {
+        let [_, vendor, ..] = cpuid(0);
+        if vendor == u32::from_le_bytes(*b"Genu") {
+            let [version, ..] = cpuid(0xA)[0].to_le_bytes();
+            return (version >= 2).then_some(Self::INTEL);
+        }
+        let version_2 = cpuid(0x8000_0000)[0] >= 0x8000_0022 && cpuid(0x8000_0022)[0] & 1 == 1;
+        let is_bare = cpuid(1)[2] >> 31 == 0;
+        (version_2 && has_core_counters(&cpuid) && is_bare).then_some(Self::AMD)
+    }
+
+    fn all(self) -> [u32; 3] {
+        [self.status, self.control, self.clear]
+    }
+}
+
+/// PerfCtrExtCore.
+fn has_core_counters(cpuid: &impl Fn(u32) -> [u32; 4]) -> bool {
+    cpuid(0x8000_0001)[2] >> 23 & 1 == 1
+}
+
+/// The registers of the general counters, by the manuals: select, counter, and from one of them to the next.
+type Names = (u32, u32, u32);
+const INTEL: Names = (0x186, 0xC1, 1);
+const K7: Names = (0xC001_0000, 0xC001_0004, 1);
+const CORE: Names = (0xC001_0200, 0xC001_0201, 2);
+/// CCCRs in the place of select registers.
+const NETBURST: Names = (0x360, 0x300, 1);
+
+/// An interval that no other counter of a test has.
+pub const SHORT: u32 = 5_000;
+/// One that is not over when the short one is.
+pub const LONG: u32 = 1_000_000;
+
+/// What the code under test did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// RDMSR.
+    Read(u32),
+    /// WRMSR.
+    Write(u32, u64),
+    /// RDPMC.
+    Counter(u32),
+    /// A write of the LVT entry.
+    Entry(u32),
+}
+
+/// The processor, as [`Cpu`], and the HAL on it.
+pub struct Bench {
+    pub board: Board,
+    pub hal: Hal,
+    /// The registers over its counters.
+    pub global: Option<Global>,
+    names: Names,
+    log: RefCell<Vec<Access>>,
+    /// The thread of its core that the processor is.
+    thread: usize,
+}
+
+impl Cpu for Bench {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        self.board.processor(0).cpuid(leaf, subleaf)
+    }
+
+    fn rdmsr(&self, msr: Msr) -> u64 {
+        self.log.borrow_mut().push(Access::Read(msr.address()));
+        self.board.processor(0).rdmsr(msr)
+    }
+
+    fn wrmsr(&self, msr: Msr, value: u64) {
+        self.log.borrow_mut().push(Access::Write(msr.address(), value));
+        self.board.processor(0).wrmsr(msr, value);
+    }
+
+    fn rdpmc(&self, index: u32) -> u64 {
+        self.log.borrow_mut().push(Access::Counter(index));
+        self.board.processor(0).rdpmc(index)
+    }
+
+    fn local_vector(&self) -> u32 {
+        self.board.processor(0).local_vector()
+    }
+
+    fn set_local_vector(&self, entry: u32) {
+        self.log.borrow_mut().push(Access::Entry(entry));
+        self.board.processor(0).set_local_vector(entry);
+    }
+
+    fn save_area(&self, word: u8) -> u64 {
+        self.board.processor(0).save_area(word)
+    }
+
+    fn set_save_area(&self, word: u8, value: u64) {
+        self.board.processor(0).set_save_area(word, value);
+    }
+}
+
+/// The processor of an identity, after reset.
+pub fn processor_of(identity: &Identity) -> Processor {
+    let dump = identity.cpuid();
+    Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
+}
+
+/// Identities that have counters which interrupt: all but Pentium's do.
+pub fn with_counters() -> impl Iterator<Item = &'static Identity> {
+    cpuid_dumps::all().iter().filter(|identity| !["Default", "Pentium"].contains(&identity.expected.interface))
+}
+
+/// Those of them where every counter counts every event: all but NetBurst's do.
+pub fn with_equal_counters() -> impl Iterator<Item = &'static Identity> {
+    with_counters().filter(|identity| identity.expected.interface != "NetBurst")
+}
+
+/// Those of them whose interface has this name.
+pub fn of_interface(name: &str) -> impl Iterator<Item = &'static Identity> {
+    with_counters().filter(move |identity| identity.expected.interface == name)
+}
+
+/// Version in leaf 0xA; 0 where the interface is another.
+pub fn version_of(identity: &Identity) -> u8 {
+    let [eax, ..] = identity.cpuid().cpuid(0xA, 0);
+    if identity.expected.interface == "Emon" { eax.to_le_bytes()[0] } else { 0 }
+}
+
+/// Identities with registers over their counters, and those.
+pub fn with_global_registers() -> impl Iterator<Item = (&'static Identity, Global)> {
+    with_counters().filter_map(|identity| {
+        let dump = identity.cpuid();
+        Some((identity, Global::of(|leaf| dump.cpuid(leaf, 0))?))
+    })
+}
+
+/// Those of them with fixed counters.
+pub fn with_fixed_counters() -> impl Iterator<Item = &'static Identity> {
+    with_counters().filter(|identity| identity.expected.fixed > 0)
+}
+
+/// Those without: overflow shows in the counter alone, and a reload meets a counter that runs.
+pub const PLAIN: [&str; 8] = [
+    "amd-legacy",
+    "bulldozer-fx8150",
+    "zen-1800x",
+    "zen3-5950x",
+    "intel-v1",
+    "yonah-t2400",
+    "p6-coppermine",
+    "p6-dothan",
+];
+
+/// An Intel processor by its leaf 0xA, with IA32_PERF_CAPABILITIES.
+pub fn intel(leaf: [u32; 4]) -> Processor {
+    Processor::new(Box::new(move |number, _| match number {
+        0 => [0xA, 0x756E_6547, 0x6C65_746E, 0x4965_6E69],
+        1 => [0x0006_06A6, 0, 1 << 15, 0],
+        0xA => leaf,
+        _ => [0; 4],
+    }))
+}
+
+/// EAX of leaf 0xA.
+pub fn leaf_a_eax(version: u8, counters: u8, width: u8, length: u8) -> u32 {
+    u32::from_le_bytes([version, counters, width, length])
+}
+
+/// An AMD processor of family 19h with long mode, with PerfCtrExtCore or not, and with PerfMonV2 and so many counters or
+/// without it.
+pub fn amd(extended: bool, version_2: Option<u8>) -> Processor {
+    amd_of_family(0x19, u32::from(extended) << 23, version_2)
+}
+
+/// Of any family, with this in ECX of leaf 80000001H.
+pub fn amd_of_family(family: u32, features: u32, version_2: Option<u8>) -> Processor {
+    let signature = family.min(0xF) << 8 | family.saturating_sub(0xF) << 20;
+    Processor::new(Box::new(move |leaf, _| match leaf {
+        0 => [1, 0x6874_7541, 0x444D_4163, 0x6974_6E65],
+        0x8000_0000 => [0x8000_0022, 0, 0, 0],
+        0x8000_0001 => [signature, 0, features, 1 << 29],
+        0x8000_0022 => [u32::from(version_2.is_some()) * 0b101, version_2.unwrap_or_default().into(), 0, 0],
+        _ => [0; 4],
+    }))
+}
+
+impl Bench {
+    /// With an interrupt handler, and nothing initialized.
+    pub fn idle(processor: Processor) -> Self {
+        let [_, ebx, ..] = processor.cpuid(1, 0);
+        let thread = (ebx >> 24 & 1) as usize;
+        let board = Board::of([processor]);
+        let hal = Hal::new(board.processor(0), 1).unwrap();
+        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
+        let cpuid = |leaf| board.processor(0).model().cpuid(leaf, 0);
+        let names = match hal.selection().interface {
+            Kind::Amd64 if has_core_counters(&cpuid) => CORE,
+            Kind::Amd64 => K7,
+            Kind::NetBurst => NETBURST,
+            _ => INTEL,
+        };
+        let global = Global::of(cpuid).filter(|_| matches!(hal.selection().interface, Kind::Amd64 | Kind::Emon));
+        Self { board, hal, global, names, log: RefCell::default(), thread }
+    }
+
+    /// With its counters initialized.
+    pub fn new(processor: Processor) -> Self {
+        let bench = Self::idle(processor);
+        bench.initialize();
+        bench
+    }
+
+    /// Of an identity, with its counters initialized.
+    pub fn named(name: &str) -> Self {
+        Self::new(processor_of(cpuid_dumps::find(name).unwrap()))
+    }
+
+    pub fn initialize(&self) {
+        assert!(self.hal.initialize(self, 0));
+    }
+
+    pub fn release(&self) {
+        self.hal.release(self, 0);
+    }
+
+    pub fn model(&self) -> MutexGuard<'_, Processor> {
+        self.board.processor(0).model()
+    }
+
+    /// What the register holds; not the driver's access.
+    pub fn msr(&self, msr: u32) -> u64 {
+        self.model().rdmsr(msr).unwrap()
+    }
+
+    /// Somebody else writes a register.
+    pub fn set_msr(&self, msr: u32, value: u64) {
+        self.model().wrmsr(msr, value).unwrap();
+    }
+
+    /// The driver's accesses since this was last asked.
+    pub fn take_log(&self) -> Vec<Access> {
+        self.log.take()
+    }
+
+    pub fn counters(&self) -> u8 {
+        self.hal.interface().counters()
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.hal.selection().interface
+    }
+
+    /// How many of them have a select register: those before the fixed ones.
+    pub fn general(&self) -> u8 {
+        (0..self.counters())
+            .take_while(|counter| matches!(self.id(*counter), CounterId::General(_)))
+            .map(|n| n + 1)
+            .last()
+            .unwrap_or(0)
+    }
+
+    /// The hardware's number of a counter: where two threads share a core's, a thread numbers its own.
+    pub fn number(&self, counter: u8) -> u8 {
+        const COLUMNS: [[u8; 9]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13, 16], [2, 3, 6, 7, 10, 11, 14, 15, 17]];
+        match (self.kind(), self.counters()) {
+            (Kind::NetBurst, 9) => COLUMNS[self.thread][usize::from(counter)],
+            _ => counter,
+        }
+    }
+
+    /// The model's name of a counter.
+    pub fn id(&self, counter: u8) -> CounterId {
+        self.board.counter(0, self.number(counter))
+    }
+
+    /// The register that enables a general counter, by the manuals: a select register, or a CCCR.
+    pub fn select(&self, counter: u8) -> u32 {
+        self.names.0 + self.names.2 * u32::from(self.number(counter))
+    }
+
+    /// The register of `counter`, by the manuals.
+    pub fn counter(&self, counter: u8) -> u32 {
+        match self.id(counter) {
+            CounterId::Fixed(number) => FIXED_CTR0 + u32::from(number),
+            CounterId::General(number) => self.names.1 + self.names.2 * u32::from(number),
+        }
+    }
+
+    /// Counters for which there is a source: on NetBurst by the manuals, else as they are told.
+    pub fn usable(&self) -> CounterSet {
+        match (self.kind(), self.counters()) {
+            (Kind::NetBurst, 9) => [0, 6, 7, 8].into_iter().collect(),
+            (Kind::NetBurst, _) => [0, 2, 3, 12, 13, 14, 15, 16, 17].into_iter().collect(),
+            _ => self.counted().fold(CounterSet::NONE, |all, source| all.or(source.counters)),
+        }
+    }
+
+    /// Somebody else lets a counter count, with its interrupt, and almost at its end.
+    pub fn occupy(&self, counter: u8) {
+        let nearly = (1 << self.hal.interface().width_of(counter)) - 16;
+        self.set_counter(counter, if self.kind() == Kind::Emon { nearly & 0xFFFF_FFFF } else { nearly });
+        match (self.kind(), self.id(counter)) {
+            (Kind::NetBurst, _) => {
+                let number = self.number(counter);
+                let second = u32::from([2, 3, 14, 15, 17].contains(&number));
+                // Clocks of MSR_FSB_ESCR0 and 1, or instructions of MSR_CRU_ESCR0 and 1.
+                let (escr, event, select) = if number < 4 { (0x3A2, 0x13, 6) } else { (0x3B8, 0x02, 4) };
+                self.set_msr(escr + second, event << 25 | 1 << 9 | 0xC);
+                self.set_msr(self.select(counter), 1 << 26 | 3 << 16 | select << 13 | 1 << 12);
+            }
+            // The first register's flag lets both count.
+            (Kind::P6, CounterId::General(1)) => {
+                self.set_msr(0x187, 0x0013_0079);
+                self.set_msr(0x186, self.msr(0x186) | 1 << 22);
+            }
+            (_, CounterId::General(_)) => self.set_msr(self.select(counter), 0x0053_003C),
+            (_, CounterId::Fixed(number)) => {
+                self.set_msr(FIXED_CTR_CTRL, self.msr(FIXED_CTR_CTRL) | 0xB << (4 * number));
+                self.set_msr(GLOBAL_CTRL, self.msr(GLOBAL_CTRL) | self.bit(counter));
+            }
+        }
+    }
+
+    /// Somebody else writes a counter.
+    pub fn set_counter(&self, counter: u8, value: u64) {
+        let value = value & ((1 << self.hal.interface().width_of(counter)) - 1);
+        // On NetBurst twice: erratum N15.
+        (0..2).for_each(|_| self.set_msr(self.counter(counter), value));
+    }
+
+    /// Every register that the driver may touch, by the manuals, with so many fixed counters.
+    pub fn own_registers(&self, fixed: u8) -> Vec<u32> {
+        let of_counters = (0..self.general()).flat_map(|counter| [self.select(counter), self.counter(counter)]);
+        let mut own: Vec<u32> = of_counters.chain(self.global.into_iter().flat_map(Global::all)).collect();
+        if self.kind() == Kind::NetBurst {
+            let escrs = [0x3A0, 0x3A2, 0x3B8, 0x3CC];
+            let seconds = escrs.map(|escr| escr + 1).into_iter().filter(|_| self.counters() == 18); // both columns
+            own.extend(escrs.into_iter().chain(seconds).chain([0x1A0]));
+        }
+        own.extend(FIXED_CTR0..FIXED_CTR0 + u32::from(fixed));
+        own.extend((fixed > 0).then_some(FIXED_CTR_CTRL));
+        let [_, _, features, _] = self.model().cpuid(1, 0);
+        own.extend((self.kind() == Kind::Emon && features >> 15 & 1 == 1).then_some(PERF_CAPABILITIES));
+        own
+    }
+
+    /// The bit of `counter` in the global registers, by the manuals.
+    pub fn bit(&self, counter: u8) -> u64 {
+        match self.id(counter) {
+            CounterId::General(number) => 1 << number,
+            CounterId::Fixed(number) => 1 << (32 + u32::from(number)),
+        }
+    }
+
+    /// The bits there of all counters for which there is a source.
+    pub fn own_bits(&self) -> u64 {
+        self.usable().iter().fold(0, |all, counter| all | self.bit(counter))
+    }
+
+    /// What control registers say of which general counters count, and which fixed ones; all zero when none does.
+    pub fn controls(&self) -> Vec<u64> {
+        let fixed = self.usable().iter().any(|counter| matches!(self.id(counter), CounterId::Fixed(_)));
+        let selects = (0..self.general()).map(|counter| self.select(counter));
+        selects.chain(fixed.then_some(FIXED_CTR_CTRL)).map(|register| self.msr(register)).collect()
+    }
+
+    /// USR, OS, interrupt and enable of `counter`, by the manuals; not on NetBurst.
+    pub fn control(&self, counter: u8) -> (bool, bool, bool, bool) {
+        let bit = |register: u64, number: u32| register >> number & 1 == 1;
+        match self.id(counter) {
+            CounterId::General(_) => {
+                let select = self.msr(self.select(counter));
+                (bit(select, 16), bit(select, 17), bit(select, 20), bit(select, 22))
+            }
+            CounterId::Fixed(number) => {
+                let field = self.msr(FIXED_CTR_CTRL) >> (4 * number);
+                (bit(field, 1), bit(field, 0), bit(field, 3), bit(field, 0) || bit(field, 1))
+            }
+        }
+    }
+
+    /// Sources that a counter serves here, in the table's order.
+    pub fn sources(&self) -> Vec<u32> {
+        self.counted().map(|source| source.source.source.0).collect()
+    }
+
+    fn counted(&self) -> impl Iterator<Item = SourceInformation> {
+        self.hal.source_list().filter(|source| source.support == Support::Supported && !source.counters.is_empty())
+    }
+
+    /// The first of them, which a second counter can count as well.
+    pub fn anywhere(&self) -> u32 {
+        *self.sources().first().unwrap()
+    }
+
+    /// A free counter for a source in both modes, with an interval or without.
+    pub fn reserve(&self, source: u32, interval: Option<u32>) -> u8 {
+        self.try_reserve(source, interval).unwrap()
+    }
+
+    pub fn try_reserve(&self, source: u32, interval: Option<u32>) -> Option<u8> {
+        if let Some(interval) = interval {
+            self.hal.set_interval(Source(source), interval).unwrap();
+        }
+        let state = self.hal.state_for(Source(source), interval.is_some()).unwrap();
+        self.hal.reserve(0, state.with_owner(1).with_user(true).with_kernel(true))
+    }
+
+    /// [`reserve`](Self::reserve), and just this counter: some source that it can count, another one for the next counter.
+    pub fn reserve_on(&self, counter: u8, interval: Option<u32>) -> u8 {
+        let fitting: Vec<_> = self.counted().filter(|source| source.counters.has(counter)).collect();
+        let source = fitting.iter().cycle().nth(usize::from(counter)).unwrap().source.source;
+        self.reserve_source_on(source.0, counter, interval)
+    }
+
+    /// [`reserve`](Self::reserve), and just this counter.
+    pub fn reserve_source_on(&self, source: u32, counter: u8, interval: Option<u32>) -> u8 {
+        let mut others = CounterSet::NONE;
+        loop {
+            let taken = self.reserve(source, interval);
+            if taken == counter {
+                self.hal.free(0, others);
+                return counter;
+            }
+            others = others.with(taken);
+        }
+    }
+
+    pub fn start(&self, counters: impl IntoIterator<Item = u8>) -> CounterSet {
+        let counters = counters.into_iter().collect();
+        self.hal.start(self, 0, counters);
+        counters
+    }
+
+    /// [`reserve`](Self::reserve) and [`start`](Self::start).
+    pub fn started(&self, source: u32, interval: Option<u32>) -> u8 {
+        let counter = self.reserve(source, interval);
+        self.start([counter]);
+        counter
+    }
+
+    pub fn stop(&self, counters: CounterSet) {
+        self.hal.stop(self, 0, counters);
+    }
+
+    /// Stops and frees everything, and answers the totals.
+    pub fn finish(&self) -> Vec<u64> {
+        let counters = self.hal.row(0).counters(|state| !state.is_free());
+        self.stop(counters);
+        let totals = counters.iter().map(|counter| self.hal.total(0, counter)).collect();
+        self.hal.free(0, counters);
+        totals
+    }
+
+    /// The processor executes `events` of everything, in user mode.
+    pub fn run(&self, events: u64) {
+        self.run_events(&|_| events);
+    }
+
+    pub fn run_events(&self, events: &dyn Fn(Selected) -> u64) {
+        self.board.run(0, Mode::User, events);
+    }
+
+    /// A pending interrupt is delivered; then the HAL around the driver unmasks the LVT entry.
+    pub fn deliver(&self) -> bool {
+        let delivered = self.model().take_interrupt();
+        let entry = self.model().lvt();
+        self.model().set_lvt(entry & !(1 << 16));
+        delivered
+    }
+
+    /// The driver serves an interrupt, whether or not there was one: which counters it tells of.
+    pub fn serve(&self) -> Vec<u8> {
+        let mut told = Vec::new();
+        let status = self.hal.interrupt(self, 0, |overflow| told.push(overflow.counter));
+        assert_eq!(status.0, told.iter().copied().collect(), "told once each");
+        told
+    }
+
+    /// What the model gave to a counter in all.
+    pub fn given(&self, counter: u8) -> u64 {
+        self.board.counted(0, u32::from(self.number(counter)))
+    }
+
+    /// The processor sleeps, and its registers are as after reset.
+    pub fn lose_registers(&self) {
+        (0..self.general()).for_each(|counter| self.set_msr(self.select(counter), 0));
+        let general: CounterSet = (0..self.general()).collect();
+        general.or(self.usable()).iter().for_each(|counter| self.set_counter(counter, 0));
+        if self.kind() == Kind::NetBurst {
+            // Of the column of a thread, or of both.
+            let own = |escr: &u32| self.counters() == 18 || escr % 2 == u32::from(self.thread == 1);
+            let escrs = [0x3A0, 0x3A1, 0x3A2, 0x3A3, 0x3B8, 0x3B9, 0x3CC, 0x3CD];
+            escrs.into_iter().filter(own).for_each(|escr| self.set_msr(escr, 0));
+            return;
+        }
+        if self.hal.interface().pmu_version() >= 2 {
+            self.set_msr(FIXED_CTR_CTRL, 0);
+        }
+        if let Some(global) = self.global {
+            self.set_msr(global.control, (1 << self.general()) - 1);
+            self.set_msr(global.clear, self.own_bits());
+        }
+    }
+
+    /// Everything that the driver ever does, with every counter in use that can be, every other one with an interval;
+    /// answers its accesses from the first to the last.
+    pub fn whole_life(&self) -> Vec<Access> {
+        self.initialize();
+        let armed = |counter: u8| counter.is_multiple_of(2).then_some(SHORT + u32::from(counter));
+        let all: CounterSet = if self.kind() == Kind::NetBurst {
+            let sources = self.sources();
+            let counters = (0..self.counters()).zip(sources.iter().cycle());
+            counters.filter_map(|(counter, source)| self.try_reserve(*source, armed(counter))).collect()
+        } else {
+            self.usable().iter().map(|counter| self.reserve_on(counter, armed(counter))).collect()
+        };
+        assert_eq!(all, self.usable(), "all that can be had");
+        self.start(all.iter());
+        for events in [u64::from(SHORT) + 20, 1, u64::from(SHORT) - 1, 77] {
+            self.run(events);
+            self.deliver();
+            self.hal.check_overflow(self, 0);
+            self.serve();
+            all.iter().for_each(|counter| assert!(self.hal.count(self, 0, counter) > 0));
+        }
+        self.hal.save(self, 0);
+        self.lose_registers();
+        self.hal.restore(self, 0);
+        self.run(u64::from(SHORT) - 100);
+        for counter in all.iter() {
+            self.stop(CounterSet::NONE.with(counter));
+            self.serve();
+        }
+        self.hal.free(0, all);
+        self.release();
+        assert_eq!(self.model().enabled_counters(), []);
+        assert_eq!(self.model().accesses().faulted, 0);
+        self.take_log()
+    }
+}

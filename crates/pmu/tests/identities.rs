@@ -1,0 +1,229 @@
+//! Real and made-up processors, each from the choice of its interface to counts that are right.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use cpuid_dumps::Identity;
+use model::{Mode, Selected};
+use pmu::state::CounterSet;
+use pmu::{Hal, Kind, ProfileInterface, Source, Support};
+use simulation::{Board, ModelCpu};
+
+/// Events of which no two kinds happen equally often.
+fn work(selected: Selected) -> u64 {
+    1 + u64::from(selected.event) * 1_000 + u64::from(selected.umask)
+}
+
+fn hal(board: &Board) -> Hal {
+    Hal::new(board.processor(0), 1).unwrap()
+}
+
+/// The counters of these sources, in their order.
+fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> Vec<u8> {
+    assert!(hal.initialize(cpu, 0));
+    let counters = sources.iter().map(|source| {
+        let state = hal.state_for(*source, false).unwrap().with_owner(1).with_user(true).with_kernel(true);
+        hal.reserve(0, state).unwrap()
+    });
+    let counters: Vec<u8> = counters.collect();
+    hal.start(cpu, 0, counters.iter().copied().collect());
+    counters
+}
+
+#[test]
+fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
+    for Identity { name, expected, .. } in cpuid_dumps::all() {
+        let board = Board::named(name, 1);
+        let hal = hal(&board);
+        let (selection, interface) = (hal.selection(), hal.interface());
+        let outcome = (selection.windows10.name(), selection.interface.name());
+        assert_eq!(outcome, (expected.windows10, expected.interface), "{name}: {}", expected.why);
+        assert_eq!((interface.counters(), interface.width()), (expected.counters, expected.width), "{name}");
+        assert_eq!(hal.state_bytes(), 8 * usize::from(expected.counters), "{name}");
+        let supported = hal.source_list().filter(|source| source.support == Support::Supported);
+        let supported: Vec<u32> = supported.map(|source| source.source.source.0).collect();
+        match selection.interface {
+            Kind::Emon | Kind::Amd64 => assert_eq!(supported, [&[0], expected.supported].concat(), "{name}"),
+            Kind::Default => assert_eq!(supported, [0], "{name}"),
+            Kind::NetBurst | Kind::P6 | Kind::Pentium => {
+                assert_eq!(supported, [&[0], expected.supported].concat(), "{name}");
+            }
+        }
+    }
+}
+
+/// Identities whose leaves promise counters that the machine does not have: AMD's four have no CPUID bit.
+fn has_pmu(board: &Board) -> bool {
+    let selection = hal(board).selection();
+    selection.interface != Kind::Default && {
+        let select0 = match selection.interface {
+            Kind::Amd64 => 0xC001_0000,
+            Kind::NetBurst => 0x360,
+            Kind::Pentium => 0x11,
+            _ => 0x186,
+        };
+        board.processor(0).model().rdmsr(select0).is_ok()
+    }
+}
+
+/// How often [`work`] does what a select of an interface's table means, by the manuals.
+fn work_of(kind: Kind, select: u64) -> u64 {
+    let (event, umask) = match kind {
+        // The event select in bits 30:25, 16 bits of event mask in 24:9.
+        Kind::NetBurst => (select >> 25 & 0x3F | select >> 17 << 8 & 0xFF00, select >> 9 & 0xFF),
+        // ES0 in bits 5:0.
+        Kind::Pentium => (select & 0x3F, 0),
+        _ => (select & 0xFF | select >> 24 & 0xF00, select >> 8 & 0xFF),
+    };
+    1 + event * 1_000 + umask
+}
+
+/// The hardware's number of a counter of the first thread: where two share a core's, these are the first one's.
+fn number(hal: &Hal, counter: u8) -> u32 {
+    let interface = hal.interface();
+    match (interface.kind(), interface.counters()) {
+        (Kind::NetBurst, 9) => [0, 1, 4, 5, 8, 9, 12, 13, 16][usize::from(counter)],
+        _ => counter.into(),
+    }
+}
+
+#[test]
+fn every_supported_source_counts_what_the_model_counted_and_stops() {
+    let mut ran = 0;
+    for identity in cpuid_dumps::all().iter().filter(|identity| has_pmu(&Board::new(identity, 1))) {
+        let board = Board::new(identity, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        let supported = hal.source_list().filter(|source| source.support == Support::Supported);
+        let supported: Vec<Source> = supported.map(|source| source.source.source).skip(1).collect(); // ProfileTime
+        assert!(!supported.is_empty(), "{}", identity.name);
+        // On NetBurst some exclude each other, and a fixed counter is none for every source.
+        let kind = hal.selection().interface;
+        let general = usize::from(identity.expected.counters - identity.expected.fixed);
+        let at_once = if kind == Kind::NetBurst { 1 } else { general };
+        for sources in supported.chunks(at_once) {
+            cpu.model().clear_ledger();
+            let started = started(&hal, cpu, sources);
+            let counters = started.iter().copied().collect();
+            board.run(0, Mode::User, &work);
+            board.run(0, Mode::Kernel, &work);
+            hal.stop(cpu, 0, counters);
+            assert_eq!(cpu.model().enabled_counters(), [], "{}: stopped", identity.name);
+            board.run(0, Mode::User, &work);
+            for (counter, source) in started.into_iter().zip(sources) {
+                let count = hal.total(0, counter);
+                let select = hal.source_information(*source).unwrap().source.select;
+                let events = 2 * work_of(kind, select);
+                let ledger = board.counted(0, number(&hal, counter));
+                assert_eq!((count, ledger), (events, events), "{} {source}", identity.name);
+            }
+            hal.free(0, counters);
+            hal.release(cpu, 0);
+            ran += sources.len();
+        }
+    }
+    assert!(ran > 176, "{ran}");
+}
+
+#[test]
+fn initialization_and_release_leave_every_select_register_clear() {
+    for (name, select0, stride) in [
+        ("amd-legacy", 0xC001_0000, 1),
+        ("zen3-5950x", 0xC001_0200, 2),
+        ("zen5-9800x3d", 0xC001_0200, 2),
+        ("intel-v1", 0x186, 1),
+        ("intel-v2", 0x186, 1),
+    ] {
+        let board = Board::named(name, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        let selects = || (0..4).map(|index| cpu.model().rdmsr(select0 + stride * index).unwrap()).collect::<Vec<_>>();
+        for index in 0..4 {
+            cpu.model().wrmsr(select0 + stride * index, 0x0043_003C).unwrap();
+        }
+        hal.initialize(cpu, 0);
+        assert_eq!(selects(), [0; 4], "{name}");
+        let sources: Vec<_> = [2, 6].map(Source).to_vec();
+        let counters = started(&hal, cpu, &sources).into_iter().collect();
+        assert_ne!(selects(), [0; 4], "{name}");
+        hal.stop(cpu, 0, counters);
+        hal.release(cpu, 0);
+        assert_eq!(selects(), [0; 4], "{name}");
+    }
+}
+
+#[test]
+fn release_puts_the_global_control_register_back() {
+    for (name, control, values) in [
+        ("intel-v2", 0x38F, [0, 1, 0xF, 0x7_0000_000F]),
+        ("zen4-7700x", 0xC000_0301, [0, 1, 0x20, 0x3F]),
+        ("zen5-9800x3d", 0xC000_0301, [0, 1, 0x20, 0x3F]),
+    ] {
+        let board = Board::named(name, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        for found in values {
+            cpu.model().wrmsr(control, found).unwrap();
+            let counters = started(&hal, cpu, &[Source(2)]).into_iter().collect();
+            hal.stop(cpu, 0, counters);
+            hal.free(0, counters);
+            hal.release(cpu, 0);
+            assert_eq!(cpu.model().rdmsr(control), Ok(found), "{name}");
+        }
+    }
+}
+
+#[test]
+fn modes_are_counted_apart() {
+    for name in [
+        "amd-legacy",
+        "zen3-5950x",
+        "zen5-9800x3d",
+        "intel-v1",
+        "intel-v2",
+        "netburst-cedarmill",
+        "p6-coppermine",
+        "pentium-p54c",
+    ] {
+        let board = Board::named(name, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        hal.initialize(cpu, 0);
+        let base = hal.state_for(Source(2), false).unwrap().with_owner(1);
+        let [user, kernel] = [base.with_user(true), base.with_kernel(true)].map(|state| hal.reserve(0, state).unwrap());
+        hal.start(cpu, 0, [user, kernel].into_iter().collect());
+        board.run(0, Mode::User, &|_| 30);
+        board.run(0, Mode::Kernel, &|_| 7);
+        assert_eq!([user, kernel].map(|counter| hal.count(cpu, 0, counter)), [30, 7], "{name}");
+    }
+}
+
+#[test]
+fn a_counter_started_beside_others_leaves_them_undisturbed() {
+    for name in [
+        "amd-legacy",
+        "zen3-5950x",
+        "zen5-9800x3d",
+        "intel-v1",
+        "intel-v2",
+        "netburst-cedarmill",
+        "netburst-irwindale",
+        "p6-coppermine",
+        "p6-dothan",
+        "pentium-p54c",
+        "pentium-p55c",
+    ] {
+        let board = Board::named(name, 1);
+        let (hal, cpu) = (hal(&board), board.processor(0));
+        hal.initialize(cpu, 0);
+        let reserve = |owner| {
+            let state = hal.state_for(Source(2), false).unwrap().with_owner(owner).with_user(true);
+            CounterSet::NONE.with(hal.reserve(0, state).unwrap())
+        };
+        let (first, second) = (reserve(1), reserve(2));
+        let run = || board.run(0, Mode::User, &|_| 100);
+        hal.start(cpu, 0, first);
+        run();
+        hal.start(cpu, 0, second);
+        run();
+        hal.stop(cpu, 0, first);
+        run();
+        let counts = [first, second].map(|set| set.iter().map(|counter| hal.count(cpu, 0, counter)).sum::<u64>());
+        assert_eq!(counts, [200, 200], "{name}");
+    }
+}

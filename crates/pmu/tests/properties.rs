@@ -1,0 +1,391 @@
+//! Laws that hold for any sequence of starts, stops, interval changes, events and interrupts, on 1 to 64 processors.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{InterruptMode, Mode};
+use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use pmu::state::CounterSet;
+use pmu::{Cpu, Hal, Msr, ProfileInterface, Source};
+use proptest::prelude::*;
+use raw_cpuid::CpuIdResult;
+use simulation::{Board, ModelCpu};
+
+/// A processor that writes down which registers are accessed.
+struct Recorder<'a> {
+    cpu: &'a ModelCpu,
+    number: u32,
+    accessed: &'a RefCell<BTreeSet<(u32, u32)>>,
+    /// Its registers are about to be lost, or lost.
+    asleep: bool,
+}
+
+impl Recorder<'_> {
+    fn note(&self, msr: Msr) {
+        assert!(!self.asleep, "{msr:?} of a processor that sleeps");
+        self.accessed.borrow_mut().insert((self.number, msr.address()));
+    }
+}
+
+impl Cpu for Recorder<'_> {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        self.cpu.cpuid(leaf, subleaf)
+    }
+
+    fn rdmsr(&self, msr: Msr) -> u64 {
+        self.note(msr);
+        self.cpu.rdmsr(msr)
+    }
+
+    fn wrmsr(&self, msr: Msr, value: u64) {
+        self.note(msr);
+        self.cpu.wrmsr(msr, value);
+    }
+
+    fn rdpmc(&self, index: u32) -> u64 {
+        assert!(!self.asleep, "RDPMC on a processor that sleeps");
+        self.cpu.rdpmc(index)
+    }
+
+    fn local_vector(&self) -> u32 {
+        self.cpu.local_vector()
+    }
+
+    fn set_local_vector(&self, entry: u32) {
+        self.cpu.set_local_vector(entry);
+    }
+
+    fn save_area(&self, word: u8) -> u64 {
+        self.cpu.save_area(word)
+    }
+
+    fn set_save_area(&self, word: u8, value: u64) {
+        self.cpu.set_save_area(word, value);
+    }
+}
+
+/// IA32_PERF_GLOBAL_STATUS and PerfCntrGlobalStatus, which are only read.
+const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
+
+/// IA32_MISC_ENABLE, which NetBurst only reads.
+const MISC_ENABLE: u32 = 0x1A0;
+
+/// IA32_PERF_CAPABILITIES, which is only read.
+const CAPABILITIES: u32 = 0x345;
+
+/// The registers of a processor's interface, from the seeds and the manuals.
+fn own_registers(name: &str, processor: u32) -> Vec<u32> {
+    let expected = cpuid_dumps::find(name).unwrap().of_processor(processor).expected;
+    let general = u32::from(expected.counters - expected.fixed);
+    let version_1 = (0x186..0x186 + general).chain(0xC1..0xC1 + general).chain([CAPABILITIES]);
+    match name {
+        "amd-legacy" => (0xC001_0000..=0xC001_0007).collect(),
+        "netburst-cedarmill" => {
+            let escrs = [0x3A0, 0x3A2, 0x3B8, 0x3CC].into_iter().flat_map(|escr| [escr, escr + 1]);
+            (0x300..=0x311).chain(0x360..=0x371).chain(escrs).chain([MISC_ENABLE]).collect()
+        }
+        "p6-coppermine" => (0x186..=0x187).chain(0xC1..=0xC2).collect(),
+        "pentium-p54c" => (0x11..=0x13).collect(),
+        "bulldozer-fx8150" | "zen3-5950x" => (0xC001_0200..=0xC001_020B).collect(),
+        "zen4-7700x" | "zen5-9800x3d" => (0xC001_0200..=0xC001_020B).chain(0xC000_0300..=0xC000_0302).collect(),
+        "intel-v1" => version_1.collect(),
+        _ => {
+            let fixed = (0x309..0x309 + u32::from(expected.fixed)).chain([0x38D]);
+            version_1.chain(fixed).chain([0x38E, 0x38F, 0x390]).collect()
+        }
+    }
+}
+
+/// What happens next; numbers are taken modulo what there is.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Start {
+        processor: u32,
+        source: usize,
+        modes: u8,
+        interrupt: bool,
+    },
+    Stop {
+        processor: u32,
+        counter: u8,
+    },
+    Interval {
+        source: usize,
+        interval: u32,
+    },
+    Run {
+        processor: u32,
+        mode: bool,
+        events: u64,
+    },
+    /// The interrupt comes late, or not at all before a stop: nothing serves it until the next run.
+    RunUnserved {
+        processor: u32,
+        events: u64,
+    },
+    Sleep {
+        processor: u32,
+    },
+    /// A sleep that is called off loses nothing.
+    Wake {
+        processor: u32,
+        lost: bool,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let processor = 0..64_u32;
+    prop_oneof![
+        4 => (processor.clone(), 0..4_usize, 1..4_u8, any::<bool>())
+            .prop_map(|(processor, source, modes, interrupt)| Step::Start { processor, source, modes, interrupt }),
+        2 => (processor.clone(), 0..11_u8).prop_map(|(processor, counter)| Step::Stop { processor, counter }),
+        1 => (0..4_usize, prop_oneof![0..20_000_u32, any::<u32>()])
+            .prop_map(|(source, interval)| Step::Interval { source, interval }),
+        6 => (processor.clone(), any::<bool>(), 0..200_000_u64)
+            .prop_map(|(processor, mode, events)| Step::Run { processor, mode, events }),
+        1 => (processor.clone(), 0..200_000_u64).prop_map(|(processor, events)| Step::RunUnserved { processor, events }),
+        1 => processor.clone().prop_map(|processor| Step::Sleep { processor }),
+        2 => (processor, any::<bool>()).prop_map(|(processor, lost)| Step::Wake { processor, lost }),
+    ]
+}
+
+struct World<'a> {
+    name: &'static str,
+    board: &'a Board,
+    hal: Hal,
+    /// Processor and register.
+    accessed: RefCell<BTreeSet<(u32, u32)>>,
+    /// For each counter in use, what the model had given to it before its start.
+    before: BTreeMap<(u32, u8), u64>,
+    asleep: BTreeSet<u32>,
+    hal_unmasks: bool,
+}
+
+impl World<'_> {
+    fn cpu(&self, processor: u32) -> Recorder<'_> {
+        let asleep = self.asleep.contains(&processor);
+        Recorder { cpu: self.board.processor(processor), number: processor, accessed: &self.accessed, asleep }
+    }
+
+    /// Interrupts as long as one is pending; the entry of the local vector table, that Intel's masked, is unmasked by the HAL
+    /// or left to the code under test.
+    fn serve(&self, processor: u32) {
+        let masked = 1 << 16;
+        while self.board.processor(processor).model().take_interrupt() {
+            if self.hal_unmasks {
+                let mut model = self.board.processor(processor).model();
+                let entry = model.lvt();
+                model.set_lvt(entry & !masked);
+            }
+            self.hal.interrupt(&self.cpu(processor), processor, |_| ());
+        }
+    }
+
+    /// Every count is what the model gave to the counter since its start.
+    fn check(&self) -> Result<(), TestCaseError> {
+        for ((processor, counter), before) in &self.before {
+            let ledger = self.board.counted(*processor, u32::from(*counter)) - before;
+            let count = self.hal.count(&self.cpu(*processor), *processor, *counter);
+            prop_assert_eq!(count, ledger, "counter {} of processor {}", counter, processor);
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, processor: u32, lost: bool) {
+        if self.asleep.remove(&processor) && lost {
+            let read_only = [STATUS.as_slice(), &[MISC_ENABLE, CAPABILITIES]].concat();
+            let lost = own_registers(self.name, processor).into_iter();
+            for register in lost.filter(|register| !read_only.contains(register)) {
+                self.board.processor(processor).model().wrmsr(register, 0).unwrap();
+            }
+        }
+        self.hal.restore(&self.cpu(processor), processor);
+    }
+
+    fn take(&mut self, step: Step, sources: &[Source], processors: u32) {
+        match step {
+            Step::Start { processor, source, modes, interrupt } => {
+                let processor = processor % processors;
+                let interrupt = interrupt && self.hal.interface().interrupts();
+                let state = self.hal.state_for(sources[source], interrupt).unwrap().with_owner(1);
+                let state = state.with_user(modes & 1 != 0).with_kernel(modes & 2 != 0);
+                let Some(counter) = self.hal.reserve(processor, state) else { return };
+                self.before.insert((processor, counter), self.board.counted(processor, u32::from(counter)));
+                self.hal.start(&self.cpu(processor), processor, CounterSet::NONE.with(counter));
+            }
+            Step::Stop { processor, counter } => {
+                let processor = processor % processors;
+                if let Some(before) = self.before.remove(&(processor, counter)) {
+                    self.hal.stop(&self.cpu(processor), processor, CounterSet::NONE.with(counter));
+                    let ledger = self.board.counted(processor, u32::from(counter)) - before;
+                    assert_eq!(self.hal.total(processor, counter), ledger, "the final count");
+                    self.hal.free(processor, CounterSet::NONE.with(counter));
+                }
+            }
+            Step::Interval { source, interval } => {
+                let (_, used) = self.hal.set_interval(sources[source], interval).unwrap();
+                assert_eq!(used, interval.clamp(4_096, 0x7FFF_FFFF));
+            }
+            Step::Run { processor, mode, events } => {
+                let processor = processor % processors;
+                self.board.run(processor, if mode { Mode::User } else { Mode::Kernel }, &|_| events);
+                self.serve(processor);
+            }
+            Step::RunUnserved { processor, events } => {
+                self.board.run(processor % processors, Mode::User, &|_| events);
+            }
+            Step::Sleep { processor } => {
+                let processor = processor % processors;
+                let _ = self.hal.save(&self.cpu(processor), processor);
+                self.asleep.insert(processor);
+            }
+            Step::Wake { processor, lost } => self.wake(processor % processors, lost),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_ledger_is_exact_and_no_register_but_our_own_is_touched(
+        name in prop::sample::select(vec![
+            "amd-legacy",
+            "bulldozer-fx8150",
+            "zen3-5950x",
+            "zen4-7700x",
+            "zen5-9800x3d",
+            "intel-v1",
+            "intel-v2",
+            "haswell-4710mq",
+            "intel-hybrid",
+            "netburst-cedarmill",
+            "p6-coppermine",
+            "pentium-p54c",
+        ]),
+        mode in prop::sample::select(InterruptMode::ALL.to_vec()),
+        hal_unmasks in any::<bool>(),
+        processors in 1..=64_u32,
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let board = Board::named(name, processors).with_interrupt_mode(mode);
+        let hal = Hal::new(board.processor(0), processors).unwrap();
+        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
+        let mut world = World { name, board: &board, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new(), hal_unmasks };
+        for processor in 0..processors {
+            world.hal.learn(&world.cpu(processor), processor);
+            prop_assert!(world.hal.initialize(&world.cpu(processor), processor));
+        }
+        let sources = match name {
+            "pentium-p54c" => [2, 6, 8, 9],
+            _ if name.starts_with("intel") || name.starts_with("haswell") => [2, 6, 27, 19],
+            "netburst-cedarmill" | "p6-coppermine" => [2, 6, 10, 19],
+            _ => [2, 6, 8, 11],
+        }
+        .map(Source);
+        for step in steps {
+            world.take(step, &sources, processors);
+            world.check()?;
+        }
+
+        for (processor, counter) in std::mem::take(&mut world.before).into_keys() {
+            world.hal.stop(&world.cpu(processor), processor, CounterSet::NONE.with(counter));
+        }
+        for (processor, cpu) in (0..).zip(board.all()) {
+            prop_assert_eq!(cpu.model().enabled_counters(), [], "stopped, processor {}", processor);
+            if processor % 2 == 0 {
+                world.wake(processor, true); // others are released asleep, after which they are as they were found
+            }
+            world.serve(processor); // one that comes late
+            world.hal.release(&world.cpu(processor), processor);
+            world.wake(processor, false);
+            prop_assert_eq!(cpu.model().enabled_counters(), [], "released, processor {}", processor);
+            prop_assert_eq!(cpu.model().accesses().faulted, 0);
+        }
+        let accessed = world.accessed.into_inner();
+        for processor in 0..processors {
+            let own = own_registers(name, processor);
+            let accessed = accessed.iter().filter(|(number, _)| *number == processor);
+            let others: Vec<_> = accessed.map(|(_, register)| register).filter(|register| !own.contains(register)).collect();
+            prop_assert!(others.is_empty(), "{:x?}", others);
+        }
+    }
+
+    #[test]
+    fn a_counter_that_wraps_is_followed_as_long_as_it_is_read_in_between(
+        name in prop::sample::select(vec![
+            "amd-legacy",
+            "zen3-5950x",
+            "zen5-9800x3d",
+            "intel-v1",
+            "intel-v2",
+            "yonah-t2400",
+            "intel-hybrid-efficient",
+            "netburst-irwindale",
+            "p6-dothan",
+            "pentium-p55c",
+        ]),
+        chunks in prop::collection::vec(0..1_u64 << 48, 1..30),
+    ) {
+        let board = Board::named(name, 1);
+        let cpu = board.processor(0);
+        let hal = Hal::new(cpu, 1).unwrap();
+        prop_assert!(hal.initialize(cpu, 0));
+        let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
+        let counter = hal.reserve(0, state).unwrap();
+        hal.start(cpu, 0, CounterSet::NONE.with(counter));
+        let mut happened = 0;
+        for chunk in chunks {
+            let chunk = chunk >> (48 - hal.interface().width_of(counter));
+            board.run(0, Mode::User, &|_| chunk);
+            happened += chunk;
+            prop_assert_eq!(hal.count(cpu, 0, counter), happened);
+        }
+        hal.stop(cpu, 0, CounterSet::NONE.with(counter));
+        prop_assert_eq!(hal.total(0, counter), happened);
+    }
+
+    #[test]
+    fn every_interval_overflows_after_just_so_many_events(
+        name in prop::sample::select(vec![
+            "amd-legacy",
+            "zen3-5950x",
+            "zen5-9800x3d",
+            "intel-v1",
+            "intel-v2",
+            "yonah-t2400",
+            "intel-hybrid-efficient",
+            "netburst-cedarmill",
+            "netburst-irwindale",
+            "p6-dothan",
+        ]),
+        interval in prop_oneof![4_096..10_000_u32, 0x7FFF_0000..=0x7FFF_FFFF_u32, 4_096..=0x7FFF_FFFF_u32],
+        rounds in 1..4_u32,
+        source in prop::sample::select(vec![2_u32, 6]),
+    ) {
+        let board = Board::named(name, 1);
+        let cpu = board.processor(0);
+        let hal = Hal::new(cpu, 1).unwrap();
+        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
+        prop_assert!(hal.initialize(cpu, 0));
+        hal.set_interval(Source(source), interval).unwrap();
+        let state = hal.state_for(Source(source), true).unwrap().with_owner(1).with_user(true);
+        let reserved = hal.reserve(0, state).unwrap();
+        let counter = CounterSet::NONE.with(reserved);
+        hal.start(cpu, 0, counter);
+        for _ in 0..rounds {
+            board.run(0, Mode::User, &|_| u64::from(interval) - 1);
+            hal.count(cpu, 0, reserved); // a read in between changes nothing
+            prop_assert!(!cpu.model().interrupt_pending());
+            prop_assert_eq!(hal.check_overflow(cpu, 0).number(), 0);
+            board.run(0, Mode::User, &|_| 1);
+            prop_assert!(cpu.model().take_interrupt());
+            let entry = cpu.model().lvt();
+            cpu.model().set_lvt(entry & !(1 << 16));
+            prop_assert_eq!(hal.check_overflow(cpu, 0).0, counter);
+            prop_assert_eq!(hal.interrupt(cpu, 0, |_| ()).0, counter);
+        }
+        hal.stop(cpu, 0, counter);
+        prop_assert_eq!(hal.total(0, reserved), u64::from(interval) * u64::from(rounds));
+    }
+}

@@ -1,0 +1,173 @@
+//! The tables of sources against the seeds, and those of Zen against AMD's event lists, row by row.
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::collections::BTreeSet;
+
+use pmu::{Interface, Kind, ProfileInterface, ProfileSource, Source, Support};
+use simulation::Board;
+
+/// Seed 000: Value, Symbol, Select.
+const AMD64: &str = include_str!("seeds/amd64.txt");
+
+/// Seed 002: Value, Name, EBX Bit (`-` for none), Select.
+const EMON: &str = include_str!("seeds/emon.txt");
+
+/// Number, name, and for Zen and Zen 2, Zen 3, Zen 4 and Zen 5 event and unit mask, or `-`; after the event lists in
+/// tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5 of Linux.
+const ZEN: &str = include_str!("zen.txt");
+
+/// An identity of each column.
+const ZENS: [&str; 5] = ["zen-1800x", "zen2-3600x", "zen3-5950x", "zen4-7700x", "zen5-9800x3d"];
+
+fn number(text: &str) -> u64 {
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
+}
+
+fn interface_of(name: &str) -> Interface {
+    Interface::new(Kind::Amd64, Board::named(name, 1).processor(0))
+}
+
+/// (value, name, EBX bit, select)
+fn rows(seed: &'static str) -> Vec<(u64, &'static str, Option<u8>, u64)> {
+    let row = |line: &'static str| match line.split(' ').collect::<Vec<_>>()[..] {
+        [value, name, select] => (number(value), name, None, number(select)),
+        [value, name, bit, select] => (number(value), name, bit.parse().ok(), number(select)),
+        _ => panic!("{line}"),
+    };
+    seed.lines().map(row).collect()
+}
+
+fn as_in_the_seed(source: &ProfileSource) -> (u64, String, Option<u8>, u64) {
+    (source.source.0.into(), format!("Profile{}", source.name), source.ebx_bit, source.select)
+}
+
+#[test]
+fn every_row_of_the_seeds_is_a_row_of_the_table_and_there_are_no_others() {
+    for (kind, seed, length) in [(Kind::Amd64, AMD64, 176), (Kind::Emon, EMON, 13)] {
+        let wanted = rows(seed);
+        assert_eq!(wanted.len(), length);
+        let table: Vec<_> = kind.sources().iter().map(as_in_the_seed).collect();
+        let wanted: Vec<_> = wanted.into_iter().map(|(v, name, bit, s)| (v, name.to_owned(), bit, s)).collect();
+        assert_eq!(table, wanted, "{}", kind.name());
+    }
+    assert_eq!(Kind::Default.sources().len(), 1);
+}
+
+#[test]
+fn every_row_of_the_seed_is_countable_on_a_k8_bit_for_bit() {
+    for name in ["k8-clawhammer", "k8-sledgehammer", "k8-brisbane", "k10-thuban", "amd-legacy", "kvm-qemu-amd"] {
+        let interface = interface_of(name);
+        let countable = interface.sources().iter().filter(|row| interface.support(row) == Support::Supported);
+        let countable: Vec<_> = countable.map(as_in_the_seed).collect();
+        let wanted: Vec<_> = rows(AMD64).into_iter().map(|(v, name, bit, s)| (v, name.to_owned(), bit, s)).collect();
+        assert_eq!(countable, wanted, "{name}");
+    }
+}
+
+/// (number, name, select) of what a column of [`ZEN`] has.
+fn zen_rows(column: usize) -> Vec<(u64, &'static str, u64)> {
+    let row = |line: &'static str| {
+        let [source, name, encodings @ ..] = &line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let (event, umask) = encodings.get(column)?.split_once('/')?;
+        let event = number(event);
+        Some((number(source), *name, (event >> 8) << 32 | 0x0003_0000 | number(umask) << 8 | event & 0xFF))
+    };
+    ZEN.lines().filter_map(row).collect()
+}
+
+#[test]
+fn a_zen_has_the_events_of_its_own_generation_and_tells_of_the_others_that_it_has_not() {
+    let columns = [0, 0, 1, 2, 3];
+    for (name, column) in ZENS.into_iter().zip(columns) {
+        let interface = interface_of(name);
+        let (mut had, mut without) = (Vec::new(), Vec::new());
+        for row in interface.sources() {
+            let entry = (u64::from(row.source.0), row.name, row.select);
+            match interface.support(row) {
+                Support::Supported => had.push(entry),
+                Support::NotOnThisFamily => without.push(entry),
+                other => panic!("{name} {}: {other:?}", row.name),
+            }
+        }
+        assert_eq!(had, zen_rows(column), "{name}");
+        assert!(without.iter().all(|(.., select)| *select == 0), "{name}");
+        // Every name of the seed is told, with its number.
+        let told: BTreeSet<_> = had.iter().chain(&without).map(|(number, name, _)| (*number, *name)).collect();
+        let seed = rows(AMD64).into_iter().map(|(number, name, ..)| (number, name.trim_start_matches("Profile")));
+        assert!(seed.into_iter().all(|row| told.contains(&row)), "{name}");
+    }
+}
+
+#[test]
+fn what_the_generations_of_zen_disagree_about_is_encoded_as_each_has_it() {
+    for (source, selects) in [
+        (0x08, [0x3_C860, 0x3_C860, 0x3_E860, 0x3_E860, 0x3_E060]), // DcacheMisses
+        (0x09, [0x3_1060, 0x3_1060, 0x1_0003_188E, 0x1_0003_188E, 0x1_0003_188E]), // IcacheMisses
+        (0x14, [0, 0, 0x1_0003_1F8E, 0x1_0003_1F8E, 0x1_0003_1F8E]), // IcacheIssues
+        (0x22, [0; 5]),                                             // LSSegmentRegisterLoad
+        (0x1006, [0, 0, 0, 0x1_0003_00C2, 0x1_0003_00C2]),          // RetiredMicrocodeOps
+        (0x101F, [0, 0, 0x2_0003_038F, 0x2_0003_038F, 0x2_0003_038F]), // OpCacheHits
+    ] {
+        let of = |name| interface_of(name).find(Source(source)).unwrap().1.select;
+        assert_eq!(ZENS.map(of), selects, "{source:#x}");
+    }
+}
+
+/// Every table: those of the kinds, and those of the families.
+fn tables() -> Vec<&'static [ProfileSource]> {
+    let families = ZENS.iter().map(|name| match interface_of(name) {
+        Interface::Amd64(amd64) => amd64.sources(),
+        other => panic!("{other:?}"),
+    });
+    Kind::ALL.iter().map(|kind| kind.sources()).chain(families).collect()
+}
+
+#[test]
+fn every_table_has_profile_time_and_no_number_or_name_twice() {
+    for sources in tables() {
+        assert_eq!(sources.first().map(|row| row.source), Some(Source::TIME));
+        assert!(sources.windows(2).all(|pair| pair[0].source < pair[1].source));
+        let names: BTreeSet<_> = sources.iter().map(|row| row.name.to_lowercase()).collect();
+        assert_eq!(names.len(), sources.len());
+    }
+}
+
+#[test]
+fn every_select_asks_for_both_modes_and_for_nothing_that_enables() {
+    const USER_AND_KERNEL: u64 = 0x0003_0000;
+    const EVENT_AND_UNIT_MASK: u64 = 0xF_0000_FFFF;
+    let of_two_registers = [Kind::NetBurst.sources(), Kind::Pentium.sources()];
+    let tables = tables().into_iter().filter(|table| !of_two_registers.contains(table));
+    for row in tables.flatten().filter(|row| row.select != 0) {
+        assert_eq!(row.select & !EVENT_AND_UNIT_MASK, USER_AND_KERNEL, "{}", row.name);
+    }
+}
+
+/// SDM Vol. 3B, the tables of events of NetBurst: source, event select, event mask.
+const NETBURST: [(u32, u64, u64); 6] =
+    [(2, 0x02, 0x0001), (6, 0x06, 0x000F), (10, 0x0C, 0x0700), (11, 0x03, 0x0001), (19, 0x13, 1), (25, 0x13, 1)];
+
+/// The same of P6: source, event select.
+const P6: [(u32, u64); 8] =
+    [(2, 0xC0), (6, 0xC4), (8, 0x45), (10, 0x24), (11, 0xC5), (19, 0x79), (21, 0x43), (25, 0x79)];
+
+/// The same of Pentium.
+const PENTIUM: [(u32, u64); 7] = [(2, 0x16), (6, 0x12), (8, 0x29), (9, 0x0E), (13, 0x22), (20, 0x0C), (21, 0x28)];
+
+#[test]
+fn the_tables_of_old_are_those_of_the_manuals_in_both_modes() {
+    let table = |kind: Kind| kind.sources().iter().skip(1).map(|row| (row.source.0, row.select)).collect::<Vec<_>>();
+    // ESCR: event select 30:25, event mask 24:9, T0_OS, T0_USR. PerfEvtSel: OS, USR. CESR: CC0 3.
+    assert_eq!(table(Kind::NetBurst), NETBURST.map(|(source, event, mask)| (source, event << 25 | mask << 9 | 0xC)));
+    assert_eq!(table(Kind::P6), P6.map(|(source, event)| (source, 3 << 16 | event)));
+    assert_eq!(table(Kind::Pentium), PENTIUM.map(|(source, event)| (source, 3 << 6 | event)));
+}
+
+#[test]
+fn a_number_below_0x18_means_the_same_on_every_interface_that_has_it() {
+    let rows = || Kind::ALL.into_iter().flat_map(Kind::sources).filter(|row| row.source.0 < 0x18);
+    for row in rows() {
+        assert!(rows().all(|other| (other.source == row.source) == (other.name == row.name)), "{}", row.name);
+    }
+}

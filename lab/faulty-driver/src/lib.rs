@@ -1,0 +1,299 @@
+//! faulty-driver.sys: a driver that breaks the rules for drivers on request, so that tests can check that the lab notices.
+//! It also makes permitted calls, which the lab must allow.
+//!
+//! [`code`] lists its requests, which the other modules serve.
+//!
+//! It uses one counter: the first of AMD's legacy counters or of Intel's general counters.
+
+#![cfg(windows)]
+#![no_std]
+#![expect(unsafe_code, reason = "a driver")]
+
+mod added;
+mod apic;
+mod calls;
+mod handler;
+mod kernel;
+mod power;
+mod processor;
+mod reservation;
+
+use core::{
+    panic::PanicInfo,
+    ptr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+use kernel::{Irp, NtStatus, Pointer, STATUS_PENDING, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, Shared, Text, wide};
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+/// Control codes: METHOD_BUFFERED except for one, FILE_ANY_ACCESS.
+mod code {
+    const fn of(function: u32) -> u32 {
+        0x8000 << 16 | function << 2
+    }
+
+    /// Input: what the handler does, as an index of `handler::DEEDS`, and how long it runs, in milliseconds.
+    pub const BEGIN: u32 = of(0x800);
+    /// Output: a `handler::Report`.
+    pub const REPORT: u32 = of(0x801);
+    /// Input: 1 to free memory before KeIpiGenericCall. Output: the number of processors in the handler before and
+    /// after that call.
+    pub const END: u32 = of(0x802);
+    /// Pends the request until the handler completes it.
+    pub const HOLD: u32 = of(0x803);
+    /// Input: which rule of completion to break, as a number that `fate` takes.
+    pub const FATE: u32 = of(0x804);
+    /// Input: 0 to open the callback object and register, 1 to unregister and release it, 2 to open it only, 3 to open
+    /// another object. Output: the status.
+    pub const POWER: u32 = of(0x805);
+    /// Output: the result of `power::report`.
+    pub const POWER_REPORT: u32 = of(0x806);
+    /// Input: flags, or all ones to unregister; the processor to reject plus 1, or 0 for none. Output: the status.
+    pub const ADDED: u32 = of(0x807);
+    /// Output: an `added::Report`.
+    pub const ADDED_REPORT: u32 = of(0x808);
+    /// Input: a function of `apic`, as a number that `of_the_apic` takes, and its argument. Output: its result.
+    pub const APIC: u32 = of(0x809);
+    /// Input: an MSR, and the lower half of the value to write to it on the current processor.
+    pub const WRITE: u32 = of(0x80A);
+    /// Input: an MSR. Output: the two halves of its value.
+    pub const READ: u32 = of(0x80B);
+    /// Input: 0 to reserve the counters, 1 to free them. Output: the status.
+    pub const RESERVE: u32 = of(0x80C);
+    /// Output: the result of `processor::time`, the numbers of active and of possible processors, and a bit for each
+    /// processor on which KeIpiGenericCall ran its routine.
+    pub const MACHINE: u32 = of(0x80D);
+    /// METHOD_OUT_DIRECT: makes the calls of `calls`. In: 1 to make some of them as a secure driver does not.
+    pub const CALLS: u32 = of(0x80E) | 2;
+    /// Output: a bit for each of these calls that failed.
+    pub const CALLS_REPORT: u32 = of(0x80F);
+    /// In: 0 for a work item, 1 for a thread that it does not wait for, 2 for a work item that is queued after its device
+    /// is deleted.
+    pub const FORGET: u32 = of(0x810);
+}
+
+static NAME: [u16; 21] = wide(b"\\Device\\faultydriver\0");
+static LINK: [u16; 25] = wide(b"\\DosDevices\\faultydriver\0");
+
+/// Creates the device and its link.
+///
+/// # Safety
+/// `driver` must be a DRIVER_OBJECT.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn DriverEntry(driver: Pointer, _registry_path: Pointer) -> NtStatus {
+    // SAFETY: the function has no preconditions. The lab must notice this import.
+    unsafe { kernel::IoGetCurrentProcess() };
+    let mut device = ptr::null_mut();
+    let (name, link) = (Text::new(&NAME), Text::new(&LINK));
+    // SAFETY: the name is counted and only read; the device may be written.
+    let status =
+        unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, calls::SECURE_OPEN, 0, &raw mut device) };
+    if status < 0 {
+        return status;
+    }
+    // SAFETY: both names are counted strings and only read.
+    let status = unsafe { kernel::IoCreateSymbolicLink(&raw const link, &raw const name) };
+    if status < 0 {
+        // SAFETY: created above.
+        unsafe { kernel::IoDeleteDevice(device) };
+        return status;
+    }
+    handler::initialize();
+    // SAFETY: `driver` is the DRIVER_OBJECT that the I/O manager passed.
+    unsafe { kernel::set_routines(driver, dispatch, unload) };
+    STATUS_SUCCESS
+}
+
+unsafe extern "system" fn unload(driver: Pointer) {
+    let link = Text::new(&LINK);
+    // SAFETY: the name is a counted string and only read.
+    unsafe { kernel::IoDeleteSymbolicLink(&raw const link) };
+    // SAFETY: `driver` is the DRIVER_OBJECT that the I/O manager passed.
+    let device = unsafe { kernel::device_of(driver) };
+    // SAFETY: DriverEntry created it.
+    unsafe { kernel::IoDeleteDevice(device) };
+}
+
+unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
+    // SAFETY: the I/O manager passed the request, which this driver owns now.
+    let request = unsafe { &mut *irp };
+    let Some((code, input)) = request.control() else { return request.complete(STATUS_SUCCESS, &[]) };
+    let [first, second] = input;
+    match code {
+        code::BEGIN => {
+            let status = handler::begin(first, second);
+            request.complete(status, &[])
+        }
+        code::REPORT => request.complete(STATUS_SUCCESS, &handler::report()),
+        code::END => request.complete(STATUS_SUCCESS, &handler::end(first == 1)),
+        code::HOLD => {
+            request.mark_pending();
+            handler::hold(irp);
+            STATUS_PENDING
+        }
+        code::FATE => fate(request, first),
+        code::POWER => request.complete(STATUS_SUCCESS, &[listen_to_power(first).cast_unsigned()]),
+        code::POWER_REPORT => request.complete(STATUS_SUCCESS, &power::report()),
+        code::ADDED => request.complete(STATUS_SUCCESS, &[listen_to_processors(first, second).cast_unsigned()]),
+        code::ADDED_REPORT => request.complete(STATUS_SUCCESS, &added::report()),
+        code::APIC => request.complete(STATUS_SUCCESS, &of_the_apic(first, second)),
+        code::WRITE => {
+            processor::write(first, second.into());
+            request.complete(STATUS_SUCCESS, &[])
+        }
+        code::READ => request.complete(STATUS_SUCCESS, &processor::read(first)),
+        code::RESERVE => request.complete(STATUS_SUCCESS, &[reservation(first).cast_unsigned()]),
+        code::MACHINE => request.complete(STATUS_SUCCESS, &machine()),
+        code::CALLS => {
+            // SAFETY: this is the driver's device.
+            let driver = unsafe { kernel::driver_of(device) };
+            calls::make(driver, device, request, first == 1);
+            request.complete(STATUS_SUCCESS, &[])
+        }
+        code::CALLS_REPORT => request.complete(STATUS_SUCCESS, &[calls::failed()]),
+        code::FORGET => {
+            forget(device, first);
+            request.complete(STATUS_SUCCESS, &[])
+        }
+        _ => request.complete(STATUS_UNSUCCESSFUL, &[]),
+    }
+}
+
+fn listen_to_power(what: u32) -> NtStatus {
+    match what {
+        0 => match power::find(false) {
+            STATUS_SUCCESS => power::register(),
+            refused => refused,
+        },
+        1 => {
+            power::leave();
+            STATUS_SUCCESS
+        }
+        what => power::find(what == 3),
+    }
+}
+
+fn listen_to_processors(flags: u32, unwanted: u32) -> NtStatus {
+    if flags == u32::MAX {
+        added::leave();
+        return STATUS_SUCCESS;
+    }
+    added::listen(flags, unwanted.checked_sub(1))
+}
+
+fn of_the_apic(what: u32, value: u32) -> [u32; 8] {
+    let told = match what {
+        0 => u32::from(apic::map()),
+        1 => return apic::entries(),
+        2 => {
+            apic::set_entries(value);
+            0
+        }
+        3 => {
+            apic::unmap();
+            0
+        }
+        4 => {
+            apic::end_of_interrupt();
+            0
+        }
+        5 => apic::read_wide(),
+        _ => apic::map_wrongly(),
+    };
+    [told, 0, 0, 0, 0, 0, 0, 0]
+}
+
+fn reservation(what: u32) -> NtStatus {
+    if what == 0 {
+        return reservation::reserve();
+    }
+    reservation::free();
+    STATUS_SUCCESS
+}
+
+fn machine() -> [u32; 5] {
+    static RAN: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "system" fn run(_argument: usize) -> usize {
+        RAN.fetch_or(1 << processor::current(), Ordering::SeqCst);
+        0
+    }
+    RAN.store(0, Ordering::SeqCst);
+    // SAFETY: the routine has the required type.
+    unsafe { kernel::KeIpiGenericCall(run, 0) };
+    let [counter, time] = processor::time();
+    // SAFETY: the function has no preconditions.
+    let active = unsafe { kernel::KeQueryActiveProcessorCountEx(0xFFFF) };
+    // SAFETY: the function has no preconditions.
+    let maximum = unsafe { kernel::KeQueryMaximumProcessorCountEx(0xFFFF) };
+    [counter, time, active, maximum, RAN.load(Ordering::SeqCst)]
+}
+
+/// Leaves a work item or a thread behind.
+fn forget(device: Pointer, what: u32) {
+    match what {
+        0 => {
+            // SAFETY: this driver's device.
+            unsafe { kernel::IoAllocateWorkItem(device) };
+        }
+        1 => calls::leave_thread(),
+        _ => queue_too_late(device),
+    }
+}
+
+/// Queues a work item of a device that is deleted, and waits until the routine has freed it.
+fn queue_too_late(device: Pointer) {
+    static FREED: Shared = Shared::new();
+    unsafe extern "system" fn run(_device: Pointer, item: Pointer) {
+        // SAFETY: allocated below, and not queued any more.
+        unsafe { kernel::IoFreeWorkItem(item) };
+        // SAFETY: initialized below.
+        unsafe { kernel::KeSetEvent(FREED.address(), 0, 0) };
+    }
+    // SAFETY: room for an event: a notification event, not set.
+    unsafe { kernel::KeInitializeEvent(FREED.address(), 0, 0) };
+    let mut another = ptr::null_mut();
+    // SAFETY: this driver's device.
+    let driver = unsafe { kernel::driver_of(device) };
+    // SAFETY: a device without a name; it may be written.
+    unsafe { kernel::IoCreateDevice(driver, 0, ptr::null(), 0x8000, 0, 0, &raw mut another) };
+    // SAFETY: made above.
+    let item = unsafe { kernel::IoAllocateWorkItem(another) };
+    // SAFETY: made above.
+    unsafe { kernel::IoDeleteDevice(another) };
+    // SAFETY: wrong, which is the point: the lab keeps the device.
+    unsafe { kernel::IoQueueWorkItem(item, run, 1, item) };
+    // SAFETY: initialized above.
+    unsafe { kernel::KeWaitForSingleObject(FREED.address(), 0, 0, 0, ptr::null()) };
+}
+
+fn fate(request: &mut Irp, which: u32) -> NtStatus {
+    match which {
+        0 => {
+            request.complete(STATUS_SUCCESS, &[]);
+            STATUS_PENDING
+        }
+        1 => {
+            request.mark_pending();
+            request.complete(STATUS_SUCCESS, &[])
+        }
+        2 => {
+            request.leave_cancel_routine();
+            request.complete(STATUS_SUCCESS, &[])
+        }
+        3 => request.complete(STATUS_UNSUCCESSFUL, &[0]),
+        4 => {
+            let irp = ptr::from_mut(request);
+            request.complete(STATUS_SUCCESS, &[]);
+            // SAFETY: wrong, which is the point: the lab does not look at the request.
+            unsafe { kernel::IofCompleteRequest(irp, 0) };
+            STATUS_SUCCESS
+        }
+        _ => request.complete(STATUS_PENDING, &[]),
+    }
+}

@@ -1,0 +1,27 @@
+//! Tests of the memory of this process.
+
+use host_memory::Own;
+use model::Memory;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn address(word: &AtomicU64) -> u64 {
+    word.as_ptr().expose_provenance() as u64
+}
+
+#[test]
+fn a_word_is_read_and_written_at_its_address() {
+    let words = [7, 8, 9].map(AtomicU64::new);
+    assert_eq!(words.each_ref().map(|word| Own.read(address(word))), [Some(7), Some(8), Some(9)]);
+    assert!(Own.write(address(&words[1]), u64::MAX));
+    assert_eq!(words.map(|word| word.load(Ordering::Relaxed)), [7, u64::MAX, 9]);
+}
+
+#[test]
+fn null_and_unaligned_addresses_are_not_mapped() {
+    let words = [7, 8].map(AtomicU64::new);
+    for wrong in [0].into_iter().chain((1..8).map(|offset| address(&words[0]) + offset)) {
+        assert_eq!(Own.read(wrong), None, "{wrong:#x}");
+        assert!(!Own.write(wrong, 1), "{wrong:#x}");
+    }
+    assert_eq!(words.map(|word| word.load(Ordering::Relaxed)), [7, 8]);
+}

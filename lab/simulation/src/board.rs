@@ -1,0 +1,465 @@
+//! Processors of one identity, as [`engine::Machine`].
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use cpuid_dumps::Identity;
+use engine::{AreaRefused, ControlArea, Engine, Interrupted, Machine, Maker};
+use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
+
+use crate::cpu::{ModelCpu, served};
+
+/// A machine: its processors, and a clock that tests turn.
+pub struct Board {
+    processors: Vec<ModelCpu>,
+    active: AtomicU32,
+    clock: AtomicU64,
+    /// Interval of the timers, or 0 while they stand.
+    timers: AtomicU32,
+    ticks: Vec<AtomicU64>,
+    /// For each [`Call`] the NTSTATUS with which it is refused.
+    refusals: [AtomicU32; Call::COUNT],
+    /// The engine has the counters.
+    reserved: AtomicBool,
+    /// The engine has the local APIC open.
+    apic: AtomicBool,
+    /// The engine has the interrupt.
+    sampling: AtomicBool,
+    /// By how much the clock turns whenever it is read.
+    pace: AtomicU64,
+    /// By how much it turns whenever the engine asks for one of the things of [`Call`].
+    cost: AtomicU64,
+    /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
+    shadow: AtomicU32,
+    /// The NTSTATUS with which the kernel makes no control area, from which processor on, and the address that it tells.
+    area_refusal: (AtomicU32, AtomicU32, AtomicU64),
+    /// On which processor requests come.
+    current: AtomicU32,
+    /// Between [`fall_asleep`](Self::fall_asleep) and [`wake`](Self::wake).
+    asleep: AtomicBool,
+}
+
+/// What the engine asks of the machine, and can be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// [`Machine::start_timers`].
+    StartTimers,
+    /// [`Machine::adopt_processor`].
+    AdoptProcessor,
+    /// [`Machine::reserve_counters`].
+    ReserveCounters,
+    /// [`Machine::open_local_apic`].
+    OpenLocalApic,
+    /// [`Machine::begin_sampling`].
+    BeginSampling,
+}
+
+impl Call {
+    const COUNT: usize = 5;
+
+    /// Every one.
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::StartTimers, Self::AdoptProcessor, Self::ReserveCounters, Self::OpenLocalApic, Self::BeginSampling];
+}
+
+/// IA32_PMC0 to 9 are all that have addresses.
+const MOST_GENERAL: u8 = 10;
+
+/// Interrupts that one delivery may take: with more of them a real processor would do nothing else any more.
+const MOST_INTERRUPTS: u32 = 10_000;
+
+/// An NTSTATUS of success.
+const SUCCESS: u32 = 0;
+
+impl Board {
+    /// `count` processors, all active, after reset: those of the identity, and of what it has beside it.
+    #[must_use]
+    pub fn new(identity: &'static Identity, count: u32) -> Self {
+        let processor = |number| {
+            let identity = identity.of_processor(number);
+            let dump = identity.cpuid();
+            let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
+            let mut processor = processor.with_perf_capabilities(identity.perf_capabilities());
+            processor.set_memory(Box::new(host_memory::Own));
+            processor
+        };
+        Self::of((0..count).map(processor))
+    }
+
+    /// These processors, all active.
+    pub fn of(processors: impl IntoIterator<Item = Processor>) -> Self {
+        let processors: Vec<_> = processors.into_iter().map(ModelCpu::new).collect();
+        let count = u32::try_from(processors.len()).unwrap_or(u32::MAX);
+        Self {
+            processors,
+            active: AtomicU32::new(count),
+            clock: AtomicU64::new(0),
+            timers: AtomicU32::new(0),
+            ticks: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            refusals: Default::default(),
+            reserved: AtomicBool::new(false),
+            apic: AtomicBool::new(false),
+            sampling: AtomicBool::new(false),
+            pace: AtomicU64::new(0),
+            cost: AtomicU64::new(0),
+            shadow: AtomicU32::new(0),
+            area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
+            current: AtomicU32::new(0),
+            asleep: AtomicBool::new(false),
+        }
+    }
+
+    /// [`new`](Self::new) by the identity's name.
+    ///
+    /// # Panics
+    /// Where there is no such identity.
+    #[must_use]
+    pub fn named(name: &str, count: u32) -> Self {
+        #[expect(clippy::panic, reason = "a misspelt name in a test")]
+        let Some(identity) = cpuid_dumps::find(name) else { panic!("no identity {name}") };
+        Self::new(identity, count)
+    }
+
+    /// Interrupts of every processor behave in this way from now on.
+    #[must_use]
+    pub fn with_interrupt_mode(self, mode: InterruptMode) -> Self {
+        self.all().for_each(|cpu| cpu.model().set_interrupt_mode(mode));
+        self
+    }
+
+    /// A processor.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[must_use]
+    pub fn processor(&self, number: u32) -> &ModelCpu {
+        #[expect(clippy::indexing_slicing, reason = "a wrong number in a test")]
+        &self.processors[number as usize]
+    }
+
+    /// All processors, in their order.
+    pub fn all(&self) -> impl Iterator<Item = &ModelCpu> {
+        self.processors.iter()
+    }
+
+    /// Turns the clock by units of 100 ns.
+    pub fn pass(&self, units: u64) {
+        self.clock.fetch_add(units, Ordering::Relaxed);
+    }
+
+    /// The timer of a processor expires, if it runs.
+    pub fn tick(&self, processor: u32, times: u64) {
+        if let (Some(ticks), true) = (self.ticks.get(processor as usize), self.timer().is_some()) {
+            ticks.fetch_add(times, Ordering::Relaxed);
+        }
+    }
+
+    /// The interval of the timers, if they run.
+    #[must_use]
+    pub fn timer(&self) -> Option<u32> {
+        Some(self.timers.load(Ordering::Relaxed)).filter(|interval| *interval != 0)
+    }
+
+    /// The clock turns by so many units of 100 ns whenever it is read.
+    pub fn set_pace(&self, units: u64) {
+        self.pace.store(units, Ordering::Relaxed);
+    }
+
+    /// Turns the clock by so many units of 100 ns whenever the engine asks for one of the things of [`Call`].
+    pub fn set_cost(&self, units: u64) {
+        self.cost.store(units, Ordering::Relaxed);
+    }
+
+    /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
+    pub fn set_shadow(&self, shadow: u32) {
+        self.shadow.store(shadow, Ordering::Relaxed);
+    }
+
+    /// From now on the kernel refuses control areas from a processor on, with an NTSTATUS and this address; status 0 lets it
+    /// make them again.
+    pub fn refuse_areas(&self, first: u32, status: u32, address: u64) {
+        let (refusal, from, told) = &self.area_refusal;
+        refusal.store(status, Ordering::Relaxed);
+        from.store(first, Ordering::Relaxed);
+        told.store(address, Ordering::Relaxed);
+    }
+
+    /// Makes every processor one of an ordinary Intel PC: Windows keeps a save area of its own there, with its address in
+    /// IA32_DS_AREA, and the kernel's call says that it exists. Returns the address on a processor.
+    ///
+    /// # Panics
+    /// Where a processor has no such register.
+    pub fn keep_areas(&self) -> impl Fn(u32) -> u64 + use<> {
+        const DS_AREA: u32 = 0x600;
+        const ADDRESS_ALREADY_EXISTS: u32 = 0xC000_0018;
+        let address = |processor| 0xFFFF_F780_0000_1000 + 0x1000 * u64::from(processor);
+        for (number, cpu) in (0..).zip(self.all()) {
+            served(cpu.model().uncounted(|model| model.wrmsr(DS_AREA, address(number))), &"wrmsr 0x600");
+        }
+        self.refuse_areas(0, ADDRESS_ALREADY_EXISTS, address(0));
+        address
+    }
+
+    /// Requests come on this processor.
+    pub fn set_current(&self, processor: u32) {
+        self.current.store(processor, Ordering::Relaxed);
+    }
+
+    /// From now on this is refused with an NTSTATUS; 0 lets it succeed again.
+    pub fn refuse(&self, call: Call, status: u32) {
+        #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
+        self.refusals[call as usize].store(status, Ordering::Relaxed);
+    }
+
+    fn attempt(&self, call: Call) -> Result<(), u32> {
+        self.pass(self.cost.load(Ordering::Relaxed));
+        #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
+        match self.refusals[call as usize].load(Ordering::Relaxed) {
+            SUCCESS => Ok(()),
+            refusal => Err(refusal),
+        }
+    }
+
+    fn fails(&self, call: Call) -> bool {
+        self.attempt(call).is_err()
+    }
+
+    /// Returns whether the engine has reserved the counters.
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Whether the engine holds anything of the machine.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        let held = [&self.reserved, &self.apic, &self.sampling];
+        held.iter().any(|held| held.load(Ordering::Relaxed))
+            || self.timer().is_some()
+            || self.all().any(ModelCpu::has_area)
+    }
+
+    /// Processors that are active at first: the others can be [added](Self::add_processor).
+    #[must_use]
+    pub fn with_active(self, count: u32) -> Self {
+        self.active.store(count, Ordering::Relaxed);
+        self
+    }
+
+    /// One processor more is active, and the engine is told.
+    pub fn add_processor(&self, engine: &mut Engine<&Self>) {
+        let added = self.active.fetch_add(1, Ordering::Relaxed);
+        engine.add_processor(added);
+    }
+
+    /// The machine is about to sleep, and then its processors lose their power. Until [`wake`](Self::wake) an access to a
+    /// register is a panic. Repeated calls change nothing.
+    pub fn fall_asleep(&self, engine: &Engine<&Self>) {
+        if self.asleep.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let sampler = engine.sampler();
+        let now = self.clock();
+        sampler.sleeps().begin(now);
+        self.on_each_processor(&|number, cpu| sampler.fall_asleep(cpu, number, now));
+        self.all().for_each(|cpu| {
+            cpu.model().lose_power();
+            cpu.set_asleep(true);
+        });
+    }
+
+    /// Returns whether the machine sleeps.
+    #[must_use]
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// It is awake.
+    pub fn wake(&self, engine: &Engine<&Self>) {
+        self.asleep.store(false, Ordering::Relaxed);
+        self.all().for_each(|cpu| cpu.set_asleep(false));
+        let (sampler, now) = (engine.sampler(), self.clock());
+        let slept = sampler.sleeps().end(now);
+        self.on_each_processor(&|number, cpu| {
+            sampler.wake(cpu, number, now, slept);
+        });
+    }
+
+    /// Whether the engine has the interrupt.
+    #[must_use]
+    pub fn is_sampling(&self) -> bool {
+        self.sampling.load(Ordering::Relaxed)
+    }
+
+    /// Delivers interrupts to a processor as long as one is pending; answers how many, and whether one filled half
+    /// a ring. As in the HAL before Windows 10 1803, nobody but the engine unmasks the entry of the local vector table
+    /// that Intel's masked.
+    ///
+    /// # Panics
+    /// Where there is no end to it.
+    pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
+        let (mut count, mut reached) = (0, false);
+        while self.take_interrupt(processor) {
+            let cpu = self.processor(processor);
+            reached |= engine.sampler().interrupt(cpu, processor, || self.clock(), interrupted);
+            count += 1;
+            assert!(count < MOST_INTERRUPTS, "an interrupt storm on processor {processor}");
+        }
+        (count, reached)
+    }
+
+    /// Delivers an interrupt to a processor although its counters raised none, or raised it before the machine fell asleep.
+    pub fn interrupt(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
+        engine.sampler().interrupt(self.processor(processor), processor, || self.clock(), interrupted);
+    }
+
+    fn take_interrupt(&self, processor: u32) -> bool {
+        self.processor(processor).model().take_interrupt()
+    }
+
+    /// A tick of the sampling of a processor.
+    pub fn tick_sampling(&self, engine: &Engine<&Self>, processor: u32) {
+        engine.sampler().tick(self.processor(processor), processor, self.clock());
+    }
+
+    /// A processor executes something: `events` of whatever its counters are set to count.
+    pub fn run(&self, processor: u32, mode: Mode, events: &dyn Fn(Selected) -> u64) {
+        self.processor(processor).model().run(mode, events);
+    }
+
+    /// The model's name of a counter of a processor: fixed ones come after the general ones, which Intel's leaf 0xA counts.
+    #[must_use]
+    pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
+        let model = self.processor(processor).model();
+        let [last, vendor, ..] = model.cpuid(0, 0);
+        let [_, general, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
+        let is_intel = vendor.to_le_bytes() == *b"Genu" && last >= 0xA;
+        let fixed = counter.checked_sub(general.min(MOST_GENERAL)).filter(|_| is_intel);
+        fixed.map_or(CounterId::General(counter), CounterId::Fixed)
+    }
+
+    /// What a counter of a processor was given in all, by the model's own account.
+    #[must_use]
+    pub fn counted(&self, processor: u32, counter: u32) -> u64 {
+        let id = u8::try_from(counter).map(|counter| self.counter(processor, counter));
+        let model = self.processor(processor).model();
+        let of = |entry: &LedgerEntry| Ok(entry.counter) == id;
+        model.ledger().entries().filter(of).map(|entry| entry.counted).sum()
+    }
+}
+
+impl Machine for &Board {
+    type Cpu = ModelCpu;
+
+    fn processors(&self) -> u32 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    fn maximum_processors(&self) -> u32 {
+        u32::try_from(self.processors.len()).unwrap_or(u32::MAX)
+    }
+
+    fn on_boot_processor<T>(&self, work: impl FnOnce(&ModelCpu) -> T) -> T {
+        work(self.processor(0))
+    }
+
+    fn on_each_processor(&self, work: &(impl Fn(u32, &ModelCpu) + Sync)) {
+        for (number, cpu) in (0..self.processors()).zip(&self.processors) {
+            work(number, cpu);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// As a timer that counts milliseconds.
+    fn timer_interval(&self, wanted: u32) -> u32 {
+        wanted.next_multiple_of(10_000)
+    }
+
+    fn start_timers(&self, interval: u32) -> bool {
+        if self.fails(Call::StartTimers) {
+            return false;
+        }
+        self.timers.store(interval, Ordering::Relaxed);
+        true
+    }
+
+    fn stop_timers(&self) {
+        self.timers.store(0, Ordering::Relaxed);
+    }
+
+    fn ticks(&self, processor: u32) -> u64 {
+        self.ticks.get(processor as usize).map_or(0, |ticks| ticks.load(Ordering::Relaxed))
+    }
+
+    fn clock_frequency(&self) -> u64 {
+        10_000_000
+    }
+
+    fn clock(&self) -> u64 {
+        self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed)
+    }
+
+    fn adopt_processor(&self, _processor: u32) -> bool {
+        !self.fails(Call::AdoptProcessor)
+    }
+
+    fn reserve_counters(&self) -> Result<(), u32> {
+        self.attempt(Call::ReserveCounters)?;
+        assert!(!self.reserved.swap(true, Ordering::Relaxed), "reserved twice");
+        Ok(())
+    }
+
+    fn free_counters(&self) {
+        assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
+    }
+
+    fn open_local_apic(&self) -> Result<(), u32> {
+        self.attempt(Call::OpenLocalApic)?;
+        assert!(!self.apic.swap(true, Ordering::Relaxed), "opened twice");
+        Ok(())
+    }
+
+    fn close_local_apic(&self) {
+        assert!(self.apic.swap(false, Ordering::Relaxed), "closed, but not open");
+        assert!(!self.is_sampling(), "closed under the handler");
+    }
+
+    fn is_shadowed(&self) -> Result<bool, u32> {
+        match self.shadow.load(Ordering::Relaxed) {
+            0 => Ok(false),
+            1 => Ok(true),
+            status => Err(status),
+        }
+    }
+
+    fn current_processor(&self) -> u32 {
+        self.current.load(Ordering::Relaxed)
+    }
+
+    fn allocate_area(&self, processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
+        let (status, first, address) = &self.area_refusal;
+        let status = status.load(Ordering::Relaxed);
+        if by == Maker::Kernel && status != SUCCESS && processor >= first.load(Ordering::Relaxed) {
+            return Err(AreaRefused { status, address: address.load(Ordering::Relaxed) });
+        }
+        Ok(ControlArea { address: self.processor(processor).allocate_area(), size: 0xA0 })
+    }
+
+    fn free_area(&self, processor: u32) -> Result<(), u32> {
+        self.processor(processor).free_area();
+        Ok(())
+    }
+
+    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
+        self.attempt(Call::BeginSampling)?;
+        assert!(!self.sampling.swap(true, Ordering::Relaxed), "registered twice");
+        Ok(NonZeroU64::MIN)
+    }
+
+    fn end_sampling(&self) {
+        assert!(self.sampling.swap(false, Ordering::Relaxed), "given back, but not registered");
+    }
+}

@@ -1,0 +1,166 @@
+//! A processor of the model as [`pmu::Cpu`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::{GeneralProtection, Mode, Processor};
+use pmu::{Cpu, Msr};
+use raw_cpuid::CpuIdResult;
+
+/// A processor that the code under test believes to run on.
+pub struct ModelCpu {
+    model: Mutex<Processor>,
+    local_reads: AtomicU64,
+    local_writes: AtomicU64,
+    /// Accesses until some events happen, and how many of every event; nothing happens while the first is 0.
+    meanwhile: (AtomicU64, AtomicU64),
+    /// The control area, in the longest of its layouts.
+    area: Box<[AtomicU64; AREA_WORDS]>,
+    /// There is one.
+    has_area: AtomicBool,
+    /// The machine sleeps: an access to a register is a panic.
+    asleep: AtomicBool,
+}
+
+/// 0xA0 bytes.
+const AREA_WORDS: usize = 20;
+
+impl ModelCpu {
+    /// Around a processor.
+    #[must_use]
+    pub fn new(processor: Processor) -> Self {
+        Self {
+            model: Mutex::new(processor),
+            local_reads: AtomicU64::new(0),
+            local_writes: AtomicU64::new(0),
+            meanwhile: (AtomicU64::new(0), AtomicU64::new(0)),
+            area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
+            has_area: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+        }
+    }
+
+    /// Sets whether the machine sleeps. While it does, the code under test must not touch a register: an access panics.
+    pub fn set_asleep(&self, asleep: bool) {
+        self.asleep.store(asleep, Ordering::Relaxed);
+    }
+
+    /// Panics if the machine sleeps.
+    #[track_caller]
+    fn check_awake(&self, access: &dyn std::fmt::Display) {
+        assert!(!self.asleep.load(Ordering::Relaxed), "{access} while the machine sleeps");
+    }
+
+    /// Makes the control area, all zero; answers its address.
+    ///
+    /// # Panics
+    /// Where there is one.
+    pub fn allocate_area(&self) -> u64 {
+        assert!(!self.has_area.swap(true, Ordering::Relaxed), "allocated twice");
+        self.area.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.area.as_ptr().expose_provenance() as u64
+    }
+
+    /// It is no more.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn free_area(&self) {
+        assert!(self.has_area.swap(false, Ordering::Relaxed), "freed, but not allocated");
+    }
+
+    /// Whether there is one.
+    pub fn has_area(&self) -> bool {
+        self.has_area.load(Ordering::Relaxed)
+    }
+
+    /// How often the entry of the local vector table was read, and written.
+    pub fn local_accesses(&self) -> (u64, u64) {
+        (self.local_reads.load(Ordering::Relaxed), self.local_writes.load(Ordering::Relaxed))
+    }
+
+    /// Right before the access of this number from now, 1 being the next, the processor executes so many of every event.
+    /// Accesses to registers and to the entry of the local vector table count.
+    pub fn happen_before_access(&self, number: u64, events: u64) {
+        let (left, count) = &self.meanwhile;
+        count.store(events, Ordering::Relaxed);
+        left.store(number, Ordering::Relaxed);
+    }
+
+    /// The processor at an access of the code under test.
+    fn accessed(&self) -> MutexGuard<'_, Processor> {
+        let (left, count) = &self.meanwhile;
+        let mut model = self.model();
+        let number = left.load(Ordering::Relaxed);
+        if number > 0 {
+            left.store(number - 1, Ordering::Relaxed);
+        }
+        if number == 1 {
+            model.run(Mode::Kernel, &|_| count.load(Ordering::Relaxed));
+        }
+        model
+    }
+
+    /// The processor, to make it run or to ask what happened.
+    pub fn model(&self) -> MutexGuard<'_, Processor> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an access answered.
+#[track_caller]
+pub fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::Display) -> T {
+    match outcome {
+        Ok(value) => value,
+        #[expect(clippy::panic, reason = "a test must not go on after what stops a machine")]
+        Err(fault) => panic!("{fault} on {access}"),
+    }
+}
+
+impl Cpu for ModelCpu {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        let [eax, ebx, ecx, edx] = self.model().cpuid(leaf, subleaf);
+        CpuIdResult { eax, ebx, ecx, edx }
+    }
+
+    fn rdmsr(&self, msr: Msr) -> u64 {
+        let access = format_args!("rdmsr {:#x}", msr.address());
+        self.check_awake(&access);
+        served(self.accessed().rdmsr(msr.address()), &access)
+    }
+
+    fn wrmsr(&self, msr: Msr, value: u64) {
+        let access = format_args!("wrmsr {:#x} {value:#x}", msr.address());
+        self.check_awake(&access);
+        served(self.accessed().wrmsr(msr.address(), value), &access);
+    }
+
+    fn rdpmc(&self, index: u32) -> u64 {
+        let access = format_args!("rdpmc {index}");
+        self.check_awake(&access);
+        served(self.accessed().rdpmc(index), &access)
+    }
+
+    fn local_vector(&self) -> u32 {
+        self.check_awake(&"a read of the local vector table");
+        self.local_reads.fetch_add(1, Ordering::Relaxed);
+        self.accessed().lvt()
+    }
+
+    fn save_area(&self, word: u8) -> u64 {
+        let word = self.area.get(usize::from(word)).filter(|_| self.has_area());
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn set_save_area(&self, word: u8, value: u64) {
+        if let Some(word) = self.area.get(usize::from(word)).filter(|_| self.has_area()) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn set_local_vector(&self, entry: u32) {
+        self.check_awake(&"a write of the local vector table");
+        self.local_writes.fetch_add(1, Ordering::Relaxed);
+        self.accessed().set_lvt(entry);
+    }
+}

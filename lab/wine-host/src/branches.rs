@@ -1,0 +1,106 @@
+//! Live time: which branches a processor takes, and when.
+
+use bench_protocol::Place;
+use model::{Branch, Mode};
+
+/// Of every ten branches, those in user mode, which come first; the rest are taken in kernel mode.
+const USER_OF_TEN: u64 = 7;
+
+/// The branches of one processor.
+#[derive(Debug, Default)]
+pub struct Branches {
+    /// Ticks since the last one.
+    since: u64,
+    /// How many were taken.
+    taken: u64,
+}
+
+impl Branches {
+    /// Ticks from now to the next branch, when they are so many ticks apart; at least one.
+    #[must_use]
+    pub fn until(&self, apart: u64) -> u64 {
+        apart.saturating_sub(self.since).max(1)
+    }
+
+    /// So many ticks went by. True if a branch is to be taken now; who asks goes no further than [`until`](Self::until).
+    pub fn pass(&mut self, ticks: u64, apart: u64) -> bool {
+        self.since = self.since.saturating_add(ticks);
+        let due = self.since >= apart;
+        if due {
+            self.since = 0;
+        }
+        due
+    }
+
+    /// The next branch: from one of the places to another, as far as there are such of its mode, and then from any.
+    pub fn take(&mut self, places: &[Place]) -> Option<(Mode, Branch)> {
+        let number = self.taken;
+        self.taken = number.wrapping_add(1);
+        let user = number % 10 < USER_OF_TEN;
+        let of_mode: Vec<_> = places.iter().filter(|place| place.user == user).collect();
+        let of_mode = if of_mode.is_empty() { places.iter().collect() } else { of_mode };
+        let place = |number: u64| {
+            let count = u64::try_from(of_mode.len()).ok()?;
+            of_mode.get(usize::try_from(number.checked_rem(count)?).ok()?)
+        };
+        let (from, to) = (place(number)?.ip, place(number.wrapping_add(1))?.ip);
+        let mode = if user { Mode::User } else { Mode::Kernel };
+        Some((mode, Branch { from, to, predicted: number.is_multiple_of(2) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn place(ip: u64, user: bool) -> Place {
+        Place { ip, user, process: 0, thread: 0, weight: 1 }
+    }
+
+    proptest! {
+        #[test]
+        fn branches_are_just_so_far_apart_however_often_one_asks(
+            apart in 1..500_u64,
+            steps in prop::collection::vec(1..700_u64, 1..100),
+        ) {
+            let mut branches = Branches::default();
+            let (mut now, mut taken) = (0, Vec::new());
+            for step in steps {
+                let mut left = step;
+                while left > 0 {
+                    let ticks = branches.until(apart).min(left);
+                    now += ticks;
+                    left -= ticks;
+                    if branches.pass(ticks, apart) {
+                        taken.push(now);
+                    }
+                }
+            }
+            let expected: Vec<u64> = (1..=now / apart).map(|number| number * apart).collect();
+            prop_assert_eq!(taken, expected);
+        }
+    }
+
+    #[test]
+    fn seven_of_ten_are_in_user_mode_and_each_begins_where_the_one_before_it_of_its_kind_ended() {
+        let places = [place(0x1000, true), place(0x2000, true), place(0x9000, false)];
+        let mut branches = Branches::default();
+        let taken: Vec<_> = (0..100).map(|_| branches.take(&places).unwrap()).collect();
+        let user: Vec<_> = taken.iter().filter(|(mode, _)| *mode == Mode::User).map(|(_, branch)| *branch).collect();
+        assert_eq!(user.len(), 70);
+        assert!(user.iter().all(|branch| [0x1000, 0x2000].contains(&branch.from) && branch.to == branch.from ^ 0x3000));
+        let kernel = taken.iter().filter(|(mode, _)| *mode == Mode::Kernel);
+        assert!(kernel.into_iter().all(|(_, branch)| (branch.from, branch.to) == (0x9000, 0x9000)));
+        assert_eq!(taken.iter().filter(|(_, branch)| branch.predicted).count(), 50);
+    }
+
+    #[test]
+    fn where_no_place_is_of_the_mode_any_will_do_and_without_places_there_is_no_branch() {
+        let mut branches = Branches::default();
+        let places = [place(0x9000, false)];
+        let froms: Vec<_> = (0..10).map(|_| branches.take(&places).unwrap().1.from).collect();
+        assert_eq!(froms, [0x9000; 10]);
+        assert_eq!(branches.take(&[]), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! What the processor was doing when it was interrupted: places, each of which comes as often as its weight says.
+
+use bench_protocol::{Place, Visited};
+
+/// The code of nobody: sixteen kernel addresses, each in an instruction of sixteen bytes, in the idle process.
+const CODE: u64 = 0xFFFF_F800_0000_0000;
+const PLACES: u64 = 16;
+const BYTES: u64 = 16;
+
+/// The places of one processor.
+#[derive(Debug)]
+pub struct Scene {
+    visits: Vec<Visit>,
+    /// Of all weights.
+    total: i64,
+}
+
+#[derive(Debug)]
+struct Visit {
+    visited: Visited,
+    /// What is owed to the place: its weight times the interrupts so far, less the total for each that it had.
+    credit: i64,
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        let place = |number| Place { ip: CODE + number * BYTES, user: false, process: 0, thread: 0, weight: 1 };
+        Self::of((0..PLACES).map(place))
+    }
+}
+
+impl Scene {
+    /// These places; None if no interrupt could be at any of them.
+    #[must_use]
+    pub fn new(places: Vec<Place>) -> Option<Self> {
+        Some(Self::of(places)).filter(|scene| scene.total > 0)
+    }
+
+    fn of(places: impl IntoIterator<Item = Place>) -> Self {
+        let visit = |place| Visit { visited: Visited { place, times: 0 }, credit: 0 };
+        let visits: Vec<_> = places.into_iter().map(visit).collect();
+        let total = visits.iter().map(|visit| i64::from(visit.visited.place.weight)).sum();
+        Self { visits, total }
+    }
+
+    /// The number of the next place: the one to which most is owed, the first of several. So the shares are those of the
+    /// weights as exactly as whole interrupts can show them, at any time.
+    fn next(&self) -> Option<usize> {
+        let possible = self.visits.iter().enumerate().filter(|(_, visit)| visit.visited.place.weight > 0);
+        let owed = |visit: &Visit| visit.credit + i64::from(visit.visited.place.weight);
+        possible.rev().max_by_key(|(_, visit)| owed(visit)).map(|(number, _)| number)
+    }
+
+    /// The place of the next interrupt, before it comes.
+    #[must_use]
+    pub fn peek(&self) -> Option<Place> {
+        Some(self.visits.get(self.next()?)?.visited.place)
+    }
+
+    /// The places in which the processor can be.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        self.visited().map(|visited| visited.place).filter(|place| place.weight > 0).collect()
+    }
+
+    /// The place of an interrupt, which comes now.
+    pub fn interrupt(&mut self) -> Option<Place> {
+        let next = self.next()?;
+        for visit in &mut self.visits {
+            visit.credit += i64::from(visit.visited.place.weight);
+        }
+        let chosen = self.visits.get_mut(next)?;
+        chosen.credit -= self.total;
+        chosen.visited.times += 1;
+        Some(chosen.visited.place)
+    }
+
+    /// How often each place was interrupted.
+    pub fn visited(&self) -> impl Iterator<Item = Visited> {
+        self.visits.iter().map(|visit| visit.visited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn places(weights: &[u32]) -> Vec<Place> {
+        let place =
+            |(number, weight): (u64, &u32)| Place { ip: number, user: false, process: 1, thread: 2, weight: *weight };
+        (0..).zip(weights).map(place).collect()
+    }
+
+    fn times(scene: &Scene) -> Vec<u64> {
+        scene.visited().map(|visited| visited.times).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn after_as_many_interrupts_as_the_weights_together_each_place_came_as_often_as_its_weight(
+            weights in prop::collection::vec(0..40_u32, 1..12),
+            rounds in 1..4_u64,
+        ) {
+            let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
+            prop_assume!(total > 0);
+            let mut scene = Scene::new(places(&weights)).unwrap();
+            for round in 1..=rounds {
+                for _ in 0..total {
+                    let place = scene.interrupt().unwrap();
+                    prop_assert!(place.weight > 0);
+                }
+                let expected: Vec<u64> = weights.iter().map(|weight| u64::from(*weight) * round).collect();
+                prop_assert_eq!(times(&scene), expected);
+            }
+        }
+
+        #[test]
+        fn at_any_time_no_place_is_ahead_of_its_share_by_an_interrupt(
+            weights in prop::collection::vec(1..40_u64, 1..12),
+            interrupts in 1..300_u64,
+        ) {
+            let total: u64 = weights.iter().sum();
+            let narrow: Vec<u32> = weights.iter().map(|weight| u32::try_from(*weight).unwrap()).collect();
+            let mut scene = Scene::new(places(&narrow)).unwrap();
+            for _ in 0..interrupts {
+                let foretold = scene.peek();
+                prop_assert!(foretold.is_some());
+                prop_assert_eq!(scene.interrupt(), foretold);
+            }
+            for (times, weight) in times(&scene).into_iter().zip(weights) {
+                prop_assert!(times * total < interrupts * weight + total, "{times} of {interrupts}, {weight}/{total}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_usual_places_come_in_turn() {
+        let mut scene = Scene::default();
+        let first: Vec<u64> = (0..20).map(|_| scene.interrupt().unwrap().ip).collect();
+        let expected: Vec<u64> = (0..20).map(|number| CODE + number % PLACES * BYTES).collect();
+        assert_eq!(first, expected);
+        assert_eq!(scene.visited().map(|visited| visited.times).sum::<u64>(), 20);
+    }
+
+    #[test]
+    fn a_processor_is_not_where_there_is_no_weight() {
+        let scene = Scene::new(places(&[0, 3, 0, 1])).unwrap();
+        assert_eq!(scene.places().iter().map(|place| place.ip).collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn without_weight_there_is_no_scene() {
+        assert!(Scene::new(Vec::new()).is_none());
+        assert!(Scene::new(places(&[0, 0])).is_none());
+    }
+}

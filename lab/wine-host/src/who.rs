@@ -1,0 +1,41 @@
+//! Who runs: where the lab interrupts a processor, the process and the thread of the scene, and not its own thread.
+
+#![expect(unsafe_code, reason = "calls Wine's functions")]
+
+use crate::nt::Pointer;
+use bench_protocol::Place;
+use std::{cell::Cell, ptr};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn PsGetCurrentProcessId() -> Pointer;
+    fn PsGetCurrentThreadId() -> Pointer;
+}
+
+thread_local! {
+    static INTERRUPTED: Cell<Option<Place>> = const { Cell::new(None) };
+}
+
+/// Runs what interrupts `place`.
+pub fn interrupting(place: Place, body: impl FnOnce()) {
+    INTERRUPTED.set(Some(place));
+    body();
+    INTERRUPTED.set(None);
+}
+
+fn id(of: impl Fn(Place) -> u32) -> Option<Pointer> {
+    let id = usize::try_from(of(INTERRUPTED.get()?)).ok()?;
+    Some(ptr::without_provenance_mut(id))
+}
+
+/// PsGetCurrentProcessId.
+pub extern "system" fn process() -> Pointer {
+    // SAFETY: takes nothing that could be wrong.
+    id(|place| place.process).unwrap_or_else(|| unsafe { PsGetCurrentProcessId() })
+}
+
+/// PsGetCurrentThreadId.
+pub extern "system" fn thread() -> Pointer {
+    // SAFETY: takes nothing that could be wrong.
+    id(|place| place.thread).unwrap_or_else(|| unsafe { PsGetCurrentThreadId() })
+}

@@ -1,0 +1,89 @@
+//! workload.exe: a program with known functions.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result};
+use bench_protocol::Place;
+use serde::Deserialize;
+
+/// Share of the interrupts in each function by [`Workload::places`], in percent. The remainder is in the kernel.
+pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
+
+/// Number of addresses in each function that are interrupted.
+const ADDRESSES: u32 = 4;
+
+/// An address in the kernel's process that belongs to no module.
+const KERNEL: Place = Place { ip: 0xFFFF_F801_2345_6000, user: false, process: 4, thread: 8, weight: 0 };
+
+/// A running workload.exe. Dropping it ends the program.
+#[derive(Debug)]
+pub struct Workload {
+    child: Child,
+    /// Its description of itself.
+    pub says: Description,
+}
+
+/// The line that workload.exe prints.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Description {
+    /// Process ID.
+    pub process: u32,
+    /// Thread ID.
+    pub thread: u32,
+    /// Its functions.
+    pub functions: Vec<Function>,
+}
+
+/// A function of workload.exe.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Function {
+    /// Its name in the PDB.
+    pub name: String,
+    /// Its address.
+    pub address: u64,
+    /// Its approximate size in bytes.
+    pub size: u64,
+}
+
+impl Workload {
+    pub(crate) fn start(mut command: Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().context("cannot start workload.exe")?;
+        let mut line = String::new();
+        let out = child.stdout.take().context("no pipe from workload.exe")?;
+        BufReader::new(out).read_line(&mut line).context("workload.exe printed nothing")?;
+        let says = serde_json::from_str(&line).with_context(|| format!("workload.exe printed {line:?}"))?;
+        Ok(Self { child, says })
+    }
+
+    /// Returns where a processor is interrupted, by [`SHARES`]: at several addresses of each function.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        let Description { process, thread, functions } = &self.says;
+        let shared = functions.iter().filter_map(|function| {
+            let (_, percent) = SHARES.iter().find(|(name, _)| function.name == *name)?;
+            Some((function, percent))
+        });
+        let inside = shared.flat_map(|(function, percent)| {
+            let step = function.size / u64::from(ADDRESSES);
+            (0..ADDRESSES).map(move |number| Place {
+                ip: function.address + step * u64::from(number),
+                user: true,
+                process: *process,
+                thread: *thread,
+                weight: *percent,
+            })
+        });
+        let rest: u32 = 100 - SHARES.iter().map(|(_, percent)| percent).sum::<u32>();
+        inside.chain([Place { weight: rest * ADDRESSES, ..KERNEL }]).collect()
+    }
+}
+
+impl Drop for Workload {
+    fn drop(&mut self) {
+        // The program runs until its input is closed or it is killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
