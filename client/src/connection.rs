@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pmu::Hypervisor;
 use protocol::{
-    ALL_SOURCES, AreaRecord, AreaRequest, Cause, Code, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply,
-    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest,
+    ALL_SOURCES, AreaRecord, AreaRequest, Code, CountRecord, ErrorCode, EventRequest, Hello, HelloReply, InfoReply,
+    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest, SessionEvent,
     SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use thiserror::Error as ThisError;
@@ -107,7 +107,7 @@ impl Connection {
         connection.hello = connection.layout(Code::Hello, ours.as_bytes())?;
         let theirs = connection.hello.protocol;
         if theirs != PROTOCOL_VERSION {
-            let cause = Cause::VersionMismatch as u32;
+            let cause = ErrorCode::VersionMismatch as u32;
             let detail = [PROTOCOL_VERSION.into(), theirs.into()];
             return Err(connection.refused(Code::Hello, ReplyHeader { cause, detail, ..connection.hello.header }, &[]));
         }
@@ -151,7 +151,7 @@ impl Connection {
             return Err(RequestError::TooManyEvents { given: events.len() }.into());
         }
         let input = [header.as_bytes(), events.as_bytes()].concat();
-        let reply = self.succeed::<Holder>(Code::Start, &input, FIRST_ROOM)?;
+        let reply = self.succeed::<SessionEvent>(Code::Start, &input, FIRST_ROOM)?;
         let [session, clock] = reply.header.detail;
         Ok(Started { session, clock })
     }
@@ -195,7 +195,7 @@ impl Connection {
 
     /// Returns the sessions and their events.
     pub fn sessions(&self) -> Result<Vec<RunningSession>, Error> {
-        let session_events = self.list::<Holder>(Code::Holders, &[])?;
+        let session_events = self.list::<SessionEvent>(Code::ListSessions, &[])?;
         Ok(sessions::by_session(&session_events, self.sources()?))
     }
 
@@ -212,7 +212,7 @@ impl Connection {
     /// Sends a request that has one fixed structure as its reply.
     fn layout<T: FromBytes>(&self, code: Code, input: &[u8]) -> Result<T, Error> {
         // A refusal can return records instead of the structure.
-        let reply = self.succeed::<Holder>(code, input, size_of::<T>().div_ceil(size_of::<Holder>()))?;
+        let reply = self.succeed::<SessionEvent>(code, input, size_of::<T>().div_ceil(size_of::<SessionEvent>()))?;
         reply.layout().map_err(|cause| malformed(code, cause))
     }
 
@@ -236,8 +236,10 @@ impl Connection {
         if reply.is_success() {
             return Ok(reply);
         }
-        let session_events = match Cause::from_number(reply.header.cause) {
-            Some(Cause::NoFreeCounter) => reply.records::<Holder>().map_err(|cause| malformed(code, cause))?,
+        let session_events = match ErrorCode::from_number(reply.header.cause) {
+            Some(ErrorCode::NoFreeCounter) => {
+                reply.records::<SessionEvent>().map_err(|cause| malformed(code, cause))?
+            }
             _ => Vec::new(),
         };
         Err(self.refused(code, reply.header, &session_events))
@@ -254,7 +256,7 @@ impl Connection {
         Reply::new(buffer, length).map_err(|cause| malformed(code, cause))
     }
 
-    fn refused(&self, code: Code, header: ReplyHeader, session_events: &[Holder]) -> Error {
+    fn refused(&self, code: Code, header: ReplyHeader, session_events: &[SessionEvent]) -> Error {
         // If the sources cannot be listed, the refusal is reported without names. A refused request for the list itself
         // must not be repeated.
         let unnamed = Sources::default();
@@ -264,7 +266,7 @@ impl Connection {
             request: name(code),
             source: sources.name(header.source),
             sessions: sessions::by_session(session_events, sources),
-            is_root: code == Code::Start && header.cause == Cause::CountersDoNotWork as u32 && self.is_root(),
+            is_root: code == Code::Start && header.cause == ErrorCode::CountersDoNotWork as u32 && self.is_root(),
             header,
         })
     }

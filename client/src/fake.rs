@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::{
-    AreaRecord, AreaRequest, Cause, Code, CountRecord, EventRequest, HelloReply, Holder, InfoReply, NAME_LENGTH,
-    PROTOCOL_VERSION, ReplyHeader, Sample, SourceRecord, StartHeader, StopRequest, modes, status,
+    AreaRecord, AreaRequest, Code, CountRecord, ErrorCode, EventRequest, HelloReply, InfoReply, NAME_LENGTH,
+    PROTOCOL_VERSION, ReplyHeader, Sample, SessionEvent, SourceRecord, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -87,7 +87,7 @@ pub struct FakeDriver {
     /// Number of replies after which requests for samples fail.
     pub fail_samples_after: Cell<Option<u32>>,
     /// Reply to Holders.
-    pub session_events: Vec<Holder>,
+    pub session_events: Vec<SessionEvent>,
     /// Reply to ControlArea, limited to the requested processors.
     pub areas: Vec<AreaRecord>,
     /// Protocol version.
@@ -95,9 +95,9 @@ pub struct FakeDriver {
     /// Reply to Info.
     pub info: InfoReply,
     /// A request to refuse, with cause and detail.
-    pub refuse: Option<(Code, Cause, [u64; 2])>,
+    pub refuse: Option<(Code, ErrorCode, [u64; 2])>,
     /// Sources that Start refuses, with cause and detail.
-    pub refused_sources: Vec<(u32, Cause, [u64; 2])>,
+    pub refused_sources: Vec<(u32, ErrorCode, [u64; 2])>,
     /// Raw bytes as the reply to every request, and the claimed length.
     pub raw: Option<(Vec<u8>, usize)>,
     /// The requests so far, with their inputs.
@@ -197,11 +197,11 @@ impl Device for Rc<FakeDriver> {
                     let (source, cause, detail) = (*source, *cause as u32, *detail);
                     header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause, source, detail, ..header };
                 }
-                list::<Holder>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
+                list::<SessionEvent>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
             }
             Code::Stop => self.stop(output, header, input),
             Code::Read => list(output, header, &self.counts.borrow()),
-            Code::Holders => list(output, header, &self.session_events),
+            Code::ListSessions => list(output, header, &self.session_events),
             Code::ControlArea => {
                 let AreaRequest { current, processors, .. } = AreaRequest::read_from_bytes(input).unwrap();
                 let is_asked =

@@ -1,35 +1,35 @@
-//! Texts for [`Lack`]: features of the Debug Store that a processor does not have.
+//! Texts for [`MissingFeature`]: features of the Debug Store that a processor does not have.
 
-use protocol::Lack;
+use protocol::MissingFeature;
 
 /// Returns why branches or precise records are not supported. `detail` is that of the refusal. All lines except the
 /// first are indented.
 pub fn sentence(number: u32, detail: u64) -> String {
-    match Lack::from_number(number) {
-        Some(Lack::NotIntel) => "only Intel processors have the Debug Store",
-        Some(Lack::NoDebugStore) => "the processor has no Debug Store (CPUID.1:EDX[21])",
-        Some(Lack::NotWide) => "its Debug Store has no 64-bit form (CPUID.1:ECX[2], DTES64)",
-        Some(Lack::NoMonitoring) => {
+    match MissingFeature::from_number(number) {
+        Some(MissingFeature::NotIntel) => "only Intel processors have the Debug Store",
+        Some(MissingFeature::NoDebugStore) => "the processor has no Debug Store (CPUID.1:EDX[21])",
+        Some(MissingFeature::NotWide) => "its Debug Store has no 64-bit form (CPUID.1:ECX[2], DTES64)",
+        Some(MissingFeature::NoMonitoring) => {
             "the processor's performance monitoring is unavailable\n  \
              (IA32_MISC_ENABLE bit 7): firmware or a hypervisor has disabled it"
         }
-        Some(Lack::BranchesUnavailable) => {
+        Some(MissingFeature::BranchesUnavailable) => {
             "the processor's Branch Trace Store is unavailable\n  \
              (IA32_MISC_ENABLE bit 11): firmware or a hypervisor has disabled it"
         }
-        Some(Lack::PebsUnavailable) => {
+        Some(MissingFeature::PebsUnavailable) => {
             "the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  \
              firmware or a hypervisor has disabled it"
         }
-        Some(Lack::NoModes) => {
+        Some(MissingFeature::NoModes) => {
             "the processor cannot omit the branches of one mode\n  \
              (CPUID.1:ECX[4], DS-CPL)"
         }
-        Some(Lack::UnknownFormat) => {
+        Some(MissingFeature::UnknownFormat) => {
             return format!("its precise records have format {detail}, which this driver does not know");
         }
-        Some(Lack::NotPrecise) => "the processor makes no precise records of this event",
-        Some(Lack::NotInInterface) => "the profile interface of this machine has no precise events",
+        Some(MissingFeature::NotPrecise) => "the processor makes no precise records of this event",
+        Some(MissingFeature::NotInInterface) => "the profile interface of this machine has no precise events",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn every_missing_feature_has_its_own_sentence_that_fits_a_console() {
-        let numbers = (0..).take(Lack::ALL.len() + 1);
+        let numbers = (0..).take(MissingFeature::ALL.len() + 1);
         for number in numbers.clone() {
             let twins = |other: &u32| sentence(*other, 9) == sentence(number, 9);
             assert_eq!(numbers.clone().filter(twins).count(), 1, "{number}");

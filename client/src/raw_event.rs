@@ -18,7 +18,7 @@ pub fn parse(terms: &str) -> Result<RawEvent, String> {
         }
         seen.push(name);
         event = match name {
-            "event" => event.with_event(u16::try_from(number(name, value, RawEvent::MOST_EVENT)?).unwrap_or_default()),
+            "event" => event.with_event(u16::try_from(number(name, value, RawEvent::MAX_EVENT)?).unwrap_or_default()),
             "umask" => event.with_umask(byte(name, value)?),
             "cmask" => event.with_cmask(byte(name, value)?),
             "inv" => event.with_inv(flag(name, value)?),

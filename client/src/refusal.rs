@@ -1,10 +1,10 @@
-//! Texts for refusals of the driver: what each [`Cause`] means, and what to do.
+//! Texts for refusals of the driver: what each [`ErrorCode`] means, and what to do.
 
 mod debug_store;
 
 use std::fmt;
 
-use protocol::{Cause, PROTOCOL_VERSION, ReplyHeader};
+use protocol::{ErrorCode, PROTOCOL_VERSION, ReplyHeader};
 
 use crate::error::UserError;
 use crate::exit::Exit;
@@ -32,8 +32,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn cause(&self) -> Option<Cause> {
-        Cause::from_number(self.header.cause)
+    fn cause(&self) -> Option<ErrorCode> {
+        ErrorCode::from_number(self.header.cause)
     }
 
     fn free_a_counter(&self) -> String {
@@ -80,88 +80,92 @@ impl std::error::Error for Refusal {}
 impl UserError for Refusal {
     fn exit(&self) -> Exit {
         match self.cause() {
-            Some(Cause::VersionMismatch) => Exit::VersionMismatch,
-            Some(Cause::UnknownSource) => Exit::UnknownSource,
+            Some(ErrorCode::VersionMismatch) => Exit::VersionMismatch,
+            Some(ErrorCode::UnknownSource) => Exit::UnknownSource,
             Some(
-                Cause::UnsupportedSource
-                | Cause::CountersDoNotWork
-                | Cause::CountersNotPromised
-                | Cause::NotSampled
-                | Cause::InterruptNotEnabled
-                | Cause::ApicNotReached
-                | Cause::NoDebugStore
-                | Cause::Shadowed
-                | Cause::NotPrecise,
+                ErrorCode::UnsupportedSource
+                | ErrorCode::CountersDoNotWork
+                | ErrorCode::CountersNotPromised
+                | ErrorCode::NotSampled
+                | ErrorCode::InterruptNotEnabled
+                | ErrorCode::ApicNotReached
+                | ErrorCode::NoDebugStore
+                | ErrorCode::Shadowed
+                | ErrorCode::NotPrecise,
             ) => Exit::UnsupportedSource,
-            Some(Cause::CountersTaken | Cause::ForeignUse) => Exit::CountersTaken,
-            Some(Cause::DebugStoreInUse | Cause::DebugStoreTaken | Cause::ControlArea) => Exit::DebugStoreTaken,
-            Some(Cause::NoFreeCounter) => Exit::NoFreeCounter,
-            Some(Cause::NoMemory | Cause::TooManySessions | Cause::TooManyRawEvents) => Exit::NoResources,
-            Some(Cause::NoSuchSession | Cause::NotStarted | Cause::NothingSampled) => Exit::NotRunning,
-            Some(Cause::NoProcessor | Cause::NoSuchProcessor) => Exit::NoProcessor,
-            Some(Cause::AlreadyStarted) => Exit::AlreadyRunning,
+            Some(ErrorCode::CountersTaken | ErrorCode::ForeignUse) => Exit::CountersTaken,
+            Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
+                Exit::DebugStoreTaken
+            }
+            Some(ErrorCode::NoFreeCounter) => Exit::NoFreeCounter,
+            Some(ErrorCode::NoMemory | ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => Exit::NoResources,
+            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted | ErrorCode::NothingSampled) => Exit::NotRunning,
+            Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => Exit::NoProcessor,
+            Some(ErrorCode::AlreadyStarted) => Exit::AlreadyRunning,
             Some(
-                Cause::BadModes
-                | Cause::BadInterval
-                | Cause::BadRing
-                | Cause::BadFrequency
-                | Cause::NoInterval
-                | Cause::BadBuffer,
+                ErrorCode::BadModes
+                | ErrorCode::BadInterval
+                | ErrorCode::BadRing
+                | ErrorCode::BadFrequency
+                | ErrorCode::NoInterval
+                | ErrorCode::BadBuffer,
             ) => Exit::Usage,
-            Some(Cause::HandlerRefused) => Exit::InterruptTaken,
-            Some(Cause::None | Cause::BadFlags | Cause::Asleep) | None => Exit::Failure,
+            Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
+            Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         let source = &self.source;
         let text = match self.cause() {
-            Some(Cause::VersionMismatch) => SAME_VERSION.to_owned(),
-            Some(Cause::UnknownSource) => "client list --all".to_owned(),
-            Some(Cause::UnsupportedSource) if self.header.detail[1] == 1 => {
+            Some(ErrorCode::VersionMismatch) => SAME_VERSION.to_owned(),
+            Some(ErrorCode::UnknownSource) => "client list --all".to_owned(),
+            Some(ErrorCode::UnsupportedSource) if self.header.detail[1] == 1 => {
                 "-C with the processors that have it".to_owned()
             }
-            Some(Cause::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
-            Some(Cause::NoFreeCounter) => self.free_a_counter(),
-            Some(Cause::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
-            Some(Cause::NoSuchSession | Cause::NotStarted) => "client status   (lists what runs)".to_owned(),
-            Some(Cause::NoProcessor | Cause::NoSuchProcessor) => {
+            Some(ErrorCode::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
+            Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
+            Some(ErrorCode::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
+            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (lists what runs)".to_owned(),
+            Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
                 "-C with CPUs that are active   (client info shows how many there are)".to_owned()
             }
-            Some(Cause::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
-            Some(Cause::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
-            Some(Cause::CountersDoNotWork | Cause::CountersNotPromised) => {
+            Some(ErrorCode::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
+            Some(ErrorCode::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
+            Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotPromised) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
-            Some(Cause::NoInterval) => format!("client record -e {source}@INTERVAL"),
-            Some(Cause::TooManySessions | Cause::TooManyRawEvents) => {
+            Some(ErrorCode::NoInterval) => format!("client record -e {source}@INTERVAL"),
+            Some(ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => {
                 "client status, then: client stop SOURCE".to_owned()
             }
-            Some(Cause::BadModes) => format!("{source} without :u or :k"),
-            Some(Cause::BadInterval) => format!("client query {source}   (shows its range)"),
-            Some(Cause::BadRing) => "--ring with a power of two in that range".to_owned(),
-            Some(Cause::BadFrequency) => "a lower -F or --budget".to_owned(),
-            Some(Cause::NotSampled) if self.header.detail[0] == 1 => "client stat, which needs no interrupt".to_owned(),
-            Some(Cause::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
-            Some(Cause::HandlerRefused | Cause::CountersTaken) => OTHER_PROFILERS.to_owned(),
-            Some(Cause::ForeignUse) => {
-                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
-            }
-            Some(Cause::InterruptNotEnabled | Cause::ApicNotReached) => {
+            Some(ErrorCode::BadModes) => format!("{source} without :u or :k"),
+            Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
+            Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
+            Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
+            Some(ErrorCode::NotSampled) if self.header.detail[0] == 1 => {
                 "client stat, which needs no interrupt".to_owned()
             }
-            Some(Cause::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
-            Some(Cause::Asleep) => "the same command again when the machine is awake".to_owned(),
+            Some(ErrorCode::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
+            Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
+            Some(ErrorCode::ForeignUse) => {
+                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
+            }
+            Some(ErrorCode::InterruptNotEnabled | ErrorCode::ApicNotReached) => {
+                "client stat, which needs no interrupt".to_owned()
+            }
+            Some(ErrorCode::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
+            Some(ErrorCode::Asleep) => "the same command again when the machine is awake".to_owned(),
             Some(
-                cause @ (Cause::NoDebugStore
-                | Cause::DebugStoreInUse
-                | Cause::DebugStoreTaken
-                | Cause::Shadowed
-                | Cause::NotPrecise
-                | Cause::ControlArea
-                | Cause::BadBuffer),
+                cause @ (ErrorCode::NoDebugStore
+                | ErrorCode::DebugStoreInUse
+                | ErrorCode::DebugStoreTaken
+                | ErrorCode::Shadowed
+                | ErrorCode::NotPrecise
+                | ErrorCode::ControlArea
+                | ErrorCode::BadBuffer),
             ) => return debug_store::remedy(cause, source, &self.header),
-            Some(Cause::None | Cause::BadFlags) | None => return None,
+            Some(ErrorCode::None | ErrorCode::BadFlags) | None => return None,
         };
         Some(text)
     }
@@ -172,12 +176,12 @@ impl fmt::Display for Refusal {
         let Self { request, source, .. } = self;
         let ReplyHeader { status, cause, processor, detail: [first, second], .. } = self.header;
         match self.cause() {
-            Some(Cause::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
-            Some(Cause::VersionMismatch) => {
+            Some(ErrorCode::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
+            Some(ErrorCode::VersionMismatch) => {
                 write!(f, "this client has protocol version {first}, and the driver has version {second}")
             }
-            Some(Cause::UnknownSource) => write!(f, "the driver knows no source {source}"),
-            Some(Cause::UnsupportedSource) => {
+            Some(ErrorCode::UnknownSource) => write!(f, "the driver knows no source {source}"),
+            Some(ErrorCode::UnsupportedSource) => {
                 let why = support::sentence(u32::try_from(first).unwrap_or(u32::MAX));
                 match second {
                     1 => write!(f, "{source} is not supported on CPU {processor}, but is on others")?,
@@ -185,80 +189,80 @@ impl fmt::Display for Refusal {
                 }
                 write!(f, "\n  because: {why}")
             }
-            Some(Cause::NoFreeCounter) => self.write_no_counter(f),
-            Some(Cause::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
-            Some(Cause::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
-            Some(Cause::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
-            Some(Cause::NoSuchSession) => write!(f, "session {first} does not exist, or is another client's"),
-            Some(Cause::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
-            Some(Cause::NotStarted) => write!(f, "{source} does not run in session {first}"),
-            Some(Cause::NoProcessor) => {
+            Some(ErrorCode::NoFreeCounter) => self.write_no_counter(f),
+            Some(ErrorCode::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
+            Some(ErrorCode::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
+            Some(ErrorCode::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
+            Some(ErrorCode::NoSuchSession) => write!(f, "session {first} does not exist, or is another client's"),
+            Some(ErrorCode::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
+            Some(ErrorCode::NotStarted) => write!(f, "{source} does not run in session {first}"),
+            Some(ErrorCode::NoProcessor) => {
                 write!(f, "none of the requested CPUs is active ({})", active(first))
             }
-            Some(Cause::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
-            Some(Cause::BadModes) => {
+            Some(ErrorCode::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
+            Some(ErrorCode::BadModes) => {
                 write!(f, "{source} cannot be counted in one mode alone: a timer counts it in both")
             }
-            Some(Cause::AlreadyStarted) => write!(f, "{source} already runs detached, in session {first}"),
-            Some(Cause::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
-            Some(Cause::CountersDoNotWork) => {
+            Some(ErrorCode::AlreadyStarted) => write!(f, "{source} already runs detached, in session {first}"),
+            Some(ErrorCode::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
+            Some(ErrorCode::CountersDoNotWork) => {
                 write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")
             }
-            Some(Cause::CountersNotPromised) => f.write_str(
+            Some(ErrorCode::CountersNotPromised) => f.write_str(
                 "a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  \
                  if they do not exist, the first access would stop the machine",
             ),
-            Some(Cause::BadInterval) => write!(f, "the interval of {source} must be from {first} to {second}"),
-            Some(Cause::BadRing) if first == 0 => f.write_str("a ring was requested, but nothing is sampled"),
-            Some(Cause::BadRing) => {
+            Some(ErrorCode::BadInterval) => write!(f, "the interval of {source} must be from {first} to {second}"),
+            Some(ErrorCode::BadRing) if first == 0 => f.write_str("a ring was requested, but nothing is sampled"),
+            Some(ErrorCode::BadRing) => {
                 write!(f, "a ring has room for a power of two from {first} to {second} records")
             }
-            Some(Cause::BadFrequency) if first == 0 => {
+            Some(ErrorCode::BadFrequency) if first == 0 => {
                 f.write_str("a frequency or a budget was requested, but nothing is sampled")
             }
-            Some(Cause::BadFrequency) => write!(f, "the frequency or the budget is above {first}"),
-            Some(Cause::NotSampled) if first == 1 => write!(
+            Some(ErrorCode::BadFrequency) => write!(f, "the frequency or the budget is above {first}"),
+            Some(ErrorCode::NotSampled) if first == 1 => write!(
                 f,
                 "{source} can be counted but not sampled\n  because: the counters of this processor do not interrupt"
             ),
-            Some(Cause::NotSampled) => write!(
+            Some(ErrorCode::NotSampled) => write!(
                 f,
                 "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
             ),
-            Some(Cause::HandlerRefused) => write!(
+            Some(ErrorCode::HandlerRefused) => write!(
                 f,
                 "Windows did not accept a handler of the performance interrupt: NTSTATUS 0x{first:08X}\n  \
                  because: another driver has it, or this machine's HAL has none"
             ),
-            Some(Cause::NothingSampled) => write!(f, "session {first} samples nothing"),
-            Some(Cause::CountersTaken) => write!(
+            Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
+            Some(ErrorCode::CountersTaken) => write!(
                 f,
                 "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS 0x{first:08X}"
             ),
-            Some(Cause::ForeignUse) => write!(
+            Some(ErrorCode::ForeignUse) => write!(
                 f,
                 "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
                  its select register holds {second:#x}"
             ),
-            Some(Cause::InterruptNotEnabled) => write!(
+            Some(ErrorCode::InterruptNotEnabled) => write!(
                 f,
                 "Windows has not enabled the performance interrupt of CPU {processor}\n  \
                  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
             ),
-            Some(Cause::ApicNotReached) => {
+            Some(ErrorCode::ApicNotReached) => {
                 write!(f, "the local APIC cannot be accessed: NTSTATUS 0x{first:08X}")
             }
-            Some(Cause::NoInterval) => {
+            Some(ErrorCode::NoInterval) => {
                 write!(f, "{source} is a raw event, and raw events have no stored interval")
             }
-            Some(Cause::TooManyRawEvents) => {
+            Some(ErrorCode::TooManyRawEvents) => {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
-            Some(Cause::Asleep) => f.write_str(
+            Some(ErrorCode::Asleep) => f.write_str(
                 "the machine is going to sleep, or has not woken up yet\n  \
                  because: this has to read registers that lose their contents during sleep",
             ),
-            Some(Cause::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
+            Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
                 f,

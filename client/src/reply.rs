@@ -1,6 +1,6 @@
 //! Replies of the driver, validated before use.
 
-use protocol::{Cause, ReplyHeader};
+use protocol::{ErrorCode, ReplyHeader};
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -83,7 +83,7 @@ impl Reply {
     /// Returns whether the request succeeded.
     pub fn is_success(&self) -> bool {
         // NT_SUCCESS: severity success or informational.
-        self.header.status >> 31 == 0 && self.header.cause == Cause::None as u32
+        self.header.status >> 31 == 0 && self.header.cause == ErrorCode::None as u32
     }
 
     /// Returns the reply as a structure that begins with the header.
@@ -113,7 +113,7 @@ fn prefix<T: FromBytes>(bytes: &[u8]) -> Result<T, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use protocol::{CountRecord, Holder, InfoReply, SourceRecord};
+    use protocol::{CountRecord, InfoReply, SessionEvent, SourceRecord};
     use zerocopy::FromZeros;
 
     use super::*;
@@ -125,13 +125,13 @@ mod tests {
 
     #[test]
     fn records_are_returned_only_if_all_announced_ones_arrived() {
-        let size = size_of::<Holder>();
+        let size = size_of::<SessionEvent>();
         let cases =
             [(0, 0, 0, Some(0)), (2, 2, 2 * size, Some(2)), (1, 5, 2 * size, Some(1)), (2, 2, 2 * size - 1, None)];
         for (count, total, body, wanted) in cases {
             let bytes = bytes(count, total, body);
             let length = bytes.len();
-            let records = Reply::new(bytes, length).unwrap().records::<Holder>();
+            let records = Reply::new(bytes, length).unwrap().records::<SessionEvent>();
             assert_eq!(records.ok().map(|records| records.len()), wanted, "{count} {total} {body}");
         }
     }

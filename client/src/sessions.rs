@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use protocol::{Holder, flags};
+use protocol::{SessionEvent, flags};
 use serde::Serialize;
 
 use crate::event;
@@ -40,7 +40,7 @@ pub struct RunningSession {
 }
 
 /// Groups events by session, in the order of the driver's reply.
-pub fn by_session(session_events: &[Holder], sources: &Sources) -> Vec<RunningSession> {
+pub fn by_session(session_events: &[SessionEvent], sources: &Sources) -> Vec<RunningSession> {
     let mut sessions: Vec<RunningSession> = Vec::new();
     for session_event in session_events {
         let name = sources.name(session_event.source);

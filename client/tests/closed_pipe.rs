@@ -42,7 +42,7 @@ fn record(path: &Path) {
         interval: 65_536,
         kind: SampleKind::Sample as u16,
         modes: 1,
-        mark: 0,
+        pebs_sequence: 0,
     };
     let samples: Vec<Sample> = (0..10_000).map(sample).collect();
     let count =

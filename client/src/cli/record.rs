@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use protocol::{MOST_BATCH, MOST_FREQUENCY};
+use protocol::{MAX_BATCH, MAX_FREQUENCY};
 
 use super::session::SessionArgs;
 use crate::cli::names::Names;
@@ -59,7 +59,7 @@ pub struct RecordArgs {
     #[arg(short = 'F', long, value_name = "HZ", default_value = "1000", value_parser = frequency)]
     pub freq: u32,
     /// Records of :p events that a processor writes before it interrupts [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCH)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BATCH)))]
     pub batch: Option<u32>,
     /// Write the samples to FILE
     #[arg(short, long, value_name = "FILE", default_value = "halprof.rec")]
@@ -77,8 +77,8 @@ impl RecordArgs {
 
 fn frequency(text: &str) -> Result<u32, String> {
     match number::parse(text)? {
-        number @ 1..=MOST_FREQUENCY => Ok(number),
-        _ => Err(format!("a frequency is from 1 to {MOST_FREQUENCY}")),
+        number @ 1..=MAX_FREQUENCY => Ok(number),
+        _ => Err(format!("a frequency is from 1 to {MAX_FREQUENCY}")),
     }
 }
 

@@ -4,7 +4,7 @@ use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_SUPPORTED, STATUS_RETRY,
 };
-use protocol::{Cause, Lack, ReplyHeader};
+use protocol::{ErrorCode, MissingFeature, ReplyHeader};
 
 use crate::unavailable::OTHER_PROFILERS;
 use crate::{missing_feature, ntstatus, raw_event};
@@ -16,73 +16,75 @@ const WITHOUT_P: &str = "client record with events that do not end in :p";
 const SESSIONS: &str = "client status   (shows the sessions)";
 
 /// Returns what happened and why; empty for other causes.
-pub fn sentence(cause: Cause, source: &str, header: &ReplyHeader) -> String {
+pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [first, second], .. } = *header;
     match cause {
-        Cause::NoDebugStore => {
+        ErrorCode::NoDebugStore => {
             format!("CPU {processor} cannot record this itself\n  because: {}", why(first, second))
         }
-        Cause::DebugStoreInUse => format!(
+        ErrorCode::DebugStoreInUse => format!(
             "the Debug Store of CPU {processor} is in use by another program\n  \
              because: branches are traced or events recorded (IA32_DEBUGCTL is {first:#x},\n  \
              IA32_PEBS_ENABLE {second:#x})"
         ),
-        Cause::DebugStoreTaken => {
+        ErrorCode::DebugStoreTaken => {
             format!("session {first} has the Debug Store; only one session at a time can have it")
         }
-        Cause::Shadowed if first == 0 => "Windows keeps two page tables per process (kernel VA shadowing, against\n  \
+        ErrorCode::Shadowed if first == 0 => {
+            "Windows keeps two page tables per process (kernel VA shadowing, against\n  \
              Meltdown); the processor would write its records where user code has nothing\n  \
              mapped, and the machine would stop"
-            .to_owned(),
-        Cause::Shadowed => format!(
+                .to_owned()
+        }
+        ErrorCode::Shadowed => format!(
             "Windows does not say whether it keeps two page tables per process (kernel\n  \
              VA shadowing, against Meltdown): NTSTATUS 0x{first:08X}; with two, the\n  \
              processor would write its records where user code has nothing mapped, and the\n  \
              machine would stop"
         ),
-        Cause::NotPrecise => format!("{source} cannot be sampled precisely\n  because: {}", why(first, second)),
-        Cause::ControlArea => control_area_text(processor, narrow(first), second),
-        Cause::BadBuffer if header.detail == [0, 0] => {
+        ErrorCode::NotPrecise => format!("{source} cannot be sampled precisely\n  because: {}", why(first, second)),
+        ErrorCode::ControlArea => control_area_text(processor, narrow(first), second),
+        ErrorCode::BadBuffer if header.detail == [0, 0] => {
             "records per interrupt were requested, but no event is precise".to_owned()
         }
-        Cause::BadBuffer => format!("the number of records per interrupt must be from {first} to {second}"),
+        ErrorCode::BadBuffer => format!("the number of records per interrupt must be from {first} to {second}"),
         _ => String::new(),
     }
 }
 
 /// Returns what to do about it; `None` for other causes.
-pub fn remedy(cause: Cause, source: &str, header: &ReplyHeader) -> Option<String> {
+pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<String> {
     let [first, _] = header.detail;
     let text = match cause {
-        Cause::NoDebugStore => match missing_feature(first) {
-            Some(Lack::NoModes) => "the same without --user and --kernel",
-            Some(Lack::NotInInterface) => WITHOUT_P,
+        ErrorCode::NoDebugStore => match missing_feature(first) {
+            Some(MissingFeature::NoModes) => "the same without --user and --kernel",
+            Some(MissingFeature::NotInInterface) => WITHOUT_P,
             _ => "-C with processors that have it   (client control-area shows which)",
         }
         .to_owned(),
-        Cause::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
-        Cause::DebugStoreTaken => SESSIONS.to_owned(),
-        Cause::Shadowed => format!(
+        ErrorCode::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
+        ErrorCode::DebugStoreTaken => SESSIONS.to_owned(),
+        ErrorCode::Shadowed => format!(
             "{WITHOUT_P}; or a processor\n  \
              that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
         // The named source has a precise form even if its precise encoding is not that of the raw event.
-        Cause::NotPrecise if source.starts_with(raw_event::PREFIX) => format!(
+        ErrorCode::NotPrecise if source.starts_with(raw_event::PREFIX) => format!(
             "TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
              or {source} without :p"
         ),
-        Cause::NotPrecise => format!("{source} without :p"),
-        Cause::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
-        Cause::ControlArea => "client control-area   (shows all areas)".to_owned(),
-        Cause::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
-        Cause::BadBuffer => "--buffer or --batch in that range".to_owned(),
+        ErrorCode::NotPrecise => format!("{source} without :p"),
+        ErrorCode::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
+        ErrorCode::ControlArea => "client control-area   (shows all areas)".to_owned(),
+        ErrorCode::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
+        ErrorCode::BadBuffer => "--buffer or --batch in that range".to_owned(),
         _ => return None,
     };
     Some(text)
 }
 
-fn missing_feature(number: u64) -> Option<Lack> {
-    Lack::from_number(narrow(number))
+fn missing_feature(number: u64) -> Option<MissingFeature> {
+    MissingFeature::from_number(narrow(number))
 }
 
 fn why(number: u64, detail: u64) -> String {

@@ -1,6 +1,6 @@
 //! Exit code, text and remedy of every cause.
 
-use protocol::{Holder, Lack, Support, modes, status};
+use protocol::{MissingFeature, SessionEvent, Support, modes, status};
 use zerocopy::FromZeros;
 
 use super::*;
@@ -10,7 +10,7 @@ use crate::missing_feature;
 use crate::sessions;
 use crate::source::Sources;
 
-fn refused(cause: u32, detail: [u64; 2], session_events: &[Holder]) -> Refusal {
+fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Refusal {
     let sources = Sources::new(&sources());
     Refusal {
         request: "Start",
@@ -28,12 +28,12 @@ fn refused(cause: u32, detail: [u64; 2], session_events: &[Holder]) -> Refusal {
     }
 }
 
-fn refusal(cause: u32, detail: [u64; 2], session_events: &[Holder]) -> Error {
+fn refusal(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Error {
     Error::from(refused(cause, detail, session_events))
 }
 
-fn holder(session: u64, source: u32, flags: u32) -> Holder {
-    Holder { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
+fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
+    SessionEvent { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
 }
 
 /// Number and detail of a cause, and the resulting exit code and report.
@@ -368,7 +368,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
 #[test]
 fn every_cause_has_its_code_text_and_remedy() {
     let table = table();
-    for cause in Cause::ALL {
+    for cause in ErrorCode::ALL {
         assert!(table.iter().any(|row| row.0 == cause as u32), "{cause:?} is missing from the table");
     }
     for (cause, detail, exit, report) in table {
@@ -394,7 +394,7 @@ fn every_missing_feature_of_a_refusal_is_explained() {
         let why = missing_feature::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
         assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
     }
-    assert_eq!(Lack::ALL.len(), 10);
+    assert_eq!(MissingFeature::ALL.len(), 10);
 }
 
 #[test]

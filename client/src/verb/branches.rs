@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use protocol::{BRANCHES, EventRequest, Sample, USUAL_BUDGET};
+use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, Sample};
 use recording::Process;
 use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex};
 use serde::Serialize;
@@ -120,7 +120,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
         ))?;
     }
     if report.pauses > 0 {
-        let percent = args.session.budget.unwrap_or(USUAL_BUDGET / 10);
+        let percent = args.session.budget.unwrap_or(DEFAULT_BUDGET / 10);
         context.warn(&format!(
             "warning: recording paused {}: interrupts had {percent} % of a\n  \
              processor's time; the branches of that time are in no count\n  \

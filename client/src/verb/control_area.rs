@@ -46,7 +46,7 @@ struct ControlArea {
 
 impl From<&AreaRecord> for ControlArea {
     fn from(record: &AreaRecord) -> Self {
-        let AreaRecord { processor, status, address, size, flags, format, lack } = *record;
+        let AreaRecord { processor, status, address, size, flags, format, missing_feature } = *record;
         let has = |flag: u32| flags & flag != 0;
         let is_there = address != 0;
         let owner = if has(area::OF_KERNEL) { "kernel" } else { "halprof" };
@@ -60,7 +60,9 @@ impl From<&AreaRecord> for ControlArea {
             branches: has(area::BRANCHES),
             branches_by_mode: has(area::BRANCHES) && has(area::MODES),
             precise_format: has(area::PRECISE).then_some(format),
-            missing_feature: lack.checked_sub(1).map(|number| missing_feature::sentence(number, format.into())),
+            missing_feature: missing_feature
+                .checked_sub(1)
+                .map(|number| missing_feature::sentence(number, format.into())),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `record`: writes samples to a file, like perf record.
 
-use protocol::{EventRequest, USUAL_BUDGET, modes};
+use protocol::{DEFAULT_BUDGET, EventRequest, modes};
 
 use super::context::Context;
 use super::sampling::{self, Outcome, is_precise};
@@ -118,7 +118,7 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
         ))?;
     }
     if throttled > 0 {
-        let percent = args.session.budget.unwrap_or(USUAL_BUDGET / 10);
+        let percent = args.session.budget.unwrap_or(DEFAULT_BUDGET / 10);
         context.warn(&format!(
             "warning: {} samples were not taken: interrupts had {percent} % of a processor's time\n  \
              try: a larger interval (-e SOURCE@INTERVAL), a lower -F, or a larger --budget",

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use protocol::{Cause, EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{ErrorCode, EventRequest, ProcessorSet, StartHeader, modes};
 use serde::Serialize;
 
 use super::command;
@@ -100,7 +100,7 @@ fn create(path: &Path) -> Result<File, Error> {
 
 /// Returns whether the refused event can be omitted: no counter is free for it, or a processor does not support it.
 fn can_omit(refusal: &Refusal) -> bool {
-    [Cause::NoFreeCounter, Cause::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
+    [ErrorCode::NoFreeCounter, ErrorCode::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
 }
 
 /// Returns the default events that the machine supports.

@@ -14,7 +14,9 @@ use std::{fs, io};
 
 use clap::Parser;
 use proptest::prelude::*;
-use protocol::{ALL_SOURCES, Cause, Code, CountRecord, DETACHED, Holder, InfoReply, ReplyHeader, StopRequest, modes};
+use protocol::{
+    ALL_SOURCES, Code, CountRecord, DETACHED, ErrorCode, InfoReply, ReplyHeader, SessionEvent, StopRequest, modes,
+};
 use serde_json::{Value, json};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -160,7 +162,7 @@ mod versions {
         assert_eq!(exit, Exit::VersionMismatch);
         assert!(report.contains("protocol version 6, and the driver has version 9"), "{report}");
 
-        let refuse = Some((Code::Hello, Cause::VersionMismatch, [1, 8]));
+        let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
         let (exit, report) = run(&system, "status").failure();
         assert_eq!(exit, Exit::VersionMismatch);
@@ -282,7 +284,7 @@ mod asking {
 
     #[test]
     fn status_shows_the_sessions_and_their_events() {
-        let holder = Holder {
+        let holder = SessionEvent {
             session: 3,
             source: 2,
             modes: modes::USER,
@@ -291,7 +293,7 @@ mod asking {
             processors: 2,
             first_processor: 0,
         };
-        let session_events = vec![holder, Holder { source: 6, modes: modes::BOTH, ..holder }];
+        let session_events = vec![holder, SessionEvent { source: 6, modes: modes::BOTH, ..holder }];
         let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
         assert_eq!(
             run(&system, "status").out,
@@ -316,7 +318,7 @@ mod asking {
 
     #[test]
     fn status_shows_sessions_with_branches_and_precise_events() {
-        let holder = Holder {
+        let holder = SessionEvent {
             session: 3,
             source: protocol::BRANCHES,
             modes: modes::KERNEL,
@@ -325,7 +327,7 @@ mod asking {
             processors: 2,
             first_processor: 0,
         };
-        let session_events = vec![holder, Holder { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
+        let session_events = vec![holder, SessionEvent { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
         let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
         let status = run(&system, "status").out;
         assert!(status.ends_with(" session 3 (process 12): Branches:k, BranchInstructions:p\n"), "{status}");
@@ -395,9 +397,16 @@ mod counting {
 
     #[test]
     fn a_refused_start_names_the_sessions_that_hold_counters() {
-        let session_events =
-            vec![Holder { session: 3, source: 2, modes: 3, process: 12, flags: 1, processors: 2, first_processor: 0 }];
-        let refuse = Some((Code::Start, Cause::NoFreeCounter, [4, 1]));
+        let session_events = vec![SessionEvent {
+            session: 3,
+            source: 2,
+            modes: 3,
+            process: 12,
+            flags: 1,
+            processors: 2,
+            first_processor: 0,
+        }];
+        let refuse = Some((Code::Start, ErrorCode::NoFreeCounter, [4, 1]));
         let system = FakeSystem::running(FakeDriver { session_events, refuse, ..FakeDriver::default() });
         let (exit, report) = run(&system, "start 6").failure();
         assert_eq!(exit, Exit::NoFreeCounter);
@@ -416,7 +425,7 @@ mod counting {
             (2, "give this virtual machine performance counters, if its hypervisor has them"),
             (3, crate::unavailable::HYPER_V_BELOW),
         ] {
-            let refuse = Some((Code::Start, Cause::CountersDoNotWork, [0, 0]));
+            let refuse = Some((Code::Start, ErrorCode::CountersDoNotWork, [0, 0]));
             let info = InfoReply { hypervisor, ..info() };
             let system = FakeSystem::running(FakeDriver { info, refuse, ..FakeDriver::default() });
             let (exit, report) = run(&system, "start 6").failure();
@@ -518,7 +527,7 @@ mod counting {
 
     #[test]
     fn stop_all_succeeds_and_read_fails_if_nothing_runs() {
-        let refuse = Some((Code::Read, Cause::NoSuchSession, [DETACHED, 0]));
+        let refuse = Some((Code::Read, ErrorCode::NoSuchSession, [DETACHED, 0]));
         for refuse in [None, refuse] {
             let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
             assert_eq!(run(&system, "stop --all").out, "no source runs detached; nothing to stop\n");
@@ -561,7 +570,7 @@ mod stat_ {
 
     #[test]
     fn stat_without_events_counts_the_default_events_that_have_free_counters() {
-        let asked = |refused_sources: &[(u32, Cause, [u64; 2])]| {
+        let asked = |refused_sources: &[(u32, ErrorCode, [u64; 2])]| {
             let system =
                 FakeSystem::running(FakeDriver { refused_sources: refused_sources.to_vec(), ..FakeDriver::default() });
             let outcome = stat(&system, "").outcome;
@@ -569,7 +578,7 @@ mod stat_ {
             let sources = |start: &Vec<u8>| start[272..].chunks(16).map(|event| event[0]).collect::<Vec<_>>();
             (outcome.map_err(|error| error.exit()), starts.iter().map(sources).collect::<Vec<_>>())
         };
-        let (no_counter, elsewhere) = ((Cause::NoFreeCounter, [1, 1]), (Cause::UnsupportedSource, [3, 1]));
+        let (no_counter, elsewhere) = ((ErrorCode::NoFreeCounter, [1, 1]), (ErrorCode::UnsupportedSource, [3, 1]));
         let all = vec![0x13, 2, 6, 11];
         assert_eq!(asked(&[]), (Ok(3), vec![all.clone()]));
         let refused_sources = |source, (cause, detail)| (source, cause, detail);
@@ -580,7 +589,7 @@ mod stat_ {
         );
         let none = [0x13, 2, 6, 11].map(|source| refused_sources(source, no_counter));
         assert_eq!(asked(&none), (Err(Exit::NoFreeCounter), vec![all.clone(), vec![2, 6, 11], vec![6, 11], vec![11]]));
-        let (refused, tries) = asked(&[(6, Cause::CountersTaken, [0; 2])]);
+        let (refused, tries) = asked(&[(6, ErrorCode::CountersTaken, [0; 2])]);
         assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "the refusal does not depend on the event");
 
         let none = vec![record(0, "Time", 4), record(2, "TotalIssues", 1)];

@@ -112,7 +112,7 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     TimelineRow {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
-        number: sample.mark,
+        number: sample.pebs_sequence,
         event: contents.source_name(sample.source).into_owned(),
         kind: match ordered.kind {
             SampleKind::Precise => "precise",

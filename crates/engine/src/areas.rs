@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::debug_store::{self, Facilities, Lack};
+use pmu::debug_store::{self, Facilities, MissingFeature};
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
 };
-use protocol::{AreaRecord, AreaRequest, Cause, area};
+use protocol::{AreaRecord, AreaRequest, ErrorCode, area};
 use sample_ring::Slot;
 
 use crate::machine::{AreaRefused, ControlArea, Ground, Machine, Maker};
@@ -123,14 +123,14 @@ impl Areas {
         let processors = match request.current {
             0 => choose(&request.processors, machine.processors())?,
             1 if request.processors.is_empty() => gather([machine.current_processor()], 1)?,
-            bits => return Err(invalid(Cause::BadFlags, bits.into())),
+            bits => return Err(invalid(ErrorCode::BadFlags, bits.into())),
         };
         let found = Examined::of(&processors, ground)?;
         match request.operation {
             area::QUERY => {}
             area::ALLOCATE => self.allocate(&processors, &found, ground)?,
             area::FREE => self.free(&processors, ground)?,
-            operation => return Err(invalid(Cause::BadFlags, operation.into())),
+            operation => return Err(invalid(ErrorCode::BadFlags, operation.into())),
         }
         let freed = request.operation == area::FREE;
         for (processor, facilities) in processors.iter().zip(found.iter()) {
@@ -147,10 +147,14 @@ impl Areas {
     ) -> Result<(), Refusal> {
         for (processor, facilities) in processors.iter().zip(found.iter()) {
             // The kernel asks for no more.
-            if let Err(lack @ (Lack::NotIntel | Lack::NoDebugStore | Lack::NoMonitoring))
-            | Ok(Facilities { precise: Err(lack @ Lack::PebsUnavailable), .. }) = facilities
+            if let Err(
+                missing_feature @ (MissingFeature::NotIntel
+                | MissingFeature::NoDebugStore
+                | MissingFeature::NoMonitoring),
+            )
+            | Ok(Facilities { precise: Err(missing_feature @ MissingFeature::PebsUnavailable), .. }) = facilities
             {
-                return Err(lacks(lack, Cause::NoDebugStore).processor(*processor));
+                return Err(lacks(missing_feature, ErrorCode::NoDebugStore).processor(*processor));
             }
         }
         for (index, processor) in processors.iter().enumerate() {
@@ -186,12 +190,12 @@ impl Areas {
         })
     }
 
-    fn record(&self, processor: u32, facilities: Result<Facilities, Lack>, freed: bool) -> AreaRecord {
+    fn record(&self, processor: u32, facilities: Result<Facilities, MissingFeature>, freed: bool) -> AreaRecord {
         let known = self.find(processor);
         let of_area = known.map_or(0, |known| {
             (if known.maker == Maker::Kernel { area::OF_KERNEL } else { 0 }) | (if known.used { area::USED } else { 0 })
         });
-        let (flags, format, lack) = told(facilities);
+        let (flags, format, missing_feature) = told(facilities);
         AreaRecord {
             processor,
             status: match known {
@@ -203,7 +207,7 @@ impl Areas {
             size: known.map_or(0, |known| known.made.size),
             flags: flags | of_area,
             format,
-            lack,
+            missing_feature,
         }
     }
 }
@@ -251,28 +255,28 @@ fn make(processor: u32, need: Need, machine: &impl Machine) -> Result<(ControlAr
 }
 
 fn refused(processor: u32, status: u32, address: u64) -> Refusal {
-    Refusal::new(status, Cause::ControlArea).processor(processor).detail(status.into(), address)
+    Refusal::new(status, ErrorCode::ControlArea).processor(processor).detail(status.into(), address)
 }
 
 /// What a processor has, as an [`AreaRecord`] has it: flags, format, and one more than the number of what is missing.
-fn told(facilities: Result<Facilities, Lack>) -> (u32, u32, u32) {
+fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     let Facilities { branches, precise, modes, .. } = match facilities {
         Ok(facilities) => facilities,
-        Err(lack) => return (0, 0, lack.numbers().0 + 1),
+        Err(missing_feature) => return (0, 0, missing_feature.numbers().0 + 1),
     };
     let flag = |there: bool, flag| if there { flag } else { 0 };
     let flags =
         flag(branches.is_ok(), area::BRANCHES) | flag(precise.is_ok(), area::PRECISE) | flag(modes, area::MODES);
     let format = match precise {
         Ok(format) => format as u32,
-        Err(lack) => lack.numbers().1.into(),
+        Err(missing_feature) => missing_feature.numbers().1.into(),
     };
-    (flags, format, precise.err().or(branches.err()).map_or(0, |lack| lack.numbers().0 + 1))
+    (flags, format, precise.err().or(branches.err()).map_or(0, |missing_feature| missing_feature.numbers().0 + 1))
 }
 
 /// What some processors have of the Debug Store, in their order.
 #[derive(Debug)]
-pub struct Examined(Vec<Slot<Result<Facilities, Lack>>>);
+pub struct Examined(Vec<Slot<Result<Facilities, MissingFeature>>>);
 
 impl Examined {
     /// Looks at each, on it; refused while one sleeps.
@@ -288,7 +292,7 @@ impl Examined {
     }
 
     /// What each has.
-    pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, Lack>> + '_ {
-        self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(Lack::NoDebugStore)))
+    pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, MissingFeature>> + '_ {
+        self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
     }
 }

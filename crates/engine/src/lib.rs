@@ -52,7 +52,7 @@ use protocol::status::STATUS_SUCCESS;
 pub use clients::ClientId;
 pub use machine::{AreaRefused, ControlArea, Machine, Maker};
 pub use requests::{Completion, Request, Samples};
-pub use sampler::{Interrupted, MOST_SAMPLERS, Outlet, Sampler, Subscriber, TICKS_PER_SECOND, Tallies};
+pub use sampler::{Interrupted, MAX_SAMPLERS, Outlet, Sampler, Subscriber, TICKS_PER_SECOND, Tallies};
 pub use sleep::Sleeps;
 
 use boxed::Boxed;

@@ -9,8 +9,8 @@ use protocol::status::{
     STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
 };
 use protocol::{
-    ALL_SOURCES, BRANCHES, Cause, EventRequest, MOST_BATCH, MOST_BUDGET, MOST_FREQUENCY, ProcessorSet, RING,
-    StartHeader, USUAL_BUDGET, flags, modes,
+    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, ProcessorSet,
+    RING, StartHeader, flags, modes,
 };
 
 use crate::clients::ClientId;
@@ -18,12 +18,12 @@ use crate::machine::{Ground, Machine};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::room::{NO_MEMORY, Room, gather, with_room};
-use crate::sampler::{BRANCHES_TALLY, MOST_SAMPLERS, Subscriber};
+use crate::sampler::{BRANCHES_TALLY, MAX_SAMPLERS, Subscriber};
 use crate::session::{Count, Event, Place, Service, Session};
 use crate::trace::{self, Traces};
 
 /// The tags that a counter's state has room for, and so the sessions at a time.
-pub const MOST_SESSIONS: u16 = 0xFFF;
+pub const MAX_SESSIONS: u16 = 0xFFF;
 
 /// Who wants a session, and of what kind.
 #[derive(Debug, Clone, Copy)]
@@ -84,17 +84,17 @@ impl<M: Machine> Planner<'_, M> {
         for event in events {
             let service = how_to_serve(event, hal)?;
             if let Some(session) = self.detached_with(event).filter(|_| detached) {
-                return Err(invalid(Cause::AlreadyStarted, session.number).source(event.source));
+                return Err(invalid(ErrorCode::AlreadyStarted, session.number).source(event.source));
             }
             let (sampled, EventRequest { source, modes, .. }) = (event.interval != 0, *event);
             planned.try_push(Event { source, modes, sampled, service, running: true })?;
         }
         let counts = |event: &Event| matches!(event.service, Service::Counter { .. });
         if planned.iter().any(counts) && !hal.is_promised() {
-            return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::CountersNotPromised));
+            return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::CountersNotPromised));
         }
         let processors = choose(&header.processors, machine.processors())?;
-        let budget = if header.budget == 0 { USUAL_BUDGET } else { header.budget };
+        let budget = if header.budget == 0 { DEFAULT_BUDGET } else { header.budget };
         let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
         let rings = sampled.then(new_rings).transpose()?;
         let mut traces = Traces::plan(&planned, header.batch, rings.as_ref().map(|rings| rings.subscriber))?;
@@ -187,14 +187,14 @@ impl<M: Machine> Planner<'_, M> {
     /// Whether the processors can record what is to be recorded, and nobody else has them do so.
     fn check_traces(&self, traces: &mut Traces, events: &[Event], processors: &[u32]) -> Result<(), Refusal> {
         if let Some(other) = self.others.iter().find(|other| other.records()) {
-            return Err(Refusal::new(STATUS_DEVICE_BUSY, Cause::DebugStoreTaken).detail(other.number, 0));
+            return Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreTaken).detail(other.number, 0));
         }
         match self.ground.machine.is_shadowed() {
             Ok(false) => {}
-            Ok(true) => return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::Shadowed)),
+            Ok(true) => return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed)),
             Err(STATUS_INSUFFICIENT_RESOURCES) => return Err(NO_MEMORY),
             Err(status) => {
-                return Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::Shadowed).detail(status.into(), 0));
+                return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed).detail(status.into(), 0));
             }
         }
         traces.check(events, processors, self.ground)
@@ -203,7 +203,7 @@ impl<M: Machine> Planner<'_, M> {
     /// Why the event of `source` gets no counter of `processor`; tells who holds them.
     fn no_counter(&self, events: &[Event], source: u32, processor: u32, reply: &mut Reply<'_>) -> Refusal {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
-        self.others.iter().filter(on_it).for_each(|other| other.tell_holders(reply));
+        self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
         let fitting = |event: &Event| match event.service {
             Service::Counter { state, .. } => self.ground.hal.counters_for(processor, state),
             Service::Timer | Service::Branches { .. } => CounterSet::NONE,
@@ -211,7 +211,7 @@ impl<M: Machine> Planner<'_, M> {
         let there = events.iter().find(|event| event.source == source).map(fitting).unwrap_or_default();
         let within = |own: CounterSet| !own.is_empty() && own.without(there).is_empty();
         let needed = events.iter().map(fitting).filter(|own| within(*own)).count() as u64;
-        Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoFreeCounter)
+        Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoFreeCounter)
             .source(source)
             .processor(processor)
             .detail(there.len().into(), needed)
@@ -244,8 +244,8 @@ impl<M: Machine> Planner<'_, M> {
     /// A place at the desks that no session has.
     fn free_place(&self) -> Result<Subscriber, Refusal> {
         let taken = |place: &Subscriber| self.others.iter().any(|session| session.subscriber() == Some(*place));
-        (0..MOST_SAMPLERS).map(Subscriber).find(|place| !taken(place)).ok_or(
-            Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::TooManySessions).detail(u64::from(MOST_SAMPLERS), 0),
+        (0..MAX_SAMPLERS).map(Subscriber).find(|place| !taken(place)).ok_or(
+            Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::TooManySessions).detail(u64::from(MAX_SAMPLERS), 0),
         )
     }
 
@@ -257,15 +257,15 @@ impl<M: Machine> Planner<'_, M> {
 
     fn free_tag(&self) -> Result<u16, Refusal> {
         let taken = |tag: &u16| self.others.iter().any(|session| session.tag == *tag);
-        (1..=MOST_SESSIONS).find(|tag| !taken(tag)).ok_or(
-            Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::TooManySessions).detail(u64::from(MOST_SESSIONS), 0),
+        (1..=MAX_SESSIONS).find(|tag| !taken(tag)).ok_or(
+            Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::TooManySessions).detail(u64::from(MAX_SESSIONS), 0),
         )
     }
 }
 
 /// How an event is served; refused if it can not be.
 fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
-    let bad_modes = invalid(Cause::BadModes, u64::from(event.modes)).source(event.source);
+    let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
     let precise = event.modes & modes::PRECISE != 0;
     let modes_alone = event.modes & !modes::PRECISE;
     let are_modes = modes_alone & modes::BOTH != 0 && modes_alone & !modes::BOTH == 0;
@@ -292,14 +292,14 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
     let bad = |cause, from, to| Err(invalid(cause, from).detail(from, to).source(event.source));
     match (event.interval, event.frequency) {
         (0, 0) => Ok(()),
-        (0, _) => bad(Cause::BadFrequency, 0, 0),
+        (0, _) => bad(ErrorCode::BadFrequency, 0, 0),
         _ if Source(event.source) == Source::TIME => {
-            Err(Refusal::new(STATUS_NOT_SUPPORTED, Cause::NotSampled).source(event.source))
+            Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NotSampled).source(event.source))
         }
         (interval, _) if range.clamp(interval) != interval => {
-            bad(Cause::BadInterval, range.minimum.into(), range.maximum.into())
+            bad(ErrorCode::BadInterval, range.minimum.into(), range.maximum.into())
         }
-        (_, frequency) if frequency > MOST_FREQUENCY => bad(Cause::BadFrequency, MOST_FREQUENCY.into(), 0),
+        (_, frequency) if frequency > MAX_FREQUENCY => bad(ErrorCode::BadFrequency, MAX_FREQUENCY.into(), 0),
         _ => Ok(()),
     }
 }
@@ -308,18 +308,18 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
 fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
     let StartHeader { flags, ring, budget, batch, .. } = *header;
     let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
-    let most_batch = if events.iter().any(|event| event.modes & modes::PRECISE != 0) { MOST_BATCH } else { 0 };
+    let most_batch = if events.iter().any(|event| event.modes & modes::PRECISE != 0) { MAX_BATCH } else { 0 };
     if batch > most_batch {
-        return Err(invalid(Cause::BadBuffer, 0).detail(u64::from(most_batch.min(1)), most_batch.into()));
+        return Err(invalid(ErrorCode::BadBuffer, 0).detail(u64::from(most_batch.min(1)), most_batch.into()));
     }
     if flags & !flags::ALL != 0 || (sampled && flags & flags::DETACHED != 0) {
-        Err(invalid(Cause::BadFlags, u64::from(flags)))
+        Err(invalid(ErrorCode::BadFlags, u64::from(flags)))
     } else if sampled && !(ring.is_power_of_two() && RING.contains(&ring)) {
-        Err(invalid(Cause::BadRing, least).detail(least, most))
+        Err(invalid(ErrorCode::BadRing, least).detail(least, most))
     } else if !sampled && ring != 0 {
-        Err(invalid(Cause::BadRing, 0))
-    } else if budget > if sampled { MOST_BUDGET } else { 0 } {
-        Err(invalid(Cause::BadFrequency, if sampled { MOST_BUDGET.into() } else { 0 }))
+        Err(invalid(ErrorCode::BadRing, 0))
+    } else if budget > if sampled { MAX_BUDGET } else { 0 } {
+        Err(invalid(ErrorCode::BadFrequency, if sampled { MAX_BUDGET.into() } else { 0 }))
     } else {
         Ok(())
     }
@@ -344,16 +344,16 @@ fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
 }
 
 /// A value of the request is out of its range.
-pub const fn invalid(cause: Cause, detail: u64) -> Refusal {
+pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
     Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 
 /// The processors meant, in ascending order: all active ones, or those of the set, which must be active.
 pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<u32>, Refusal> {
     if let Some(processor) = wanted.iter().find(|processor| *processor >= active) {
-        return Err(invalid(Cause::NoSuchProcessor, u64::from(active)).processor(processor));
+        return Err(invalid(ErrorCode::NoSuchProcessor, u64::from(active)).processor(processor));
     }
     let expected = active as usize;
     let chosen = if wanted.is_empty() { gather(0..active, expected) } else { gather(wanted.iter(), expected) }?;
-    if chosen.is_empty() { Err(invalid(Cause::NoProcessor, u64::from(active))) } else { Ok(chosen) }
+    if chosen.is_empty() { Err(invalid(ErrorCode::NoProcessor, u64::from(active))) } else { Ok(chosen) }
 }

@@ -1,10 +1,10 @@
 //! Answers: a header, then as many whole records as the client's buffer has room for.
 
 use pmu::HalError;
-use pmu::debug_store::Lack;
-use pmu::hal::MOST_RAW;
+use pmu::debug_store::MissingFeature;
+use pmu::hal::MAX_RAW;
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
-use protocol::{Cause, ReplyHeader};
+use protocol::{ErrorCode, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
 
 /// Why a request was refused, as it goes into the header.
@@ -12,14 +12,14 @@ use zerocopy::{FromZeros, Immutable, IntoBytes};
 pub struct Refusal {
     /// NTSTATUS.
     pub status: u32,
-    cause: Cause,
+    cause: ErrorCode,
     source: u32,
     processor: u32,
     detail: [u64; 2],
 }
 
 impl Refusal {
-    pub const fn new(status: u32, cause: Cause) -> Self {
+    pub const fn new(status: u32, cause: ErrorCode) -> Self {
         Self { status, cause, source: 0, processor: 0, detail: [0; 2] }
     }
 
@@ -48,31 +48,31 @@ impl Refusal {
 }
 
 /// What is missing for the Debug Store on a processor.
-pub fn lacks(lack: Lack, cause: Cause) -> Refusal {
-    let (number, more) = lack.numbers();
+pub fn lacks(missing_feature: MissingFeature, cause: ErrorCode) -> Refusal {
+    let (number, more) = missing_feature.numbers();
     Refusal::new(STATUS_NOT_SUPPORTED, cause).detail(number.into(), more.into())
 }
 
 impl From<HalError> for Refusal {
     fn from(error: HalError) -> Self {
         match error {
-            HalError::UnknownSource(source) => Self::new(STATUS_NOT_FOUND, Cause::UnknownSource).source(source.0),
+            HalError::UnknownSource(source) => Self::new(STATUS_NOT_FOUND, ErrorCode::UnknownSource).source(source.0),
             HalError::Unsupported(source, support) => {
-                Self::new(STATUS_NOT_SUPPORTED, Cause::UnsupportedSource).source(source.0).detail(support as u64, 0)
+                Self::new(STATUS_NOT_SUPPORTED, ErrorCode::UnsupportedSource).source(source.0).detail(support as u64, 0)
             }
             HalError::NoInterrupt(source) => {
-                Self::new(STATUS_NOT_SUPPORTED, Cause::NotSampled).source(source.0).detail(1, 0)
+                Self::new(STATUS_NOT_SUPPORTED, ErrorCode::NotSampled).source(source.0).detail(1, 0)
             }
-            HalError::NoInterval(source) => Self::new(STATUS_NOT_SUPPORTED, Cause::NoInterval).source(source.0),
-            HalError::TooManyRaw(source) => Self::new(STATUS_INSUFFICIENT_RESOURCES, Cause::TooManyRawEvents)
+            HalError::NoInterval(source) => Self::new(STATUS_NOT_SUPPORTED, ErrorCode::NoInterval).source(source.0),
+            HalError::TooManyRaw(source) => Self::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::TooManyRawEvents)
                 .source(source.0)
-                .detail(MOST_RAW.into(), 0),
-            HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory),
+                .detail(MAX_RAW.into(), 0),
+            HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoMemory),
             // The engine asks for none of what these refuse.
             HalError::NoCounter(_)
             | HalError::HandlerTaken
             | HalError::InvalidClass(_)
-            | HalError::LengthMismatch { .. } => Self::new(STATUS_NOT_SUPPORTED, Cause::None),
+            | HalError::LengthMismatch { .. } => Self::new(STATUS_NOT_SUPPORTED, ErrorCode::None),
         }
     }
 }

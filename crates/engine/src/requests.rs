@@ -10,7 +10,7 @@ use protocol::status::{
     STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
 };
 use protocol::{
-    AreaRequest, Cause, Code, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH,
+    AreaRequest, Code, ErrorCode, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH,
     PROTOCOL_VERSION, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
     StartHeader, StopRequest,
 };
@@ -76,7 +76,7 @@ enum Input {
     Start(StartHeader, Vec<EventRequest>),
     Stop(StopRequest),
     Read(SessionRequest),
-    Holders,
+    ListSessions,
     ControlArea(AreaRequest),
 }
 
@@ -104,7 +104,7 @@ impl Input {
             }
             Code::Stop => Self::Stop(StopRequest::read_from_bytes(bytes).ok()?),
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
-            Code::Holders => Self::Holders,
+            Code::ListSessions => Self::ListSessions,
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
             // It comes in another way.
             Code::Samples => return None,
@@ -121,7 +121,7 @@ impl Input {
             | Self::ListSources
             | Self::SetInterval(_)
             | Self::Read(_)
-            | Self::Holders
+            | Self::ListSessions
             | Self::Start(..) => 0,
             Self::ControlArea(request) => request.reserved,
             Self::QuerySource(request) => request.reserved.into(),
@@ -170,7 +170,7 @@ impl<M: Machine> Engine<M> {
         let may_wait = may_wait && wanted.wait != 0;
         let outcome = match wanted.reserved {
             0 => self.sessions.samples(wanted.session, client, may_wait, &self.machine, reply),
-            bits => Err(invalid(Cause::BadFlags, bits.into())),
+            bits => Err(invalid(ErrorCode::BadFlags, bits.into())),
         };
         match outcome {
             Ok(false) => Err(wanted.wait),
@@ -198,7 +198,7 @@ impl<M: Machine> Engine<M> {
         let outcome = match input {
             Input::Hello(hello) => return self.hello(client, hello, output),
             Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
-            input if input.reserved() != 0 => Err(invalid(Cause::BadFlags, input.reserved())),
+            input if input.reserved() != 0 => Err(invalid(ErrorCode::BadFlags, input.reserved())),
             Input::ListSources => {
                 self.sampler.hal().source_list().for_each(|source| reply.push(&self.record(&source, source.interval)));
                 Ok(())
@@ -209,8 +209,8 @@ impl<M: Machine> Engine<M> {
             Input::Stop(wanted) => self.sessions.stop(wanted.session, wanted.source, client, ground, reply),
             Input::Read(wanted) => self.sessions.read(wanted.session, client, ground, reply),
             Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, ground, reply),
-            Input::Holders => {
-                self.sessions.tell_holders(reply);
+            Input::ListSessions => {
+                self.sessions.write_sessions(reply);
                 Ok(())
             }
         };
@@ -224,7 +224,7 @@ impl<M: Machine> Engine<M> {
         }
         let mut header = ReplyHeader::new_zeroed();
         if !agreed {
-            header = Refusal::new(STATUS_REVISION_MISMATCH, Cause::VersionMismatch)
+            header = Refusal::new(STATUS_REVISION_MISMATCH, ErrorCode::VersionMismatch)
                 .detail(u64::from(hello.version), u64::from(PROTOCOL_VERSION))
                 .header();
         }

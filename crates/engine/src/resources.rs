@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::{LocalVector, Source, debug_store, local_vector};
-use protocol::Cause;
+use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
 use crate::areas::{Areas, Need};
@@ -79,7 +79,7 @@ impl Resources {
         if !self.reserved {
             machine
                 .reserve_counters()
-                .map_err(|status| Refusal::new(status, Cause::CountersTaken).detail(status.into(), 0))?;
+                .map_err(|status| Refusal::new(status, ErrorCode::CountersTaken).detail(status.into(), 0))?;
             self.reserved = true;
         }
         Ok(())
@@ -106,7 +106,7 @@ impl Resources {
                     found.tell(processor, u64::from(enabled.counter), enabled.select);
                 }
             });
-            found.refuse(STATUS_DEVICE_BUSY, Cause::ForeignUse)?;
+            found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)?;
         }
         let idle = First::none();
         machine.on_each_processor(&|processor, cpu| {
@@ -114,7 +114,7 @@ impl Resources {
                 idle.tell(processor, 0, 0);
             }
         });
-        idle.refuse(STATUS_NOT_SUPPORTED, Cause::CountersDoNotWork)
+        idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
     }
 
     /// First the registers are asked whether somebody else has the Debug Store, then the kernel for its areas.
@@ -134,7 +134,7 @@ impl Resources {
                 found.tell(processor, foreign.control, foreign.records);
             }
         })?;
-        found.refuse(STATUS_DEVICE_BUSY, Cause::DebugStoreInUse)?;
+        found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)?;
         for processor in processors {
             self.areas.take(*processor, Need::Used { precise: traces.has_precise() }, machine)?;
             traces.set_area(*processor, self.areas.address(*processor));
@@ -154,7 +154,7 @@ impl Resources {
         if self.interrupt == Interrupt::Free {
             machine
                 .open_local_apic()
-                .map_err(|status| Refusal::new(status, Cause::ApicNotReached).detail(status.into(), 0))?;
+                .map_err(|status| Refusal::new(status, ErrorCode::ApicNotReached).detail(status.into(), 0))?;
             self.interrupt = Interrupt::Reached;
         }
         let shut = First::none();
@@ -163,11 +163,11 @@ impl Resources {
                 shut.tell(processor, u64::from(LocalVector::into_bits(entry)), 0);
             }
         })?;
-        shut.refuse(STATUS_NOT_SUPPORTED, Cause::InterruptNotEnabled)?;
+        shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;
         if self.interrupt != Interrupt::Ours {
             let handler = machine
                 .begin_sampling()
-                .map_err(|status| Refusal::new(status, Cause::HandlerRefused).detail(status.into(), 0))?;
+                .map_err(|status| Refusal::new(status, ErrorCode::HandlerRefused).detail(status.into(), 0))?;
             self.interrupt = Interrupt::Ours;
             hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &handler.get().to_le_bytes(), SYSTEM)?;
         }
@@ -239,7 +239,7 @@ impl First {
     }
 
     /// A refusal, if one told.
-    fn refuse(self, status: u32, cause: Cause) -> Result<(), Refusal> {
+    fn refuse(self, status: u32, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {
             NOWHERE => Ok(()),

@@ -181,7 +181,7 @@ impl Ring {
                 interval: 0,
                 kind: SampleKind::Lost as u16,
                 modes: 0,
-                mark: 0,
+                pebs_sequence: 0,
             });
             if let Some((.., so_far)) = self.events.get_mut(index) {
                 *so_far += lost;

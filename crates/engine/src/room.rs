@@ -4,13 +4,13 @@
 
 use alloc::vec::Vec;
 
-use protocol::Cause;
+use protocol::ErrorCode;
 use protocol::status::STATUS_INSUFFICIENT_RESOURCES;
 
 use crate::reply::Refusal;
 
 /// Memory is short.
-pub const NO_MEMORY: Refusal = Refusal::new(STATUS_INSUFFICIENT_RESOURCES, Cause::NoMemory);
+pub const NO_MEMORY: Refusal = Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoMemory);
 
 /// What finds room for one item more, or refuses.
 pub trait Room<T> {

@@ -21,7 +21,7 @@ use pmu::state::{self, CounterSet, CounterState};
 use pmu::{Cpu, Hal, local_vector};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
-pub use desk::{MOST_SAMPLERS, Outlet, Subscriber};
+pub use desk::{MAX_SAMPLERS, Outlet, Subscriber};
 pub(crate) use store::{Store, most_before};
 pub use tally::{BRANCHES_TALLY, Tallies, Tally};
 
@@ -157,7 +157,7 @@ impl Sampler {
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
-        let mark = if STORING { desk.mark() } else { 0 };
+        let pebs_sequence = if STORING { desk.pebs_sequence() } else { 0 };
         let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
         let mut reached = false;
         for (counter, post) in overflowed.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
@@ -178,7 +178,7 @@ impl Sampler {
                     interval,
                     kind: SampleKind::Sample as u16,
                     modes: (interrupted.modes & 0xFFFF) as u16,
-                    mark,
+                    pebs_sequence,
                 },
             );
         }
@@ -366,6 +366,6 @@ const fn event(kind: SampleKind, processor: u32, time: u64, value: u64) -> Sampl
         interval: 0,
         kind: kind as u16,
         modes: 0,
-        mark: 0,
+        pebs_sequence: 0,
     }
 }

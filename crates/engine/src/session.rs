@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, Hal};
-use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, Holder, TIMER, flags};
+use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
@@ -209,9 +209,9 @@ impl Session {
     }
 
     /// Tells what it holds, and whose it is.
-    pub fn tell_holders(&self, reply: &mut Reply<'_>) {
+    pub fn write_sessions(&self, reply: &mut Reply<'_>) {
         for event in self.events.iter().filter(|event| event.running) {
-            reply.push(&Holder {
+            reply.push(&SessionEvent {
                 session: self.number,
                 source: event.source,
                 modes: event.modes,

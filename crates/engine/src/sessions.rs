@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
-use protocol::{ALL_SOURCES, AreaRequest, Cause, DETACHED, EventRequest, StartHeader, flags};
+use protocol::{ALL_SOURCES, AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
 
 use crate::clients::ClientId;
 use crate::machine::{Ground, Machine};
@@ -120,7 +120,7 @@ impl Sessions {
 
     fn find(&self, number: u64, client: ClientId) -> Result<(), Refusal> {
         let found = number == DETACHED || self.all.iter().any(|session| session.is_meant(number, client));
-        let refusal = Refusal::new(STATUS_NOT_FOUND, Cause::NoSuchSession).detail(number, 0);
+        let refusal = Refusal::new(STATUS_NOT_FOUND, ErrorCode::NoSuchSession).detail(number, 0);
         if found { Ok(()) } else { Err(refusal) }
     }
 
@@ -179,7 +179,7 @@ impl Sessions {
         self.find(number, client)?;
         let meant = |session: &Session| session.is_meant(number, client);
         if !self.all.iter().any(|session| meant(session) && session.has(source)) && source != ALL_SOURCES {
-            return Err(Refusal::new(STATUS_NOT_FOUND, Cause::NotStarted).source(source).detail(number, 0));
+            return Err(Refusal::new(STATUS_NOT_FOUND, ErrorCode::NotStarted).source(source).detail(number, 0));
         }
         self.stop_those(meant, source, ground, reply);
         Ok(())
@@ -255,7 +255,7 @@ impl Sessions {
         self.find(number, client)?;
         let of_session = |session: &&mut Session| session.number == number && session.is_meant(number, client);
         let session = self.all.iter_mut().find(of_session);
-        let nothing = Refusal::new(STATUS_NOT_SUPPORTED, Cause::NothingSampled).detail(number, 0);
+        let nothing = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NothingSampled).detail(number, 0);
         let session = session.filter(|session| session.rings.is_some()).ok_or(nothing)?;
         let stopped = !session.has(ALL_SOURCES);
         let Some(rings) = &mut session.rings else { return Err(nothing) };
@@ -282,7 +282,7 @@ impl Sessions {
     }
 
     /// Tells who holds which counters.
-    pub fn tell_holders(&self, reply: &mut Reply<'_>) {
-        self.all.iter().for_each(|session| session.tell_holders(reply));
+    pub fn write_sessions(&self, reply: &mut Reply<'_>) {
+        self.all.iter().for_each(|session| session.write_sessions(reply));
     }
 }

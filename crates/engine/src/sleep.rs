@@ -2,13 +2,13 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use protocol::Cause;
+use protocol::ErrorCode;
 use protocol::status::STATUS_DEVICE_NOT_READY;
 
 use crate::reply::Refusal;
 
 /// A register has to be looked at, and the machine sleeps.
-pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, Cause::Asleep);
+pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, ErrorCode::Asleep);
 
 /// An account of all sleeps. One thread at a time writes: the system falls asleep and wakes in turn.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::pebs::Format;
 use pmu::Kind;
-use pmu::debug_store::{Facilities, Lack, Modes};
-use protocol::{BRANCH_BUFFER, Cause, EventRequest, modes};
+use pmu::debug_store::{Facilities, MissingFeature, Modes};
+use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, modes};
 use sample_ring::Slot;
 
 use crate::areas::Examined;
@@ -51,10 +51,10 @@ struct Trace {
 pub fn branches(event: &EventRequest) -> Result<Service, Refusal> {
     let (least, most) = (u64::from(*BRANCH_BUFFER.start()), u64::from(*BRANCH_BUFFER.end()));
     if !BRANCH_BUFFER.contains(&event.interval) {
-        return Err(invalid(Cause::BadBuffer, least).detail(least, most).source(event.source));
+        return Err(invalid(ErrorCode::BadBuffer, least).detail(least, most).source(event.source));
     }
     if event.frequency != 0 {
-        return Err(invalid(Cause::BadFrequency, 0).source(event.source));
+        return Err(invalid(ErrorCode::BadFrequency, 0).source(event.source));
     }
     Ok(Service::Branches { before: event.interval })
 }
@@ -67,7 +67,7 @@ impl Traces {
             let (Service::Branches { before }, Some(subscriber)) = (event.service, subscriber) else { continue };
             let modes = Modes { user: event.modes & modes::USER != 0, kernel: event.modes & modes::KERNEL != 0 };
             if branches.replace(Branches { modes, before, subscriber }).is_some() {
-                return Err(invalid(Cause::BadModes, event.modes.into()).source(event.source));
+                return Err(invalid(ErrorCode::BadModes, event.modes.into()).source(event.source));
             }
         }
         let is_precise = |event: &Event| matches!(event.service, Service::Counter { state, .. } if state.precise());
@@ -98,32 +98,32 @@ impl Traces {
     fn check_on<M: Machine>(
         &mut self,
         processor: u32,
-        facilities: Result<Facilities, Lack>,
+        facilities: Result<Facilities, MissingFeature>,
         events: &[Event],
         Ground { hal, .. }: Ground<'_, M>,
     ) -> Result<(), Refusal> {
-        let lacking = |lack| lacks(lack, Cause::NoDebugStore);
+        let lacking = |missing_feature| lacks(missing_feature, ErrorCode::NoDebugStore);
         let facilities = facilities.map_err(lacking)?;
         if hal.interface().kind() != Kind::Emon {
-            return Err(lacking(Lack::NotInInterface));
+            return Err(lacking(MissingFeature::NotInInterface));
         }
         if let Some(Branches { modes, .. }) = self.branches {
             facilities.branches.map_err(lacking)?;
             if modes.user != modes.kernel && !facilities.modes {
-                return Err(lacking(Lack::NoModes));
+                return Err(lacking(MissingFeature::NoModes));
             }
         }
         let Some(before) = self.precise else { return Ok(()) };
         let format = facilities.precise.map_err(lacking)?;
         if before > most_before(format) {
-            return Err(invalid(Cause::BadBuffer, 1).detail(1, most_before(format).into()));
+            return Err(invalid(ErrorCode::BadBuffer, 1).detail(1, most_before(format).into()));
         }
         for event in events {
             if let Service::Counter { state, .. } = event.service
                 && state.precise()
                 && !hal.profile_source(state).is_some_and(|source| facilities.events.allows(&source, format))
             {
-                return Err(lacks(Lack::NotPrecise, Cause::NotPrecise).source(event.source));
+                return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.source));
             }
         }
         hal.learn_precise(processor, facilities);

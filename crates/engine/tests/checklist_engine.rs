@@ -5,14 +5,16 @@ use engine::{Completion, Engine};
 use protocol::status::{
     STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_PARAMETER, STATUS_SUCCESS,
 };
-use protocol::{Cause, Code, EventRequest, Holder, MAX_EVENTS, ProcessorSet, REQUESTS, StartHeader, flags, modes};
+use protocol::{
+    Code, ErrorCode, EventRequest, MAX_EVENTS, ProcessorSet, REQUESTS, SessionEvent, StartHeader, flags, modes,
+};
 use simulation::{Board, Client};
 
 const EVENT: (u32, u32) = (2, modes::BOTH);
 
 /// A refusal leaves no session and no access to a register.
 fn nothing_happened(engine: &mut Engine<&Board>, client: Client, board: &Board) {
-    assert_eq!(client.tell::<_, Holder>(engine, Code::Holders), []);
+    assert_eq!(client.tell::<_, SessionEvent>(engine, Code::ListSessions), []);
     for cpu in board.all() {
         let accesses = cpu.model().accesses();
         assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.rdpmc), (0, 0, 0));
@@ -46,14 +48,14 @@ fn d29_every_flag_that_does_not_exist_is_refused_alone_and_with_one_that_does() 
     for bit in (0..32).filter(|bit| flags::ALL >> bit & 1 == 0) {
         for wanted in [1 << bit, 1 << bit | flags::DETACHED] {
             let header = client.start(&mut engine, wanted, ProcessorSet::EMPTY, &[EVENT]).header();
-            assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, Cause::BadFlags as u32), "{bit}");
+            assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, ErrorCode::BadFlags as u32), "{bit}");
             assert_eq!(header.detail, [u64::from(wanted), 0]);
         }
     }
     for bit in (0..32).filter(|bit| modes::BOTH >> bit & 1 == 0) {
         for wanted in [1 << bit, 1 << bit | modes::BOTH] {
             let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[EVENT, (2, wanted)]).header();
-            assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, Cause::BadModes as u32), "{bit}");
+            assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, ErrorCode::BadModes as u32), "{bit}");
         }
     }
     nothing_happened(&mut engine, client, &board);
@@ -78,7 +80,7 @@ fn d29_a_count_of_events_that_is_zero_or_too_large_or_not_whole_is_refused() {
     // As many as there may be are read, and are too many for the counters.
     let answer = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[EVENT; MAX_EVENTS]);
     assert_eq!(answer.completion.status, STATUS_SUCCESS);
-    assert_eq!(answer.header().cause, Cause::NoFreeCounter as u32);
+    assert_eq!(answer.header().cause, ErrorCode::NoFreeCounter as u32);
     nothing_happened(&mut engine, client, &board);
 }
 
@@ -91,7 +93,7 @@ fn d29_a_processor_that_does_not_exist_is_refused_wherever_it_stands() {
         let mut wanted = ProcessorSet::EMPTY;
         assert!(wanted.insert(0) && wanted.insert(processor));
         let header = client.start(&mut engine, 0, wanted, &[EVENT]).header();
-        assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, Cause::NoSuchProcessor as u32));
+        assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, ErrorCode::NoSuchProcessor as u32));
         assert_eq!(header.processor, processor);
     }
     nothing_happened(&mut engine, client, &board);
@@ -108,7 +110,7 @@ fn d29_every_request_survives_every_length_of_nothing_but_ones() {
                 client.ask(&mut engine, spec.code, &vec![0xFF; length], 200);
             }
         }
-        assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders), [], "{name}");
+        assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{name}");
         let info = size_of::<protocol::InfoReply>();
         assert_eq!(client.ask(&mut engine, Code::Info, &[], info).completion.information, info, "{name}: it goes on");
     }

@@ -6,7 +6,7 @@ use engine::Engine;
 use model::{Accesses, Mode, Processor, Selected};
 use pmu::state::CounterSet;
 use pmu::{ProfileInterface, Source};
-use protocol::{Cause, CountRecord, ProcessorSet, Support, modes};
+use protocol::{CountRecord, ErrorCode, ProcessorSet, Support, modes};
 use simulation::{Board, Client};
 
 /// The identities of the two kinds: eight counters and three fixed ones, six of other bits and two fixed ones.
@@ -73,12 +73,12 @@ fn every_counter_of_every_processor_counts_exactly_and_no_access_faults() {
         }
         let larger = u32::from(first == 1);
         let refused = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(19, modes::BOTH)]).header();
-        assert_eq!((refused.cause, refused.processor), (Cause::NoFreeCounter as u32, 1 - larger), "{first}");
+        assert_eq!((refused.cause, refused.processor), (ErrorCode::NoFreeCounter as u32, 1 - larger), "{first}");
         let more = only(&[larger, larger + 2]);
         assert_eq!(client.start(&mut engine, 0, more, &[(19, modes::BOTH), (19, modes::BOTH)]).header().status, 0);
         assert_eq!(
             client.start(&mut engine, 0, more, &[(19, modes::BOTH)]).header().cause,
-            Cause::NoFreeCounter as u32
+            ErrorCode::NoFreeCounter as u32
         );
         for number in 0..4 {
             board.run(number, Mode::User, &events);
@@ -110,13 +110,13 @@ fn a_source_that_one_kind_lacks_is_refused_where_it_is_asked_of_that_kind_and_ha
         let everywhere = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(19, 3), (MISSES, 3)]).header();
         let refusal = (everywhere.cause, everywhere.source, everywhere.processor, everywhere.detail);
         let unavailable = [Support::EventNotAvailable as u64, 1];
-        assert_eq!(refusal, (Cause::UnsupportedSource as u32, MISSES, lacking, unavailable), "{first}");
+        assert_eq!(refusal, (ErrorCode::UnsupportedSource as u32, MISSES, lacking, unavailable), "{first}");
         assert_eq!(engine.sampler().hal().row(1 - lacking).counters(|state| !state.is_free()), CounterSet::NONE);
         let there = client.start(&mut engine, 0, only(&[1 - lacking, 3 - lacking]), &[(MISSES, modes::BOTH)]);
         assert_eq!(there.header().status, 0, "{first}");
         board.run(1 - lacking, Mode::User, &events);
         let here = client.start(&mut engine, 0, only(&[lacking]), &[(MISSES, modes::BOTH)]).header();
-        assert_eq!((here.cause, here.processor), (Cause::UnsupportedSource as u32, lacking), "{first}");
+        assert_eq!((here.cause, here.processor), (ErrorCode::UnsupportedSource as u32, lacking), "{first}");
         assert!(engine.sampler().hal().startable(Source(MISSES)).is_ok(), "{first}: somewhere");
     }
 }

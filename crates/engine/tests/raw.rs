@@ -4,9 +4,9 @@
 
 use engine::Engine;
 use model::{Mode, Selected};
-use pmu::hal::MOST_RAW;
+use pmu::hal::MAX_RAW;
 use pmu::source::RawEvent;
-use protocol::{Cause, Code, Holder, MAX_EVENTS, ProcessorSet, SourceRecord, Support, flags, modes};
+use protocol::{Code, ErrorCode, MAX_EVENTS, ProcessorSet, SessionEvent, SourceRecord, Support, flags, modes};
 use simulation::{Board, Client};
 use zerocopy::IntoBytes;
 
@@ -50,8 +50,8 @@ fn raw_events_and_sources_of_the_table_count_side_by_side_and_the_holders_are_to
         let [first, second, third] = sources;
         let wanted = [(first, 4), (second, 1_000), (third, 5), (first, 8), (second, 2_000), (third, 10)];
         assert_eq!(counts, wanted, "{name}");
-        let holders: Vec<Holder> = client.tell(&mut engine, Code::Holders);
-        assert_eq!(holders.iter().map(|holder| holder.source).collect::<Vec<_>>(), sources, "{name}");
+        let sessions: Vec<SessionEvent> = client.tell(&mut engine, Code::ListSessions);
+        assert_eq!(sessions.iter().map(|holder| holder.source).collect::<Vec<_>>(), sources, "{name}");
         let last = client.stop(&mut engine, session, Some(first)).records::<protocol::CountRecord>();
         assert_eq!(last.iter().map(|it| it.count).collect::<Vec<_>>(), [4, 8], "{name}");
         engine.close(client.0);
@@ -73,7 +73,7 @@ fn what_a_processor_does_not_take_by_numbers_is_refused_before_a_register_is_tou
         let mut engine = engine(&board);
         let client = Client::open(&mut engine, 1, 10);
         let told = start(client, &mut engine, 0, &[event]);
-        assert_eq!(told, (Cause::UnsupportedSource as u32, event, support as u64), "{name}");
+        assert_eq!(told, (ErrorCode::UnsupportedSource as u32, event, support as u64), "{name}");
         let record = query(client, &mut engine, event);
         assert_eq!((record.source, record.support, record.counters), (event, support as u32, 0), "{name}");
         let accesses = board.processor(0).model().accesses();
@@ -96,7 +96,7 @@ fn a_query_tells_what_a_raw_event_selects_and_where_it_can_be_counted() {
     assert_eq!(query(&mut engine), (0, 0x0287_01C0, 65_536, 1, true));
     let input = [event.source().0, 100_000];
     let header = client.ask(&mut engine, Code::SetInterval, input.as_bytes(), 4096).header();
-    assert_eq!((header.cause, header.source), (Cause::NoInterval as u32, event.source().0));
+    assert_eq!((header.cause, header.source), (ErrorCode::NoInterval as u32, event.source().0));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
     let event = |number: u16| raw(0xA0 + (number >> 8), number.to_le_bytes()[0]);
     let kept = client.started(&mut engine, 0, &[event(0)]);
     // Many more than there are places, two at a time.
-    for number in 1..=2 * MOST_RAW {
+    for number in 1..=2 * MAX_RAW {
         let session = client.started(&mut engine, 0, &[event(number), event(number + 1)]);
         board.run(0, Mode::User, &|selected| u64::from(selected.umask) + 1);
         let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.source, it.count)).collect();
@@ -116,14 +116,14 @@ fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
         client.stop(&mut engine, session, None);
     }
     let [one] = client.read(&mut engine, kept)[..] else { panic!("one event on one processor") };
-    assert_eq!(one.count, u64::from(2 * MOST_RAW));
+    assert_eq!(one.count, u64::from(2 * MAX_RAW));
     let hal = engine.sampler().hal();
     let state = hal.row(0).get(u8::try_from(one.counter).unwrap());
     assert_eq!(hal.source(state).0, event(0), "what goes on is still itself, also where it is set up anew");
     // In one request there can be too many; nothing of it is left.
     let many: Vec<u32> = (600..).take(MAX_EVENTS).map(event).collect();
     assert_ne!(start(client, &mut engine, 0, &many).0, 0);
-    assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders).len(), 1);
+    assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions).len(), 1);
     assert_eq!(start(client, &mut engine, flags::DETACHED, &[event(700)]).0, 0);
 }
 
@@ -141,7 +141,7 @@ fn who_finds_no_counter_is_told_how_many_could_count_the_event() {
     ] {
         let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
         let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &events).header();
-        assert_eq!((header.cause, header.source), (Cause::NoFreeCounter as u32, refused), "{sources:x?}");
+        assert_eq!((header.cause, header.source), (ErrorCode::NoFreeCounter as u32, refused), "{sources:x?}");
         assert_eq!(header.detail, [there, wanted], "{sources:x?}");
     }
 }

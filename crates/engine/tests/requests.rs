@@ -8,8 +8,8 @@ use protocol::status::{
     STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH,
 };
 use protocol::{
-    Cause, Code, Hello, HelloReply, Holder, InfoReply, IntervalRequest, PROTOCOL_VERSION, ProcessorSet, REQUESTS,
-    RequestSpec, Size, SourceRecord, SourceRequest, Support, flags, modes,
+    Code, ErrorCode, Hello, HelloReply, InfoReply, IntervalRequest, PROTOCOL_VERSION, ProcessorSet, REQUESTS,
+    RequestSpec, SessionEvent, Size, SourceRecord, SourceRequest, Support, flags, modes,
 };
 use simulation::{Board, Client};
 use zerocopy::{FromBytes, IntoBytes};
@@ -87,7 +87,7 @@ fn nothing_is_served_before_the_versions_agree() {
         let answer = client.ask(&mut engine, Code::Hello, Hello { version, reserved: 0 }.as_bytes(), 72);
         let reply = HelloReply::read_from_bytes(&answer.bytes).unwrap();
         assert_eq!(reply.header.status, STATUS_REVISION_MISMATCH);
-        assert_eq!(reply.header.cause, Cause::VersionMismatch as u32);
+        assert_eq!(reply.header.cause, ErrorCode::VersionMismatch as u32);
         assert_eq!(reply.header.detail, [u64::from(version), u64::from(PROTOCOL_VERSION)]);
         all_refused(&mut engine);
     }
@@ -184,18 +184,25 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
     let all = ProcessorSet::EMPTY;
     let both = modes::BOTH;
     for (what, flags, set, events, status, cause) in [
-        ("unknown", 0, all, vec![(19, both), (0x777, both)], STATUS_NOT_FOUND, Cause::UnknownSource),
-        ("unsupported", 0, all, vec![(19, both), (unsupported, both)], STATUS_NOT_SUPPORTED, Cause::UnsupportedSource),
-        ("a timer in one mode", 0, all, vec![(0, modes::USER)], 0xC000_000D, Cause::BadModes),
-        ("no mode", 0, all, vec![(19, 0)], 0xC000_000D, Cause::BadModes),
-        ("mode 4", 0, all, vec![(19, 7)], 0xC000_000D, Cause::BadModes),
-        ("flags", 4, all, vec![(19, both)], 0xC000_000D, Cause::BadFlags),
-        ("processor", 0, far, vec![(19, both)], 0xC000_000D, Cause::NoSuchProcessor),
-        ("counters", 0, all, vec![(19, both); 6], 0xC000_009A, Cause::NoFreeCounter),
+        ("unknown", 0, all, vec![(19, both), (0x777, both)], STATUS_NOT_FOUND, ErrorCode::UnknownSource),
+        (
+            "unsupported",
+            0,
+            all,
+            vec![(19, both), (unsupported, both)],
+            STATUS_NOT_SUPPORTED,
+            ErrorCode::UnsupportedSource,
+        ),
+        ("a timer in one mode", 0, all, vec![(0, modes::USER)], 0xC000_000D, ErrorCode::BadModes),
+        ("no mode", 0, all, vec![(19, 0)], 0xC000_000D, ErrorCode::BadModes),
+        ("mode 4", 0, all, vec![(19, 7)], 0xC000_000D, ErrorCode::BadModes),
+        ("flags", 4, all, vec![(19, both)], 0xC000_000D, ErrorCode::BadFlags),
+        ("processor", 0, far, vec![(19, both)], 0xC000_000D, ErrorCode::NoSuchProcessor),
+        ("counters", 0, all, vec![(19, both); 6], 0xC000_009A, ErrorCode::NoFreeCounter),
     ] {
         let header = client.start(&mut engine, flags, set, &events).header();
         assert_eq!((header.status, header.cause), (status, cause as u32), "{what}");
-        assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders), [], "{what}");
+        assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{what}");
         for cpu in board.all() {
             let accesses = cpu.model().accesses();
             assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{what}: no register touched");
@@ -207,16 +214,16 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
         let mut input = vec![0; length];
         input[at] = 0x40;
         let header = client.ask(&mut engine, code, &input, 4096).header();
-        assert_eq!((header.cause, header.detail[0]), (Cause::BadFlags as u32, 0x40), "{code:?}");
+        assert_eq!((header.cause, header.detail[0]), (ErrorCode::BadFlags as u32, 0x40), "{code:?}");
     }
     let header = client.stop(&mut engine, 77, None).header();
-    assert_eq!((header.cause, header.detail), (Cause::NoSuchSession as u32, [77, 0]));
+    assert_eq!((header.cause, header.detail), (ErrorCode::NoSuchSession as u32, [77, 0]));
     let session = client.started(&mut engine, 0, &[19]);
     let header = client.stop(&mut engine, session, Some(6)).header();
-    assert_eq!((header.cause, header.source), (Cause::NotStarted as u32, 6));
+    assert_eq!((header.cause, header.source), (ErrorCode::NotStarted as u32, 6));
     client.started(&mut engine, flags::DETACHED, &[19]);
     let header = client.start(&mut engine, flags::DETACHED, all, &[(19, both)]).header();
-    assert_eq!((header.cause, header.detail), (Cause::AlreadyStarted as u32, [session + 1, 0]));
+    assert_eq!((header.cause, header.detail), (ErrorCode::AlreadyStarted as u32, [session + 1, 0]));
 }
 
 /// A source that this identity's EBX rules out.

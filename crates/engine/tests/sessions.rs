@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use engine::Engine;
 use model::{Mode, Selected};
 use proptest::prelude::*;
-use protocol::{Cause, Code, CountRecord, Holder, ProcessorSet, flags, modes};
+use protocol::{Code, CountRecord, ErrorCode, ProcessorSet, SessionEvent, flags, modes};
 use simulation::{Board, Client};
 
 const PROCESSORS: u32 = 3;
@@ -101,9 +101,9 @@ fn closing_a_handle_stops_its_sessions_and_no_others_and_closing_again_changes_n
     let kept = second.started(&mut engine, 0, &[11]);
     for _ in 0..2 {
         engine.close(first.0);
-        let holders: Vec<Holder> = second.tell(&mut engine, Code::Holders);
-        let holders: Vec<_> = holders.iter().map(|holder| (holder.source, holder.process, holder.flags)).collect();
-        assert_eq!(holders, [(8, 11, flags::DETACHED), (11, 12, 0)]);
+        let sessions: Vec<SessionEvent> = second.tell(&mut engine, Code::ListSessions);
+        let sessions: Vec<_> = sessions.iter().map(|holder| (holder.source, holder.process, holder.flags)).collect();
+        assert_eq!(sessions, [(8, 11, flags::DETACHED), (11, 12, 0)]);
     }
     work(&board);
     assert_eq!(second.read(&mut engine, kept).len(), PROCESSORS as usize);
@@ -122,7 +122,7 @@ fn no_client_reaches_a_session_of_another() {
     let mut engine = engine(&board);
     let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10));
     let session = first.started(&mut engine, 0, &[2]);
-    assert_eq!(second.stop(&mut engine, session, None).header().cause, Cause::NoSuchSession as u32);
+    assert_eq!(second.stop(&mut engine, session, None).header().cause, ErrorCode::NoSuchSession as u32);
     assert_eq!(second.stop(&mut engine, 0, None).records::<CountRecord>(), []);
     assert_eq!(second.read(&mut engine, session), []);
     assert!(!nothing_counts(&board));
@@ -139,7 +139,7 @@ fn a_source_of_a_session_stops_alone_and_the_session_ends_with_its_last() {
         let source = [2, 6, 11][2 - left];
         let last: Vec<CountRecord> = client.stop(&mut engine, 0, Some(source)).records();
         assert!(last.iter().all(|record| record.source == source) && last.len() == 3);
-        assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders).len(), left);
+        assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions).len(), left);
         for cpu in board.all() {
             assert_eq!(cpu.model().enabled_counters().len(), left);
         }
@@ -154,11 +154,11 @@ fn a_refusal_for_want_of_counters_names_who_has_them_and_takes_none() {
     first.start(&mut engine, 0, set(&[1]), &[(2, modes::BOTH), (6, modes::USER), (8, modes::BOTH)]);
     let answer = second.start(&mut engine, 0, ProcessorSet::EMPTY, &[(11, modes::BOTH), (9, modes::BOTH)]);
     let header = answer.header();
-    assert_eq!((header.cause, header.source, header.processor), (Cause::NoFreeCounter as u32, 9, 1));
+    assert_eq!((header.cause, header.source, header.processor), (ErrorCode::NoFreeCounter as u32, 9, 1));
     assert_eq!(header.detail, [4, 2]);
-    let holders: Vec<Holder> = answer.records();
-    let holders: Vec<_> = holders.iter().map(|holder| (holder.source, holder.modes, holder.process)).collect();
-    assert_eq!(holders, [(2, modes::BOTH, 101), (6, modes::USER, 101), (8, modes::BOTH, 101)]);
+    let sessions: Vec<SessionEvent> = answer.records();
+    let sessions: Vec<_> = sessions.iter().map(|holder| (holder.source, holder.modes, holder.process)).collect();
+    assert_eq!(sessions, [(2, modes::BOTH, 101), (6, modes::USER, 101), (8, modes::BOTH, 101)]);
     assert_eq!(board.processor(0).model().enabled_counters(), []);
     let others = second.start(&mut engine, 0, set(&[0, 2]), &[(2, modes::BOTH); 4]);
     assert_eq!(others.header().status, 0, "the other processors were not touched");
@@ -228,9 +228,9 @@ fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
     for _ in 0..9 {
         // Nine times: a refusal that kept its counters would run out of them.
         let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(2, modes::BOTH)]).header();
-        assert_eq!((header.cause, header.processor), (Cause::CountersDoNotWork as u32, 1));
+        assert_eq!((header.cause, header.processor), (ErrorCode::CountersDoNotWork as u32, 1));
         assert!(nothing_counts(&board));
-        assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders), []);
+        assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), []);
     }
     client.started(&mut engine, 0, &[0]); // ProfileTime needs no counter
 }
@@ -275,7 +275,7 @@ fn counters_that_a_hypervisor_does_not_promise_are_never_touched() {
             assert_eq!(header.cause, 0, "{name}");
             continue;
         }
-        assert_eq!(header.cause, Cause::CountersNotPromised as u32, "{name}");
+        assert_eq!(header.cause, ErrorCode::CountersNotPromised as u32, "{name}");
         for cpu in board.all() {
             let accesses = cpu.model().accesses();
             assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.rdpmc), (0, 0, 0), "{name}");

@@ -16,7 +16,7 @@ use registers::{DebugCtl, IA32_DEBUGCTL, IA32_DS_AREA, IA32_PEBS_ENABLE, Leaf1Ed
 
 /// What is missing. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lack {
+pub enum MissingFeature {
     /// Another vendor's processor.
     NotIntel,
     /// CPUID.1:EDX\[21\] is clear.
@@ -39,7 +39,7 @@ pub enum Lack {
     NotInInterface,
 }
 
-impl Lack {
+impl MissingFeature {
     /// Its number for the client, and one that goes with it.
     #[must_use]
     pub const fn numbers(self) -> (u32, u8) {
@@ -62,9 +62,9 @@ impl Lack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facilities {
     /// Branch Trace Store.
-    pub branches: Result<(), Lack>,
+    pub branches: Result<(), MissingFeature>,
     /// PEBS, with the format of its records.
-    pub precise: Result<Format, Lack>,
+    pub precise: Result<Format, MissingFeature>,
     /// General counters that record, from the first.
     pub counters: u8,
     /// Which events they record.
@@ -96,33 +96,33 @@ pub struct Foreign {
 ///
 /// # Errors
 /// What is missing for everything.
-pub fn examine(cpu: &impl Cpu) -> Result<Facilities, Lack> {
+pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
     let vendor = cpu.cpuid(0, 0);
     let features = cpu.cpuid(1, 0);
     let (wide, misc) = (emon::Leaf1Ecx::from_bits(features.ecx), Leaf1Edx::from_bits(features.edx));
     if [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes) != [*b"Genu", *b"ineI", *b"ntel"] {
-        return Err(Lack::NotIntel);
+        return Err(MissingFeature::NotIntel);
     }
     if !misc.ds() || !misc.msr() {
-        return Err(Lack::NoDebugStore);
+        return Err(MissingFeature::NoDebugStore);
     }
     if !wide.dtes64() {
-        return Err(Lack::NotWide);
+        return Err(MissingFeature::NotWide);
     }
     if vendor.eax < 0xA || emon::LeafAEax::of(cpu).version() < 2 {
-        return Err(Lack::NotInInterface);
+        return Err(MissingFeature::NotInInterface);
     }
     let enabled = MiscEnable::of(cpu);
     if !enabled.perfmon_available() {
-        return Err(Lack::NoMonitoring);
+        return Err(MissingFeature::NoMonitoring);
     }
     let format = if wide.pdcm() { emon::pebs_format(cpu) } else { 0 };
     Ok(Facilities {
-        branches: if enabled.bts_unavailable() { Err(Lack::BranchesUnavailable) } else { Ok(()) },
+        branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
         precise: match Format::from_number(format) {
-            _ if enabled.pebs_unavailable() => Err(Lack::PebsUnavailable),
+            _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
             Some(format) => Ok(format),
-            None => Err(Lack::UnknownFormat(format)),
+            None => Err(MissingFeature::UnknownFormat(format)),
         },
         counters: if is_alone(cpu) { 1 } else { counters(format) },
         events: PreciseEvents::of(cpu),
@@ -200,14 +200,14 @@ pub fn acknowledge(cpu: &impl Cpu) {
 
 /// General counters that record on most processors with the format of this number.
 const fn counters(format: u8) -> u8 {
-    if format == 0 { 1 } else { MOST_COUNTERS }
+    if format == 0 { 1 } else { MAX_COUNTERS }
 }
 
 /// The most that are used: newer ones have more.
-const MOST_COUNTERS: u8 = 4;
+const MAX_COUNTERS: u8 = 4;
 
 // Each has a place in the area that it is loaded from again.
-const _: () = assert!(MOST_COUNTERS <= Layout::V62.general_resets());
+const _: () = assert!(MAX_COUNTERS <= Layout::V62.general_resets());
 
 /// Whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing, Knights Mill and
 /// Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table 21-18), told by family 6

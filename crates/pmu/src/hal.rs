@@ -21,7 +21,7 @@ use crate::source::{ProfileSource, Source};
 use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Known, Row, Total};
 
 /// How many different raw events can be in use at a time.
-pub const MOST_RAW: u16 = 256;
+pub const MAX_RAW: u16 = 256;
 
 /// Why a HAL function refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum HalError {
     #[error("raw event {0} has no interval of its own")]
     NoInterval(Source),
     /// All places for raw events are in use.
-    #[error("no more than {MOST_RAW} different raw events can be in use at a time")]
+    #[error("no more than {MAX_RAW} different raw events can be in use at a time")]
     TooManyRaw(Source),
     /// The source is counted by no counter.
     #[error("profile source {0} is served by a timer, not by a counter")]
@@ -201,7 +201,7 @@ impl Hal {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
             AtomicU32::new(range.default)
         })?;
-        let raw = filled(usize::from(MOST_RAW), |_| AtomicU32::new(0))?;
+        let raw = filled(usize::from(MAX_RAW), |_| AtomicU32::new(0))?;
         let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
         let promised = selection::promised(cpu, selection.interface);
         Ok(Self {

@@ -49,7 +49,7 @@ impl RawEvent {
     pub const NONE: Self = Self(1 << 31);
 
     /// The largest number of an event.
-    pub const MOST_EVENT: u32 = 0xFFF;
+    pub const MAX_EVENT: u32 = 0xFFF;
 
     /// What goes into the event select register for it, in both modes, as the tables have it: every processor that has
     /// such a field has it at the same place (SDM Vol. 3B, Figure 21-1; APM Vol. 2, 13.2.1).

@@ -5,7 +5,7 @@
 use debug_store::pebs::Format;
 use model::Processor;
 use pmu::ProfileSource;
-use pmu::debug_store::{Facilities, Lack, examine};
+use pmu::debug_store::{Facilities, MissingFeature, examine};
 use pmu::interface::emon::{PreciseEvents, SOURCES};
 use pmu::source::RawEvent;
 use pmu::state::{Active, ActiveCell, CounterCell, CounterSet, CounterState};
@@ -37,12 +37,12 @@ fn facilities_are_those_of_the_processor() {
         ("goldmont-plus-n4100", Some(0x30673), Some(2), of(Ok(Format::Haswell), 1, Usual)), // Silvermont
         ("alder-lake-12900k", None, None, of(Ok(Format::Adaptive), 4, GoldenCove)),
         ("alder-lake-12900k", None, Some(5), of(Ok(Format::Adaptive5), 4, GoldenCove)),
-        ("arrow-lake-245k", None, None, of(Err(Lack::UnknownFormat(6)), 4, Usual)),
-        ("zen4-7700x", None, None, Err(Lack::NotIntel)),
-        ("hygon-c86-7185", None, None, Err(Lack::NotIntel)),
-        ("firecracker-cascade-lake", None, None, Err(Lack::NoDebugStore)),
-        ("yonah-t2400", None, None, Err(Lack::NotWide)),
-        ("netburst-cedarmill", None, None, Err(Lack::NotInInterface)),
+        ("arrow-lake-245k", None, None, of(Err(MissingFeature::UnknownFormat(6)), 4, Usual)),
+        ("zen4-7700x", None, None, Err(MissingFeature::NotIntel)),
+        ("hygon-c86-7185", None, None, Err(MissingFeature::NotIntel)),
+        ("firecracker-cascade-lake", None, None, Err(MissingFeature::NoDebugStore)),
+        ("yonah-t2400", None, None, Err(MissingFeature::NotWide)),
+        ("netburst-cedarmill", None, None, Err(MissingFeature::NotInInterface)),
     ] {
         let cpu = processor(name, signature, format);
         assert_eq!(examine(&cpu), facilities, "{name} {signature:x?}");
@@ -87,8 +87,8 @@ fn precise_events_are_those_of_the_model_and_the_core_type() {
 fn what_is_shut_off_is_not_there() {
     for (misc_enable, branches, precise) in [
         (1 << 7, Ok(()), Ok(Format::Haswell)),
-        (1 << 7 | 1 << 11, Err(Lack::BranchesUnavailable), Ok(Format::Haswell)),
-        (1 << 7 | 1 << 12, Ok(()), Err(Lack::PebsUnavailable)),
+        (1 << 7 | 1 << 11, Err(MissingFeature::BranchesUnavailable), Ok(Format::Haswell)),
+        (1 << 7 | 1 << 12, Ok(()), Err(MissingFeature::PebsUnavailable)),
     ] {
         let cpu = processor("haswell-4710mq", None, None);
         cpu.model().set_misc_enable(misc_enable);
@@ -97,7 +97,7 @@ fn what_is_shut_off_is_not_there() {
     }
     let cpu = processor("haswell-4710mq", None, None);
     cpu.model().set_misc_enable(0);
-    assert_eq!(examine(&cpu), Err(Lack::NoMonitoring));
+    assert_eq!(examine(&cpu), Err(MissingFeature::NoMonitoring));
 }
 
 #[test]
@@ -167,11 +167,15 @@ fn one_counter_records_on_the_small_cores_up_to_goldmont_and_on_knights() {
 #[test]
 fn what_cpuid_does_not_promise_is_not_touched() {
     type Change = fn(u32, [u32; 4]) -> [u32; 4];
-    let cases: [(&str, Change, Result<Format, Lack>); 4] = [
-        ("no registers", |leaf, [a, b, c, d]| [a, b, c, d & without(leaf, 5)], Err(Lack::NoDebugStore)),
-        ("no save area", |leaf, [a, b, c, d]| [a, b, c, d & without(leaf, 21)], Err(Lack::NoDebugStore)),
+    let cases: [(&str, Change, Result<Format, MissingFeature>); 4] = [
+        ("no registers", |leaf, [a, b, c, d]| [a, b, c, d & without(leaf, 5)], Err(MissingFeature::NoDebugStore)),
+        ("no save area", |leaf, [a, b, c, d]| [a, b, c, d & without(leaf, 21)], Err(MissingFeature::NoDebugStore)),
         ("no capabilities", |leaf, [a, b, c, d]| [a, b, c & without(leaf, 15), d], Ok(Format::Core2)),
-        ("no leaf 0xA", |leaf, [a, b, c, d]| [if leaf == 0 { 9 } else { a }, b, c, d], Err(Lack::NotInInterface)),
+        (
+            "no leaf 0xA",
+            |leaf, [a, b, c, d]| [if leaf == 0 { 9 } else { a }, b, c, d],
+            Err(MissingFeature::NotInInterface),
+        ),
     ];
     for (what, change, expected) in cases {
         let dump = cpuid_dumps::find("haswell-4710mq").unwrap().cpuid();

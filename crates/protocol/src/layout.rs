@@ -6,19 +6,19 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const RING: core::ops::RangeInclusive<u32> = 64..=1 << 20;
 
 /// Thousandths of a processor's time that its interrupts may take, unless something else is asked for.
-pub const USUAL_BUDGET: u32 = 250;
+pub const DEFAULT_BUDGET: u32 = 250;
 
 /// The most of a processor's time that its interrupts may take, in thousandths.
-pub const MOST_BUDGET: u32 = 900;
+pub const MAX_BUDGET: u32 = 900;
 
 /// The most samples per second and processor that [`EventRequest::frequency`] can ask for.
-pub const MOST_FREQUENCY: u32 = 100_000;
+pub const MAX_FREQUENCY: u32 = 100_000;
 
 /// Records that a processor can write into its branch buffer before it interrupts, from the least to the most.
 pub const BRANCH_BUFFER: core::ops::RangeInclusive<u32> = 64..=1 << 16;
 
 /// The most precise records that a processor can write before it interrupts.
-pub const MOST_BATCH: u32 = 1024;
+pub const MAX_BATCH: u32 = 1024;
 
 /// Words of 64 bits in a [`ProcessorSet`]: 2,048 processors, the most that Windows registers.
 pub const PROCESSOR_WORDS: usize = 32;
@@ -49,7 +49,7 @@ layout! {
     48 ReplyHeader {
         /// NTSTATUS of the operation; see [`status`](crate::status).
         status: u32,
-        /// A [`Cause`](crate::Cause).
+        /// A [`ErrorCode`](crate::ErrorCode).
         cause: u32,
         /// The source that the cause is about.
         source: u32,
@@ -200,10 +200,10 @@ layout! {
         /// Records that the ring of each processor has room for: a power of two of [`RING`]; zero where no event is
         /// sampled.
         ring: u32,
-        /// Thousandths of a processor's time that its interrupts may take, at most [`MOST_BUDGET`]; zero for
-        /// [`USUAL_BUDGET`].
+        /// Thousandths of a processor's time that its interrupts may take, at most [`MAX_BUDGET`]; zero for
+        /// [`DEFAULT_BUDGET`].
         budget: u32,
-        /// Precise records that a processor writes before it interrupts, at most [`MOST_BATCH`]; zero for one. Where it is
+        /// Precise records that a processor writes before it interrupts, at most [`MAX_BATCH`]; zero for one. Where it is
         /// more than one the process of a record is not known. Zero where no event is [precise](modes::PRECISE).
         batch: u32,
         /// Where.
@@ -297,7 +297,7 @@ layout! {
         modes: u16,
         /// Of a sample: how many precise records the processor had written by then (PebsIndex), which puts it between
         /// them; of a precise one its own number, from 0. Of a branch where it went.
-        mark: u64,
+        pebs_sequence: u64,
     }
 
     /// In: control areas of which processors, and what is to become of them.
@@ -326,12 +326,12 @@ layout! {
         flags: u32,
         /// Format of PEBS records.
         format: u32,
-        /// Zero, or why there is no Debug Store: one more than the number of a [`Lack`](crate::Lack).
-        lack: u32,
+        /// Zero, or why there is no Debug Store: one more than the number of a [`MissingFeature`](crate::MissingFeature).
+        missing_feature: u32,
     }
 
     /// Out: one event of a session, and whose it is.
-    32 Holder {
+    32 SessionEvent {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.

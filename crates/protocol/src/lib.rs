@@ -3,25 +3,25 @@
 //! Every request goes through `DeviceIoControl`, with `METHOD_BUFFERED` but for samples ([`Method`]). A request that is not in
 //! [`REQUESTS`], or whose buffers do not have the sizes told there, fails with an NTSTATUS and changes
 //! nothing. Every other request is answered: the output begins with a [`ReplyHeader`] that carries the
-//! NTSTATUS of the operation and its [`Cause`], so that a refusal travels with its reason.
+//! NTSTATUS of the operation and its [`ErrorCode`], so that a refusal travels with its reason.
 //!
 //! All integers are little-endian; every layout is a multiple of 8 bytes and has no hidden padding.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod cause;
+mod error_code;
 mod layout;
 mod request;
 mod sample;
 pub mod status;
 
-pub use cause::{Cause, Lack, Support};
+pub use error_code::{ErrorCode, MissingFeature, Support};
 pub use layout::{
-    AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, EventRequest, Hello, HelloReply, Holder, InfoReply,
-    IntervalRequest, MOST_BATCH, MOST_BUDGET, MOST_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING,
-    ReplyHeader, Sample, SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
-    USUAL_BUDGET, area, flags, modes,
+    AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, DEFAULT_BUDGET, EventRequest, Hello, HelloReply, InfoReply,
+    IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING,
+    ReplyHeader, Sample, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader,
+    StopRequest, area, flags, modes,
 };
 pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use sample::SampleKind;

@@ -60,20 +60,20 @@ pub enum Code {
     SetInterval = control_code(4, Access::ReadWrite),
     /// [`StartHeader`] and [`EventRequest`]s in, [`ReplyHeader`] out: HalStartProfileInterrupt, all or nothing.
     /// The answer carries the session's number in `detail[0]` and the units per second of
-    /// [`Sample::time`](crate::Sample::time) in `detail[1]`, or on [`crate::Cause::NoFreeCounter`] the
-    /// [`crate::Holder`]s of the counters as records.
+    /// [`Sample::time`](crate::Sample::time) in `detail[1]`, or on [`crate::ErrorCode::NoFreeCounter`] the
+    /// [`crate::SessionEvent`]s of the counters as records.
     Start = control_code(5, Access::ReadWrite),
     /// [`StopRequest`] in, [`ReplyHeader`] and the final [`crate::CountRecord`]s out: HalStopProfileInterrupt.
     Stop = control_code(6, Access::ReadWrite),
     /// [`SessionRequest`] in, [`ReplyHeader`] and [`crate::CountRecord`]s out.
     Read = control_code(7, Access::Read),
-    /// Nothing in, [`ReplyHeader`] and [`crate::Holder`]s out: who holds which counters.
-    Holders = control_code(8, Access::Read),
+    /// Nothing in, [`ReplyHeader`] and [`crate::SessionEvent`]s out: who holds which counters.
+    ListSessions = control_code(8, Access::Read),
     /// [`SamplesRequest`] in, [`ReplyHeader`] and [`Sample`](crate::Sample)s out; can wait, and then be cancelled.
     /// `detail[0]` is 1 when the session has been stopped and these are its last.
     Samples = code_with(Method::OutDirect, 9, Access::Read),
     /// [`AreaRequest`] in, [`ReplyHeader`] and [`AreaRecord`](crate::AreaRecord)s out: SystemProcessorProfileControlArea, on
-    /// one processor or on several, all or none; refused with [`ControlArea`](crate::Cause::ControlArea) it tells of the
+    /// one processor or on several, all or none; refused with [`ControlArea`](crate::ErrorCode::ControlArea) it tells of the
     /// first that refused.
     ControlArea = control_code(10, Access::ReadWrite),
 }
@@ -151,7 +151,7 @@ pub const REQUESTS: [RequestSpec; 11] = [
     request(Code::Start, "Start", Access::ReadWrite, EVENTS, HEADER),
     request(Code::Stop, "Stop", Access::ReadWrite, of::<StopRequest>(), HEADER),
     request(Code::Read, "Read", Access::Read, of::<SessionRequest>(), HEADER),
-    request(Code::Holders, "Holders", Access::Read, NOTHING, HEADER),
+    request(Code::ListSessions, "Holders", Access::Read, NOTHING, HEADER),
     request(Code::Samples, "Samples", Access::Read, of::<SamplesRequest>(), ONE_SAMPLE),
     request(Code::ControlArea, "ControlArea", Access::ReadWrite, of::<AreaRequest>(), HEADER),
 ];

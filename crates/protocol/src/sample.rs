@@ -18,7 +18,7 @@ pub enum SampleKind {
     Precise = 5,
     /// The same of a processor whose records have the instruction behind it.
     PreciseNext = 6,
-    /// A branch from `ip` to `mark` (BTS); `interval` is 1 where the processor tells that it had predicted it, else 0.
+    /// A branch from `ip` to `pebs_sequence` (BTS); `interval` is 1 where the processor tells that it had predicted it, else 0.
     Branch = 7,
     /// Too many interrupts in a row came on `processor` that no counter explained: nothing is sampled there from now on, until
     /// a session starts to sample there again.

@@ -40,7 +40,7 @@ fn samples() -> Vec<Sample> {
         interval: 65_536,
         kind: 0,
         modes: 1,
-        mark: 0,
+        pebs_sequence: 0,
     };
     (0..SAMPLES as u64).map(sample).collect()
 }

@@ -18,7 +18,7 @@ use support::{block_ranges, forged, process, read, sample, session, small, summa
 
 fn any_sample() -> impl Strategy<Value = Sample> {
     let numbers = any::<(u64, u64, u32, u32, u32, u32, u32, u16, u16, u64)>();
-    numbers.prop_map(|(time, ip, process, thread, processor, source, interval, kind, modes, mark)| Sample {
+    numbers.prop_map(|(time, ip, process, thread, processor, source, interval, kind, modes, pebs_sequence)| Sample {
         time,
         ip,
         process,
@@ -28,7 +28,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
         interval,
         kind,
         modes,
-        mark,
+        pebs_sequence,
     })
 }
 

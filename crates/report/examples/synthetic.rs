@@ -127,7 +127,7 @@ impl Iterator for Samples {
             interval: INTERVAL,
             kind: SampleKind::Sample as u16,
             modes: u16::try_from(modes::USER).ok()?,
-            mark: 0,
+            pebs_sequence: 0,
         })
     }
 }

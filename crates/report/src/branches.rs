@@ -21,7 +21,7 @@ pub struct Branch {
 
 impl Branch {
     fn of(sample: &Sample) -> Self {
-        Self { kernel: u32::from(sample.modes) == modes::KERNEL, from: sample.ip, to: sample.mark }
+        Self { kernel: u32::from(sample.modes) == modes::KERNEL, from: sample.ip, to: sample.pebs_sequence }
     }
 
     /// Returns the location of the branch instruction.

@@ -88,9 +88,9 @@ impl<W: Write> Lines<'_, W> {
     ) -> io::Result<()> {
         let location = SampleLocation::of(sample, Detail::default());
         let (word, detail) = match kind {
-            SampleKind::Precise => ("precise", sample.mark.to_string()),
-            SampleKind::PreciseNext => ("precise_next", sample.mark.to_string()),
-            SampleKind::Branch => ("branch", format!("{:#018x}", sample.mark)),
+            SampleKind::Precise => ("precise", sample.pebs_sequence.to_string()),
+            SampleKind::PreciseNext => ("precise_next", sample.pebs_sequence.to_string()),
+            SampleKind::Branch => ("branch", format!("{:#018x}", sample.pebs_sequence)),
             _ => ("sample", String::new()),
         };
         let mode = if u32::from(sample.modes) == modes::KERNEL { "k" } else { "u" };

@@ -1,6 +1,6 @@
 //! Ordinary samples and precise records in one order per processor.
 //!
-//! The precise records of a processor are numbered from 0 ([`mark`](Sample::mark)). The mark of an ordinary sample is
+//! The precise records of a processor are numbered from 0 ([`pebs_sequence`](Sample::pebs_sequence)). The mark of an ordinary sample is
 //! the number of records before it: a sample with mark 5 is between records 4 and 5. Times do not give this order,
 //! because the records of most processors have the time at which they were fetched.
 //!
@@ -43,7 +43,7 @@ impl TimelineSample {
 
     /// Returns the sort key among samples of one processor. Samples with equal keys keep the order of the file.
     fn order(&self) -> (u64, bool) {
-        (self.sample.mark, self.is_precise())
+        (self.sample.pebs_sequence, self.is_precise())
     }
 
     /// Returns process and thread if both are known.

@@ -68,7 +68,7 @@ static PLACES: [Place; PROCESSOR_WORDS * 64] =
 const LEAST_WORDS: usize = Layout::V62.size() / 8;
 
 /// Words of the longest.
-const MOST_WORDS: usize = Layout::V1903.size() / 8;
+const MAX_WORDS: usize = Layout::V1903.size() / 8;
 
 /// A word of the area of the current processor, where it has one. Any IRQL at which the processor stays the same; who frees
 /// an area has seen to it that nobody is at it.
@@ -125,7 +125,7 @@ pub fn free(processor: u32) -> Result<(), NTSTATUS> {
         return Err(STATUS_INVALID_PARAMETER);
     }
     if !place.of_kernel.load(Ordering::Relaxed) {
-        let words = core::ptr::slice_from_raw_parts_mut(words, MOST_WORDS);
+        let words = core::ptr::slice_from_raw_parts_mut(words, MAX_WORDS);
         // SAFETY: made by `zeros`, with this length, and freed once
         drop(unsafe { Box::from_raw(words) });
         return Ok(());
@@ -189,8 +189,8 @@ fn routine<const LENGTH: usize>(name: &'static Text<LENGTH>) -> Option<*mut c_vo
 /// Of the machine's own memory; `None` when that is short.
 fn zeros() -> Option<*mut AtomicU64> {
     let mut words: Vec<AtomicU64> = Vec::new();
-    words.try_reserve_exact(MOST_WORDS).ok()?;
-    words.extend((0..MOST_WORDS).map(|_| AtomicU64::new(0)));
+    words.try_reserve_exact(MAX_WORDS).ok()?;
+    words.extend((0..MAX_WORDS).map(|_| AtomicU64::new(0)));
     Some(Box::into_raw(words.into_boxed_slice()).cast())
 }
 

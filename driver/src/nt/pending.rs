@@ -18,7 +18,7 @@ pub const STATUS_PENDING: NTSTATUS = 0x103;
 pub const STATUS_CANCELLED: NTSTATUS = 0xC000_0120_u32.cast_signed();
 
 /// How many can wait at a time.
-const MOST: usize = engine::MOST_SAMPLERS as usize * 2;
+const MOST: usize = engine::MAX_SAMPLERS as usize * 2;
 
 /// A request that waits.
 struct Waiting {

@@ -63,10 +63,10 @@ impl Call {
 }
 
 /// IA32_PMC0 to 9 are all that have addresses.
-const MOST_GENERAL: u8 = 10;
+const MAX_GENERAL: u8 = 10;
 
 /// Interrupts that one delivery may take: with more of them a real processor would do nothing else any more.
-const MOST_INTERRUPTS: u32 = 10_000;
+const MAX_INTERRUPTS: u32 = 10_000;
 
 /// An NTSTATUS of success.
 const SUCCESS: u32 = 0;
@@ -303,7 +303,7 @@ impl Board {
             let cpu = self.processor(processor);
             reached |= engine.sampler().interrupt(cpu, processor, || self.clock(), interrupted);
             count += 1;
-            assert!(count < MOST_INTERRUPTS, "an interrupt storm on processor {processor}");
+            assert!(count < MAX_INTERRUPTS, "an interrupt storm on processor {processor}");
         }
         (count, reached)
     }
@@ -334,7 +334,7 @@ impl Board {
         let [last, vendor, ..] = model.cpuid(0, 0);
         let [_, general, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
         let is_intel = vendor.to_le_bytes() == *b"Genu" && last >= 0xA;
-        let fixed = counter.checked_sub(general.min(MOST_GENERAL)).filter(|_| is_intel);
+        let fixed = counter.checked_sub(general.min(MAX_GENERAL)).filter(|_| is_intel);
         fixed.map_or(CounterId::General(counter), CounterId::Fixed)
     }
 

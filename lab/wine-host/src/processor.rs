@@ -37,7 +37,7 @@ const OVF_BUFFER: u64 = 1 << 62;
 const SKID: u64 = 3;
 
 /// How far a processor that has to wait for its interrupts to be handled falls behind the time, at most.
-const MOST_BEHIND: Duration = Duration::from_millis(100);
+const MAX_BEHIND: Duration = Duration::from_millis(100);
 
 /// One processor.
 pub struct Core {
@@ -275,7 +275,7 @@ impl State {
             self.live(step);
             behind -= step;
         }
-        let most = nt::ticks(MOST_BEHIND);
+        let most = nt::ticks(MAX_BEHIND);
         if behind > most {
             self.clock.skip(behind - most);
         }

@@ -29,7 +29,7 @@ const SHADOW_BYTES: u32 = 4;
 const SHADOW_ENABLED: u32 = 1;
 
 /// Windows 10 22H2.
-const USUAL_BUILD: u32 = 19_045;
+const DEFAULT_BUILD: u32 = 19_045;
 
 /// VER_PLATFORM_WIN32_NT.
 const PLATFORM: u32 = 2;
@@ -48,7 +48,7 @@ pub struct Version {
 const VERSION_BYTES: u32 = 0x114;
 const _: () = assert!(size_of::<Version>() == 0x114);
 
-static BUILD: AtomicU32 = AtomicU32::new(USUAL_BUILD);
+static BUILD: AtomicU32 = AtomicU32::new(DEFAULT_BUILD);
 static SHADOW: Mutex<Shadow> = Mutex::new(Shadow::Off);
 
 /// The build number.
@@ -66,7 +66,7 @@ pub fn set_shadow(shadow: Shadow) {
 
 /// As it usually is.
 pub fn reset() {
-    set_build(USUAL_BUILD);
+    set_build(DEFAULT_BUILD);
     set_shadow(Shadow::Off);
 }
 

@@ -1,6 +1,6 @@
 //! The device: who may open it, and requests that are wrong.
 
-use protocol::{Cause, Code, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
+use protocol::{Code, ErrorCode, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
 use tests::{Lab, Reply, hex};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -156,7 +156,7 @@ fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
         if answer.status == 0 {
             break;
         }
-        assert_eq!(answer.cause, Cause::NoMemory as u32, "allocation {nth}");
+        assert_eq!(answer.cause, ErrorCode::NoMemory as u32, "allocation {nth}");
         refused += 1;
         assert_eq!(lab.counting().unwrap(), 0, "allocation {nth}");
         assert!(nth < 100);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bench_protocol::{LedgerEntry, Place};
 use object::read::pe::PeFile64;
 use object::{Object, ObjectSection};
-use protocol::{Cause, Sample, SampleKind, modes};
+use protocol::{ErrorCode, Sample, SampleKind, modes};
 use tests::{Function, Lab, artifacts};
 
 use crate::sampling::Sampler;
@@ -88,7 +88,7 @@ fn a_handler_that_another_has_refuses_the_start_and_leaves_nothing() {
     let (probe, _, refused) = Sampler::ask(&lab, "", 64, INTERVAL, 900);
     drop(probe);
     lab.wire.refuse_handler(false).unwrap();
-    assert_eq!(Cause::from_number(refused.cause), Some(Cause::HandlerRefused));
+    assert_eq!(ErrorCode::from_number(refused.cause), Some(ErrorCode::HandlerRefused));
     assert_eq!(lab.counting().unwrap(), 0);
     let sampler = Sampler::start(&lab, 64, INTERVAL, 900);
     assert_eq!(lab.counting().unwrap(), 2);

@@ -18,7 +18,7 @@ fn branch(from: u64, to: u64, predicted: u32) -> Sample {
         kind: SampleKind::Branch as u16,
         source: BRANCHES,
         ip: from,
-        mark: to,
+        pebs_sequence: to,
         interval: predicted,
         modes: modes.try_into().unwrap(),
         ..sample(UNKNOWN, 1)
@@ -215,7 +215,7 @@ fn report_reads_the_file_that_branches_wrote() {
 fn a_refusal_is_reported_and_creates_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.rec");
-    let refuse = Some((Code::Start, Cause::NoDebugStore, [4, 0]));
+    let refuse = Some((Code::Start, ErrorCode::NoDebugStore, [4, 0]));
     let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
     let (exit, report) = run(&system, &format!("branches -a -o {}", path.display())).failure();
     assert_eq!(exit, Exit::UnsupportedSource);

@@ -1,13 +1,13 @@
 //! Tests of `control-area`.
 
-use protocol::{AreaRecord, AreaRequest, Lack, area};
+use protocol::{AreaRecord, AreaRequest, MissingFeature, area};
 use zerocopy::FromBytes;
 
 use super::*;
 
 fn area(processor: u32, status: u32, address: u64, flags: u32) -> AreaRecord {
     let size = if address == 0 { 0 } else { 0xA0 };
-    AreaRecord { processor, status, address, size, flags, format: 4, lack: 0 }
+    AreaRecord { processor, status, address, size, flags, format: 4, missing_feature: 0 }
 }
 
 /// Returns an area of the kernel in use, one of the driver, one of another program, and a processor without PEBS.
@@ -17,7 +17,7 @@ fn system() -> FakeSystem {
         area(0, 0, 0xFFFF_9A01_2345_6000, all | area::OF_KERNEL | area::USED),
         AreaRecord { size: 0x60, ..area(1, 0xC000_00BB, 0xFFFF_9A01_2345_7000, area::BRANCHES) },
         area(2, 0xC000_0018, 0, all),
-        AreaRecord { lack: Lack::PebsUnavailable as u32 + 1, ..area(3, 0xC000_009A, 0, 0) },
+        AreaRecord { missing_feature: MissingFeature::PebsUnavailable as u32 + 1, ..area(3, 0xC000_009A, 0, 0) },
     ];
     FakeSystem::running(FakeDriver { areas, ..FakeDriver::default() })
 }
@@ -64,7 +64,7 @@ fn json_has_null_for_a_missing_area() {
             {
                 "processor": 3, "address": null, "size": null, "owner": null, "used": false, "status": "0xC000009A",
                 "branches": false, "branches_by_mode": false, "precise_format": null,
-                "lack": crate::missing_feature::sentence(Lack::PebsUnavailable as u32, 4)
+                "lack": crate::missing_feature::sentence(MissingFeature::PebsUnavailable as u32, 4)
             }
         ]})
     );
@@ -72,7 +72,11 @@ fn json_has_null_for_a_missing_area() {
 
 #[test]
 fn an_unknown_format_is_reported_by_its_number() {
-    let unknown = AreaRecord { format: 6, lack: Lack::UnknownFormat as u32 + 1, ..area(0, 0, 0, area::BRANCHES) };
+    let unknown = AreaRecord {
+        format: 6,
+        missing_feature: MissingFeature::UnknownFormat as u32 + 1,
+        ..area(0, 0, 0, area::BRANCHES)
+    };
     let system = FakeSystem::running(FakeDriver { areas: vec![unknown], ..FakeDriver::default() });
     let out = run(&system, "control-area").out;
     assert!(out.lines().nth(2).unwrap().ends_with("  yes  no"), "{out}");
@@ -80,13 +84,13 @@ fn an_unknown_format_is_reported_by_its_number() {
     assert!(out.ends_with(note), "{out}");
     let shown = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!(shown["precise_format"], Value::Null);
-    assert_eq!(shown["lack"], crate::missing_feature::sentence(Lack::UnknownFormat as u32, 6));
+    assert_eq!(shown["lack"], crate::missing_feature::sentence(MissingFeature::UnknownFormat as u32, 6));
 }
 
 #[test]
 fn missing_branches_are_reported_with_the_format_of_precise_records() {
-    let lack = Lack::BranchesUnavailable as u32 + 1;
-    let precise_alone = AreaRecord { lack, ..area(0, 0, 0, area::PRECISE | area::MODES) };
+    let missing_feature = MissingFeature::BranchesUnavailable as u32 + 1;
+    let precise_alone = AreaRecord { missing_feature, ..area(0, 0, 0, area::PRECISE | area::MODES) };
     let system = FakeSystem::running(FakeDriver { areas: vec![precise_alone], ..FakeDriver::default() });
     let out = run(&system, "control-area").out;
     assert!(out.lines().nth(2).unwrap().ends_with("  no   4"), "{out}");
@@ -94,7 +98,7 @@ fn missing_branches_are_reported_with_the_format_of_precise_records() {
     assert_eq!(out.matches("\nOn ").count(), 1, "{out}");
     let shown = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!((&shown["branches"], &shown["precise_format"]), (&json!(false), &json!(4)));
-    assert_eq!(shown["lack"], crate::missing_feature::sentence(lack - 1, 4));
+    assert_eq!(shown["lack"], crate::missing_feature::sentence(missing_feature - 1, 4));
 }
 
 #[test]
@@ -108,7 +112,7 @@ fn areas_of_the_maximum_number_of_processors_fit_into_one_reply() {
 
 #[test]
 fn a_refused_area_is_reported_with_the_name_of_the_status() {
-    let refuse = Some((Code::ControlArea, Cause::ControlArea, [0xC000_00A0, 0]));
+    let refuse = Some((Code::ControlArea, ErrorCode::ControlArea, [0xC000_00A0, 0]));
     let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
     let (exit, report) = run(&system, "control-area free -C 0").failure();
     assert_eq!(exit, Exit::DebugStoreTaken);

@@ -336,7 +336,7 @@ fn a_command_that_ignores_ctrl_c_is_left_running() {
 #[test]
 fn a_refused_start_creates_no_file_and_keeps_an_old_one() {
     for old in [None, Some("old")] {
-        let refuse = Some((Code::Start, Cause::HandlerRefused, [0xC000_0001, 0]));
+        let refuse = Some((Code::Start, ErrorCode::HandlerRefused, [0xC000_0001, 0]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
         let bench = Bench { system, ..Bench::new(&[]) };
         if let Some(old) = old {

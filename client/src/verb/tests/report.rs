@@ -63,7 +63,7 @@ fn record(source: u32, interval: u32, process: u32, ip: u64) -> Sample {
         interval,
         kind: SampleKind::Sample as u16,
         modes: mode.try_into().unwrap(),
-        mark: 0,
+        pebs_sequence: 0,
     }
 }
 
@@ -174,17 +174,18 @@ fn precise() -> File {
         ],
         ..session()
     };
-    let of = |kind: SampleKind, source, process, mark, ip| Sample {
+    let of = |kind: SampleKind, source, process, pebs_sequence, ip| Sample {
         kind: kind as u16,
-        time: 1000 + 12_345 * mark,
+        time: 1000 + 12_345 * pebs_sequence,
         thread: if process == UNKNOWN { UNKNOWN } else { process + 1 },
         processor: 0,
-        mark,
+        pebs_sequence,
         ..record(source, 1009, process % (1 << 31), ip)
     };
-    let ordinary = |process, mark, ip| of(SampleKind::Sample, 25, process, mark, ip);
-    let nobodys = |mark, ip| Sample { process: UNKNOWN, ..of(SampleKind::Precise, 2, UNKNOWN, mark, ip) };
-    let next = |mark, ip| of(SampleKind::PreciseNext, 11, 4321, mark, ip);
+    let ordinary = |process, pebs_sequence, ip| of(SampleKind::Sample, 25, process, pebs_sequence, ip);
+    let nobodys =
+        |pebs_sequence, ip| Sample { process: UNKNOWN, ..of(SampleKind::Precise, 2, UNKNOWN, pebs_sequence, ip) };
+    let next = |pebs_sequence, ip| of(SampleKind::PreciseNext, 11, 4321, pebs_sequence, ip);
     let mut records = vec![
         ordinary(8, 0, APP + 0x10),
         ordinary(8, 2, NT + 0x20),
@@ -219,7 +220,8 @@ fn a_timeline_of_one_process_has_the_records_assigned_to_it() {
     let out = precise().run("report FILE --merge --process app --csv").out;
     let told: Vec<Vec<&str>> = out.lines().skip(1).map(|line| line.split(',').collect()).collect();
     let told: Vec<_> = told.iter().map(|fields| (fields[2], fields[4], fields[8])).collect();
-    let (sample, record) = (|mark| (mark, "sample", "0"), |mark| (mark, "precise", "1"));
+    let (sample, record) =
+        (|pebs_sequence| (pebs_sequence, "sample", "0"), |pebs_sequence| (pebs_sequence, "precise", "1"));
     assert_eq!(told, [sample("0"), record("0"), record("1"), sample("2")]);
 }
 

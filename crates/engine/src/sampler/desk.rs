@@ -15,7 +15,7 @@ use crate::boxed::Boxed;
 use super::{Interrupts, Tallies, Tally};
 
 /// How many sessions can sample at a time.
-pub const MOST_SAMPLERS: u8 = 8;
+pub const MAX_SAMPLERS: u8 = 8;
 
 /// The writing end of a session's ring.
 pub type Outlet = Producer<Sample, Tallies>;
@@ -135,7 +135,7 @@ const SILENCED: u8 = 1 << 1;
 #[repr(align(64))]
 pub struct Desk {
     posts: [Post; CounterSet::MOST as usize],
-    outlets: [Slot<Outlet>; MOST_SAMPLERS as usize],
+    outlets: [Slot<Outlet>; MAX_SAMPLERS as usize],
     /// Time in the handler.
     pub throttle: Throttle,
     served: AtomicU64,
@@ -159,7 +159,7 @@ pub struct Desk {
     /// A ring has become half full outside of interrupts.
     reached: AtomicBool,
     /// Precise records that it had written at the last interrupt.
-    mark: AtomicU64,
+    pebs_sequence: AtomicU64,
 }
 
 impl Desk {
@@ -249,13 +249,13 @@ impl Desk {
 
     /// Precise records that the processor has written by now; 0 where nothing is recorded.
     #[inline]
-    pub fn mark(&self) -> u64 {
-        self.mark.load(Ordering::Relaxed)
+    pub fn pebs_sequence(&self) -> u64 {
+        self.pebs_sequence.load(Ordering::Relaxed)
     }
 
     /// An interrupt begins: what the Debug Store has come to, and whether something of it was `fetched`.
-    pub fn set_mark(&self, mark: u64, fetched: bool) {
-        self.mark.store(mark, Ordering::Relaxed);
+    pub fn set_pebs_sequence(&self, pebs_sequence: u64, fetched: bool) {
+        self.pebs_sequence.store(pebs_sequence, Ordering::Relaxed);
         self.fetched.store(fetched, Ordering::Relaxed);
     }
 

@@ -75,7 +75,7 @@ impl Sampler {
                 way.who = (*process, *thread);
             }
             let fetched = store.is_due(cpu) && way.all(cpu, store);
-            desk.set_mark(store.written(cpu), fetched);
+            desk.set_pebs_sequence(store.written(cpu), fetched);
             way.reached
         });
         reached.unwrap_or(false)
@@ -210,7 +210,7 @@ impl Way<'_> {
         })
     }
 
-    const fn sample(&self, ip: u64, mark: u64, source: u32, interval: u32, kind: SampleKind) -> Sample {
+    const fn sample(&self, ip: u64, pebs_sequence: u64, source: u32, interval: u32, kind: SampleKind) -> Sample {
         /// Set in the addresses of the kernel.
         const KERNEL_HALF: u64 = 1 << 63;
         let mode = if ip & KERNEL_HALF == 0 { modes::USER } else { modes::KERNEL };
@@ -224,7 +224,7 @@ impl Way<'_> {
             interval,
             kind: kind as u16,
             modes: (mode & 0xFFFF) as u16,
-            mark,
+            pebs_sequence,
         }
     }
 }

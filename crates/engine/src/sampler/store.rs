@@ -11,7 +11,7 @@ use debug_store::{BranchRecord, Buffer, word};
 use pmu::Cpu;
 use pmu::debug_store::{self as registers, Found, Modes};
 use pmu::state::{self, CounterSet};
-use protocol::MOST_BATCH;
+use protocol::MAX_BATCH;
 
 use super::desk::Subscriber;
 
@@ -38,7 +38,7 @@ const PAGE_PARTS: u32 = 4;
 pub const fn most_before(format: Format) -> u32 {
     match format {
         Format::Core2 => 16,
-        _ => MOST_BATCH,
+        _ => MAX_BATCH,
     }
 }
 

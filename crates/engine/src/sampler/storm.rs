@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Interrupts without a served overflow that may follow each other between two ticks. One or two are usual: an interrupt
 /// that was on its way when its counter was stopped or served, or that unmasking raised again.
-const MOST_IN_A_ROW: u32 = 64;
+const MAX_IN_A_ROW: u32 = 64;
 
 /// One processor's. Touched by that processor alone.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Storm {
         let before = if self.served.load(Ordering::Relaxed) == served { self.in_a_row() } else { 0 };
         self.served.store(served, Ordering::Relaxed);
         self.in_a_row.store(before.saturating_add(1), Ordering::Relaxed);
-        before >= MOST_IN_A_ROW
+        before >= MAX_IN_A_ROW
     }
 
     /// Begins to count anew, at a tick.
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn so_many_in_a_row_are_let_pass_and_a_tick_or_an_overflow_begins_anew() {
         let storm = Storm::default();
-        let pass = |served| (0..MOST_IN_A_ROW).for_each(|number| assert!(!storm.note(served), "{number}"));
+        let pass = |served| (0..MAX_IN_A_ROW).for_each(|number| assert!(!storm.note(served), "{number}"));
         pass(0);
         assert!(storm.note(0));
         storm.next_window();

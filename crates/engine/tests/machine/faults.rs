@@ -1,6 +1,6 @@
 //! Whatever the machine refuses in the middle of a start, nothing is left behind and the next start works.
 
-use protocol::{Cause, Code, Holder};
+use protocol::{Code, ErrorCode, SessionEvent};
 use simulation::{Board, Call, Client};
 
 use super::scene::{IDENTITIES, SHORT, engine, event, header, on, run};
@@ -10,10 +10,10 @@ const STATUS: u32 = 0xC000_0001;
 #[test]
 fn each_refusal_in_turn_beside_nothing_and_beside_a_session_that_runs() {
     let causes = [
-        (Call::StartTimers, Cause::NoMemory),
-        (Call::ReserveCounters, Cause::CountersTaken),
-        (Call::OpenLocalApic, Cause::ApicNotReached),
-        (Call::BeginSampling, Cause::HandlerRefused),
+        (Call::StartTimers, ErrorCode::NoMemory),
+        (Call::ReserveCounters, ErrorCode::CountersTaken),
+        (Call::OpenLocalApic, ErrorCode::ApicNotReached),
+        (Call::BeginSampling, ErrorCode::HandlerRefused),
     ];
     for name in IDENTITIES {
         for (call, cause) in causes {
@@ -25,7 +25,7 @@ fn each_refusal_in_turn_beside_nothing_and_beside_a_session_that_runs() {
             let refused = client.start_with(&mut engine, header(0, true, on(&[])), &all).header();
             assert_eq!(refused.cause, cause as u32, "{name}, {call:?}");
             assert!(!board.is_in_use(), "{name}, {call:?}");
-            assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders), [], "{name}, {call:?}");
+            assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{name}, {call:?}");
             assert!(board.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}, {call:?}");
 
             if call != Call::ReserveCounters {

@@ -1,6 +1,6 @@
 //! The entry of the local APIC through which counters interrupt.
 
-use protocol::Cause;
+use protocol::ErrorCode;
 use simulation::{Board, Client};
 
 use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, run, started};
@@ -18,7 +18,7 @@ fn sampling_is_refused_where_the_hal_has_not_enabled_the_entry_and_counting_is_n
             let client = Client::open(&mut engine, 1, 10);
             board.processor(1).model().set_lvt(entry);
             let refused = client.start_with(&mut engine, header(0, true, on(&[])), &[event(2, SHORT)]).header();
-            assert_eq!(refused.cause, Cause::InterruptNotEnabled as u32, "{name}, {entry:#x}");
+            assert_eq!(refused.cause, ErrorCode::InterruptNotEnabled as u32, "{name}, {entry:#x}");
             assert_eq!((refused.processor, refused.detail[0]), (1, entry.into()), "{name}");
             assert_eq!(board.processor(1).model().lvt(), entry, "{name}: left as it is");
             assert!(!board.is_in_use() && !board.is_sampling(), "{name}");

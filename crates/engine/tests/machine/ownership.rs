@@ -1,7 +1,7 @@
 //! The counters are asked for before the first is touched, and never taken from another unasked.
 
 use model::Accesses;
-use protocol::{Cause, Code, Holder, InfoReply, ProcessorSet, flags};
+use protocol::{Code, ErrorCode, InfoReply, ProcessorSet, SessionEvent, flags};
 use simulation::{Board, Call, Client};
 use zerocopy::FromBytes;
 
@@ -31,12 +31,12 @@ fn counters_that_the_hal_does_not_give_are_not_touched() {
             board.refuse(Call::ReserveCounters, status);
             for force in [0, flags::FORCE] {
                 let header = client.start_with(&mut engine, header(force, false, on(&[])), &[event(2, 0)]).header();
-                assert_eq!((header.status, header.cause), (status, Cause::CountersTaken as u32), "{name}");
+                assert_eq!((header.status, header.cause), (status, ErrorCode::CountersTaken as u32), "{name}");
                 assert_eq!(header.detail, [u64::from(status), 0], "{name}");
             }
             assert!(!board.is_in_use());
             assert_eq!(accesses(&board), vec![Accesses::default(); 2], "{name}");
-            assert_eq!(client.tell::<_, Holder>(&mut engine, Code::Holders), [], "{name}");
+            assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{name}");
         }
         // ProfileTime takes none.
         let timed = client.started(&mut engine, 0, &[0]);
@@ -76,7 +76,7 @@ fn a_counter_that_another_enabled_is_told_and_taken_only_by_force() {
         board.processor(1).model().wrmsr(register, theirs).unwrap();
         let before = accesses(&board);
         let refused = client.start_with(&mut engine, header(0, false, on(&[])), &[event(2, 0)]).header();
-        assert_eq!((refused.status, refused.cause), (BUSY, Cause::ForeignUse as u32), "{name}");
+        assert_eq!((refused.status, refused.cause), (BUSY, ErrorCode::ForeignUse as u32), "{name}");
         assert_eq!((refused.processor, refused.detail), (1, [1, theirs]), "{name}");
         for (before, after) in before.iter().zip(accesses(&board)) {
             assert_eq!((after.wrmsr, after.rdpmc), (before.wrmsr, before.rdpmc), "{name}: nothing was written");

@@ -3,7 +3,7 @@
 use engine::Engine;
 use proptest::prelude::*;
 use protocol::{
-    AreaRequest, BRANCHES, Cause, Code, EventRequest, InfoReply, ProcessorSet, SampleKind, StartHeader, area, modes,
+    AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, InfoReply, ProcessorSet, SampleKind, StartHeader, area, modes,
 };
 use simulation::{Board, Client};
 use zerocopy::{FromBytes, IntoBytes};
@@ -121,10 +121,10 @@ fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing
         go_there(&board, &engine);
         for events in starts {
             let refused = client.start_with(&mut engine, header(0, true, on(&[])), events).header();
-            assert_eq!(refused.cause, Cause::Asleep as u32, "{events:?}, {stage}, beside {beside}");
+            assert_eq!(refused.cause, ErrorCode::Asleep as u32, "{events:?}, {stage}, beside {beside}");
         }
         for operation in [area::QUERY, area::ALLOCATE, area::FREE] {
-            assert_eq!(ask_areas(client, &mut engine, operation), Cause::Asleep as u32, "{operation}, {stage}");
+            assert_eq!(ask_areas(client, &mut engine, operation), ErrorCode::Asleep as u32, "{operation}, {stage}");
         }
         assert_eq!(board.is_in_use(), beside, "{stage}");
         board.wake(&engine);

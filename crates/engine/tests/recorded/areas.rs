@@ -2,7 +2,9 @@
 
 use engine::Engine;
 use model::Mode;
-use protocol::{AreaRecord, AreaRequest, Cause, Code, EventRequest, Lack, ProcessorSet, StartHeader, area, modes};
+use protocol::{
+    AreaRecord, AreaRequest, Code, ErrorCode, EventRequest, MissingFeature, ProcessorSet, StartHeader, area, modes,
+};
 use simulation::{Answer, Board, Client};
 use zerocopy::IntoBytes;
 
@@ -54,7 +56,7 @@ fn allocate_answers_the_address_and_each_call_out_of_turn_says_so() {
     let none = done(&ask(client, &mut engine, area::QUERY, None));
     assert!(none.iter().all(|record| (record.address, record.status, record.size) == (0, NOT_ALLOCATED, 0)));
     let flags = area::BRANCHES | area::PRECISE | area::MODES;
-    assert!(none.iter().all(|record| (record.flags, record.format, record.lack) == (flags, 2, 0)));
+    assert!(none.iter().all(|record| (record.flags, record.format, record.missing_feature) == (flags, 2, 0)));
     let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
     assert_eq!(made.iter().map(|record| record.processor).collect::<Vec<_>>(), [0, 1, 2]);
     for record in &made {
@@ -63,12 +65,12 @@ fn allocate_answers_the_address_and_each_call_out_of_turn_says_so() {
     }
     assert_eq!(done(&ask(client, &mut engine, area::QUERY, None)), made);
     let again = refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])));
-    assert_eq!(again, (EXISTS, Cause::ControlArea as u32, 1, [EXISTS.into(), made[1].address]));
+    assert_eq!(again, (EXISTS, ErrorCode::ControlArea as u32, 1, [EXISTS.into(), made[1].address]));
     let freed = done(&ask(client, &mut engine, area::FREE, Some(&[1])));
     assert_eq!((freed.len(), freed[0].address, freed[0].status), (1, 0, 0));
     assert_eq!(has_area(&board), [true, false, true]);
     let twice = refused(&ask(client, &mut engine, area::FREE, None));
-    assert_eq!(twice, (NOT_ALLOCATED, Cause::ControlArea as u32, 1, [NOT_ALLOCATED.into(), 0]));
+    assert_eq!(twice, (NOT_ALLOCATED, ErrorCode::ControlArea as u32, 1, [NOT_ALLOCATED.into(), 0]));
     assert_eq!(has_area(&board), [true, false, true], "all or none");
     done(&ask(client, &mut engine, area::FREE, Some(&[0, 2])));
     assert!(is_left_clean(&board));
@@ -96,23 +98,23 @@ fn where_one_processor_refuses_none_has_an_area() {
     let client = Client::open(&mut engine, 1, 10);
     board.refuse_areas(2, EXISTS, 0x1234);
     let answer = refused(&ask(client, &mut engine, area::ALLOCATE, None));
-    assert_eq!(answer, (EXISTS, Cause::ControlArea as u32, 2, [EXISTS.into(), 0x1234]), "another has it");
+    assert_eq!(answer, (EXISTS, ErrorCode::ControlArea as u32, 2, [EXISTS.into(), 0x1234]), "another has it");
     assert_eq!(has_area(&board), [false; 3]);
     board.processor(1).model().set_misc_enable(1 << 7 | 1 << 12);
     board.refuse_areas(0, 0, 0);
     let answer = refused(&ask(client, &mut engine, area::ALLOCATE, None));
-    let lack = Lack::PebsUnavailable as u64;
-    assert_eq!(answer, (NOT_SUPPORTED, Cause::NoDebugStore as u32, 1, [lack, 0]));
+    let missing_feature = MissingFeature::PebsUnavailable as u64;
+    assert_eq!(answer, (NOT_SUPPORTED, ErrorCode::NoDebugStore as u32, 1, [missing_feature, 0]));
     assert!(is_left_clean(&board));
 }
 
 #[test]
 fn without_debug_store_pebs_or_intel_it_is_not_supported() {
-    for (name, misc_enable, lack) in [
-        ("amd-legacy", None, Lack::NotIntel),
-        ("haswell-4710mq", Some(0), Lack::NoMonitoring),
-        ("haswell-4710mq", Some(1 << 7 | 1 << 12), Lack::PebsUnavailable),
-        ("firecracker-cascade-lake", None, Lack::NoDebugStore),
+    for (name, misc_enable, missing_feature) in [
+        ("amd-legacy", None, MissingFeature::NotIntel),
+        ("haswell-4710mq", Some(0), MissingFeature::NoMonitoring),
+        ("haswell-4710mq", Some(1 << 7 | 1 << 12), MissingFeature::PebsUnavailable),
+        ("firecracker-cascade-lake", None, MissingFeature::NoDebugStore),
     ] {
         let board = Board::named(name, 1);
         if let Some(value) = misc_enable {
@@ -121,8 +123,16 @@ fn without_debug_store_pebs_or_intel_it_is_not_supported() {
         let mut engine = engine(&board);
         let client = Client::open(&mut engine, 1, 10);
         let (status, cause, _, detail) = refused(&ask(client, &mut engine, area::ALLOCATE, None));
-        assert_eq!((status, cause, detail[0]), (NOT_SUPPORTED, Cause::NoDebugStore as u32, lack as u64), "{name}");
-        assert_eq!(done(&ask(client, &mut engine, area::QUERY, None))[0].lack, lack as u32 + 1, "{name}");
+        assert_eq!(
+            (status, cause, detail[0]),
+            (NOT_SUPPORTED, ErrorCode::NoDebugStore as u32, missing_feature as u64),
+            "{name}"
+        );
+        assert_eq!(
+            done(&ask(client, &mut engine, area::QUERY, None))[0].missing_feature,
+            missing_feature as u32 + 1,
+            "{name}"
+        );
         assert!(is_left_clean(&board));
     }
 }
@@ -133,7 +143,7 @@ fn a_format_that_is_not_known_is_no_matter_for_the_area_and_is_told() {
     let mut engine = engine(&board);
     let client = Client::open(&mut engine, 1, 10);
     let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
-    assert_eq!((made[0].format, made[0].lack), (6, Lack::UnknownFormat as u32 + 1));
+    assert_eq!((made[0].format, made[0].missing_feature), (6, MissingFeature::UnknownFormat as u32 + 1));
     assert_eq!(made[0].flags & (area::PRECISE | area::BRANCHES | area::OF_KERNEL), area::BRANCHES | area::OF_KERNEL);
     engine.shut_down();
     assert!(is_left_clean(&board));
@@ -165,7 +175,7 @@ fn a_session_uses_the_area_that_is_there_and_leaves_it_there() {
     assert!(used.iter().all(|record| record.flags & area::USED != 0));
     assert_eq!(used[1].address, made[0].address);
     let busy = refused(&ask(client, &mut engine, area::FREE, Some(&[1])));
-    assert_eq!(busy, (BUSY, Cause::ControlArea as u32, 1, [BUSY.into(), made[0].address]));
+    assert_eq!(busy, (BUSY, ErrorCode::ControlArea as u32, 1, [BUSY.into(), made[0].address]));
     stopped(client, &mut engine, session, None);
     assert_eq!(has_area(&board), [false, true], "its own are gone");
     assert_eq!(done(&ask(client, &mut engine, area::QUERY, Some(&[1]))), made);
@@ -182,15 +192,15 @@ fn what_makes_no_sense_is_refused() {
     assert!(one.insert(1));
     let good = AreaRequest { operation: area::QUERY, current: 0, reserved: 0, processors: one };
     for (what, request, cause) in [
-        ("an operation", AreaRequest { operation: 3, ..good }, Cause::BadFlags),
-        ("current and a set", AreaRequest { current: 1, ..good }, Cause::BadFlags),
-        ("current 2", AreaRequest { current: 2, ..good }, Cause::BadFlags),
-        ("reserved", AreaRequest { reserved: 1, ..good }, Cause::BadFlags),
+        ("an operation", AreaRequest { operation: 3, ..good }, ErrorCode::BadFlags),
+        ("current and a set", AreaRequest { current: 1, ..good }, ErrorCode::BadFlags),
+        ("current 2", AreaRequest { current: 2, ..good }, ErrorCode::BadFlags),
+        ("reserved", AreaRequest { reserved: 1, ..good }, ErrorCode::BadFlags),
     ] {
         let answer = client.ask(&mut engine, Code::ControlArea, request.as_bytes(), 4096);
         assert_eq!(answer.header().cause, cause as u32, "{what}");
     }
-    assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[0, 2]))).1, Cause::NoSuchProcessor as u32);
+    assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[0, 2]))).1, ErrorCode::NoSuchProcessor as u32);
     assert!(is_left_clean(&board));
 }
 
@@ -221,7 +231,7 @@ fn a_kernel_that_does_not_support_it_is_overruled_for_branches_alone() {
     board.refuse_areas(0, NOT_SUPPORTED, 0);
     let mut engine = engine(&board);
     let client = Client::open(&mut engine, 1, 10);
-    let told = (NOT_SUPPORTED, Cause::ControlArea as u32, 0, [NOT_SUPPORTED.into(), 0]);
+    let told = (NOT_SUPPORTED, ErrorCode::ControlArea as u32, 0, [NOT_SUPPORTED.into(), 0]);
     assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, None)), told);
     for events in [&[record()][..], &[branches(modes::BOTH), record()]] {
         assert_eq!(refused(&client.start_with(&mut engine, header(0), events)), told);
@@ -236,17 +246,17 @@ fn record() -> EventRequest {
 
 #[test]
 fn of_what_is_shut_off_that_of_the_records_is_told_first() {
-    for (misc_enable, lack) in [
-        (1 << 7 | 1 << 11, Lack::BranchesUnavailable),
-        (1 << 7 | 1 << 12, Lack::PebsUnavailable),
-        (1 << 7 | 3 << 11, Lack::PebsUnavailable),
+    for (misc_enable, missing_feature) in [
+        (1 << 7 | 1 << 11, MissingFeature::BranchesUnavailable),
+        (1 << 7 | 1 << 12, MissingFeature::PebsUnavailable),
+        (1 << 7 | 3 << 11, MissingFeature::PebsUnavailable),
     ] {
         let board = board("haswell-4710mq", 2, 1);
         board.processor(0).model().set_misc_enable(misc_enable);
         let mut engine = engine(&board);
         let client = Client::open(&mut engine, 1, 10);
         let told = done(&ask(client, &mut engine, area::QUERY, None));
-        assert_eq!(told[0].lack, lack as u32 + 1, "{misc_enable:#x}");
+        assert_eq!(told[0].missing_feature, missing_feature as u32 + 1, "{misc_enable:#x}");
     }
 }
 
@@ -315,7 +325,7 @@ fn an_area_is_not_freed_while_the_register_holds_its_address() {
     let client = Client::open(&mut engine, 1, 10);
     let address = done(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])))[0].address;
     set_register(&board, 1, DS_AREA, address);
-    let kept = (RETRY, Cause::ControlArea as u32, 1, [RETRY.into(), address]);
+    let kept = (RETRY, ErrorCode::ControlArea as u32, 1, [RETRY.into(), address]);
     assert_eq!(refused(&ask(client, &mut engine, area::FREE, Some(&[1]))), kept);
     engine.follow();
     assert_eq!(has_area(&board), [false, true]);

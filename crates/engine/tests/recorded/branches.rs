@@ -28,7 +28,7 @@ fn every_branch_of_the_modes_comes_once_and_in_order() {
         for (number, sample) in wanted.zip(samples) {
             let (mode, base) = if number % 2 == 0 { (modes::USER, 0) } else { (modes::KERNEL, KERNEL) };
             let from = base + number * 8;
-            assert_eq!((sample.ip, sample.mark, u32::from(sample.modes)), (from, from + 0x100, mode));
+            assert_eq!((sample.ip, sample.pebs_sequence, u32::from(sample.modes)), (from, from + 0x100, mode));
             assert_eq!((sample.kind, sample.source, sample.processor), (SampleKind::Branch as u16, BRANCHES, 1));
             assert_eq!(sample.interval, u32::from(from & 0x10 != 0), "predicted");
             assert_eq!((sample.process, sample.thread), (UNKNOWN, UNKNOWN));

@@ -110,8 +110,8 @@ impl Told {
                 SampleKind::Precise | SampleKind::PreciseNext => {
                     *self.fetched.entry((record.processor, false)).or_default() += 1;
                     let next = self.next.entry(record.processor).or_default();
-                    assert!(record.mark >= *next, "in the order in which they were written");
-                    *next = record.mark + 1;
+                    assert!(record.pebs_sequence >= *next, "in the order in which they were written");
+                    *next = record.pebs_sequence + 1;
                 }
                 _ => {}
             }
@@ -155,7 +155,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
                 let header = super::scene::header(if recorded { batch } else { 0 });
                 let answer = client.start_with(&mut engine, protocol::StartHeader { ring, ..header }, &events).header();
                 if board.is_asleep() {
-                    prop_assert_eq!(answer.cause, protocol::Cause::Asleep as u32);
+                    prop_assert_eq!(answer.cause, protocol::ErrorCode::Asleep as u32);
                     engine.close(client.0);
                 } else {
                     prop_assert_eq!(answer.status, 0, "cause {}", answer.cause);

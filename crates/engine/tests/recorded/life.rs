@@ -157,7 +157,7 @@ fn sessions_follow_each_other() {
         run(&board, &engine, 0, 0x1000, 3 * u64::from(INTERVAL));
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[0].samples, counts[0].count), (3, 3 * u64::from(INTERVAL)), "{round}");
-        let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.mark).collect();
+        let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.pebs_sequence).collect();
         assert_eq!(marks, [0, 1, 2], "each begins to count anew");
         assert!(is_left_clean(&board));
     }

@@ -2,7 +2,7 @@
 
 use model::{CounterId, Mode};
 use pmu::source::RawEvent;
-use protocol::{Cause, EventRequest, SampleKind, UNKNOWN, modes};
+use protocol::{ErrorCode, EventRequest, SampleKind, UNKNOWN, modes};
 use simulation::{Board, Client};
 
 use super::scene::{
@@ -36,7 +36,7 @@ fn a_record_has_the_instruction_of_the_event_in_every_format() {
             let ip = base + step * 0x10 + if exact { 0 } else { model::INSTRUCTION_LENGTH };
             assert_eq!((sample.ip, sample.kind, u32::from(sample.modes)), (ip, kind as u16, mode), "{name} {format}");
             assert_eq!((sample.process, sample.thread, sample.processor), (101, 200, 1), "who was interrupted made it");
-            assert_eq!((sample.mark, sample.source, sample.interval), (step, INSTRUCTIONS, INTERVAL));
+            assert_eq!((sample.pebs_sequence, sample.source, sample.interval), (step, INSTRUCTIONS, INTERVAL));
         }
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[1].samples, counts[1].lost, counts[1].count), (40, 0, 40 * u64::from(INTERVAL)));
@@ -83,7 +83,8 @@ fn an_interrupt_comes_after_a_batch_and_nobody_is_named_for_its_records() {
         assert!(told.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
     }
     stopped(client, &mut engine, session, None);
-    let rest: Vec<_> = fetched(client, &mut engine, session).iter().map(|sample| (sample.ip, sample.mark)).collect();
+    let rest: Vec<_> =
+        fetched(client, &mut engine, session).iter().map(|sample| (sample.ip, sample.pebs_sequence)).collect();
     assert_eq!(rest, [(0x1015, 20), (0x1016, 21), (0x1017, 22), (0x1018, 23), (0x1019, 24)], "fetched at the stop");
 }
 
@@ -98,13 +99,16 @@ fn ordinary_samples_say_how_many_records_were_written_before_them() {
         run(&board, &engine, 0, 0x1000, 1_000);
         let written = records(&board, 0);
         for sample in fetched(client, &mut engine, session) {
-            assert_eq!((sample.source, sample.kind, sample.mark), (CYCLES, SampleKind::Sample as u16, written));
+            assert_eq!(
+                (sample.source, sample.kind, sample.pebs_sequence),
+                (CYCLES, SampleKind::Sample as u16, written)
+            );
             assert_eq!((sample.ip, sample.process), (0xBAD, 100));
         }
     }
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].samples, counts[1].samples), (12, 5));
-    let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.mark).collect();
+    let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.pebs_sequence).collect();
     assert_eq!(marks, (0..12).collect::<Vec<_>>());
 }
 
@@ -382,7 +386,7 @@ fn an_event_by_its_numbers_is_recorded_as_it_is_or_refused() {
         let client = Client::open(&mut engine, 1, 10);
         for (event, umask) in refused {
             let answer = client.start_with(&mut engine, header(0), &[precise(raw(event, umask), INTERVAL)]).header();
-            assert_eq!(answer.cause, Cause::NotPrecise as u32, "{name} {event:#x}/{umask:#x}");
+            assert_eq!(answer.cause, ErrorCode::NotPrecise as u32, "{name} {event:#x}/{umask:#x}");
         }
         let events = recorded.map(|(event, umask)| precise(raw(event, umask), INTERVAL));
         let session = started(client, &mut engine, &header(0), &events);
@@ -398,7 +402,7 @@ fn two_precise_events_of_instructions_need_the_one_counter_that_records_them() {
     let client = Client::open(&mut engine, 1, 10);
     let events = [precise(2, INTERVAL), precise(INSTRUCTIONS, 5_000)];
     let answer = client.start_with(&mut engine, header(0), &events).header();
-    assert_eq!((answer.cause, answer.detail), (Cause::NoFreeCounter as u32, [1, 2]));
+    assert_eq!((answer.cause, answer.detail), (ErrorCode::NoFreeCounter as u32, [1, 2]));
     assert!(is_left_clean(&board));
 }
 

@@ -1,6 +1,6 @@
 //! Every reason for which nothing is recorded, and that nothing changes then.
 
-use protocol::{BRANCH_BUFFER, Cause, EventRequest, Lack, MOST_BATCH, StartHeader, modes};
+use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, MAX_BATCH, MissingFeature, StartHeader, modes};
 use simulation::{Board, Client};
 
 use super::scene::{
@@ -12,7 +12,7 @@ use super::scene::{
 type Obstacle = fn(&Board);
 
 /// Its name, how it comes, what is wanted, and the refusal with its details.
-type Case<'a, How> = (&'a str, How, &'a [EventRequest], Cause, [u64; 2]);
+type Case<'a, How> = (&'a str, How, &'a [EventRequest], ErrorCode, [u64; 2]);
 
 /// Starts, and answers cause and details; nothing may have changed.
 fn refusal(board: &Board, header: &StartHeader, events: &[EventRequest]) -> (u32, u32, [u64; 2]) {
@@ -30,52 +30,67 @@ fn refusal(board: &Board, header: &StartHeader, events: &[EventRequest]) -> (u32
 #[test]
 fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
-    let lack = |lack: Lack| [lack as u64, 0];
+    let missing_feature = |missing_feature: MissingFeature| [missing_feature as u64, 0];
     let cases: [Case<Obstacle>; 13] = [
-        ("shadowed", |board| board.set_shadow(1), &[trace], Cause::Shadowed, [0, 0]),
-        ("shadowed", |board| board.set_shadow(1), &[record], Cause::Shadowed, [0, 0]),
-        ("untold", |board| board.set_shadow(0xC000_0003), &[record], Cause::Shadowed, [0xC000_0003, 0]),
-        ("a trace", |board| set_register(board, 1, 0x1D9, 0x40), &[record], Cause::DebugStoreInUse, [0x40, 0]),
-        ("its buffer", |board| set_register(board, 1, 0x1D9, 0x80), &[trace], Cause::DebugStoreInUse, [0x80, 0]),
-        ("its interrupt", |board| set_register(board, 1, 0x1D9, 0x100), &[trace], Cause::DebugStoreInUse, [0x100, 0]),
-        ("records", |board| set_register(board, 1, 0x3F1, 2), &[trace], Cause::DebugStoreInUse, [0, 2]),
+        ("shadowed", |board| board.set_shadow(1), &[trace], ErrorCode::Shadowed, [0, 0]),
+        ("shadowed", |board| board.set_shadow(1), &[record], ErrorCode::Shadowed, [0, 0]),
+        ("untold", |board| board.set_shadow(0xC000_0003), &[record], ErrorCode::Shadowed, [0xC000_0003, 0]),
+        ("a trace", |board| set_register(board, 1, 0x1D9, 0x40), &[record], ErrorCode::DebugStoreInUse, [0x40, 0]),
+        ("its buffer", |board| set_register(board, 1, 0x1D9, 0x80), &[trace], ErrorCode::DebugStoreInUse, [0x80, 0]),
+        (
+            "its interrupt",
+            |board| set_register(board, 1, 0x1D9, 0x100),
+            &[trace],
+            ErrorCode::DebugStoreInUse,
+            [0x100, 0],
+        ),
+        ("records", |board| set_register(board, 1, 0x3F1, 2), &[trace], ErrorCode::DebugStoreInUse, [0, 2]),
         (
             "the kernel",
             |board| board.refuse_areas(1, 0xC000_009A, 0x7000),
             &[record],
-            Cause::ControlArea,
+            ErrorCode::ControlArea,
             [0xC000_009A, 0x7000],
         ),
         (
             "no branches",
             |board| board.processor(1).model().set_misc_enable(1 << 7 | 1 << 11),
             &[record, trace],
-            Cause::NoDebugStore,
-            lack(Lack::BranchesUnavailable),
+            ErrorCode::NoDebugStore,
+            missing_feature(MissingFeature::BranchesUnavailable),
         ),
         (
             "no records",
             |board| board.processor(1).model().set_misc_enable(1 << 7 | 1 << 12),
             &[record],
-            Cause::NoDebugStore,
-            lack(Lack::PebsUnavailable),
+            ErrorCode::NoDebugStore,
+            missing_feature(MissingFeature::PebsUnavailable),
         ),
         (
             "nothing",
             |board| board.processor(1).model().set_misc_enable(0),
             &[trace],
-            Cause::NoDebugStore,
-            lack(Lack::NoMonitoring),
+            ErrorCode::NoDebugStore,
+            missing_feature(MissingFeature::NoMonitoring),
         ),
-        ("an event", |_| {}, &[precise(0x13, INTERVAL)], Cause::NotPrecise, lack(Lack::NotPrecise)),
-        ("a timer", |_| {}, &[precise(0, 10_000)], Cause::NotSampled, [0, 0]),
+        (
+            "an event",
+            |_| {},
+            &[precise(0x13, INTERVAL)],
+            ErrorCode::NotPrecise,
+            missing_feature(MissingFeature::NotPrecise),
+        ),
+        ("a timer", |_| {}, &[precise(0, 10_000)], ErrorCode::NotSampled, [0, 0]),
     ];
     for (what, obstacle, events, cause, detail) in cases {
         let board = board("haswell-4710mq", 2, 2);
         obstacle(&board);
         let told = refusal(&board, &header(0), events);
         assert_eq!((told.0, told.2), (cause as u32, detail), "{what}");
-        assert!(told.1 == 1 || [Cause::Shadowed, Cause::NotPrecise, Cause::NotSampled].contains(&cause), "{what}");
+        assert!(
+            told.1 == 1 || [ErrorCode::Shadowed, ErrorCode::NotPrecise, ErrorCode::NotSampled].contains(&cause),
+            "{what}"
+        );
     }
 }
 
@@ -83,14 +98,14 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
 fn processors_without_it_say_what_they_lack() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
     for (name, event, cause, detail) in [
-        ("amd-legacy", trace, Cause::NoDebugStore, [Lack::NotIntel as u64, 0]),
-        ("zen-1800x", precise(2, INTERVAL), Cause::NoDebugStore, [Lack::NotIntel as u64, 0]),
-        ("yonah-t2400", trace, Cause::NoDebugStore, [Lack::NotWide as u64, 0]),
-        ("netburst-cedarmill", trace, Cause::NoDebugStore, [Lack::NotInInterface as u64, 0]),
-        ("p6-dothan", trace, Cause::NoDebugStore, [Lack::NotWide as u64, 0]),
-        ("firecracker-cascade-lake", trace, Cause::NoDebugStore, [Lack::NoDebugStore as u64, 0]),
-        ("arrow-lake-245k", record, Cause::NoDebugStore, [Lack::UnknownFormat as u64, 6]),
-        ("core2-e5200", precise(0x1E, INTERVAL), Cause::NotPrecise, [Lack::NotPrecise as u64, 0]),
+        ("amd-legacy", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel as u64, 0]),
+        ("zen-1800x", precise(2, INTERVAL), ErrorCode::NoDebugStore, [MissingFeature::NotIntel as u64, 0]),
+        ("yonah-t2400", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide as u64, 0]),
+        ("netburst-cedarmill", trace, ErrorCode::NoDebugStore, [MissingFeature::NotInInterface as u64, 0]),
+        ("p6-dothan", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide as u64, 0]),
+        ("firecracker-cascade-lake", trace, ErrorCode::NoDebugStore, [MissingFeature::NoDebugStore as u64, 0]),
+        ("arrow-lake-245k", record, ErrorCode::NoDebugStore, [MissingFeature::UnknownFormat as u64, 6]),
+        ("core2-e5200", precise(0x1E, INTERVAL), ErrorCode::NotPrecise, [MissingFeature::NotPrecise as u64, 0]),
     ] {
         let board = Board::named(name, 2);
         let told = refusal(&board, &header(0), &[event]);
@@ -118,7 +133,7 @@ fn one_mode_alone_takes_a_processor_that_can_tell_them_apart() {
     let board = Board::of([without(), without()]);
     for modes in [modes::USER, modes::KERNEL] {
         let told = refusal(&board, &header(0), &[branches(modes)]);
-        assert_eq!((told.0, told.2), (Cause::NoDebugStore as u32, [Lack::NoModes as u64, 0]));
+        assert_eq!((told.0, told.2), (ErrorCode::NoDebugStore as u32, [MissingFeature::NoModes as u64, 0]));
     }
     let mut engine = engine(&board);
     let client = Client::open(&mut engine, 1, 10);
@@ -131,20 +146,20 @@ fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
     let (least, most) = (*BRANCH_BUFFER.start(), *BRANCH_BUFFER.end());
     let range = [least.into(), most.into()];
     let cases: [Case<StartHeader>; 10] = [
-        ("a small buffer", header(0), &[EventRequest { interval: least - 1, ..trace }], Cause::BadBuffer, range),
-        ("a large buffer", header(0), &[EventRequest { interval: most + 1, ..trace }], Cause::BadBuffer, range),
-        ("no buffer", header(0), &[EventRequest { interval: 0, ..trace }], Cause::BadBuffer, range),
-        ("a large batch", header(MOST_BATCH + 1), &[record], Cause::BadBuffer, [1, MOST_BATCH.into()]),
-        ("a batch of branches", header(1), &[trace], Cause::BadBuffer, [0, 0]),
-        ("a frequency", header(0), &[EventRequest { frequency: 1, ..trace }], Cause::BadFrequency, [0, 0]),
-        ("twice", header(0), &[trace, trace], Cause::BadModes, [3, 0]),
-        ("precise branches", header(0), &[EventRequest { modes: 7, ..trace }], Cause::BadModes, [7, 0]),
-        ("no mode", header(0), &[EventRequest { modes: 4, ..record }], Cause::BadModes, [4, 0]),
+        ("a small buffer", header(0), &[EventRequest { interval: least - 1, ..trace }], ErrorCode::BadBuffer, range),
+        ("a large buffer", header(0), &[EventRequest { interval: most + 1, ..trace }], ErrorCode::BadBuffer, range),
+        ("no buffer", header(0), &[EventRequest { interval: 0, ..trace }], ErrorCode::BadBuffer, range),
+        ("a large batch", header(MAX_BATCH + 1), &[record], ErrorCode::BadBuffer, [1, MAX_BATCH.into()]),
+        ("a batch of branches", header(1), &[trace], ErrorCode::BadBuffer, [0, 0]),
+        ("a frequency", header(0), &[EventRequest { frequency: 1, ..trace }], ErrorCode::BadFrequency, [0, 0]),
+        ("twice", header(0), &[trace, trace], ErrorCode::BadModes, [3, 0]),
+        ("precise branches", header(0), &[EventRequest { modes: 7, ..trace }], ErrorCode::BadModes, [7, 0]),
+        ("no mode", header(0), &[EventRequest { modes: 4, ..record }], ErrorCode::BadModes, [4, 0]),
         (
             "counted precisely",
             StartHeader { ring: 0, budget: 0, ..header(0) },
             &[EventRequest { interval: 0, ..record }],
-            Cause::BadModes,
+            ErrorCode::BadModes,
             [7, 0],
         ),
     ];
@@ -164,7 +179,7 @@ fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
 fn the_batches_of_core_2_fit_a_page() {
     let board = board("core2-e5200", 0, 2);
     let told = refusal(&board, &header(17), &[precise(INSTRUCTIONS, INTERVAL)]);
-    assert_eq!((told.0, told.2), (Cause::BadBuffer as u32, [1, 16]));
+    assert_eq!((told.0, told.2), (ErrorCode::BadBuffer as u32, [1, 16]));
     let mut engine = engine(&board);
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, &header(16), &[precise(INSTRUCTIONS, INTERVAL)]);
@@ -180,7 +195,7 @@ fn one_session_at_a_time_has_the_debug_store() {
     let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
     let session = started(first, &mut engine, &header(0), &[branches(modes::BOTH)]);
     let answer = second.start_with(&mut engine, header(0), &[precise(INSTRUCTIONS, INTERVAL)]).header();
-    assert_eq!((answer.cause, answer.detail), (Cause::DebugStoreTaken as u32, [session, 0]));
+    assert_eq!((answer.cause, answer.detail), (ErrorCode::DebugStoreTaken as u32, [session, 0]));
     stopped(first, &mut engine, session, None);
     started(second, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
 }
@@ -190,7 +205,7 @@ fn where_one_counter_records_a_second_precise_event_finds_none() {
     let board = board("core2-e5200", 0, 2);
     let events = [precise(INSTRUCTIONS, INTERVAL), precise(0x1F, INTERVAL)];
     let (cause, _, detail) = refusal(&board, &header(0), &events);
-    assert_eq!((cause, detail), (Cause::NoFreeCounter as u32, [1, 2]), "one can count it, two events need it");
+    assert_eq!((cause, detail), (ErrorCode::NoFreeCounter as u32, [1, 2]), "one can count it, two events need it");
 }
 
 #[test]
@@ -219,5 +234,5 @@ fn the_interface_is_that_of_the_boot_processor_and_has_to_be_emon() {
     assert!(second.insert(1));
     let header = StartHeader { processors: second, ..header(0) };
     let told = refusal(&board, &header, &[branches(modes::BOTH)]);
-    assert_eq!(told, (Cause::NoDebugStore as u32, 1, [Lack::NotInInterface as u64, 0]));
+    assert_eq!(told, (ErrorCode::NoDebugStore as u32, 1, [MissingFeature::NotInInterface as u64, 0]));
 }

@@ -13,7 +13,7 @@ use super::scene::{
 const MASKED: u32 = 0x1_00FE;
 
 /// More accesses than any interrupt here has.
-const MOST_ACCESSES: u64 = 24;
+const MAX_ACCESSES: u64 = 24;
 
 /// Two ticks, and what is pending after each.
 fn tick_twice(board: &Board, engine: &Engine<&Board>) {
@@ -37,7 +37,7 @@ fn is_sampling_on(board: &Board, engine: &mut Engine<&Board>, client: Client, se
 fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_accounted() {
     // The counter that is served, or another one.
     for sources in [&[2_u32][..], &[2, 6]] {
-        for access in 1..MOST_ACCESSES {
+        for access in 1..MAX_ACCESSES {
             for (name, board) in machines(1) {
                 let mut engine = engine(&board);
                 let client = Client::open(&mut engine, 1, 10);
@@ -132,7 +132,7 @@ fn the_status_of_a_counter_that_was_stopped_is_acknowledged_though_nothing_count
 #[test]
 fn an_overflow_while_a_processor_is_about_to_be_throttled_is_accounted_as_throttled_and_makes_no_storm() {
     for (name, _) in machines(1) {
-        let throttled = (1..MOST_ACCESSES).map(|access| throttled(&name, access)).sum::<u64>();
+        let throttled = (1..MAX_ACCESSES).map(|access| throttled(&name, access)).sum::<u64>();
         assert!(throttled > 0, "{name}: no overflow came between the interrupt and the stop of the counters");
     }
 }

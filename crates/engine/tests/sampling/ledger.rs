@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engine::{Engine, Machine};
 use model::{InterruptMode, Mode};
 use proptest::prelude::*;
-use protocol::{CountRecord, MOST_BUDGET, Sample, SampleKind};
+use protocol::{CountRecord, MAX_BUDGET, Sample, SampleKind};
 use simulation::{Board, Client};
 
 use super::scene::{
@@ -353,5 +353,5 @@ fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
 
 #[test]
 fn the_largest_budget_is_less_than_all_time() {
-    const { assert!(MOST_BUDGET < 1_000) };
+    const { assert!(MAX_BUDGET < 1_000) };
 }

@@ -1,6 +1,6 @@
 //! From the start of a session that samples to its last record.
 
-use protocol::{Cause, SampleKind};
+use protocol::{ErrorCode, SampleKind};
 use simulation::Client;
 
 use super::scene::{
@@ -109,7 +109,7 @@ fn the_last_samples_can_be_fetched_after_the_stop_and_then_the_session_is_gone()
         seen.sort_by_key(|record| record.processor);
         assert_eq!(seen.iter().map(|record| record.processor).collect::<Vec<_>>(), [0, 1, 1]);
         let answer = client.samples(&mut engine, session, None, 1).unwrap();
-        assert_eq!(answer.header().cause, Cause::NoSuchSession as u32);
+        assert_eq!(answer.header().cause, ErrorCode::NoSuchSession as u32);
         let all = info(client, &mut engine);
         assert_eq!((all.delivered, all.discarded, all.interrupts, all.spurious), (3, 0, 3, 0));
     }

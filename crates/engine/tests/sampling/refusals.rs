@@ -1,6 +1,6 @@
 //! What is refused, and that it changes nothing.
 
-use protocol::{Cause, EventRequest, MOST_BUDGET, MOST_FREQUENCY, RING, StartHeader, flags};
+use protocol::{ErrorCode, EventRequest, MAX_BUDGET, MAX_FREQUENCY, RING, StartHeader, flags};
 use simulation::{Board, Call, Client};
 
 use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, started};
@@ -9,26 +9,26 @@ use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, star
 fn what_can_not_be_is_refused_with_its_cause_and_touches_no_register() {
     let plain = header(64, on(&[]));
     let good = event(2, SHORT);
-    let cases: [(&str, StartHeader, EventRequest, Cause); 14] = [
-        ("shorter than the range", plain, event(2, 4_095), Cause::BadInterval),
-        ("longer than the range", plain, event(2, 0x8000_0000), Cause::BadInterval),
-        ("no ring", header(0, on(&[])), good, Cause::BadRing),
-        ("a small ring", header(RING.start() / 2, on(&[])), good, Cause::BadRing),
-        ("a large ring", header(RING.end() * 2, on(&[])), good, Cause::BadRing),
-        ("a crooked ring", header(100, on(&[])), good, Cause::BadRing),
-        ("a ring for nothing", StartHeader { budget: 0, ..plain }, event(2, 0), Cause::BadRing),
-        ("a budget for nothing", StartHeader { ring: 0, ..plain }, event(2, 0), Cause::BadFrequency),
-        ("all time", StartHeader { budget: MOST_BUDGET + 1, ..plain }, good, Cause::BadFrequency),
-        ("too often", plain, EventRequest { frequency: MOST_FREQUENCY + 1, ..good }, Cause::BadFrequency),
+    let cases: [(&str, StartHeader, EventRequest, ErrorCode); 14] = [
+        ("shorter than the range", plain, event(2, 4_095), ErrorCode::BadInterval),
+        ("longer than the range", plain, event(2, 0x8000_0000), ErrorCode::BadInterval),
+        ("no ring", header(0, on(&[])), good, ErrorCode::BadRing),
+        ("a small ring", header(RING.start() / 2, on(&[])), good, ErrorCode::BadRing),
+        ("a large ring", header(RING.end() * 2, on(&[])), good, ErrorCode::BadRing),
+        ("a crooked ring", header(100, on(&[])), good, ErrorCode::BadRing),
+        ("a ring for nothing", StartHeader { budget: 0, ..plain }, event(2, 0), ErrorCode::BadRing),
+        ("a budget for nothing", StartHeader { ring: 0, ..plain }, event(2, 0), ErrorCode::BadFrequency),
+        ("all time", StartHeader { budget: MAX_BUDGET + 1, ..plain }, good, ErrorCode::BadFrequency),
+        ("too often", plain, EventRequest { frequency: MAX_FREQUENCY + 1, ..good }, ErrorCode::BadFrequency),
         (
             "a frequency for nothing",
             StartHeader { ring: 0, budget: 0, ..plain },
             EventRequest { frequency: 1, ..event(2, 0) },
-            Cause::BadFrequency,
+            ErrorCode::BadFrequency,
         ),
-        ("detached", StartHeader { flags: flags::DETACHED, ..plain }, good, Cause::BadFlags),
-        ("a batch of no records", StartHeader { batch: 1, ..plain }, good, Cause::BadBuffer),
-        ("the timer", plain, event(0, 10_000), Cause::NotSampled),
+        ("detached", StartHeader { flags: flags::DETACHED, ..plain }, good, ErrorCode::BadFlags),
+        ("a batch of no records", StartHeader { batch: 1, ..plain }, good, ErrorCode::BadBuffer),
+        ("the timer", plain, event(0, 10_000), ErrorCode::NotSampled),
     ];
     for (what, header, event, cause) in cases {
         let board = Board::named("intel-v2", 2);
@@ -51,7 +51,7 @@ fn counters_that_do_not_interrupt_count_and_refuse_to_sample() {
         let client = Client::open(&mut engine, 1, 10);
         let before = board.processor(0).model().accesses();
         let answer = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
-        assert_eq!((answer.cause, answer.source, answer.detail[0]), (Cause::NotSampled as u32, 2, 1));
+        assert_eq!((answer.cause, answer.source, answer.detail[0]), (ErrorCode::NotSampled as u32, 2, 1));
         assert_eq!(board.processor(0).model().accesses(), before);
         assert!(is_left_clean(&board));
         let counting = StartHeader { ring: 0, budget: 0, ..header(64, on(&[])) };
@@ -69,7 +69,7 @@ fn a_handler_that_the_hal_refuses_is_told_and_leaves_everything_as_it_was() {
     board.refuse(Call::BeginSampling, UNSUCCESSFUL);
     let events = [event(2, SHORT), event(6, SHORT), event(11, SHORT), event(10, SHORT)];
     let answer = client.start_with(&mut engine, header(64, on(&[])), &events).header();
-    assert_eq!((answer.status, answer.cause), (UNSUCCESSFUL, Cause::HandlerRefused as u32));
+    assert_eq!((answer.status, answer.cause), (UNSUCCESSFUL, ErrorCode::HandlerRefused as u32));
     assert_eq!(answer.detail[0], u64::from(UNSUCCESSFUL));
     assert_eq!(board.processor(0).model().rdmsr(0x38F), Ok(0x5), "put back");
     assert!(is_left_clean(&board));
@@ -90,10 +90,10 @@ fn samples_are_for_the_one_who_samples() {
         let cause = |client: Client, engine: &mut _, session| {
             client.samples(engine, session, Some(100), 1).unwrap().header().cause
         };
-        assert_eq!(cause(client, &mut engine, counting), Cause::NothingSampled as u32);
-        assert_eq!(cause(other, &mut engine, sampling), Cause::NoSuchSession as u32);
-        assert_eq!(cause(client, &mut engine, 999), Cause::NoSuchSession as u32);
-        assert_eq!(cause(client, &mut engine, protocol::DETACHED), Cause::NothingSampled as u32);
+        assert_eq!(cause(client, &mut engine, counting), ErrorCode::NothingSampled as u32);
+        assert_eq!(cause(other, &mut engine, sampling), ErrorCode::NoSuchSession as u32);
+        assert_eq!(cause(client, &mut engine, 999), ErrorCode::NoSuchSession as u32);
+        assert_eq!(cause(client, &mut engine, protocol::DETACHED), ErrorCode::NothingSampled as u32);
     }
 }
 
@@ -105,7 +105,7 @@ fn no_more_than_eight_sample_at_a_time_and_a_place_is_free_again_after_a_stop() 
         let sessions: Vec<u64> =
             (0..8).map(|_| started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)])).collect();
         let ninth = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
-        assert_eq!((ninth.cause, ninth.detail[0]), (Cause::TooManySessions as u32, 8));
+        assert_eq!((ninth.cause, ninth.detail[0]), (ErrorCode::TooManySessions as u32, 8));
         client.stop(&mut engine, sessions[3], None);
         started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
     }

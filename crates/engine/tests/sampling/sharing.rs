@@ -1,6 +1,6 @@
 //! Several clients: who asks for what another has in the same way, shares its counter.
 
-use protocol::{Cause, EventRequest, modes};
+use protocol::{ErrorCode, EventRequest, modes};
 use simulation::{Board, Client};
 
 use super::scene::{SHORT, boards, engine, event, fetched, info, is_left_clean, machines, on, run, started, stopped};
@@ -111,7 +111,7 @@ fn without_a_counter_left_a_shared_one_can_still_be_had() {
         let all = [event(2, SHORT), event(6, SHORT), event(11, SHORT), event(10, SHORT)];
         started(first, &mut engine, 64, on(&[]), &all);
         let refused = second.start_with(&mut engine, super::scene::header(64, on(&[])), &[event(2, SHORT + 1)]);
-        assert_eq!(refused.header().cause, Cause::NoFreeCounter as u32);
+        assert_eq!(refused.header().cause, ErrorCode::NoFreeCounter as u32);
         started(second, &mut engine, 64, on(&[]), &all);
         assert_eq!(in_use(&board), 4);
     }
@@ -143,7 +143,7 @@ fn a_counter_that_was_inherited_is_not_lost_to_a_later_session_with_the_tag_of_t
         fetched(first, &mut engine, left);
         let many: Vec<EventRequest> = (0..9).map(|number| event(6, SHORT + 1 + number)).collect();
         let answer = third.start_with(&mut engine, super::scene::header(64, on(&[])), &many).header();
-        assert_eq!(answer.cause, Cause::NoFreeCounter as u32, "{name}");
+        assert_eq!(answer.cause, ErrorCode::NoFreeCounter as u32, "{name}");
         assert_eq!(info(second, &mut engine).counters_in_use, 1, "{name}");
         run(&board, &engine, 0, SHORT.into());
         let counts = stopped(second, &mut engine, heir, None);

@@ -1,7 +1,7 @@
 //! Events by their numbers: what reaches the select register, on each generation.
 
 use model::Selected;
-use pmu::hal::MOST_RAW;
+use pmu::hal::MAX_RAW;
 use pmu::source::RawEvent;
 use pmu::state::CounterSet;
 use pmu::{Hal, HalError, Source, Support};
@@ -181,13 +181,13 @@ fn equal_raw_events_share_a_place_and_a_place_that_is_not_used_is_given_again() 
     let index = |number: u16| bench.hal.state_for(event(number), false).map(|state| state.event());
     let first = index(0).unwrap();
     assert_eq!(index(0), Ok(first));
-    let places: Vec<_> = (0..MOST_RAW).map(|number| index(number).unwrap()).collect();
+    let places: Vec<_> = (0..MAX_RAW).map(|number| index(number).unwrap()).collect();
     assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
-    assert_eq!(index(MOST_RAW), Err(HalError::TooManyRaw(event(MOST_RAW))));
+    assert_eq!(index(MAX_RAW), Err(HalError::TooManyRaw(event(MAX_RAW))));
     let kept = places[7];
     bench.hal.keep_raw(|index| index == kept);
     assert_eq!(index(7), Ok(kept));
-    let others: Vec<_> = (300..300 + MOST_RAW - 1).map(|number| index(number).unwrap()).collect();
+    let others: Vec<_> = (300..300 + MAX_RAW - 1).map(|number| index(number).unwrap()).collect();
     assert!(!others.contains(&kept));
     assert!(index(0).is_err());
 }

@@ -49,7 +49,18 @@ pub fn process(id: u32) -> Process {
 /// Returns a sample of processor 1.
 pub fn sample(time: u64) -> Sample {
     let ip = 0x1_4000_1000 + time;
-    Sample { time, ip, process: 4, thread: 8, processor: 1, source: 0x13, interval: 65_536, kind: 0, modes: 1, mark: 0 }
+    Sample {
+        time,
+        ip,
+        process: 4,
+        thread: 8,
+        processor: 1,
+        source: 0x13,
+        interval: 65_536,
+        kind: 0,
+        modes: 1,
+        pebs_sequence: 0,
+    }
 }
 
 /// Returns the summary of a recording of one second.

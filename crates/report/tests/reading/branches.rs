@@ -7,7 +7,7 @@ use report::{Branch, BranchCount, BranchCounts};
 use super::support::{APP, CYCLES, NT, NTDLL, sample};
 
 fn branch(process: u32, from: u64, to: u64, predicted: u32) -> Sample {
-    Sample { kind: SampleKind::Branch as u16, mark: to, ..sample(BRANCHES, process, from, predicted) }
+    Sample { kind: SampleKind::Branch as u16, pebs_sequence: to, ..sample(BRANCHES, process, from, predicted) }
 }
 
 fn counted(samples: &[Sample]) -> BranchCounts {

@@ -10,8 +10,8 @@ const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
 
 /// Returns samples of every kind.
 fn kinds() -> Vec<Sample> {
-    let of = |kind: SampleKind, ip| Sample { kind: kind as u16, mark: 6, ..sample(CYCLES, 8, ip, 1000) };
-    let branch = |ip, interval| Sample { source: BRANCHES, interval, mark: NT, ..of(SampleKind::Branch, ip) };
+    let of = |kind: SampleKind, ip| Sample { kind: kind as u16, pebs_sequence: 6, ..sample(CYCLES, 8, ip, 1000) };
+    let branch = |ip, interval| Sample { source: BRANCHES, interval, pebs_sequence: NT, ..of(SampleKind::Branch, ip) };
     let of_unknown_process = |ip| Sample { process: UNKNOWN, thread: UNKNOWN, ..of(SampleKind::Precise, ip) };
     vec![
         of(SampleKind::Sample, APP + 0x10),

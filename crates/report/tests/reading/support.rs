@@ -60,7 +60,7 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> Sample {
         interval,
         kind: SampleKind::Sample as u16,
         modes: mode.try_into().unwrap(),
-        mark: 0,
+        pebs_sequence: 0,
     }
 }
 
@@ -76,7 +76,7 @@ pub fn status_record(kind: SampleKind, source: u32, time: u64, detail: u64) -> S
         interval: 0,
         kind: kind as u16,
         modes: 0,
-        mark: 0,
+        pebs_sequence: 0,
     }
 }
 

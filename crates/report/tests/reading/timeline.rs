@@ -9,14 +9,14 @@ use report::{Filter, SymbolFinder, SymbolIndex, TimelineSample, timeline};
 
 use super::support::{APP, CYCLES, MISSES, file, processes, read, sample};
 
-/// Returns an ordinary sample after `mark` records, of thread `process + 1`.
-fn ordinary(process: u32, mark: u64) -> Sample {
-    Sample { mark, ..sample(MISSES, process, APP + 0x10, 5) }
+/// Returns an ordinary sample after `pebs_sequence` records, of thread `process + 1`.
+fn ordinary(process: u32, pebs_sequence: u64) -> Sample {
+    Sample { pebs_sequence, ..sample(MISSES, process, APP + 0x10, 5) }
 }
 
 /// Returns the precise record with this number.
-fn record(process: u32, mark: u64) -> Sample {
-    Sample { mark, kind: SampleKind::Precise as u16, ..sample(CYCLES, process, APP + 0x20, 7) }
+fn record(process: u32, pebs_sequence: u64) -> Sample {
+    Sample { pebs_sequence, kind: SampleKind::Precise as u16, ..sample(CYCLES, process, APP + 0x20, 7) }
 }
 
 fn merge(samples: &[Sample], filter: &Filter) -> Vec<TimelineSample> {
@@ -25,7 +25,7 @@ fn merge(samples: &[Sample], filter: &Filter) -> Vec<TimelineSample> {
 
 /// Returns whether each sample is precise, its mark and its process.
 fn summary(samples: &[TimelineSample]) -> Vec<(bool, u64, u32)> {
-    samples.iter().map(|one| (one.is_precise(), one.sample.mark, one.sample.process)).collect()
+    samples.iter().map(|one| (one.is_precise(), one.sample.pebs_sequence, one.sample.process)).collect()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn process_is_inferred_only_between_samples_of_one_thread() {
         ("the same thread between the two", vec![ordinary(8, 0), record(8, 1), ordinary(8, 2)], 8),
     ] {
         let timeline = merge(&[&samples[..], &[record(UNKNOWN, 0)]].concat(), &Filter::default());
-        let found = timeline.iter().find(|one| one.is_precise() && one.sample.mark == 0).unwrap();
+        let found = timeline.iter().find(|one| one.is_precise() && one.sample.pebs_sequence == 0).unwrap();
         assert_eq!((found.sample.process, found.inferred), (wanted, wanted != UNKNOWN), "{name}");
         assert_eq!(found.sample.thread, if wanted == UNKNOWN { UNKNOWN } else { wanted + 1 }, "{name}");
         assert_eq!(timeline.iter().filter(|one| one.inferred).count(), usize::from(found.inferred), "{name}");
@@ -119,15 +119,15 @@ proptest! {
     #[test]
     fn merged_samples_appear_once_with_ascending_marks_per_processor(samples in history()) {
         let timeline = merge(&samples, &Filter::default());
-        let key = |sample: &Sample| (sample.processor, sample.mark, sample.kind, sample.time, sample.ip);
+        let key = |sample: &Sample| (sample.processor, sample.pebs_sequence, sample.kind, sample.time, sample.ip);
         let mut wanted: Vec<_> = samples.iter().map(key).collect();
         let mut found: Vec<_> = timeline.iter().map(|one| key(&one.sample)).collect();
-        prop_assert!(found.is_sorted_by_key(|(processor, mark, ..)| (*processor, *mark)));
+        prop_assert!(found.is_sorted_by_key(|(processor, pebs_sequence, ..)| (*processor, *pebs_sequence)));
         wanted.sort_unstable();
         found.sort_unstable();
         prop_assert_eq!(found, wanted);
         for pair in timeline.windows(2).filter(|pair| pair[0].sample.processor == pair[1].sample.processor) {
-            let same = pair[0].sample.mark == pair[1].sample.mark;
+            let same = pair[0].sample.pebs_sequence == pair[1].sample.pebs_sequence;
             prop_assert!(!(same && pair[0].is_precise()), "an ordinary sample comes before the record of its mark");
             prop_assert!(!same || pair[1].is_precise() || pair[0].sample.time < pair[1].sample.time);
         }
@@ -139,7 +139,7 @@ proptest! {
         let timeline = merge(&samples, &Filter::default());
         for (index, one) in timeline.iter().enumerate() {
             let own = samples.iter().find(|sample| {
-                (sample.processor, sample.mark, sample.kind) == (one.sample.processor, one.sample.mark, one.sample.kind)
+                (sample.processor, sample.pebs_sequence, sample.kind) == (one.sample.processor, one.sample.pebs_sequence, one.sample.kind)
                     && sample.time == one.sample.time
             });
             let own = own.unwrap();
@@ -148,11 +148,11 @@ proptest! {
             let after = timeline[index..].iter().take_while(here).find(|other| !other.is_precise());
             let side = |side: Option<&TimelineSample>| side.map(|other| (other.sample.process, other.sample.thread));
             let between: Vec<&Sample> = samples.iter().filter(|sample| {
-                let (low, high) = (before.map(|one| one.sample.mark), after.map(|one| one.sample.mark));
+                let (low, high) = (before.map(|one| one.sample.pebs_sequence), after.map(|one| one.sample.pebs_sequence));
                 sample.processor == one.sample.processor
                     && sample.kind != 0
-                    && low.is_none_or(|low| sample.mark >= low)
-                    && high.is_none_or(|high| sample.mark < high)
+                    && low.is_none_or(|low| sample.pebs_sequence >= low)
+                    && high.is_none_or(|high| sample.pebs_sequence < high)
             }).collect();
             let agree = between.iter().all(|sample| [UNKNOWN, after.map_or(0, |one| one.sample.process)].contains(&sample.process));
             let inferred = own.process == UNKNOWN && before.is_some() && side(before) == side(after) && agree;

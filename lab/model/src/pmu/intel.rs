@@ -54,7 +54,7 @@ const FIXED_ANY: u64 = 4;
 const FIXED_PMI: u64 = 8;
 /// `FCx_Adaptive_Record` of fixed counter 0, of 1 four bits above, and so on to 3 (SDM, "Adaptive_Record Counter Control").
 const FIXED_ADAPTIVE: u32 = 32;
-const MOST_FIXED_ADAPTIVE: u32 = 4;
+const MAX_FIXED_ADAPTIVE: u32 = 4;
 
 /// Bits 63:32 of a select register. (`IN_TX` and the like are model-specific.) Bit 19, pin control, does nothing but
 /// can be written.
@@ -148,7 +148,7 @@ impl Intel {
         let any = if self.leaf.any_thread { FIXED_ANY } else { 0 };
         let field = FIXED_OS | FIXED_USR | FIXED_PMI | any;
         let fields = (0..16).filter(|&i| bit(self.leaf.fixed, i)).map(|i| field << (FIXED_FIELD * i));
-        let adaptive = (0..MOST_FIXED_ADAPTIVE).filter(|&i| self.leaf.pebs_baseline() && bit(self.leaf.fixed, i));
+        let adaptive = (0..MAX_FIXED_ADAPTIVE).filter(|&i| self.leaf.pebs_baseline() && bit(self.leaf.fixed, i));
         !fields.chain(adaptive.map(|i| 1 << (FIXED_ADAPTIVE + FIXED_FIELD * i))).fold(0, |all, bits| all | bits)
     }
 
@@ -275,7 +275,7 @@ impl Pmu for Intel {
                 }
                 CounterId::Fixed(number) => {
                     let number = u32::from(number);
-                    number < MOST_FIXED_ADAPTIVE && bit(self.fixed_control, FIXED_ADAPTIVE + FIXED_FIELD * number)
+                    number < MAX_FIXED_ADAPTIVE && bit(self.fixed_control, FIXED_ADAPTIVE + FIXED_FIELD * number)
                 }
             }
     }

@@ -6,9 +6,9 @@ use crate::bits::{bit, byte, ones};
 /// The highest version this model knows. A higher one includes it.
 const KNOWN_VERSION: u8 = 5;
 /// `IA32_PMC0` to 9 are all that have addresses.
-const MOST_GENERAL: usize = 10;
+const MAX_GENERAL: usize = 10;
 /// `IA32_FIXED_CTR_CTRL` has room for 16.
-const MOST_FIXED: u32 = 16;
+const MAX_FIXED: u32 = 16;
 /// `IA32_PERF_CAPABILITIES.FW_WRITE` (SDM, "Full-Width Writes to Performance Counter Registers").
 const FULL_WIDTH_WRITES: u32 = 13;
 /// `IA32_PERF_CAPABILITIES.PEBS_BASELINE` (SDM Vol. 4).
@@ -57,9 +57,9 @@ impl IntelLeaf {
         };
         Some(Self {
             version,
-            general: if general_width == 0 { 0 } else { usize::from(byte(eax, 15, 8)).min(MOST_GENERAL) },
+            general: if general_width == 0 { 0 } else { usize::from(byte(eax, 15, 8)).min(MAX_GENERAL) },
             general_width,
-            fixed: fixed & ones(MOST_FIXED),
+            fixed: fixed & ones(MAX_FIXED),
             fixed_width,
             any_thread: version >= 3 && !bit(u64::from(edx), 15),
             perf_capabilities: pdcm.then_some(perf_capabilities),

@@ -10,11 +10,11 @@ use crate::state;
 
 /// The most general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last that have addresses (SDM Vol. 4,
 /// "Architectural MSRs").
-pub const MOST_GENERAL: u8 = 10;
+pub const MAX_GENERAL: u8 = 10;
 
 /// The fixed counters that are used: those of instructions, core cycles and reference cycles. The others count what no
 /// source of the interface does.
-pub const MOST_FIXED: u8 = 3;
+pub const MAX_FIXED: u8 = 3;
 
 /// The least bits of a fixed counter by which every interval can be armed.
 const LEAST_WIDTH: u8 = 32;
@@ -73,7 +73,7 @@ impl Shape {
         }
         let (eax, ebx) = (LeafAEax::of(cpu), LeafAEbx::of(cpu));
         let leaf = cpu.cpuid(0xA, 0);
-        let count = if eax.width() == 0 { 0 } else { eax.counters().min(MOST_GENERAL) };
+        let count = if eax.width() == 0 { 0 } else { eax.counters().min(MAX_GENERAL) };
         // No field below gets more than it has bits: to check that would be a panic.
         Self::new()
             .with_version(eax.version())

@@ -3,7 +3,7 @@
 /// Why; the fields of [`ReplyHeader`](crate::ReplyHeader) that say more are named with each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Cause {
+pub enum ErrorCode {
     /// Nothing was refused.
     None = 0,
     /// `detail` = the client's version, the driver's version.
@@ -65,7 +65,7 @@ pub enum Cause {
     NoInterval = 26,
     /// `source` is a raw event too many; `detail[0]` = how many different ones there can be at a time.
     TooManyRawEvents = 27,
-    /// `processor` has not what of the Debug Store is asked for; `detail` = a [`Lack`], and its number where there is one.
+    /// `processor` has not what of the Debug Store is asked for; `detail` = a [`MissingFeature`], and its number where there is one.
     NoDebugStore = 28,
     /// Another program uses the Debug Store of `processor`: `detail` = IA32_DEBUGCTL, IA32_PEBS_ENABLE.
     DebugStoreInUse = 29,
@@ -74,7 +74,7 @@ pub enum Cause {
     /// The buffers of the Debug Store would not be mapped while user code runs: kernel VA shadowing is on; or, with
     /// `detail[0]` = an NTSTATUS, Windows does not tell whether it is.
     Shadowed = 31,
-    /// `source` can not be sampled precisely; `detail[0]` = a [`Lack`] of the event, not of the processor.
+    /// `source` can not be sampled precisely; `detail[0]` = a [`MissingFeature`] of the event, not of the processor.
     NotPrecise = 32,
     /// The control area of `processor`: `detail` = the kernel's NTSTATUS, the address that it told. With the NTSTATUS
     /// STATUS_DEVICE_BUSY a session uses the area; with STATUS_RETRY IA32_DS_AREA holds its address.
@@ -86,7 +86,7 @@ pub enum Cause {
     Asleep = 35,
 }
 
-impl Cause {
+impl ErrorCode {
     /// Every cause, for tables and tests.
     pub const ALL: [Self; 36] = [
         Self::None,
@@ -179,7 +179,7 @@ impl Support {
 /// What of the Debug Store is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Lack {
+pub enum MissingFeature {
     /// The processor is not Intel's.
     NotIntel = 0,
     /// CPUID.1:EDX\[21\] (DS) is clear.
@@ -202,7 +202,7 @@ pub enum Lack {
     NotInInterface = 9,
 }
 
-impl Lack {
+impl MissingFeature {
     /// Every one, in the order of its number.
     pub const ALL: [Self; 10] = [
         Self::NotIntel,
@@ -220,7 +220,7 @@ impl Lack {
     /// The one with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|lack| *lack as u32 == number)
+        Self::ALL.into_iter().find(|missing_feature| *missing_feature as u32 == number)
     }
 }
 
@@ -230,20 +230,20 @@ mod tests {
 
     #[test]
     fn numbers_and_values_are_one_to_one() {
-        for (number, cause) in (0_u32..).zip(Cause::ALL) {
+        for (number, cause) in (0_u32..).zip(ErrorCode::ALL) {
             assert_eq!(cause as u32, number);
-            assert_eq!(Cause::from_number(number), Some(cause));
+            assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
         for (number, support) in (0_u32..).zip(Support::ALL) {
             assert_eq!(support as u32, number);
             assert_eq!(Support::from_number(number), Some(support));
         }
-        for (number, lack) in (0_u32..).zip(Lack::ALL) {
-            assert_eq!(lack as u32, number);
-            assert_eq!(Lack::from_number(number), Some(lack));
+        for (number, missing_feature) in (0_u32..).zip(MissingFeature::ALL) {
+            assert_eq!(missing_feature as u32, number);
+            assert_eq!(MissingFeature::from_number(number), Some(missing_feature));
         }
-        assert_eq!(Lack::from_number(10), None);
-        assert_eq!(Cause::from_number(36), None);
+        assert_eq!(MissingFeature::from_number(10), None);
+        assert_eq!(ErrorCode::from_number(36), None);
         assert_eq!(Support::from_number(8), None);
     }
 }
