@@ -3,7 +3,7 @@
 use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 
-use engine::{AreaRefused, ControlArea, Machine, Maker};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
 
 use crate::cpu::Processor;
 use crate::interrupt::Sampling;
@@ -30,7 +30,7 @@ impl Drop for Kernel {
     }
 }
 
-impl Machine for Kernel {
+impl Platform for Kernel {
     type Cpu = Processor;
 
     fn processors(&self) -> u32 {
@@ -83,7 +83,7 @@ impl Machine for Kernel {
         self.timers.get().map_or(0, |timers| timers.ticks(processor))
     }
 
-    fn adopt_processor(&self, processor: u32) -> bool {
+    fn add_processor(&self, processor: u32) -> bool {
         let sampling = self.sampling.take();
         let ticks = sampling.as_ref().is_none_or(|sampling| sampling.adopt(processor));
         self.sampling.set(sampling);
@@ -124,7 +124,7 @@ impl Machine for Kernel {
         processors::current()
     }
 
-    fn allocate_area(&self, processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
+    fn allocate_area(&self, processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
         control_area::allocate(processor, by)
     }
 

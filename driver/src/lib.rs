@@ -33,7 +33,7 @@ use nt::processor_change::ProcessorChange;
 use nt::system_thread::SystemThread;
 
 /// Serves the requests that wait, and follows the counters.
-static ATTENDANT: SystemThread = SystemThread::new(attend);
+static ATTENDANT: SystemThread = SystemThread::new(work);
 
 /// Stops and starts the counters around a sleep.
 static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
@@ -105,7 +105,7 @@ fn add_processor(processor: u32) {
 }
 
 /// PASSIVE_LEVEL. Answers the units of 100 ns until it has to be called again.
-fn attend() -> u64 {
+fn work() -> u64 {
     let mut engine = ENGINE.lock();
     let Some(engine) = engine.as_mut() else { return FOLLOW };
     let now = clock::now();

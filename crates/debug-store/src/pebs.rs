@@ -49,7 +49,7 @@ pub struct Record {
 
 /// The fields that are in a record of every format when no optional group is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Essence {
+pub struct PebsRecord {
     /// See [`Record::ip`].
     pub ip: u64,
     /// See [`Record::is_exact`].
@@ -201,14 +201,14 @@ impl Format {
 
     /// Reads the fields that every record has, in place: `at` returns the word at a byte offset. Returns `None` if an
     /// adaptive record does not have [`least_size`](Self::least_size).
-    pub fn essence(self, at: impl Fn(usize) -> u64) -> Option<Essence> {
+    pub fn record(self, at: impl Fn(usize) -> u64) -> Option<PebsRecord> {
         if self.size().is_none() {
             let is_basic = usize::from(Basic::from_bits(at(0x00)).size()) == BASIC;
-            return is_basic.then(|| Essence { ip: at(0x08), is_exact: true, counters: Some(at(0x10)) });
+            return is_basic.then(|| PebsRecord { ip: at(0x08), is_exact: true, counters: Some(at(0x10)) });
         }
         let is_exact = self >= Self::Haswell;
         let counters = (self >= Self::Nehalem).then(|| at(0x90));
-        Some(Essence { ip: at(if is_exact { 0xB0 } else { 0x08 }), is_exact, counters })
+        Some(PebsRecord { ip: at(if is_exact { 0xB0 } else { 0x08 }), is_exact, counters })
     }
 
     fn of_fixed_size(self, record: &[u8]) -> Record {
@@ -345,11 +345,11 @@ mod tests {
                 bytes[..8].copy_from_slice(&Basic::new().with_size(32).into_bits().to_le_bytes());
             }
             let (record, _) = format.decode(&bytes).unwrap();
-            let essence = Essence { ip: record.ip, is_exact: record.is_exact, counters: record.counters };
-            assert_eq!(format.essence(|offset| word(&bytes, offset)), Some(essence), "{format:?}");
+            let record = PebsRecord { ip: record.ip, is_exact: record.is_exact, counters: record.counters };
+            assert_eq!(format.record(|offset| word(&bytes, offset)), Some(record), "{format:?}");
         }
         let longer = Basic::new().with_registers(true).with_size(176).into_bits();
-        assert_eq!(Format::Adaptive.essence(|_| longer), None);
+        assert_eq!(Format::Adaptive.record(|_| longer), None);
     }
 
     #[test]

@@ -14,14 +14,14 @@ mod plain;
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
-use engine::{Interrupted, Outlet, Sampler, Subscriber, Tallies};
+use engine::{CpuSampleStats, Interrupted, SampleProducer, Sampler, Subscriber};
 use model::Mode;
 use plain::PlainCpu;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Hal, Source};
 use protocol::{Sample, modes};
-use simulation::Board;
+use simulation::SimMachine;
 
 /// The interfaces with counters, each with a processor that has four of them at least.
 const INTERFACES: [(&str, &str); 4] =
@@ -50,7 +50,7 @@ fn main() {
 }
 
 /// `n` counters, whose samples go to so many.
-fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::Consumer<Sample, Tallies>>) {
+fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::Consumer<Sample, CpuSampleStats>>) {
     let hal = Hal::new(cpu, PROCESSORS).expect("memory");
     hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
     let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
@@ -59,8 +59,9 @@ fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::
     let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");
     sampler.set_budget(900);
     let subscribe = |subscriber| {
-        let (outlet, fetched): (Outlet, _) = sample_ring::channel(64, Tallies::default()).expect("memory");
-        sampler.subscribe(PROCESSOR, Subscriber(subscriber), outlet, counters);
+        let (producer, fetched): (SampleProducer, _) =
+            sample_ring::channel(64, CpuSampleStats::default()).expect("memory");
+        sampler.subscribe(PROCESSOR, Subscriber(subscriber), producer, counters);
         fetched
     };
     let rings = (0..subscribers).map(subscribe).collect();
@@ -70,11 +71,11 @@ fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::
 
 /// RDMSR, WRMSR and RDPMC of such an interrupt, as the model counts them.
 fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
-    let board = Board::named(name, PROCESSORS);
-    let cpu = board.processor(PROCESSOR);
+    let machine = SimMachine::named(name, PROCESSORS);
+    let cpu = machine.processor(PROCESSOR);
     let (sampler, rings) = set_up(cpu, n, 1);
     // The others are set back to their beginning, as if they had been started later.
-    board.run(PROCESSOR, Mode::Kernel, &|_| INTERVAL.into());
+    machine.run(PROCESSOR, Mode::Kernel, &|_| INTERVAL.into());
     let later = CounterSet::first(n).without(CounterSet::first(k));
     let _ = sampler.hal().stop(cpu, PROCESSOR, later);
     sampler.start(cpu, PROCESSOR, later);

@@ -11,10 +11,10 @@ use protocol::status::{
 use protocol::{AreaRecord, AreaRequest, ErrorCode, area};
 use sample_ring::Slot;
 
-use crate::machine::{AreaRefused, ControlArea, Ground, Machine, Maker};
 use crate::plan::{choose, invalid};
+use crate::platform::{AreaAllocator, AreaRefused, ControlArea, EngineContext, Platform};
 use crate::reply::{Refusal, Reply, lacks};
-use crate::room::{NO_MEMORY, Room, gather};
+use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
 /// The control areas that the driver knows.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub struct Areas {
 struct Area {
     processor: u32,
     made: ControlArea,
-    maker: Maker,
+    maker: AreaAllocator,
     /// What the kernel said.
     status: u32,
     /// A client asked for it, and has not freed it.
@@ -39,7 +39,7 @@ struct Area {
 
 /// What is needed of an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum AreaUse {
     /// A client wants it.
     Kept,
     /// A session wants it, that has precise events or not.
@@ -61,12 +61,12 @@ impl Areas {
 
     /// Takes the area of a processor: the kernel's; or the machine's, where the kernel has no such call, keeps an area of its
     /// own from a session, or does not serve a session on a processor that has branches and no PEBS.
-    pub fn take(&mut self, processor: u32, need: Need, machine: &impl Machine) -> Result<(), Refusal> {
+    pub fn take(&mut self, processor: u32, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
             return area.serve(need);
         }
         self.all.try_reserve(1).map_err(|_| NO_MEMORY)?;
-        let (made, maker, status) = make(processor, need, machine)?;
+        let (made, maker, status) = make(processor, need, platform)?;
         let pointed_to = AtomicBool::new(false);
         let mut area = Area { processor, made, maker, status, kept: false, used: false, pointed_to };
         area.serve(need)?;
@@ -74,29 +74,29 @@ impl Areas {
     }
 
     /// Notes that no session uses the areas any more.
-    pub fn release<M: Machine>(&mut self, ground: Ground<'_, M>) {
+    pub fn release<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         for area in &mut self.all {
             area.used = false;
         }
-        self.drop_unneeded(ground);
+        self.drop_unneeded(context);
     }
 
     /// Gives all back.
-    pub fn release_all<M: Machine>(&mut self, ground: Ground<'_, M>) {
+    pub fn release_all<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         for area in &mut self.all {
             (area.kept, area.used) = (false, false);
         }
-        self.drop_unneeded(ground);
+        self.drop_unneeded(context);
     }
 
     /// Frees the areas that are not needed. One stays for the next call while IA32_DS_AREA holds its address, which another
     /// program may have saved and restored, while its processor sleeps, and where the kernel refuses.
-    pub fn drop_unneeded<M: Machine>(&mut self, Ground { machine, hal, .. }: Ground<'_, M>) {
+    pub fn drop_unneeded<M: Platform>(&mut self, EngineContext { platform, hal, .. }: EngineContext<'_, M>) {
         if self.all.iter().all(Area::is_needed) {
             return;
         }
         let all = &self.all;
-        machine.on_each_processor(&|processor, cpu| {
+        platform.on_each_processor(&|processor, cpu| {
             for area in all.iter().filter(|area| area.processor == processor && !area.is_needed()) {
                 let pointed_to = hal.is_asleep(processor) || debug_store::is_at(cpu, area.made.address);
                 area.pointed_to.store(pointed_to, Ordering::Relaxed);
@@ -106,30 +106,30 @@ impl Areas {
             if area.is_needed() || area.is_pointed_to() {
                 return true;
             }
-            let freed = machine.free_area(area.processor);
+            let freed = platform.free_area(area.processor);
             area.status = freed.err().unwrap_or(STATUS_SUCCESS);
             freed.is_err()
         });
     }
 
     /// Serves a request, on all processors meant or on none.
-    pub fn serve<M: Machine>(
+    pub fn serve<M: Platform>(
         &mut self,
         request: &AreaRequest,
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
-        let machine = ground.machine;
+        let platform = context.platform;
         let processors = match request.current {
-            0 => choose(&request.processors, machine.processors())?,
-            1 if request.processors.is_empty() => gather([machine.current_processor()], 1)?,
+            0 => choose(&request.processors, platform.processors())?,
+            1 if request.processors.is_empty() => try_collect([platform.current_processor()], 1)?,
             bits => return Err(invalid(ErrorCode::BadFlags, bits.into())),
         };
-        let found = Examined::of(&processors, ground)?;
+        let found = Examined::of(&processors, context)?;
         match request.operation {
             area::QUERY => {}
-            area::ALLOCATE => self.allocate(&processors, &found, ground)?,
-            area::FREE => self.free(&processors, ground)?,
+            area::ALLOCATE => self.allocate(&processors, &found, context)?,
+            area::FREE => self.free(&processors, context)?,
             operation => return Err(invalid(ErrorCode::BadFlags, operation.into())),
         }
         let freed = request.operation == area::FREE;
@@ -139,11 +139,11 @@ impl Areas {
         Ok(())
     }
 
-    fn allocate<M: Machine>(
+    fn allocate<M: Platform>(
         &mut self,
         processors: &[u32],
         found: &Examined,
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         for (processor, facilities) in processors.iter().zip(found.iter()) {
             // The kernel asks for no more.
@@ -158,18 +158,18 @@ impl Areas {
             }
         }
         for (index, processor) in processors.iter().enumerate() {
-            if let Err(refusal) = self.take(*processor, Need::Kept, ground.machine) {
+            if let Err(refusal) = self.take(*processor, AreaUse::Kept, context.platform) {
                 for taken in processors.iter().take(index) {
                     self.all.iter_mut().filter(|area| area.processor == *taken).for_each(|area| area.kept = false);
                 }
-                self.drop_unneeded(ground);
+                self.drop_unneeded(context);
                 return Err(refusal);
             }
         }
         Ok(())
     }
 
-    fn free<M: Machine>(&mut self, processors: &[u32], ground: Ground<'_, M>) -> Result<(), Refusal> {
+    fn free<M: Platform>(&mut self, processors: &[u32], context: EngineContext<'_, M>) -> Result<(), Refusal> {
         for processor in processors {
             match self.find(*processor) {
                 Some(area) if area.used => {
@@ -182,7 +182,7 @@ impl Areas {
         for area in self.all.iter_mut().filter(|area| processors.contains(&area.processor)) {
             area.kept = false;
         }
-        self.drop_unneeded(ground);
+        self.drop_unneeded(context);
         let left = self.all.iter().find(|area| processors.contains(&area.processor));
         left.map_or(Ok(()), |area| {
             let status = if area.is_pointed_to() { STATUS_RETRY } else { area.status };
@@ -193,7 +193,8 @@ impl Areas {
     fn record(&self, processor: u32, facilities: Result<Facilities, MissingFeature>, freed: bool) -> AreaRecord {
         let known = self.find(processor);
         let of_area = known.map_or(0, |known| {
-            (if known.maker == Maker::Kernel { area::OF_KERNEL } else { 0 }) | (if known.used { area::USED } else { 0 })
+            (if known.maker == AreaAllocator::Kernel { area::OF_KERNEL } else { 0 })
+                | (if known.used { area::USED } else { 0 })
         });
         let (flags, format, missing_feature) = told(facilities);
         AreaRecord {
@@ -221,14 +222,16 @@ impl Area {
         self.pointed_to.load(Ordering::Relaxed)
     }
 
-    fn serve(&mut self, need: Need) -> Result<(), Refusal> {
+    fn serve(&mut self, need: AreaUse) -> Result<(), Refusal> {
         match need {
-            Need::Kept if self.kept => Err(refused(self.processor, STATUS_ADDRESS_ALREADY_EXISTS, self.made.address)),
-            Need::Kept => {
+            AreaUse::Kept if self.kept => {
+                Err(refused(self.processor, STATUS_ADDRESS_ALREADY_EXISTS, self.made.address))
+            }
+            AreaUse::Kept => {
                 self.kept = true;
                 Ok(())
             }
-            Need::Used { .. } => {
+            AreaUse::Used { .. } => {
                 self.used = true;
                 Ok(())
             }
@@ -237,21 +240,21 @@ impl Area {
 }
 
 /// Makes one, and says what the kernel said.
-fn make(processor: u32, need: Need, machine: &impl Machine) -> Result<(ControlArea, Maker, u32), Refusal> {
-    let AreaRefused { status, address } = match machine.allocate_area(processor, Maker::Kernel) {
-        Ok(made) => return Ok((made, Maker::Kernel, STATUS_SUCCESS)),
+fn make(processor: u32, need: AreaUse, platform: &impl Platform) -> Result<(ControlArea, AreaAllocator, u32), Refusal> {
+    let AreaRefused { status, address } = match platform.allocate_area(processor, AreaAllocator::Kernel) {
+        Ok(made) => return Ok((made, AreaAllocator::Kernel, STATUS_SUCCESS)),
         Err(refused) => refused,
     };
     let is_missing = matches!(status, STATUS_INVALID_INFO_CLASS | STATUS_NOT_IMPLEMENTED);
     // The kernel keeps one of its own, which it uses for nothing while the registers are idle.
-    let is_kept = status == STATUS_ADDRESS_ALREADY_EXISTS && need != Need::Kept;
-    let is_no_matter = is_kept || status == STATUS_NOT_SUPPORTED && need == Need::Used { precise: false };
+    let is_kept = status == STATUS_ADDRESS_ALREADY_EXISTS && need != AreaUse::Kept;
+    let is_no_matter = is_kept || status == STATUS_NOT_SUPPORTED && need == AreaUse::Used { precise: false };
     if !is_missing && !is_no_matter {
         return Err(refused(processor, status, address));
     }
-    let made = machine.allocate_area(processor, Maker::Machine);
+    let made = platform.allocate_area(processor, AreaAllocator::Driver);
     let made = made.map_err(|AreaRefused { status, address }| refused(processor, status, address))?;
-    Ok((made, Maker::Machine, status))
+    Ok((made, AreaAllocator::Driver, status))
 }
 
 fn refused(processor: u32, status: u32, address: u64) -> Refusal {
@@ -280,9 +283,9 @@ pub struct Examined(Vec<Slot<Result<Facilities, MissingFeature>>>);
 
 impl Examined {
     /// Looks at each, on it; refused while one sleeps.
-    pub fn of<M: Machine>(processors: &[u32], ground: Ground<'_, M>) -> Result<Self, Refusal> {
-        let found = gather(processors.iter().map(|_| Slot::empty()), processors.len())?;
-        ground.on_awake(processors, |processor, cpu| {
+    pub fn of<M: Platform>(processors: &[u32], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
+        let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
+        context.on_awake(processors, |processor, cpu| {
             if let Some(place) = processors.binary_search(&processor).ok().and_then(|index| found.get(index)) {
                 // It was made empty.
                 let _ = place.put(debug_store::examine(cpu));

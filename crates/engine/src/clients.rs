@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::reply::Refusal;
-use crate::room::Room;
+use crate::try_vec::TryPush;
 
 /// An open handle, by a number that no other open handle has at the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `machine` | what the engine needs of the system it runs on |
+//! | `platform` | what the engine needs of the system it runs on |
 //! | [`sampler`](Sampler) | what runs in the interrupt: from an overflow to a sample in a ring |
 //! | `rings` | the other ends of the rings: from there to the client |
 //! | `session` | events on processors, from their start to their final counts |
@@ -19,7 +19,7 @@
 //!
 //! An [`Engine`] belongs to one lock: its functions take it exclusively, at an IRQL at which memory can be had
 //! (DISPATCH_LEVEL at most) and all processors can be called (below IPI_LEVEL). What runs elsewhere is what it hands to
-//! [`Machine::on_each_processor`], and its [`Sampler`], which [`Machine::begin_sampling`] lends to the interrupt. Nothing
+//! [`Platform::on_each_processor`], and its [`Sampler`], which [`Platform::begin_sampling`] lends to the interrupt. Nothing
 //! panics, and memory that can not be had is refused.
 
 #![cfg_attr(not(test), no_std)]
@@ -30,19 +30,19 @@ extern crate alloc;
 mod areas;
 mod boxed;
 mod clients;
+mod hardware_recording;
 mod identity;
-mod machine;
 mod plan;
+mod platform;
 mod reply;
 mod requests;
 mod resources;
 mod rings;
-mod room;
 mod sampler;
 mod session;
 mod sessions;
-mod sleep;
-mod trace;
+mod suspend_time;
+mod try_vec;
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -50,25 +50,25 @@ use pmu::{Hal, HalError, Interface, ProfileInterface, Selection};
 use protocol::status::STATUS_SUCCESS;
 
 pub use clients::ClientId;
-pub use machine::{AreaRefused, ControlArea, Machine, Maker};
+pub use platform::{AreaAllocator, AreaRefused, ControlArea, Platform};
 pub use requests::{Completion, Request, Samples};
-pub use sampler::{Interrupted, MAX_SAMPLERS, Outlet, Sampler, Subscriber, TICKS_PER_SECOND, Tallies};
-pub use sleep::Sleeps;
+pub use sampler::{CpuSampleStats, Interrupted, MAX_SAMPLERS, SampleProducer, Sampler, Subscriber, TICKS_PER_SECOND};
+pub use suspend_time::SuspendTime;
 
 use boxed::Boxed;
 use clients::Clients;
 use identity::Identity;
-use machine::Ground;
+use platform::EngineContext;
 use sessions::Sessions;
 
 /// Version of the driver: major, minor, patch, zero.
 pub type Version = [u16; 4];
 
 /// The counters of the processor that has most: they are not the same where there are two kinds of processors.
-fn most_counters(machine: &impl Machine) -> u8 {
-    let kind = machine.on_boot_processor(|cpu| Selection::of_boot_processor(cpu).interface);
+fn most_counters(platform: &impl Platform) -> u8 {
+    let kind = platform.on_boot_processor(|cpu| Selection::of_boot_processor(cpu).interface);
     let most = AtomicU8::new(0);
-    machine.on_each_processor(&|_, cpu| {
+    platform.on_each_processor(&|_, cpu| {
         most.fetch_max(Interface::new(kind, cpu).counters(), Ordering::Relaxed);
     });
     most.into_inner()
@@ -76,9 +76,9 @@ fn most_counters(machine: &impl Machine) -> u8 {
 
 /// Everything that stands between a request and the processors.
 #[derive(Debug)]
-pub struct Engine<M: Machine> {
+pub struct Engine<M: Platform> {
     /// First, so that it is dropped first: it may still have lent the sampler.
-    machine: M,
+    platform: M,
     version: Version,
     /// In memory of its own, so that it stays where it is when the engine moves.
     sampler: Boxed<Sampler>,
@@ -87,22 +87,22 @@ pub struct Engine<M: Machine> {
     sessions: Sessions,
 }
 
-impl<M: Machine> Engine<M> {
+impl<M: Platform> Engine<M> {
     /// Chooses the profile interface of the boot processor and makes its state. PASSIVE_LEVEL.
     ///
     /// # Errors
     /// [`HalError::NoMemory`].
-    pub fn new(machine: M, version: Version) -> Result<Self, HalError> {
-        let processors = machine.maximum_processors();
-        let most = most_counters(&machine);
-        let (hal, identity) = machine.on_boot_processor(|cpu| {
+    pub fn new(platform: M, version: Version) -> Result<Self, HalError> {
+        let processors = platform.maximum_processors();
+        let most = most_counters(&platform);
+        let (hal, identity) = platform.on_boot_processor(|cpu| {
             let hal = Hal::with_states(cpu, processors, most, pmu::state::allocate)?;
             Ok((hal, Identity::of(cpu)))
         })?;
-        machine.on_each_processor(&|processor, cpu| hal.learn(cpu, processor));
-        let sampler = Sampler::new(hal, processors, machine.clock_frequency()).and_then(Boxed::new);
+        platform.on_each_processor(&|processor, cpu| hal.learn(cpu, processor));
+        let sampler = Sampler::new(hal, processors, platform.clock_frequency()).and_then(Boxed::new);
         let sampler = sampler.ok_or(HalError::NoMemory)?;
-        Ok(Self { machine, version, sampler, identity, clients: Clients::default(), sessions: Sessions::default() })
+        Ok(Self { platform, version, sampler, identity, clients: Clients::default(), sessions: Sessions::default() })
     }
 
     /// What serves the interrupts, for who delivers them.
@@ -118,15 +118,15 @@ impl<M: Machine> Engine<M> {
 
     /// A client's handle is gone: its sessions stop, its counters are free. Again changes nothing.
     pub fn close(&mut self, client: ClientId) {
-        self.sessions.stop_all_of(client, Ground::new(&self.machine, &self.sampler));
+        self.sessions.stop_all_of(client, EngineContext::new(&self.platform, &self.sampler));
         self.clients.close(client);
     }
 
     /// A processor was added, and is active: sessions that are on every processor go there as well. Where something of
     /// a session can not be had on it, the session stays where it is.
     pub fn add_processor(&mut self, processor: u32) {
-        let (sampler, now) = (&self.sampler, self.machine.clock());
-        self.machine.on_each_processor(&|number, cpu| {
+        let (sampler, now) = (&self.sampler, self.platform.clock());
+        self.platform.on_each_processor(&|number, cpu| {
             if number == processor {
                 sampler.hal().learn(cpu, number);
                 // It was not there when the others fell asleep.
@@ -135,17 +135,17 @@ impl<M: Machine> Engine<M> {
                 }
             }
         });
-        self.sessions.add_processor(processor, Ground::new(&self.machine, &self.sampler));
+        self.sessions.add_processor(processor, EngineContext::new(&self.platform, &self.sampler));
     }
 
     /// Brings all counts up to date, so that no counter wraps unseen. Has to be called more often than a counter can
     /// wrap.
-    pub fn follow(&mut self) {
-        self.sessions.follow(Ground::new(&self.machine, &self.sampler));
+    pub fn accumulate_counts(&mut self) {
+        self.sessions.accumulate_counts(EngineContext::new(&self.platform, &self.sampler));
     }
 
     /// Stops every session, detached ones as well, before the driver goes.
     pub fn shut_down(&mut self) {
-        self.sessions.stop_every(Ground::new(&self.machine, &self.sampler));
+        self.sessions.stop_every(EngineContext::new(&self.platform, &self.sampler));
     }
 }

@@ -14,20 +14,20 @@ use protocol::{
 };
 
 use crate::clients::ClientId;
-use crate::machine::{Ground, Machine};
+use crate::hardware_recording::{self, HardwareRecording};
+use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
-use crate::room::{NO_MEMORY, Room, gather, with_room};
-use crate::sampler::{BRANCHES_TALLY, MAX_SAMPLERS, Subscriber};
+use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber};
 use crate::session::{Count, Event, Place, Service, Session};
-use crate::trace::{self, Traces};
+use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
 /// The tags that a counter's state has room for, and so the sessions at a time.
 pub const MAX_SESSIONS: u16 = 0xFFF;
 
 /// Who wants a session, and of what kind.
 #[derive(Debug, Clone, Copy)]
-pub struct Applicant {
+pub struct Requester {
     /// The handle.
     pub client: ClientId,
     /// Its process.
@@ -59,27 +59,27 @@ impl Served {
 #[derive(Debug)]
 pub struct Planner<'a, M> {
     /// The machine.
-    pub ground: Ground<'a, M>,
+    pub context: EngineContext<'a, M>,
     /// The sessions that run.
     pub others: &'a [Session],
 }
 
-impl<M: Machine> Planner<'_, M> {
+impl<M: Platform> Planner<'_, M> {
     /// A session of this number with a counter or the timer for every event on every processor, or nothing at all.
     /// Refused for want of a counter, it tells who holds them.
     pub fn plan(
         &self,
         number: u64,
-        applicant: Applicant,
+        applicant: Requester,
         header: &StartHeader,
         events: &[EventRequest],
         reply: &mut Reply<'_>,
     ) -> Result<Session, Refusal> {
-        let Ground { machine, hal, .. } = self.ground;
+        let EngineContext { platform, hal, .. } = self.context;
         let sampled = events.iter().any(|event| event.interval != 0 || event.source == BRANCHES);
         check(header, sampled, events)?;
         let detached = header.flags & flags::DETACHED != 0;
-        let mut planned = with_room(events.len())?;
+        let mut planned = try_with_capacity(events.len())?;
         hal.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
         for event in events {
             let service = how_to_serve(event, hal)?;
@@ -93,31 +93,32 @@ impl<M: Machine> Planner<'_, M> {
         if planned.iter().any(counts) && !hal.is_promised() {
             return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::CountersNotPromised));
         }
-        let processors = choose(&header.processors, machine.processors())?;
+        let processors = choose(&header.processors, platform.processors())?;
         let budget = if header.budget == 0 { DEFAULT_BUDGET } else { header.budget };
         let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
         let rings = sampled.then(new_rings).transpose()?;
-        let mut traces = Traces::plan(&planned, header.batch, rings.as_ref().map(|rings| rings.subscriber))?;
-        if let Some(traces) = &mut traces {
-            self.check_traces(traces, &planned, &processors)?;
+        let mut recording =
+            HardwareRecording::plan(&planned, header.batch, rings.as_ref().map(|rings| rings.subscriber))?;
+        if let Some(recording) = &mut recording {
+            self.check_traces(recording, &planned, &processors)?;
         }
         let mut session = Session {
             number,
             tag: self.free_tag()?,
             owner: (!detached).then_some(applicant.client),
             process: applicant.process,
-            places: with_room(events.len() * processors.len())?,
-            counts: with_room(events.len() * processors.len())?,
-            begun: with_room(processors.len())?,
-            processors: with_room(processors.len())?,
+            places: try_with_capacity(events.len() * processors.len())?,
+            counts: try_with_capacity(events.len() * processors.len())?,
+            begun: try_with_capacity(processors.len())?,
+            processors: try_with_capacity(processors.len())?,
             everywhere: header.processors.is_empty(),
             events: planned,
             rings,
-            traces,
+            recording,
         };
         for processor in processors {
             if let Err(refusal) = self.extend(&mut session, processor, reply) {
-                session.give_back(hal);
+                session.release(hal);
                 return Err(refusal);
             }
         }
@@ -130,7 +131,7 @@ impl<M: Machine> Planner<'_, M> {
         let places = session.places.len();
         let extended = self.try_extend(session, processor, reply);
         if extended.is_err() {
-            session.give_back_on(processor, self.ground.hal);
+            session.release_on(processor, self.context.hal);
             session.places.truncate(places);
             session.counts.truncate(places);
             session.processors.retain(|other| *other != processor);
@@ -145,17 +146,17 @@ impl<M: Machine> Planner<'_, M> {
         reserve(&mut session.counts, width)?;
         reserve(&mut session.processors, 1)?;
         reserve(&mut session.begun, 1)?;
-        let Ground { machine, sampler, hal, .. } = self.ground;
+        let EngineContext { platform, sampler, hal, .. } = self.context;
         for event in session.events.iter().filter(|event| event.running) {
             if let Service::Counter { state, .. } = event.service {
                 hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?;
             }
         }
         let served = |event: &Event| self.served(processor, session.tag, event);
-        let served = gather(session.events.iter().map(served), width)?;
+        let served = try_collect(session.events.iter().map(served), width)?;
         let own = served.iter().filter_map(Served::own);
-        let wanted = gather(own, width)?;
-        let mut assigned = gather(core::iter::repeat_n(0, wanted.len()), wanted.len())?;
+        let wanted = try_collect(own, width)?;
+        let mut assigned = try_collect(core::iter::repeat_n(0, wanted.len()), wanted.len())?;
         if let Err(index) = hal.reserve_all(processor, &wanted, &mut assigned) {
             let mut own = session.events.iter().zip(&served).filter(|(_, served)| served.own().is_some());
             let source = own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.source);
@@ -164,7 +165,7 @@ impl<M: Machine> Planner<'_, M> {
         let mut assigned = assigned.into_iter();
         for served in served {
             let place = match served {
-                Served::Timer => Place::Timer(machine.ticks(processor)),
+                Served::Timer => Place::Timer(platform.ticks(processor)),
                 Served::Branches => Place::Branches,
                 Served::Shared(counter) => Place::Counter(counter),
                 Served::Own(_, frequency) => {
@@ -176,20 +177,25 @@ impl<M: Machine> Planner<'_, M> {
             session.places.try_push(place)?;
         }
         (0..width).try_for_each(|_| session.counts.try_push(Count::default()))?;
-        session.begun.try_push(self.ground.moment())?;
+        session.begun.try_push(self.context.moment())?;
         session.processors.try_push(processor)?;
-        if let Some(traces) = &mut session.traces {
-            traces.add(processor)?;
+        if let Some(recording) = &mut session.recording {
+            recording.add(processor)?;
         }
         add_ring(session, processor)
     }
 
     /// Whether the processors can record what is to be recorded, and nobody else has them do so.
-    fn check_traces(&self, traces: &mut Traces, events: &[Event], processors: &[u32]) -> Result<(), Refusal> {
+    fn check_traces(
+        &self,
+        recording: &mut HardwareRecording,
+        events: &[Event],
+        processors: &[u32],
+    ) -> Result<(), Refusal> {
         if let Some(other) = self.others.iter().find(|other| other.records()) {
             return Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreTaken).detail(other.number, 0));
         }
-        match self.ground.machine.is_shadowed() {
+        match self.context.platform.is_shadowed() {
             Ok(false) => {}
             Ok(true) => return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed)),
             Err(STATUS_INSUFFICIENT_RESOURCES) => return Err(NO_MEMORY),
@@ -197,7 +203,7 @@ impl<M: Machine> Planner<'_, M> {
                 return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed).detail(status.into(), 0));
             }
         }
-        traces.check(events, processors, self.ground)
+        recording.check(events, processors, self.context)
     }
 
     /// Why the event of `source` gets no counter of `processor`; tells who holds them.
@@ -205,7 +211,7 @@ impl<M: Machine> Planner<'_, M> {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
         let fitting = |event: &Event| match event.service {
-            Service::Counter { state, .. } => self.ground.hal.counters_for(processor, state),
+            Service::Counter { state, .. } => self.context.hal.counters_for(processor, state),
             Service::Timer | Service::Branches { .. } => CounterSet::NONE,
         };
         let there = events.iter().find(|event| event.source == source).map(fitting).unwrap_or_default();
@@ -234,7 +240,7 @@ impl<M: Machine> Planner<'_, M> {
         if !state.interrupt() || frequency != 0 {
             return None;
         }
-        let Ground { sampler, hal, .. } = self.ground;
+        let EngineContext { sampler, hal, .. } = self.context;
         let way = |state: CounterState| state.with_owner(0).with_active(false);
         let same = |other: CounterState| !other.is_free() && other.owner() != state.owner() && way(other) == way(state);
         let mut found = hal.row(processor).counters(same).iter();
@@ -270,7 +276,7 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     let modes_alone = event.modes & !modes::PRECISE;
     let are_modes = modes_alone & modes::BOTH != 0 && modes_alone & !modes::BOTH == 0;
     if event.source == BRANCHES {
-        return if are_modes && !precise { trace::branches(event) } else { Err(bad_modes) };
+        return if are_modes && !precise { hardware_recording::branches(event) } else { Err(bad_modes) };
     }
     hal.startable(Source(event.source))?;
     check_sampling(event)?;
@@ -330,11 +336,11 @@ fn add_ring(session: &mut Session, processor: u32) -> Result<(), Refusal> {
     let Some(mut rings) = session.rings.take() else { return Ok(()) };
     let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
         Place::Counter(counter) if event.sampled => Some((counter, event.source)),
-        Place::Branches => Some((BRANCHES_TALLY, event.source)),
+        Place::Branches => Some((BRANCH_STATS, event.source)),
         _ => None,
     };
     let counters = session.running(processor, ALL_SOURCES).filter_map(sampled);
-    let added = gather(counters, session.events.len()).and_then(|counters| rings.add(processor, &counters));
+    let added = try_collect(counters, session.events.len()).and_then(|counters| rings.add(processor, &counters));
     session.rings = Some(rings);
     added
 }
@@ -354,6 +360,7 @@ pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<u32>, Refusal> {
         return Err(invalid(ErrorCode::NoSuchProcessor, u64::from(active)).processor(processor));
     }
     let expected = active as usize;
-    let chosen = if wanted.is_empty() { gather(0..active, expected) } else { gather(wanted.iter(), expected) }?;
+    let chosen =
+        if wanted.is_empty() { try_collect(0..active, expected) } else { try_collect(wanted.iter(), expected) }?;
     if chosen.is_empty() { Err(invalid(ErrorCode::NoProcessor, u64::from(active))) } else { Ok(chosen) }
 }

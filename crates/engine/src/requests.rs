@@ -18,10 +18,10 @@ use zerocopy::{FromBytes, FromZeros};
 
 use crate::Engine;
 use crate::clients::ClientId;
-use crate::machine::{Ground, Machine};
-use crate::plan::{Applicant, invalid};
+use crate::plan::{Requester, invalid};
+use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply, write};
-use crate::room::gather;
+use crate::try_vec::try_collect;
 
 /// A request as the I/O manager hands it over, METHOD_BUFFERED: one buffer for input and output.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Input {
                 let entries = rest.chunks_exact(size_of::<EventRequest>());
                 let expected = entries.len();
                 let events = entries.filter_map(|entry| EventRequest::read_from_bytes(entry).ok());
-                match gather(events, expected) {
+                match try_collect(events, expected) {
                     Ok(events) => Self::Start(header, events),
                     Err(refusal) => return Some(Err(refusal)),
                 }
@@ -130,7 +130,7 @@ impl Input {
     }
 }
 
-impl<M: Machine> Engine<M> {
+impl<M: Platform> Engine<M> {
     /// Serves a request. What the table does not admit fails with an NTSTATUS and changes nothing; all else
     /// is answered in the buffer, refusals with their cause.
     pub fn serve(&mut self, request: Request<'_>) -> Completion {
@@ -169,7 +169,7 @@ impl<M: Machine> Engine<M> {
         let reply = &mut Reply::over(output);
         let may_wait = may_wait && wanted.wait != 0;
         let outcome = match wanted.reserved {
-            0 => self.sessions.samples(wanted.session, client, may_wait, &self.machine, reply),
+            0 => self.sessions.samples(wanted.session, client, may_wait, &self.platform, reply),
             bits => Err(invalid(ErrorCode::BadFlags, bits.into())),
         };
         match outcome {
@@ -194,7 +194,7 @@ impl<M: Machine> Engine<M> {
 
     fn answer(&mut self, client: ClientId, input: Input, output: &mut [u8]) -> usize {
         let reply = &mut Reply::over(output);
-        let ground = Ground::new(&self.machine, &self.sampler);
+        let context = EngineContext::new(&self.platform, &self.sampler);
         let outcome = match input {
             Input::Hello(hello) => return self.hello(client, hello, output),
             Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
@@ -206,9 +206,9 @@ impl<M: Machine> Engine<M> {
             Input::QuerySource(wanted) => self.query_source(wanted, reply),
             Input::SetInterval(wanted) => self.set_interval(wanted, reply),
             Input::Start(header, events) => self.start(client, &header, &events, reply),
-            Input::Stop(wanted) => self.sessions.stop(wanted.session, wanted.source, client, ground, reply),
-            Input::Read(wanted) => self.sessions.read(wanted.session, client, ground, reply),
-            Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, ground, reply),
+            Input::Stop(wanted) => self.sessions.stop(wanted.session, wanted.source, client, context, reply),
+            Input::Read(wanted) => self.sessions.read(wanted.session, client, context, reply),
+            Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, context, reply),
             Input::ListSessions => {
                 self.sessions.write_sessions(reply);
                 Ok(())
@@ -235,7 +235,7 @@ impl<M: Machine> Engine<M> {
     fn info(&self) -> InfoReply {
         let interface = self.sampler.hal().interface();
         let selection = self.sampler.hal().selection();
-        let processors = self.machine.processors();
+        let processors = self.platform.processors();
         let counters = || (0..processors).map(|processor| self.sampler.hal().interface_of(processor).counters());
         let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
         let in_use = |processor| self.sampler.hal().row(processor).counters(|state| !state.is_free()).iter().count();
@@ -250,7 +250,7 @@ impl<M: Machine> Engine<M> {
             width: u32::from(interface.width()),
             pmu_version: u32::from(interface.pmu_version()),
             processors,
-            maximum_processors: self.machine.maximum_processors(),
+            maximum_processors: self.platform.maximum_processors(),
             counters_in_use: number((0..processors).map(in_use).max().unwrap_or_default()),
             sessions: number(self.sessions.running()),
             signature: self.identity.signature,
@@ -265,7 +265,7 @@ impl<M: Machine> Engine<M> {
             discarded: account.discarded,
             throttles: interrupts.throttles,
             sleeps: self.sampler.sleeps().times(),
-            asleep: self.sampler.asleep(self.machine.clock()),
+            asleep: self.sampler.asleep(self.platform.clock()),
             hypervisor: self.sampler.hal().hypervisor() as u32,
             reserved: u32::from(self.sessions.are_counters_reserved()),
             least_counters: u32::from(counters().min().unwrap_or_default()),
@@ -304,12 +304,12 @@ impl<M: Machine> Engine<M> {
         let source = Source(wanted.source);
         let mut interval = wanted.interval;
         if source == Source::TIME {
-            interval = self.machine.timer_interval(IntervalRange::TIMER.clamp(interval));
+            interval = self.platform.timer_interval(IntervalRange::TIMER.clamp(interval));
         }
         let (previous, interval) = self.sampler.hal().set_interval(source, interval)?;
         if source == Source::TIME && self.sessions.processors_running(source.0) > 0 {
             // They run, so that their memory is there.
-            self.machine.start_timers(interval);
+            self.platform.start_timers(interval);
         }
         reply.push(&self.record(&self.sampler.hal().source_information(source)?, previous));
         Ok(())
@@ -323,9 +323,9 @@ impl<M: Machine> Engine<M> {
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         let process = self.clients.get_mut(client).map_or(0, |client| client.process);
-        let applicant = Applicant { client, process };
-        let ground = Ground::new(&self.machine, &self.sampler);
-        let number = self.sessions.start(applicant, header, events, ground, reply)?;
+        let applicant = Requester { client, process };
+        let context = EngineContext::new(&self.platform, &self.sampler);
+        let number = self.sessions.start(applicant, header, events, context, reply)?;
         reply.set_detail(number, self.sampler.clock());
         Ok(())
     }

@@ -8,12 +8,12 @@ use pmu::{LocalVector, Source, debug_store, local_vector};
 use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
-use crate::areas::{Areas, Need};
-use crate::machine::{Ground, Machine};
+use crate::areas::{AreaUse, Areas};
+use crate::hardware_recording::HardwareRecording;
+use crate::platform::{EngineContext, Platform};
 use crate::reply::Refusal;
-use crate::room::NO_MEMORY;
 use crate::session::Session;
-use crate::trace::Traces;
+use crate::try_vec::NO_MEMORY;
 
 /// Who registers the interrupt handler: the number of Windows' System process.
 const SYSTEM: u64 = 4;
@@ -51,33 +51,38 @@ impl Resources {
 
     /// Takes what a session needs. What is not used after a refusal is still to be given back. With `force` counters
     /// are taken that somebody else has enabled.
-    pub fn take<M: Machine>(&mut self, session: &Session, force: bool, ground: Ground<'_, M>) -> Result<(), Refusal> {
+    pub fn take<M: Platform>(
+        &mut self,
+        session: &Session,
+        force: bool,
+        context: EngineContext<'_, M>,
+    ) -> Result<(), Refusal> {
         if session.records() {
             // Who else asks the HAL is told that the processors are not free.
-            self.reserve(ground.machine)?;
+            self.reserve(context.platform)?;
         }
         if session.uses_counters() {
-            self.take_counters(&session.processors, force, ground)?;
+            self.take_counters(&session.processors, force, context)?;
         }
         if session.uses_timers() && !self.timed {
-            let interval = ground.hal.source_information(Source::TIME)?.interval;
-            self.timed = ground.machine.start_timers(interval);
+            let interval = context.hal.source_information(Source::TIME)?.interval;
+            self.timed = context.platform.start_timers(interval);
             if !self.timed {
                 return Err(NO_MEMORY);
             }
         }
         if session.rings.is_some() {
-            self.take_interrupt(&session.processors, ground)?;
+            self.take_interrupt(&session.processors, context)?;
         }
-        if let Some(traces) = &session.traces {
-            self.take_areas(traces, session, ground)?;
+        if let Some(recording) = &session.recording {
+            self.take_areas(recording, session, context)?;
         }
         Ok(())
     }
 
-    fn reserve(&mut self, machine: &impl Machine) -> Result<(), Refusal> {
+    fn reserve(&mut self, platform: &impl Platform) -> Result<(), Refusal> {
         if !self.reserved {
-            machine
+            platform
                 .reserve_counters()
                 .map_err(|status| Refusal::new(status, ErrorCode::CountersTaken).detail(status.into(), 0))?;
             self.reserved = true;
@@ -86,20 +91,20 @@ impl Resources {
     }
 
     /// First the HAL is asked, then the registers: of processors that are not ours yet.
-    fn take_counters<M: Machine>(
+    fn take_counters<M: Platform>(
         &mut self,
         processors: &[u32],
         force: bool,
-        Ground { machine, hal, .. }: Ground<'_, M>,
+        EngineContext { platform, hal, .. }: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         if processors.iter().all(|processor| hal.holds(*processor)) {
             return Ok(());
         }
-        self.reserve(machine)?;
+        self.reserve(platform)?;
         let is_new = |processor| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
         if !force {
-            let found = First::none();
-            machine.on_each_processor(&|processor, cpu| {
+            let found = FirstFailure::none();
+            platform.on_each_processor(&|processor, cpu| {
                 if is_new(processor)
                     && let Some(enabled) = hal.foreign(cpu, processor)
                 {
@@ -108,8 +113,8 @@ impl Resources {
             });
             found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)?;
         }
-        let idle = First::none();
-        machine.on_each_processor(&|processor, cpu| {
+        let idle = FirstFailure::none();
+        platform.on_each_processor(&|processor, cpu| {
             if is_new(processor) && !hal.initialize(cpu, processor) {
                 idle.tell(processor, 0, 0);
             }
@@ -118,16 +123,16 @@ impl Resources {
     }
 
     /// First the registers are asked whether somebody else has the Debug Store, then the kernel for its areas.
-    fn take_areas<M: Machine>(
+    fn take_areas<M: Platform>(
         &mut self,
-        traces: &Traces,
+        recording: &HardwareRecording,
         session: &Session,
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        let Ground { machine, .. } = ground;
+        let EngineContext { platform, .. } = context;
         let processors = &session.processors;
-        let found = First::none();
-        ground.on_awake(processors, |processor, cpu| {
+        let found = FirstFailure::none();
+        context.on_awake(processors, |processor, cpu| {
             if let Ok(facilities) = debug_store::examine(cpu)
                 && let Some(foreign) = debug_store::foreign(cpu, &facilities)
             {
@@ -136,8 +141,8 @@ impl Resources {
         })?;
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)?;
         for processor in processors {
-            self.areas.take(*processor, Need::Used { precise: traces.has_precise() }, machine)?;
-            traces.set_area(*processor, self.areas.address(*processor));
+            self.areas.take(*processor, AreaUse::Used { precise: recording.has_precise() }, platform)?;
+            recording.set_area(*processor, self.areas.address(*processor));
         }
         Ok(())
     }
@@ -148,24 +153,28 @@ impl Resources {
     }
 
     /// The local APIC has to let it through on each processor before the HAL is asked for it.
-    fn take_interrupt<M: Machine>(&mut self, processors: &[u32], ground: Ground<'_, M>) -> Result<(), Refusal> {
-        let Ground { machine, hal, .. } = ground;
-        ground.check_awake()?;
+    fn take_interrupt<M: Platform>(
+        &mut self,
+        processors: &[u32],
+        context: EngineContext<'_, M>,
+    ) -> Result<(), Refusal> {
+        let EngineContext { platform, hal, .. } = context;
+        context.check_awake()?;
         if self.interrupt == Interrupt::Free {
-            machine
+            platform
                 .open_local_apic()
                 .map_err(|status| Refusal::new(status, ErrorCode::ApicNotReached).detail(status.into(), 0))?;
             self.interrupt = Interrupt::Reached;
         }
-        let shut = First::none();
-        ground.on_awake(processors, |processor, cpu| {
+        let shut = FirstFailure::none();
+        context.on_awake(processors, |processor, cpu| {
             if let Err(entry) = local_vector::enable(cpu) {
                 shut.tell(processor, u64::from(LocalVector::into_bits(entry)), 0);
             }
         })?;
         shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;
         if self.interrupt != Interrupt::Ours {
-            let handler = machine
+            let handler = platform
                 .begin_sampling()
                 .map_err(|status| Refusal::new(status, ErrorCode::HandlerRefused).detail(status.into(), 0))?;
             self.interrupt = Interrupt::Ours;
@@ -176,42 +185,42 @@ impl Resources {
 
     /// A processor was added: takes on it what is taken on the others. Answers whether it can be used by who counts,
     /// and by who samples.
-    pub fn take_processor<M: Machine>(&mut self, processor: u32, ground: Ground<'_, M>) -> (bool, bool) {
-        let counts = self.reserved && self.take_counters(&[processor], false, ground).is_ok();
-        let samples = self.interrupt == Interrupt::Ours && self.take_interrupt(&[processor], ground).is_ok();
+    pub fn take_processor<M: Platform>(&mut self, processor: u32, context: EngineContext<'_, M>) -> (bool, bool) {
+        let counts = self.reserved && self.take_counters(&[processor], false, context).is_ok();
+        let samples = self.interrupt == Interrupt::Ours && self.take_interrupt(&[processor], context).is_ok();
         (counts, samples)
     }
 
     /// Gives back what none of these sessions uses: first the registers, then the interrupt, which nothing raises by
     /// then, and what is reserved last.
-    pub fn give_back<M: Machine>(&mut self, sessions: &[Session], ground: Ground<'_, M>) {
-        let Ground { machine, sampler, hal } = ground;
+    pub fn release<M: Platform>(&mut self, sessions: &[Session], context: EngineContext<'_, M>) {
+        let EngineContext { platform, sampler, hal } = context;
         let counters_used = sessions.iter().any(Session::uses_counters);
         if !sessions.iter().any(Session::records) {
-            self.areas.release(ground);
+            self.areas.release(context);
         }
         if self.reserved && !counters_used {
-            machine.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
+            platform.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
                 // The slot is ours.
                 let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
-                machine.end_sampling();
+                platform.end_sampling();
             }
             if sampler.is_silenced() {
                 // The entry was not masked when it was taken.
-                machine.on_each_processor(&|processor, cpu| _ = sampler.end_silence(cpu, processor));
+                platform.on_each_processor(&|processor, cpu| _ = sampler.end_silence(cpu, processor));
             }
-            machine.close_local_apic();
+            platform.close_local_apic();
             self.interrupt = Interrupt::Free;
         }
         if self.timed && !sessions.iter().any(Session::uses_timers) {
-            machine.stop_timers();
+            platform.stop_timers();
             self.timed = false;
         }
         if self.reserved && !counters_used && !sessions.iter().any(Session::records) {
-            machine.free_counters();
+            platform.free_counters();
             self.reserved = false;
         }
     }
@@ -219,12 +228,12 @@ impl Resources {
 
 /// What one of the processors has to tell, on which something runs at the same time: the first that tells.
 #[derive(Debug)]
-struct First {
+struct FirstFailure {
     processor: AtomicU32,
     detail: [AtomicU64; 2],
 }
 
-impl First {
+impl FirstFailure {
     const fn none() -> Self {
         Self { processor: AtomicU32::new(NOWHERE), detail: [AtomicU64::new(0), AtomicU64::new(0)] }
     }

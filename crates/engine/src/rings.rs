@@ -7,8 +7,8 @@ use protocol::{Sample, SampleKind};
 use sample_ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
-use crate::room::{NO_MEMORY, Room, gather, with_room};
-use crate::sampler::{BRANCHES_TALLY, Outlet, Subscriber, Tallies, Tally, put};
+use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put};
+use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
 /// The rings of a session that samples.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub struct Rings {
 struct Ring {
     processor: u32,
     /// The writing end, while it is not at the processor's desk.
-    outlet: Slot<Outlet>,
-    samples: Consumer<Sample, Tallies>,
+    producer: Slot<SampleProducer>,
+    samples: Consumer<Sample, CpuSampleStats>,
     /// Samples that were told.
     delivered: u64,
     /// The counters of the session there, and the place of its branches, each with its source and the lost samples that were told.
@@ -53,17 +53,18 @@ pub struct Account {
 impl Rings {
     /// For so many processors; they follow one by one.
     pub fn new(subscriber: Subscriber, budget: u32, records: u32, processors: usize) -> Result<Self, Refusal> {
-        Ok(Self { subscriber, budget, records, each: with_room(processors)?, next: 0 })
+        Ok(Self { subscriber, budget, records, each: try_with_capacity(processors)?, next: 0 })
     }
 
     /// The ring of the next processor, with the counters sampled there and their sources.
     pub fn add(&mut self, processor: u32, counters: &[(u8, u32)]) -> Result<(), Refusal> {
-        let (outlet, samples) = sample_ring::channel(self.records as usize, Tallies::default()).ok_or(NO_MEMORY)?;
-        let events = gather(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
+        let (producer, samples) =
+            sample_ring::channel(self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
+        let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
         // It was made empty.
-        let _ = slot.put(outlet);
-        self.each.try_push(Ring { processor, outlet: slot, samples, delivered: 0, events })
+        let _ = slot.put(producer);
+        self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
     }
 
     fn ring(&self, processor: u32) -> Option<&Ring> {
@@ -72,14 +73,14 @@ impl Rings {
     }
 
     /// The writing end for a processor's desk.
-    pub fn take_outlet(&self, processor: u32) -> Option<Outlet> {
-        self.ring(processor)?.outlet.take()
+    pub fn take_producer(&self, processor: u32) -> Option<SampleProducer> {
+        self.ring(processor)?.producer.take()
     }
 
     /// The writing end is back.
-    pub fn put_outlet(&self, processor: u32, outlet: Outlet) {
+    pub fn put_producer(&self, processor: u32, producer: SampleProducer) {
         // Its place is empty since it was taken.
-        put(self.ring(processor).map(|ring| &ring.outlet), outlet);
+        put(self.ring(processor).map(|ring| &ring.producer), producer);
     }
 
     /// The counters sampled on a processor.
@@ -88,9 +89,9 @@ impl Rings {
     }
 
     /// Samples, lost ones and throttled ones of a counter on a processor.
-    pub fn tally(&self, processor: u32, counter: u8) -> [u64; 3] {
-        let tallies = self.ring(processor).map(|ring| ring.samples.side());
-        tallies.and_then(|tallies| tallies.of(counter)).map(Tally::read).unwrap_or_default()
+    pub fn stats(&self, processor: u32, counter: u8) -> [u64; 3] {
+        let stats = self.ring(processor).map(|ring| ring.samples.side());
+        stats.and_then(|stats| stats.of(counter)).map(SampleStats::read).unwrap_or_default()
     }
 
     /// Whether a ring is half full.
@@ -124,7 +125,7 @@ impl Rings {
     /// What became of the samples that were not delivered.
     pub fn account(&self) -> Account {
         self.each.iter().fold(Account::default(), |sum, ring| {
-            let [samples, lost, throttled] = ring.tallied();
+            let [samples, lost, throttled] = ring.stats();
             Account {
                 delivered: 0,
                 lost: sum.lost + lost,
@@ -137,12 +138,12 @@ impl Rings {
 
 impl Ring {
     fn counters(&self) -> impl Iterator<Item = u8> + '_ {
-        self.events.iter().map(|(counter, ..)| *counter).filter(|counter| *counter != BRANCHES_TALLY)
+        self.events.iter().map(|(counter, ..)| *counter).filter(|counter| *counter != BRANCH_STATS)
     }
 
-    fn tallied(&self) -> [u64; 3] {
-        let tallies = self.samples.side();
-        self.events.iter().filter_map(|(counter, ..)| tallies.of(*counter)).map(Tally::read).fold(
+    fn stats(&self) -> [u64; 3] {
+        let stats = self.samples.side();
+        self.events.iter().filter_map(|(counter, ..)| stats.of(*counter)).map(SampleStats::read).fold(
             [0; 3],
             |[samples, lost, throttled], [more, more_lost, more_throttled]| {
                 [samples + more, lost + more_lost, throttled + more_throttled]
@@ -152,9 +153,9 @@ impl Ring {
 
     /// Events of which samples were lost that nobody was told of: index, source, how many.
     fn untold(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
-        let tallies = self.samples.side();
+        let stats = self.samples.side();
         self.events.iter().enumerate().filter_map(|(index, (counter, source, told))| {
-            let [_, lost, _] = tallies.of(*counter)?.read();
+            let [_, lost, _] = stats.of(*counter)?.read();
             Some((index, *source, lost - told)).filter(|(.., untold)| *untold > 0)
         })
     }

@@ -1,17 +1,17 @@
 //! What runs at PROFILE_LEVEL while something is sampled: the interrupt of a counter that overflowed, and the tick
 //! that lets a throttled processor go on.
 //!
-//! Each processor has a [`Desk`], which nobody touches but that processor at PROFILE_LEVEL: an interrupt can not come
+//! Each processor has a [`PerCpu`], which nobody touches but that processor at PROFILE_LEVEL: an interrupt can not come
 //! in between, so that its parts need no lock and no order. The samples leave through rings, whose other ends the
 //! sessions have.
 
-mod desk;
+mod ds_buffers;
 mod frequency;
+mod per_cpu;
 mod recording;
 mod recovery;
-mod store;
+mod sample_stats;
 mod storm;
-mod tally;
 mod throttle;
 
 use alloc::boxed::Box;
@@ -21,13 +21,13 @@ use pmu::state::{self, CounterSet, CounterState};
 use pmu::{Cpu, Hal, local_vector};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
-pub use desk::{MAX_SAMPLERS, Outlet, Subscriber};
-pub(crate) use store::{Store, most_before};
-pub use tally::{BRANCHES_TALLY, Tallies, Tally};
+pub(crate) use ds_buffers::{DsBuffers, most_before};
+pub use per_cpu::{MAX_SAMPLERS, SampleProducer, Subscriber};
+pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats};
 
-use crate::sleep::Sleeps;
-pub(crate) use desk::put;
-use desk::{Desk, Post};
+use crate::suspend_time::SuspendTime;
+pub(crate) use per_cpu::put;
+use per_cpu::{CounterSubscriptions, PerCpu};
 
 /// How often each processor ticks while something is sampled, per second.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -49,12 +49,12 @@ pub struct Interrupted {
 #[derive(Debug)]
 pub struct Sampler {
     hal: Hal,
-    desks: Box<[Desk]>,
+    per_cpu: Box<[PerCpu]>,
     /// Time that interrupts may take between two ticks, in units of the clock.
     budget: AtomicU64,
     /// The clock's units in a second.
     clock: u64,
-    sleeps: Sleeps,
+    sleeps: SuspendTime,
 }
 
 /// How many interrupts there were.
@@ -71,8 +71,8 @@ pub struct Interrupts {
 impl Sampler {
     /// Over these HAL functions, with a clock of so many units per second; `None` when memory is short.
     pub fn new(hal: Hal, maximum_processors: u32, clock: u64) -> Option<Self> {
-        let desks = state::allocate(maximum_processors, 1)?;
-        Some(Self { hal, desks, budget: AtomicU64::new(0), clock, sleeps: Sleeps::default() })
+        let per_cpu = state::allocate(maximum_processors, 1)?;
+        Some(Self { hal, per_cpu, budget: AtomicU64::new(0), clock, sleeps: SuspendTime::default() })
     }
 
     /// The HAL functions.
@@ -93,15 +93,15 @@ impl Sampler {
 
     /// All interrupts since the sampler was made. Any IRQL.
     pub fn interrupts(&self) -> Interrupts {
-        self.desks.iter().map(Desk::interrupts).fold(Interrupts::default(), |sum, one| Interrupts {
+        self.per_cpu.iter().map(PerCpu::interrupts).fold(Interrupts::default(), |sum, one| Interrupts {
             served: sum.served + one.served,
             spurious: sum.spurious + one.spurious,
             throttles: sum.throttles + one.throttles,
         })
     }
 
-    fn post(&self, processor: u32, counter: u8) -> Option<&Post> {
-        self.desks.get(processor as usize)?.post(counter)
+    fn subscriptions(&self, processor: u32, counter: u8) -> Option<&CounterSubscriptions> {
+        self.per_cpu.get(processor as usize)?.subscriptions(counter)
     }
 
     /// Serves a performance monitor interrupt of the current processor, which is `processor`: every counter that
@@ -117,12 +117,12 @@ impl Sampler {
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
-        let Some(desk) = self.desks.get(processor as usize) else { return false };
+        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return false };
         let begin = clock();
-        if desk.is_special() {
-            return self.interrupt_special(cpu, processor, desk, begin, clock, interrupted);
+        if per_cpu.is_special() {
+            return self.interrupt_special(cpu, processor, per_cpu, begin, clock, interrupted);
         }
-        self.serve::<false>(cpu, processor, desk, begin, clock, interrupted)
+        self.serve::<false>(cpu, processor, per_cpu, begin, clock, interrupted)
     }
 
     /// The same with the Debug Store in use, or where nothing should interrupt.
@@ -132,17 +132,17 @@ impl Sampler {
         &self,
         cpu: &impl Cpu,
         processor: u32,
-        desk: &Desk,
+        per_cpu: &PerCpu,
         begin: u64,
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
-        if desk.is_silenced() {
-            self.keep_silent(cpu, processor, desk);
+        if per_cpu.is_silenced() {
+            self.keep_silent(cpu, processor, per_cpu);
             return false;
         }
-        let reached = self.fetch(cpu, processor, begin, Some(interrupted));
-        self.serve::<true>(cpu, processor, desk, begin, clock, interrupted) || reached
+        let watermark_hit = self.fetch(cpu, processor, begin, Some(interrupted));
+        self.serve::<true>(cpu, processor, per_cpu, begin, clock, interrupted) || watermark_hit
     }
 
     /// The counters of an interrupt. Twice in the program, so that the Debug Store costs nothing where it is not in use.
@@ -152,21 +152,23 @@ impl Sampler {
         &self,
         cpu: &impl Cpu,
         processor: u32,
-        desk: &Desk,
+        per_cpu: &PerCpu,
         begin: u64,
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
-        let pebs_sequence = if STORING { desk.pebs_sequence() } else { 0 };
+        let pebs_sequence = if STORING { per_cpu.pebs_sequence() } else { 0 };
         let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
-        let mut reached = false;
-        for (counter, post) in overflowed.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
-            let (source, interval) = post.loaded();
-            if post.frequency().is_some() {
-                post.reloaded(self.hal.row(processor).get(counter).interval());
+        let mut watermark_hit = false;
+        for (counter, subscriptions) in
+            overflowed.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
+        {
+            let (source, interval) = subscriptions.loaded();
+            if subscriptions.frequency().is_some() {
+                subscriptions.reloaded(self.hal.row(processor).get(counter).interval());
             }
-            reached |= desk.deliver(
-                post,
+            watermark_hit |= per_cpu.deliver(
+                subscriptions,
                 counter,
                 Sample {
                     time: begin,
@@ -182,68 +184,70 @@ impl Sampler {
                 },
             );
         }
-        if overflowed.is_empty() && !(STORING && desk.has_fetched()) {
-            reached |= self.note_spurious(cpu, processor, desk, begin);
+        if overflowed.is_empty() && !(STORING && per_cpu.has_fetched()) {
+            watermark_hit |= self.note_spurious(cpu, processor, per_cpu, begin);
         } else {
-            desk.count_served();
+            per_cpu.count_served();
         }
         let end = clock();
-        if desk.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
-            reached |= self.pause(cpu, processor, desk, end);
+        if per_cpu.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
+            watermark_hit |= self.pause(cpu, processor, per_cpu, end);
         }
-        reached
+        watermark_hit
     }
 
     /// Nothing is sampled on the processor from now on, until the next tick.
     #[cold]
-    fn pause(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
+    fn pause(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu, now: u64) -> bool {
         let sampling = self.hal.row(processor).counters(CounterState::is_sampling);
-        if sampling.is_empty() && desk.throttle.is_waiting() {
+        if sampling.is_empty() && per_cpu.throttle.is_waiting() {
             return false; // an interrupt that was on its way when the pause began
         }
-        let late = self.stop(cpu, processor, desk, sampling, now);
+        let late = self.stop(cpu, processor, per_cpu, sampling, now);
         let traced = self.pause_branches(cpu, processor, true, now);
-        for (counter, post) in late.iter().filter_map(|counter| Some((counter, self.post(processor, counter)?))) {
-            desk.tally(post, counter, Tally::throttle);
+        for (counter, subscriptions) in
+            late.iter().filter_map(|counter| Some((counter, self.subscriptions(processor, counter)?)))
+        {
+            per_cpu.stats(subscriptions, counter, SampleStats::throttle);
         }
-        desk.throttle.begin(sampling, traced, now);
-        desk.tell(&event(SampleKind::Throttled, processor, now, 0))
+        per_cpu.throttle.begin(sampling, traced, now);
+        per_cpu.tell(&event(SampleKind::Throttled, processor, now, 0))
     }
 
     /// Recovers overflows whose interrupts were lost, lets a throttled processor, the current one, go on, and moves the
     /// intervals towards the frequencies wanted. Answers whether a ring has become half full. PROFILE_LEVEL.
     pub fn tick(&self, cpu: &impl Cpu, processor: u32, now: u64) -> bool {
-        let Some(desk) = self.desks.get(processor as usize) else { return false };
-        let mut reached = false;
-        if desk.has_store() {
+        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return false };
+        let mut watermark_hit = false;
+        if per_cpu.has_ds_buffers() {
             // Should the interrupt have come while it was masked.
-            reached = self.fetch(cpu, processor, now, None) | desk.take_reached();
+            watermark_hit = self.fetch(cpu, processor, now, None) | per_cpu.take_watermark_hit();
         }
-        self.recover(cpu, processor, desk);
-        reached |= desk.tell_silenced(&event(SampleKind::Silenced, processor, now, 0));
-        if let Some((counters, traced, since)) = desk.throttle.next_window() {
+        self.recover(cpu, processor, per_cpu);
+        watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, processor, now, 0));
+        if let Some((counters, traced, since)) = per_cpu.throttle.next_window() {
             self.start(cpu, processor, counters);
             if traced {
                 self.pause_branches(cpu, processor, false, now);
             }
-            reached |= desk.tell(&event(SampleKind::Resumed, processor, now, now.wrapping_sub(since)));
+            watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, processor, now, now.wrapping_sub(since)));
         }
-        let elapsed = desk.elapsed(now);
+        let elapsed = per_cpu.elapsed(now);
         let row = self.hal.row(processor);
-        for (counter, post) in desk.posts() {
+        for (counter, subscriptions) in per_cpu.all_subscriptions() {
             let state = row.get(counter);
-            if let Some(frequency) = post.frequency().filter(|_| state.is_sampling()) {
-                let events = post.events_since(self.count(cpu, processor, counter, now));
+            if let Some(frequency) = subscriptions.frequency().filter(|_| state.is_sampling()) {
+                let events = subscriptions.events_since(self.count(cpu, processor, counter, now));
                 let interval = frequency::next(state.interval(), events, elapsed, self.clock, frequency);
                 self.hal.set_counter_interval(processor, counter, interval);
             }
         }
-        reached
+        watermark_hit
     }
 
-    /// The account of sleeps, in units of the clock. Who puts the machine to sleep [begins](Sleeps::begin) one before
-    /// the first processor is asleep, and [ends](Sleeps::end) it before the first is awake.
-    pub const fn sleeps(&self) -> &Sleeps {
+    /// The account of sleeps, in units of the clock. Who puts the machine to sleep [begins](SuspendTime::begin) one before
+    /// the first processor is asleep, and [ends](SuspendTime::end) it before the first is awake.
+    pub const fn sleeps(&self) -> &SuspendTime {
         &self.sleeps
     }
 
@@ -258,10 +262,12 @@ impl Sampler {
     /// are as they were found. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
     pub fn fall_asleep(&self, cpu: &impl Cpu, processor: u32, now: u64) {
         let late = self.without_records(cpu, processor, now, || self.hal.save(cpu, processor).0);
-        if let Some(desk) = self.desks.get(processor as usize) {
-            self.suspend(cpu, processor, desk, now);
-            for (counter, post) in late.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
-                desk.tally(post, counter, Tally::lose);
+        if let Some(per_cpu) = self.per_cpu.get(processor as usize) {
+            self.suspend(cpu, processor, per_cpu, now);
+            for (counter, subscriptions) in
+                late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
+            {
+                per_cpu.stats(subscriptions, counter, SampleStats::lose);
             }
         }
     }
@@ -273,21 +279,21 @@ impl Sampler {
             // The HAL has set the entry up again; what it is, if not, is not ours to say.
             let _ = local_vector::enable(cpu);
         }
-        if let Some(desk) = self.desks.get(processor as usize) {
-            self.resume(cpu, processor, desk);
+        if let Some(per_cpu) = self.per_cpu.get(processor as usize) {
+            self.resume(cpu, processor, per_cpu);
         }
         self.hal.restore(cpu, processor);
         let record = event(SampleKind::Slept, processor, now, slept);
-        self.desks.get(processor as usize).is_some_and(|desk| desk.tell(&record))
+        self.per_cpu.get(processor as usize).is_some_and(|per_cpu| per_cpu.tell(&record))
     }
 
     /// Starts counters that were reserved on the current processor, which is `processor`. PROFILE_LEVEL.
     pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
         for counter in counters.iter() {
-            if let Some(post) = self.post(processor, counter) {
+            if let Some(subscriptions) = self.subscriptions(processor, counter) {
                 let state = self.hal.row(processor).get(counter);
-                post.set_source(self.hal.source(state).0);
-                post.reloaded(state.interval());
+                subscriptions.set_source(self.hal.source(state).0);
+                subscriptions.reloaded(state.interval());
             }
         }
         self.record(cpu, processor, counters);
@@ -296,61 +302,61 @@ impl Sampler {
 
     /// From now on the samples of `counters` of the current processor, which is `processor`, go to `subscriber` too.
     /// PROFILE_LEVEL.
-    pub fn subscribe(&self, processor: u32, subscriber: Subscriber, outlet: Outlet, counters: CounterSet) {
+    pub fn subscribe(&self, processor: u32, subscriber: Subscriber, producer: SampleProducer, counters: CounterSet) {
         // Its slot is empty: the engine gives a place to one session at a time.
-        put(self.desks.get(processor as usize).and_then(|desk| desk.slot(subscriber)), outlet);
-        for post in counters.iter().filter_map(|counter| self.post(processor, counter)) {
-            post.add(subscriber);
+        put(self.per_cpu.get(processor as usize).and_then(|per_cpu| per_cpu.slot(subscriber)), producer);
+        for subscriptions in counters.iter().filter_map(|counter| self.subscriptions(processor, counter)) {
+            subscriptions.add(subscriber);
         }
     }
 
     /// Samples per second towards which the interval of a counter that nobody has subscribed to yet is moved. It does
     /// not run.
     pub fn set_frequency(&self, processor: u32, counter: u8, frequency: u32) {
-        if let Some(post) = self.post(processor, counter) {
-            post.set_frequency(frequency);
+        if let Some(subscriptions) = self.subscriptions(processor, counter) {
+            subscriptions.set_frequency(frequency);
         }
     }
 
     /// Whether the interval of a counter is moved. Any IRQL.
     pub fn is_moved(&self, processor: u32, counter: u8) -> bool {
-        self.post(processor, counter).is_some_and(|post| post.frequency().is_some())
+        self.subscriptions(processor, counter).is_some_and(|subscriptions| subscriptions.frequency().is_some())
     }
 
     /// Who gets the samples of a counter. Any IRQL.
     pub fn subscribers(&self, processor: u32, counter: u8) -> impl Iterator<Item = Subscriber> + use<> {
-        self.post(processor, counter).map(Post::subscribers).unwrap_or_default().iter()
+        self.subscriptions(processor, counter).map(CounterSubscriptions::subscribers).unwrap_or_default().iter()
     }
 
     /// The samples of `counters` of the current processor, which is `processor`, go to `subscriber` no more; those that
     /// nobody else has subscribed to are stopped. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
     pub fn leave(&self, cpu: &impl Cpu, processor: u32, subscriber: Subscriber, counters: CounterSet, now: u64) {
-        let Some(desk) = self.desks.get(processor as usize) else { return };
+        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return };
         let (mut alone, mut shared) = (CounterSet::NONE, CounterSet::NONE);
         for counter in counters.iter() {
-            match self.post(processor, counter) {
-                Some(post) if post.has_others(subscriber) => shared = shared.with(counter),
+            match self.subscriptions(processor, counter) {
+                Some(subscriptions) if subscriptions.has_others(subscriber) => shared = shared.with(counter),
                 _ => alone = alone.with(counter),
             }
         }
-        let mut late = self.stop(cpu, processor, desk, alone, now);
+        let mut late = self.stop(cpu, processor, per_cpu, alone, now);
         if !shared.is_empty() {
             late = late.or(self.hal.check_overflow(cpu, processor).0.and(shared));
         }
         for counter in late.iter() {
-            desk.tally_of(subscriber, counter, Tally::lose);
+            per_cpu.count_for(subscriber, counter, SampleStats::lose);
         }
         // Now only: what was recorded before the stop was still this one's.
-        for post in counters.iter().filter_map(|counter| desk.post(counter)) {
-            post.remove(subscriber);
+        for subscriptions in counters.iter().filter_map(|counter| per_cpu.subscriptions(counter)) {
+            subscriptions.remove(subscriber);
         }
-        desk.throttle.forget(alone);
+        per_cpu.throttle.forget(alone);
     }
 
     /// Takes a subscriber's end of its ring back on the current processor, which is `processor`, once it has left
     /// every counter. PROFILE_LEVEL.
-    pub fn withdraw(&self, processor: u32, subscriber: Subscriber) -> Option<Outlet> {
-        self.desks.get(processor as usize)?.withdraw(subscriber)
+    pub fn withdraw(&self, processor: u32, subscriber: Subscriber) -> Option<SampleProducer> {
+        self.per_cpu.get(processor as usize)?.withdraw(subscriber)
     }
 }
 

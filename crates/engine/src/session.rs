@@ -10,11 +10,11 @@ use pmu::{Cpu, Hal};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
-use crate::machine::{Ground, Machine};
+use crate::hardware_recording::HardwareRecording;
+use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
 use crate::rings::Rings;
-use crate::sampler::{BRANCHES_TALLY, Sampler, Subscriber};
-use crate::trace::Traces;
+use crate::sampler::{BRANCH_STATS, Sampler, Subscriber};
 
 /// An event of a session, on all its processors.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ pub struct Session {
     /// Where, in ascending order.
     pub processors: Vec<u32>,
     /// In the same order, when it began there.
-    pub begun: Vec<Moment>,
+    pub begun: Vec<Timestamp>,
     /// For each processor and event, what serves it; in the order of `processors`, then of `events`.
     pub places: Vec<Place>,
     /// In the same order, what was counted when it was last read.
@@ -76,12 +76,12 @@ pub struct Session {
     /// Where the samples are, if some event is sampled.
     pub rings: Option<Rings>,
     /// What processors record themselves, if some event is precise or of branches.
-    pub traces: Option<Traces>,
+    pub recording: Option<HardwareRecording>,
 }
 
 /// A moment of a session.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct Timestamp {
     /// Units of 100 ns.
     pub time: u64,
     /// For how long the machine had slept by then, in the same units.
@@ -168,23 +168,23 @@ impl Session {
     }
 
     /// Brings the counts of what timers serve up to date.
-    pub fn read_timers(&self, source: u32, machine: &impl Machine) {
+    pub fn read_timers(&self, source: u32, platform: &impl Platform) {
         for processor in &self.processors {
             for (_, place, count) in self.running(*processor, source) {
                 if let Place::Timer(start) = place {
-                    count.update(machine.ticks(*processor).wrapping_sub(start));
+                    count.update(platform.ticks(*processor).wrapping_sub(start));
                 }
             }
         }
     }
 
     /// Tells the counts of a source ([`ALL_SOURCES`] for all), as they were last read.
-    pub fn tell_counts(&self, now: Moment, source: u32, reply: &mut Reply<'_>) {
+    pub fn write_counts(&self, now: Timestamp, source: u32, reply: &mut Reply<'_>) {
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
             for (event, place, count) in self.running(*processor, source) {
                 let [samples, lost, throttled] = match (&self.rings, place) {
-                    (Some(rings), Place::Counter(counter)) if event.sampled => rings.tally(*processor, counter),
-                    (Some(rings), Place::Branches) => rings.tally(*processor, BRANCHES_TALLY),
+                    (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(*processor, counter),
+                    (Some(rings), Place::Branches) => rings.stats(*processor, BRANCH_STATS),
                     _ => [0; 3],
                 };
                 reply.push(&CountRecord {
@@ -249,15 +249,15 @@ impl Session {
 
     /// Measures the time from now on, on its processors from this index on: nothing is left to do but to
     /// [begin](Self::begin) there.
-    pub fn begin_time<M: Machine>(&mut self, first: usize, ground: Ground<'_, M>) {
-        let now = ground.moment();
+    pub fn begin_time<M: Platform>(&mut self, first: usize, context: EngineContext<'_, M>) {
+        let now = context.moment();
         let width = self.events.len().max(1);
         let of_each = self.processors.iter().zip(&mut self.begun).zip(self.places.chunks_mut(width));
         for ((processor, begun), places) in of_each.skip(first) {
             *begun = now;
             for place in places {
                 if let Place::Timer(start) = place {
-                    *start = ground.machine.ticks(*processor);
+                    *start = context.platform.ticks(*processor);
                 }
             }
         }
@@ -273,12 +273,12 @@ impl Session {
             count.begin(sampler.count(cpu, processor, counter, now));
         }
         if let Some(rings) = &self.rings
-            && let Some(outlet) = rings.take_outlet(processor)
+            && let Some(producer) = rings.take_producer(processor)
         {
-            sampler.subscribe(processor, rings.subscriber, outlet, rings.counters(processor));
+            sampler.subscribe(processor, rings.subscriber, producer, rings.counters(processor));
         }
-        if let Some(store) = self.traces.as_ref().and_then(|traces| traces.take(processor)) {
-            sampler.install(cpu, processor, store);
+        if let Some(ds_buffers) = self.recording.as_ref().and_then(|recording| recording.take(processor)) {
+            sampler.install(cpu, processor, ds_buffers);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(cpu, processor, now) } else { CounterSet::NONE };
         sampler.start(cpu, processor, own.or(stopped));
@@ -309,21 +309,21 @@ impl Session {
             let rest = self.counters(processor, ALL_SOURCES).without(counters);
             let left = |event: &&Event| event.running && !event.is_running(source);
             let traced = self.events.iter().filter(left).any(|event| matches!(event.service, Service::Branches { .. }));
-            if let Some(traces) = self.traces.as_ref().filter(|_| self.records()) {
+            if let Some(recording) = self.recording.as_ref().filter(|_| self.records()) {
                 if !traced {
                     sampler.end_branches(cpu, processor, now);
                 }
                 if !self.events.iter().filter(left).any(|event| event.service.is_recorded())
-                    && let Some(store) = sampler.uninstall(cpu, processor)
+                    && let Some(ds_buffers) = sampler.uninstall(cpu, processor)
                 {
-                    traces.put(processor, store);
+                    recording.put(processor, ds_buffers);
                 }
             }
             if rest.and(ringed).is_empty()
                 && !traced
-                && let Some(outlet) = sampler.withdraw(processor, rings.subscriber)
+                && let Some(producer) = sampler.withdraw(processor, rings.subscriber)
             {
-                rings.put_outlet(processor, outlet);
+                rings.put_producer(processor, producer);
             }
         }
         for (counter, count) in self.counting(processor, source) {
@@ -344,14 +344,14 @@ impl Session {
     }
 
     /// Frees every counter that it has been given, none of which may count.
-    pub fn give_back(&self, hal: &Hal) {
+    pub fn release(&self, hal: &Hal) {
         for processor in &self.processors {
-            self.give_back_on(*processor, hal);
+            self.release_on(*processor, hal);
         }
     }
 
     /// The same on one processor.
-    pub fn give_back_on(&self, processor: u32, hal: &Hal) {
+    pub fn release_on(&self, processor: u32, hal: &Hal) {
         hal.free(processor, hal.row(processor).counters(|state| state.owner() == self.tag));
     }
 }

@@ -6,13 +6,13 @@ use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
 use protocol::{ALL_SOURCES, AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
 
 use crate::clients::ClientId;
-use crate::machine::{Ground, Machine};
-use crate::plan::{Applicant, Planner};
+use crate::plan::{Planner, Requester};
+use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
 use crate::resources::Resources;
 use crate::rings::Account;
-use crate::room::{NO_MEMORY, Room};
 use crate::session::Session;
+use crate::try_vec::{NO_MEMORY, TryPush};
 
 /// All sessions.
 #[derive(Debug, Default)]
@@ -45,41 +45,41 @@ impl Sessions {
 
     /// Starts all of `events`, or none. Answers the session's number; refused for want of a counter, it
     /// tells who holds them.
-    pub fn start<M: Machine>(
+    pub fn start<M: Platform>(
         &mut self,
-        applicant: Applicant,
+        applicant: Requester,
         header: &StartHeader,
         events: &[EventRequest],
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<u64, Refusal> {
-        let planner = Planner { ground, others: &self.all };
+        let planner = Planner { context, others: &self.all };
         let session = planner.plan(self.last_number + 1, applicant, header, events, reply)?;
         let number = session.number;
         // Its place first: what has begun can always be ended.
         if let Err(session) = self.all.try_place(session) {
-            session.give_back(ground.hal);
+            session.release(context.hal);
             return Err(NO_MEMORY);
         }
         let Some(session) = self.all.last_mut() else { return Err(NO_MEMORY) };
-        if let Err(refusal) = self.resources.take(session, header.flags & flags::FORCE != 0, ground) {
-            session.give_back(ground.hal);
+        if let Err(refusal) = self.resources.take(session, header.flags & flags::FORCE != 0, context) {
+            session.release(context.hal);
             self.all.pop();
-            self.resources.give_back(&self.all, ground);
+            self.resources.release(&self.all, context);
             return Err(refusal);
         }
-        session.begin_time(0, ground);
+        session.begin_time(0, context);
         let session = &*session;
-        let Ground { machine, sampler, .. } = ground;
-        let now = machine.clock();
-        machine.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler, now));
+        let EngineContext { platform, sampler, .. } = context;
+        let now = platform.clock();
+        platform.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler, now));
         self.last_number = number;
-        self.set_budget(ground);
+        self.set_budget(context);
         Ok(self.last_number)
     }
 
     /// The budget of the most modest of the sessions that sample.
-    fn set_budget<M>(&self, Ground { sampler, .. }: Ground<'_, M>) {
+    fn set_budget<M>(&self, EngineContext { sampler, .. }: EngineContext<'_, M>) {
         let sampling = self.all.iter().filter(|session| session.subscriber().is_some());
         if let Some(budget) = sampling.filter_map(|session| Some(session.rings.as_ref()?.budget)).min() {
             sampler.set_budget(budget);
@@ -88,23 +88,23 @@ impl Sessions {
 
     /// A processor was added: the sessions that are everywhere go there as well, one after the other; one of which
     /// something can not be had there stays where it is.
-    pub fn add_processor<M: Machine>(&mut self, processor: u32, ground: Ground<'_, M>) {
-        let Ground { machine, sampler, .. } = ground;
-        let timed = machine.adopt_processor(processor);
-        let (counts, samples) = self.resources.take_processor(processor, ground);
+    pub fn add_processor<M: Platform>(&mut self, processor: u32, context: EngineContext<'_, M>) {
+        let EngineContext { platform, sampler, .. } = context;
+        let timed = platform.add_processor(processor);
+        let (counts, samples) = self.resources.take_processor(processor, context);
         // Nobody is told who holds the counters there.
-        let planner = Planner { ground, others: &[] };
+        let planner = Planner { context, others: &[] };
         for session in &mut self.all {
             let is_fit = (timed || !session.uses_timers())
                 && (counts || !session.uses_counters())
-                && session.traces.is_none()
+                && session.recording.is_none()
                 && (samples || session.subscriber().is_none());
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
-                session.begin_time(session.processors.len().saturating_sub(1), ground);
-                let now = machine.clock();
-                machine.on_each_processor(&|current, cpu| {
+                session.begin_time(session.processors.len().saturating_sub(1), context);
+                let now = platform.clock();
+                platform.on_each_processor(&|current, cpu| {
                     if current == processor {
                         session.begin(cpu, processor, sampler, now);
                     }
@@ -125,40 +125,40 @@ impl Sessions {
     }
 
     /// Tells what the running events of the sessions meant have counted so far.
-    pub fn read<M: Machine>(
+    pub fn read<M: Platform>(
         &self,
         number: u64,
         client: ClientId,
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         self.find(number, client)?;
         let meant = |session: &Session| session.is_meant(number, client);
-        self.update(meant, ground);
-        let now = ground.moment();
+        self.update(meant, context);
+        let now = context.moment();
         for session in self.all.iter().filter(|session| meant(session)) {
-            session.read_timers(ALL_SOURCES, ground.machine);
-            session.tell_counts(now, ALL_SOURCES, reply);
+            session.read_timers(ALL_SOURCES, context.platform);
+            session.write_counts(now, ALL_SOURCES, reply);
         }
         Ok(())
     }
 
     /// Brings the counts of all sessions up to date, and frees control areas that could not be freed before.
-    pub fn follow<M: Machine>(&mut self, ground: Ground<'_, M>) {
-        self.update(|_| true, ground);
-        self.resources.areas().drop_unneeded(ground);
+    pub fn accumulate_counts<M: Platform>(&mut self, context: EngineContext<'_, M>) {
+        self.update(|_| true, context);
+        self.resources.areas().drop_unneeded(context);
     }
 
-    fn update<M: Machine>(
+    fn update<M: Platform>(
         &self,
         meant: impl Fn(&Session) -> bool + Sync,
-        Ground { machine, sampler, .. }: Ground<'_, M>,
+        EngineContext { platform, sampler, .. }: EngineContext<'_, M>,
     ) {
         if !self.all.iter().any(|session| session.uses_counters() && meant(session)) {
             return;
         }
-        let now = machine.clock();
-        machine.on_each_processor(&|processor, cpu| {
+        let now = platform.clock();
+        platform.on_each_processor(&|processor, cpu| {
             for session in self.all.iter().filter(|session| meant(session)) {
                 for (counter, count) in session.counting(processor, ALL_SOURCES) {
                     count.update(sampler.count(cpu, processor, counter, now));
@@ -168,12 +168,12 @@ impl Sessions {
     }
 
     /// Stops a source (or all) of the sessions meant, and tells the final counts.
-    pub fn stop<M: Machine>(
+    pub fn stop<M: Platform>(
         &mut self,
         number: u64,
         source: u32,
         client: ClientId,
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         self.find(number, client)?;
@@ -181,39 +181,39 @@ impl Sessions {
         if !self.all.iter().any(|session| meant(session) && session.has(source)) && source != ALL_SOURCES {
             return Err(Refusal::new(STATUS_NOT_FOUND, ErrorCode::NotStarted).source(source).detail(number, 0));
         }
-        self.stop_those(meant, source, ground, reply);
+        self.stop_those(meant, source, context, reply);
         Ok(())
     }
 
     /// Stops every session of a handle.
-    pub fn stop_all_of<M: Machine>(&mut self, client: ClientId, ground: Ground<'_, M>) {
+    pub fn stop_all_of<M: Platform>(&mut self, client: ClientId, context: EngineContext<'_, M>) {
         let reply = &mut Reply::over(&mut []);
-        self.stop_those(|session| session.owner == Some(client), ALL_SOURCES, ground, reply);
+        self.stop_those(|session| session.owner == Some(client), ALL_SOURCES, context, reply);
         self.forget(|session| session.owner == Some(client));
     }
 
     /// Allocates, frees or tells control areas.
-    pub fn serve_areas<M: Machine>(
+    pub fn serve_areas<M: Platform>(
         &mut self,
         request: &AreaRequest,
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
-        self.resources.areas().serve(request, ground, reply)
+        self.resources.areas().serve(request, context, reply)
     }
 
     /// Stops every session there is.
-    pub fn stop_every<M: Machine>(&mut self, ground: Ground<'_, M>) {
-        self.stop_those(|_| true, ALL_SOURCES, ground, &mut Reply::over(&mut []));
+    pub fn stop_every<M: Platform>(&mut self, context: EngineContext<'_, M>) {
+        self.stop_those(|_| true, ALL_SOURCES, context, &mut Reply::over(&mut []));
         self.forget(|_| true);
-        self.resources.areas().release_all(ground);
+        self.resources.areas().release_all(context);
     }
 
-    fn stop_those<M: Machine>(
+    fn stop_those<M: Platform>(
         &mut self,
         meant: impl Fn(&Session) -> bool + Sync,
         source: u32,
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) {
         // One that has stopped already may have left its place at the desks to another.
@@ -221,35 +221,35 @@ impl Sessions {
         if !self.all.iter().any(meant) {
             return;
         }
-        let Ground { machine, sampler, .. } = ground;
+        let EngineContext { platform, sampler, .. } = context;
         let sessions = &self.all;
         let tag =
             |place| sessions.iter().find(|session| session.subscriber() == Some(place)).map(|session| session.tag);
-        let clock = machine.clock();
-        machine.on_each_processor(&|processor, cpu| {
+        let clock = platform.clock();
+        platform.on_each_processor(&|processor, cpu| {
             for session in sessions.iter().filter(|session| meant(session)) {
                 session.end(cpu, processor, source, sampler, clock, tag);
             }
         });
-        let now = ground.moment();
+        let now = context.moment();
         for session in self.all.iter_mut().filter(|session| meant(session)) {
-            session.read_timers(source, machine);
-            session.tell_counts(now, source, reply);
+            session.read_timers(source, platform);
+            session.write_counts(now, source, reply);
             session.free(source, sampler);
         }
         // Of what was sampled the last has still to be fetched.
         self.all.retain(|session| session.has(ALL_SOURCES) || session.rings.is_some());
-        self.set_budget(ground);
-        self.resources.give_back(&self.all, ground);
+        self.set_budget(context);
+        self.resources.release(&self.all, context);
     }
 
     /// Tells samples of a session, unless it is better to wait for more of them; answers whether it told.
-    pub fn samples<M: Machine>(
+    pub fn samples<M: Platform>(
         &mut self,
         number: u64,
         client: ClientId,
         may_wait: bool,
-        machine: &M,
+        platform: &M,
         reply: &mut Reply<'_>,
     ) -> Result<bool, Refusal> {
         self.find(number, client)?;
@@ -262,7 +262,7 @@ impl Sessions {
         if may_wait && !stopped && !rings.are_half_full() {
             return Ok(false);
         }
-        self.account.delivered += rings.tell(machine.clock(), reply);
+        self.account.delivered += rings.tell(platform.clock(), reply);
         if stopped && rings.are_empty() {
             reply.set_detail(1, 0);
             self.forget(|session| session.number == number);

@@ -8,14 +8,14 @@ use protocol::status::{
 use protocol::{
     Code, ErrorCode, EventRequest, MAX_EVENTS, ProcessorSet, REQUESTS, SessionEvent, StartHeader, flags, modes,
 };
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 const EVENT: (u32, u32) = (2, modes::BOTH);
 
 /// A refusal leaves no session and no access to a register.
-fn nothing_happened(engine: &mut Engine<&Board>, client: Client, board: &Board) {
+fn nothing_happened(engine: &mut Engine<&SimMachine>, client: Client, machine: &SimMachine) {
     assert_eq!(client.tell::<_, SessionEvent>(engine, Code::ListSessions), []);
-    for cpu in board.all() {
+    for cpu in machine.all() {
         let accesses = cpu.model().accesses();
         assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.rdpmc), (0, 0, 0));
     }
@@ -23,8 +23,8 @@ fn nothing_happened(engine: &mut Engine<&Board>, client: Client, board: &Board) 
 
 #[test]
 fn d29_an_action_that_does_not_exist_is_refused() {
-    let board = Board::named("intel-v2", 2);
-    let mut engine = Engine::new(&board, [0; 4]).unwrap();
+    let machine = SimMachine::named("intel-v2", 2);
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     let known = |code: u32| REQUESTS.iter().any(|spec| spec.code as u32 == code);
     for function in 0..0x1000_u32 {
@@ -37,13 +37,13 @@ fn d29_an_action_that_does_not_exist_is_refused() {
             }
         }
     }
-    nothing_happened(&mut engine, client, &board);
+    nothing_happened(&mut engine, client, &machine);
 }
 
 #[test]
 fn d29_every_flag_that_does_not_exist_is_refused_alone_and_with_one_that_does() {
-    let board = Board::named("intel-v2", 2);
-    let mut engine = Engine::new(&board, [0; 4]).unwrap();
+    let machine = SimMachine::named("intel-v2", 2);
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     for bit in (0..32).filter(|bit| flags::ALL >> bit & 1 == 0) {
         for wanted in [1 << bit, 1 << bit | flags::DETACHED] {
@@ -58,13 +58,13 @@ fn d29_every_flag_that_does_not_exist_is_refused_alone_and_with_one_that_does() 
             assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, ErrorCode::BadModes as u32), "{bit}");
         }
     }
-    nothing_happened(&mut engine, client, &board);
+    nothing_happened(&mut engine, client, &machine);
 }
 
 #[test]
 fn d29_a_count_of_events_that_is_zero_or_too_large_or_not_whole_is_refused() {
-    let board = Board::named("intel-v2", 2);
-    let mut engine = Engine::new(&board, [0; 4]).unwrap();
+    let machine = SimMachine::named("intel-v2", 2);
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     let (head, entry) = (size_of::<StartHeader>(), size_of::<EventRequest>());
     for count in [0, MAX_EVENTS + 1, MAX_EVENTS + 2, 2 * MAX_EVENTS, 4_096] {
@@ -81,13 +81,13 @@ fn d29_a_count_of_events_that_is_zero_or_too_large_or_not_whole_is_refused() {
     let answer = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[EVENT; MAX_EVENTS]);
     assert_eq!(answer.completion.status, STATUS_SUCCESS);
     assert_eq!(answer.header().cause, ErrorCode::NoFreeCounter as u32);
-    nothing_happened(&mut engine, client, &board);
+    nothing_happened(&mut engine, client, &machine);
 }
 
 #[test]
 fn d29_a_processor_that_does_not_exist_is_refused_wherever_it_stands() {
-    let board = Board::named("intel-v2", 2);
-    let mut engine = Engine::new(&board, [0; 4]).unwrap();
+    let machine = SimMachine::named("intel-v2", 2);
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     for processor in (2..130).chain([511, 512, 1_024, 2_047]) {
         let mut wanted = ProcessorSet::EMPTY;
@@ -96,14 +96,14 @@ fn d29_a_processor_that_does_not_exist_is_refused_wherever_it_stands() {
         assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, ErrorCode::NoSuchProcessor as u32));
         assert_eq!(header.processor, processor);
     }
-    nothing_happened(&mut engine, client, &board);
+    nothing_happened(&mut engine, client, &machine);
 }
 
 #[test]
 fn d29_every_request_survives_every_length_of_nothing_but_ones() {
     for name in ["intel-v2", "amd-legacy", "intel-no-leaf-a"] {
-        let board = Board::named(name, 1);
-        let mut engine = Engine::new(&board, [0; 4]).unwrap();
+        let machine = SimMachine::named(name, 1);
+        let mut engine = Engine::new(&machine, [0; 4]).unwrap();
         let client = Client::open(&mut engine, 1, 10);
         for spec in REQUESTS.iter().filter(|spec| spec.code != Code::Hello) {
             for length in 0..400 {

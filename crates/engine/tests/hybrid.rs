@@ -7,7 +7,7 @@ use model::{Accesses, Mode, Processor, Selected};
 use pmu::state::CounterSet;
 use pmu::{ProfileInterface, Source};
 use protocol::{CountRecord, ErrorCode, ProcessorSet, Support, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 /// The identities of the two kinds: eight counters and three fixed ones, six of other bits and two fixed ones.
 const KINDS: [&str; 2] = ["intel-hybrid", "intel-hybrid-efficient"];
@@ -21,12 +21,12 @@ fn processor(name: &str) -> Processor {
 }
 
 /// Four processors, the first of this kind and then alternately.
-fn board(first: usize) -> Board {
-    Board::of((0..4).map(|number| processor(KINDS[(first + number) % 2])))
+fn machine(first: usize) -> SimMachine {
+    SimMachine::of((0..4).map(|number| processor(KINDS[(first + number) % 2])))
 }
 
-fn engine(board: &Board) -> Engine<&Board> {
-    Engine::new(board, [0; 4]).unwrap()
+fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
+    Engine::new(machine, [0; 4]).unwrap()
 }
 
 fn events(selected: Selected) -> u64 {
@@ -44,8 +44,8 @@ fn only(processors: &[u32]) -> ProcessorSet {
 #[test]
 fn each_processor_has_the_counters_of_its_own_leaves_whichever_kind_boots() {
     for first in [0, 1] {
-        let board = board(first);
-        let engine = engine(&board);
+        let machine = machine(first);
+        let engine = engine(&machine);
         let hal = engine.sampler().hal();
         for number in 0..4 {
             let kind = cpuid_dumps::find(KINDS[(first + number as usize) % 2]).unwrap().expected;
@@ -56,15 +56,15 @@ fn each_processor_has_the_counters_of_its_own_leaves_whichever_kind_boots() {
         let largest = cpuid_dumps::find(KINDS[0]).unwrap().expected.counters;
         assert_eq!(hal.state_bytes(), 4 * 8 * usize::from(largest));
         let untouched = Accesses::default();
-        assert!(board.all().all(|cpu| cpu.model().accesses() == untouched), "finding out touches no register");
+        assert!(machine.all().all(|cpu| cpu.model().accesses() == untouched), "finding out touches no register");
     }
 }
 
 #[test]
 fn every_counter_of_every_processor_counts_exactly_and_no_access_faults() {
     for first in [0, 1] {
-        let board = board(first);
-        let mut engine = engine(&board);
+        let machine = machine(first);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         // Cycles until no processor has a counter for them any more: one fixed counter and the general ones of the smaller.
         let mut sessions = Vec::new();
@@ -81,19 +81,19 @@ fn every_counter_of_every_processor_counts_exactly_and_no_access_faults() {
             ErrorCode::NoFreeCounter as u32
         );
         for number in 0..4 {
-            board.run(number, Mode::User, &events);
-            board.run(number, Mode::Kernel, &events);
+            machine.run(number, Mode::User, &events);
+            machine.run(number, Mode::Kernel, &events);
         }
         for session in sessions {
             let counts: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
             assert_eq!(counts.len(), 4);
             for count in counts {
-                let given = board.counted(count.processor, count.counter);
+                let given = machine.counted(count.processor, count.counter);
                 assert_eq!((count.count, given), (2 * 60_001, 2 * 60_001), "{first} {count:?}");
             }
         }
         engine.close(client.0);
-        for cpu in board.all() {
+        for cpu in machine.all() {
             assert_eq!(cpu.model().enabled_counters(), [], "{first}");
             assert_eq!(cpu.model().accesses().faulted, 0, "{first}");
         }
@@ -103,8 +103,8 @@ fn every_counter_of_every_processor_counts_exactly_and_no_access_faults() {
 #[test]
 fn a_source_that_one_kind_lacks_is_refused_where_it_is_asked_of_that_kind_and_had_on_the_other() {
     for first in [0, 1] {
-        let board = board(first);
-        let mut engine = engine(&board);
+        let machine = machine(first);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let lacking = u32::from(first == 0);
         let everywhere = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(19, 3), (MISSES, 3)]).header();
@@ -114,7 +114,7 @@ fn a_source_that_one_kind_lacks_is_refused_where_it_is_asked_of_that_kind_and_ha
         assert_eq!(engine.sampler().hal().row(1 - lacking).counters(|state| !state.is_free()), CounterSet::NONE);
         let there = client.start(&mut engine, 0, only(&[1 - lacking, 3 - lacking]), &[(MISSES, modes::BOTH)]);
         assert_eq!(there.header().status, 0, "{first}");
-        board.run(1 - lacking, Mode::User, &events);
+        machine.run(1 - lacking, Mode::User, &events);
         let here = client.start(&mut engine, 0, only(&[lacking]), &[(MISSES, modes::BOTH)]).header();
         assert_eq!((here.cause, here.processor), (ErrorCode::UnsupportedSource as u32, lacking), "{first}");
         assert!(engine.sampler().hal().startable(Source(MISSES)).is_ok(), "{first}: somewhere");
@@ -124,23 +124,23 @@ fn a_source_that_one_kind_lacks_is_refused_where_it_is_asked_of_that_kind_and_ha
 #[test]
 fn a_processor_that_is_added_is_driven_as_its_own_leaves_say() {
     for first in [0, 1] {
-        let board = board(first).with_active(1);
-        let mut engine = engine(&board);
+        let machine = machine(first).with_active(1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = client.started(&mut engine, 0, &[2, 19, 6]);
         for number in 1..4 {
-            board.add_processor(&mut engine);
+            machine.add_processor(&mut engine);
             let kind = cpuid_dumps::find(KINDS[(first + number) % 2]).unwrap().expected;
             let interface = engine.sampler().hal().interface_of(u32::try_from(number).unwrap());
             assert_eq!((interface.counters(), interface.width()), (kind.counters, kind.width), "{first}, {number}");
         }
-        (0..4).for_each(|number| board.run(number, Mode::User, &events));
+        (0..4).for_each(|number| machine.run(number, Mode::User, &events));
         let counts: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
         assert_eq!(counts.len(), 12, "{first}: on all");
         for count in counts {
-            assert_eq!(count.count, board.counted(count.processor, count.counter), "{first} {count:?}");
+            assert_eq!(count.count, machine.counted(count.processor, count.counter), "{first} {count:?}");
             assert!(count.count > 0, "{first} {count:?}");
         }
-        assert!(board.all().all(|cpu| cpu.model().accesses().faulted == 0));
+        assert!(machine.all().all(|cpu| cpu.model().accesses().faulted == 0));
     }
 }

@@ -5,7 +5,7 @@
 use engine::Engine;
 use model::Mode;
 use protocol::{EventRequest, ProcessorSet, StartHeader, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 #[global_allocator]
 static HEAP: dhat::Alloc = dhat::Alloc;
@@ -30,16 +30,16 @@ fn bytes() -> usize {
 /// Bytes of an engine over so many processors, of the state of its counters, and of what is left of four sources that
 /// ran and stopped.
 fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
-    let board = Board::named(name, processors);
+    let machine = SimMachine::named(name, processors);
     let before = bytes();
-    let mut engine = Engine::new(&board, [0; 4]).unwrap();
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let made = bytes() - before;
     let client = Client::open(&mut engine, 1, 10);
     let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
     let events = [2, 6, 11].map(|source| EventRequest { source, modes: modes::BOTH, interval: 0, frequency: 0 });
     let answer = client.start_with(&mut engine, header, &events).header();
     assert_eq!(answer.status, 0);
-    board.run(processors - 1, Mode::User, &|_| 1);
+    machine.run(processors - 1, Mode::User, &|_| 1);
     let state = engine.sampler().hal().state_bytes();
     engine.close(client.0);
     [made, state, bytes() - before - made]

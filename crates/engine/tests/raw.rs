@@ -7,25 +7,25 @@ use model::{Mode, Selected};
 use pmu::hal::MAX_RAW;
 use pmu::source::RawEvent;
 use protocol::{Code, ErrorCode, MAX_EVENTS, ProcessorSet, SessionEvent, SourceRecord, Support, flags, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 
 fn raw(event: u16, umask: u8) -> u32 {
     RawEvent::NONE.with_event(event).with_umask(umask).source().0
 }
 
-fn engine(board: &Board) -> Engine<&Board> {
-    Engine::new(board, [0; 4]).unwrap()
+fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
+    Engine::new(machine, [0; 4]).unwrap()
 }
 
 /// What `Start` answers: cause, source, first detail.
-fn start(client: Client, engine: &mut Engine<&Board>, flags: u32, sources: &[u32]) -> (u32, u32, u64) {
+fn start(client: Client, engine: &mut Engine<&SimMachine>, flags: u32, sources: &[u32]) -> (u32, u32, u64) {
     let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
     let header = client.start(engine, flags, ProcessorSet::EMPTY, &events).header();
     (header.cause, header.source, header.detail[0])
 }
 
-fn query(client: Client, engine: &mut Engine<&Board>, source: u32) -> SourceRecord {
+fn query(client: Client, engine: &mut Engine<&SimMachine>, source: u32) -> SourceRecord {
     let [record] = client.ask(engine, Code::QuerySource, [source, 0].as_bytes(), 4096).records()[..] else {
         panic!("one record")
     };
@@ -35,8 +35,8 @@ fn query(client: Client, engine: &mut Engine<&Board>, source: u32) -> SourceReco
 #[test]
 fn raw_events_and_sources_of_the_table_count_side_by_side_and_the_holders_are_told() {
     for name in ["haswell-4710mq", "intel-v1", "zen4-7700x", "bulldozer-fx8150", "intel-hybrid"] {
-        let board = Board::named(name, 2);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 2);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let sources = [raw(0xA1, 0x04), 2, raw(0xA1, 0x05)];
         let session = client.started(&mut engine, 0, &sources);
@@ -44,8 +44,8 @@ fn raw_events_and_sources_of_the_table_count_side_by_side_and_the_holders_are_to
             (0xA1, umask) => u64::from(umask),
             _ => 1_000,
         };
-        board.run(0, Mode::User, &events);
-        board.run(1, Mode::Kernel, &|selected| 2 * events(selected));
+        machine.run(0, Mode::User, &events);
+        machine.run(1, Mode::Kernel, &|selected| 2 * events(selected));
         let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.source, it.count)).collect();
         let [first, second, third] = sources;
         let wanted = [(first, 4), (second, 1_000), (third, 5), (first, 8), (second, 2_000), (third, 10)];
@@ -55,7 +55,7 @@ fn raw_events_and_sources_of_the_table_count_side_by_side_and_the_holders_are_to
         let last = client.stop(&mut engine, session, Some(first)).records::<protocol::CountRecord>();
         assert_eq!(last.iter().map(|it| it.count).collect::<Vec<_>>(), [4, 8], "{name}");
         engine.close(client.0);
-        assert!(board.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}");
+        assert!(machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}");
     }
 }
 
@@ -69,25 +69,25 @@ fn what_a_processor_does_not_take_by_numbers_is_refused_before_a_register_is_tou
         ("netburst-cedarmill", raw(0xC0, 0), Support::NoRawEvents),
         ("k7-barton", raw(0xC0, 0), Support::NoRawEvents),
     ] {
-        let board = Board::named(name, 1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let told = start(client, &mut engine, 0, &[event]);
         assert_eq!(told, (ErrorCode::UnsupportedSource as u32, event, support as u64), "{name}");
         let record = query(client, &mut engine, event);
         assert_eq!((record.source, record.support, record.counters), (event, support as u32, 0), "{name}");
-        let accesses = board.processor(0).model().accesses();
+        let accesses = machine.processor(0).model().accesses();
         assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{name}");
     }
 }
 
 #[test]
 fn a_query_tells_what_a_raw_event_selects_and_where_it_can_be_counted() {
-    let board = Board::named("haswell-4710mq", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("haswell-4710mq", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let event = RawEvent::NONE.with_event(0xC0).with_umask(1).with_cmask(2).with_edge(true).with_inv(true);
-    let query = |engine: &mut Engine<&Board>| {
+    let query = |engine: &mut Engine<&SimMachine>| {
         let record = query(client, engine, event.source().0);
         (record.support, record.select, record.interval, record.running, record.name().is_empty())
     };
@@ -101,15 +101,15 @@ fn a_query_tells_what_a_raw_event_selects_and_where_it_can_be_counted() {
 
 #[test]
 fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
-    let board = Board::named("zen4-7700x", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("zen4-7700x", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let event = |number: u16| raw(0xA0 + (number >> 8), number.to_le_bytes()[0]);
     let kept = client.started(&mut engine, 0, &[event(0)]);
     // Many more than there are places, two at a time.
     for number in 1..=2 * MAX_RAW {
         let session = client.started(&mut engine, 0, &[event(number), event(number + 1)]);
-        board.run(0, Mode::User, &|selected| u64::from(selected.umask) + 1);
+        machine.run(0, Mode::User, &|selected| u64::from(selected.umask) + 1);
         let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.source, it.count)).collect();
         let of = |number: u16| (event(number), u64::from(number.to_le_bytes()[0]) + 1);
         assert_eq!(counts, [of(number), of(number + 1)]);
@@ -129,8 +129,8 @@ fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
 
 #[test]
 fn who_finds_no_counter_is_told_how_many_could_count_the_event() {
-    let board = Board::named("haswell-4710mq", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("haswell-4710mq", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     // UnhaltedReferenceCycles: fixed counter 2 alone. Raw: the four general ones.
     for (sources, refused, there, wanted) in [

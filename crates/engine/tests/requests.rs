@@ -11,13 +11,13 @@ use protocol::{
     Code, ErrorCode, Hello, HelloReply, InfoReply, IntervalRequest, PROTOCOL_VERSION, ProcessorSet, REQUESTS,
     RequestSpec, SessionEvent, Size, SourceRecord, SourceRequest, Support, flags, modes,
 };
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 use zerocopy::{FromBytes, IntoBytes};
 
 const VERSION: engine::Version = [1, 2, 3, 0];
 
-fn engine(board: &Board) -> Engine<&Board> {
-    Engine::new(board, VERSION).unwrap()
+fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
+    Engine::new(machine, VERSION).unwrap()
 }
 
 const INFO: usize = size_of::<InfoReply>();
@@ -37,8 +37,8 @@ fn smallest_output(spec: &RequestSpec) -> usize {
 
 #[test]
 fn every_length_that_the_table_does_not_admit_is_refused_by_its_own_status() {
-    let board = Board::named("amd-legacy", 2);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     for spec in &REQUESTS {
         let right = smallest_output(spec);
@@ -57,8 +57,8 @@ fn every_length_that_the_table_does_not_admit_is_refused_by_its_own_status() {
 
 #[test]
 fn a_code_that_is_no_request_is_refused() {
-    let board = Board::named("amd-legacy", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     for spec in &REQUESTS {
         for code in [0, u32::MAX, spec.code as u32 + 1, spec.code as u32 ^ 1 << 14, spec.code as u32 ^ 1 << 31] {
@@ -70,16 +70,17 @@ fn a_code_that_is_no_request_is_refused() {
 
 #[test]
 fn nothing_is_served_before_the_versions_agree() {
-    let board = Board::named("amd-legacy", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", 1);
+    let mut engine = engine(&machine);
     let client = Client(ClientId(1));
-    let refused = |engine: &mut Engine<&Board>, but: Option<Code>, status| {
+    let refused = |engine: &mut Engine<&SimMachine>, but: Option<Code>, status| {
         for spec in REQUESTS.iter().filter(|spec| Some(spec.code) != but) {
             let answer = client.ask(engine, spec.code, &vec![0; smallest_input(spec)], 4096);
             assert_eq!(answer.completion, Completion { status, information: 0 }, "{}", spec.name);
         }
     };
-    let all_refused = |engine: &mut Engine<&Board>| refused(engine, Some(Code::Hello), STATUS_INVALID_DEVICE_STATE);
+    let all_refused =
+        |engine: &mut Engine<&SimMachine>| refused(engine, Some(Code::Hello), STATUS_INVALID_DEVICE_STATE);
     refused(&mut engine, None, STATUS_PRIVILEGE_NOT_HELD); // not even open, so not even Hello
     assert_eq!(engine.open(client.0, 10), 0);
     all_refused(&mut engine);
@@ -105,8 +106,8 @@ fn nothing_is_served_before_the_versions_agree() {
 
 #[test]
 fn an_answer_never_carries_what_the_buffer_held_before() {
-    let board = Board::named("intel-v1", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("intel-v1", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let answer = client.ask(&mut engine, Code::ListSources, &[], 1 << 14);
     let records: Vec<SourceRecord> = answer.records();
@@ -116,8 +117,8 @@ fn an_answer_never_carries_what_the_buffer_held_before() {
 
 #[test]
 fn a_list_that_has_no_room_tells_its_whole_length_and_whole_records_only() {
-    let board = Board::named("amd-legacy", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     for (output, count) in [(48, 0), (175, 0), (176, 1), (303, 1), (304, 2), (1 << 16, 176)] {
         let answer = client.ask(&mut engine, Code::ListSources, &[], output);
@@ -130,8 +131,8 @@ fn a_list_that_has_no_room_tells_its_whole_length_and_whole_records_only() {
 #[test]
 fn info_tells_what_the_leaves_say() {
     for identity in cpuid_dumps::all() {
-        let board = Board::new(identity, 3);
-        let mut engine = engine(&board);
+        let machine = SimMachine::new(identity, 3);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let info = client.ask(&mut engine, Code::Info, &[], INFO).bytes;
         let info = InfoReply::read_from_bytes(&info).unwrap();
@@ -150,8 +151,8 @@ fn info_tells_what_the_leaves_say() {
 
 #[test]
 fn intervals_are_clamped_and_the_one_before_is_told() {
-    let board = Board::named("intel-v1", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("intel-v1", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let mut before = 65_536;
     for (wanted, used) in [
@@ -175,8 +176,8 @@ fn intervals_are_clamped_and_the_one_before_is_told() {
 
 #[test]
 fn each_refusal_tells_its_cause_and_changes_nothing() {
-    let board = Board::named("intel-half-events", 2);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("intel-half-events", 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let mut far = ProcessorSet::EMPTY;
     assert!(far.insert(0) && far.insert(2));
@@ -203,7 +204,7 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
         let header = client.start(&mut engine, flags, set, &events).header();
         assert_eq!((header.status, header.cause), (status, cause as u32), "{what}");
         assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{what}");
-        for cpu in board.all() {
+        for cpu in machine.all() {
             let accesses = cpu.model().accesses();
             assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{what}: no register touched");
         }
@@ -227,7 +228,7 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
 }
 
 /// A source that this identity's EBX rules out.
-fn engine_unsupported(engine: &mut Engine<&Board>, client: Client) -> u32 {
+fn engine_unsupported(engine: &mut Engine<&SimMachine>, client: Client) -> u32 {
     let sources: Vec<SourceRecord> = client.tell(engine, Code::ListSources);
     let ruled_out = [Support::EventNotAvailable as u32, Support::EventNotEnumerated as u32];
     sources.iter().find(|source| ruled_out.contains(&source.support)).unwrap().source
@@ -240,8 +241,8 @@ proptest::proptest! {
         bytes in proptest::collection::vec(0_u8.., 0..400),
         output in 0_usize..600,
     ) {
-        let board = Board::named("intel-v2", 2);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named("intel-v2", 2);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         for code in codes {
             let spec = &REQUESTS[code];
@@ -253,7 +254,7 @@ proptest::proptest! {
             proptest::prop_assert!(answer.completion.information <= output);
         }
         engine.shut_down();
-        for cpu in board.all() {
+        for cpu in machine.all() {
             proptest::prop_assert_eq!(cpu.model().enabled_counters(), []);
         }
     }

@@ -8,12 +8,12 @@ use engine::Engine;
 use model::{Mode, Selected};
 use proptest::prelude::*;
 use protocol::{Code, CountRecord, ErrorCode, ProcessorSet, SessionEvent, flags, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 const PROCESSORS: u32 = 3;
 
-fn engine(board: &Board) -> Engine<&Board> {
-    Engine::new(board, [0; 4]).unwrap()
+fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
+    Engine::new(machine, [0; 4]).unwrap()
 }
 
 fn set(numbers: &[u32]) -> ProcessorSet {
@@ -29,48 +29,48 @@ fn events(selected: Selected, processor: u32) -> u64 {
     10_000 * (u64::from(processor) + 1) + u64::from(selected.event)
 }
 
-fn work(board: &Board) {
+fn work(machine: &SimMachine) {
     for processor in 0..PROCESSORS {
-        board.run(processor, Mode::User, &|selected| events(selected, processor));
-        board.run(processor, Mode::Kernel, &|selected| 2 * events(selected, processor));
+        machine.run(processor, Mode::User, &|selected| events(selected, processor));
+        machine.run(processor, Mode::Kernel, &|selected| 2 * events(selected, processor));
     }
 }
 
-fn nothing_counts(board: &Board) -> bool {
-    board.all().all(|cpu| cpu.model().enabled_counters().is_empty())
+fn nothing_counts(machine: &SimMachine) -> bool {
+    machine.all().all(|cpu| cpu.model().enabled_counters().is_empty())
 }
 
 #[test]
 fn a_session_counts_on_every_processor_what_the_model_counted() {
     for (name, sources) in [("amd-legacy", [2, 6, 8, 11]), ("intel-v1", [2, 6, 10, 11]), ("intel-v2", [2, 6, 10, 11])] {
-        let board = Board::named(name, PROCESSORS);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, PROCESSORS);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = client.started(&mut engine, 0, &sources);
-        board.pass(500);
-        work(&board);
+        machine.pass(500);
+        work(&machine);
         let read = client.read(&mut engine, session);
-        work(&board);
+        work(&machine);
         let last: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
         assert_eq!((read.len(), last.len()), (12, 12), "{name}");
         for (read, last) in read.iter().zip(&last) {
-            let ledger = board.counted(read.processor, read.counter);
+            let ledger = machine.counted(read.processor, read.counter);
             assert_eq!((last.count, read.count), (ledger, ledger / 2), "{name} {read:?}");
             assert_eq!(read.enabled, 500);
         }
-        assert!(nothing_counts(&board), "{name}");
+        assert!(nothing_counts(&machine), "{name}");
     }
 }
 
 #[test]
 fn a_session_runs_on_its_own_processors_only() {
-    let board = Board::named("amd-legacy", PROCESSORS);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", PROCESSORS);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let header = client.start(&mut engine, 0, set(&[0, 2]), &[(2, modes::BOTH)]).header();
     let [session, _] = header.detail;
-    assert_eq!(board.processor(1).model().enabled_counters(), []);
-    work(&board);
+    assert_eq!(machine.processor(1).model().enabled_counters(), []);
+    work(&machine);
     let counts = client.read(&mut engine, session);
     let counts: Vec<_> = counts.iter().map(|record| (record.processor, record.count)).collect();
     assert_eq!(counts, [(0, 3 * 10_192), (2, 3 * 30_192)]);
@@ -78,12 +78,12 @@ fn a_session_runs_on_its_own_processors_only() {
 
 #[test]
 fn user_and_kernel_add_up_to_both() {
-    let board = Board::named("intel-v1", PROCESSORS);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("intel-v1", PROCESSORS);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let wanted = [(2, modes::USER), (2, modes::KERNEL), (2, modes::BOTH)];
     let [session, _] = client.start(&mut engine, 0, ProcessorSet::EMPTY, &wanted).header().detail;
-    work(&board);
+    work(&machine);
     for of_processor in client.read(&mut engine, session).chunks(3) {
         let [user, kernel, both] = of_processor else { panic!("three events") };
         assert_eq!(2 * user.count, kernel.count);
@@ -93,8 +93,8 @@ fn user_and_kernel_add_up_to_both() {
 
 #[test]
 fn closing_a_handle_stops_its_sessions_and_no_others_and_closing_again_changes_nothing() {
-    let board = Board::named("amd-legacy", PROCESSORS);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", PROCESSORS);
+    let mut engine = engine(&machine);
     let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10 + u32::try_from(handle).unwrap()));
     first.started(&mut engine, 0, &[2, 6]);
     first.started(&mut engine, flags::DETACHED, &[8]);
@@ -105,42 +105,42 @@ fn closing_a_handle_stops_its_sessions_and_no_others_and_closing_again_changes_n
         let sessions: Vec<_> = sessions.iter().map(|holder| (holder.source, holder.process, holder.flags)).collect();
         assert_eq!(sessions, [(8, 11, flags::DETACHED), (11, 12, 0)]);
     }
-    work(&board);
+    work(&machine);
     assert_eq!(second.read(&mut engine, kept).len(), PROCESSORS as usize);
     second.started(&mut engine, 0, &[2, 6]); // the first client's counters are free again
     engine.close(second.0);
-    assert!(!nothing_counts(&board), "the detached session goes on");
+    assert!(!nothing_counts(&machine), "the detached session goes on");
     let third = Client::open(&mut engine, 3, 13);
     let last: Vec<CountRecord> = third.stop(&mut engine, 0, Some(8)).records();
     assert_eq!(last.len(), PROCESSORS as usize);
-    assert!(nothing_counts(&board));
+    assert!(nothing_counts(&machine));
 }
 
 #[test]
 fn no_client_reaches_a_session_of_another() {
-    let board = Board::named("amd-legacy", PROCESSORS);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", PROCESSORS);
+    let mut engine = engine(&machine);
     let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10));
     let session = first.started(&mut engine, 0, &[2]);
     assert_eq!(second.stop(&mut engine, session, None).header().cause, ErrorCode::NoSuchSession as u32);
     assert_eq!(second.stop(&mut engine, 0, None).records::<CountRecord>(), []);
     assert_eq!(second.read(&mut engine, session), []);
-    assert!(!nothing_counts(&board));
+    assert!(!nothing_counts(&machine));
 }
 
 #[test]
 fn a_source_of_a_session_stops_alone_and_the_session_ends_with_its_last() {
-    let board = Board::named("intel-v2", PROCESSORS);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("intel-v2", PROCESSORS);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     client.started(&mut engine, flags::DETACHED, &[2, 6, 11]);
     for left in [2, 1, 0] {
-        work(&board);
+        work(&machine);
         let source = [2, 6, 11][2 - left];
         let last: Vec<CountRecord> = client.stop(&mut engine, 0, Some(source)).records();
         assert!(last.iter().all(|record| record.source == source) && last.len() == 3);
         assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions).len(), left);
-        for cpu in board.all() {
+        for cpu in machine.all() {
             assert_eq!(cpu.model().enabled_counters().len(), left);
         }
     }
@@ -148,8 +148,8 @@ fn a_source_of_a_session_stops_alone_and_the_session_ends_with_its_last() {
 
 #[test]
 fn a_refusal_for_want_of_counters_names_who_has_them_and_takes_none() {
-    let board = Board::named("amd-legacy", PROCESSORS);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", PROCESSORS);
+    let mut engine = engine(&machine);
     let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 100 + u32::try_from(handle).unwrap()));
     first.start(&mut engine, 0, set(&[1]), &[(2, modes::BOTH), (6, modes::USER), (8, modes::BOTH)]);
     let answer = second.start(&mut engine, 0, ProcessorSet::EMPTY, &[(11, modes::BOTH), (9, modes::BOTH)]);
@@ -159,7 +159,7 @@ fn a_refusal_for_want_of_counters_names_who_has_them_and_takes_none() {
     let sessions: Vec<SessionEvent> = answer.records();
     let sessions: Vec<_> = sessions.iter().map(|holder| (holder.source, holder.modes, holder.process)).collect();
     assert_eq!(sessions, [(2, modes::BOTH, 101), (6, modes::USER, 101), (8, modes::BOTH, 101)]);
-    assert_eq!(board.processor(0).model().enabled_counters(), []);
+    assert_eq!(machine.processor(0).model().enabled_counters(), []);
     let others = second.start(&mut engine, 0, set(&[0, 2]), &[(2, modes::BOTH); 4]);
     assert_eq!(others.header().status, 0, "the other processors were not touched");
 }
@@ -167,17 +167,17 @@ fn a_refusal_for_want_of_counters_names_who_has_them_and_takes_none() {
 #[test]
 fn profile_time_counts_the_ticks_of_each_processors_timer_on_every_interface() {
     for name in ["intel-no-leaf-a", "amd-hyperv-masked", "amd-legacy", "intel-v2"] {
-        let board = Board::named(name, PROCESSORS);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, PROCESSORS);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let tick = |times: u64| {
             for processor in 0..PROCESSORS {
-                board.tick(processor, times * u64::from(processor + 1));
+                machine.tick(processor, times * u64::from(processor + 1));
             }
         };
         tick(99); // nothing runs: nothing expires
         let first = client.started(&mut engine, 0, &[0]);
-        assert_eq!(board.timer(), Some(10_000), "{name}");
+        assert_eq!(machine.timer(), Some(10_000), "{name}");
         tick(5);
         let second = client.started(&mut engine, flags::DETACHED, &[0]);
         tick(7);
@@ -185,11 +185,11 @@ fn profile_time_counts_the_ticks_of_each_processors_timer_on_every_interface() {
         assert_eq!(counts(&client.read(&mut engine, first)), [12, 24, 36], "{name}");
         assert_eq!(counts(&client.read(&mut engine, second)), [7, 14, 21], "{name}");
         assert_eq!(counts(&client.stop(&mut engine, first, None).records()), [12, 24, 36]);
-        assert!(board.timer().is_some(), "the other session goes on");
+        assert!(machine.timer().is_some(), "the other session goes on");
         tick(1);
         engine.shut_down();
-        assert_eq!(board.timer(), None);
-        for cpu in board.all() {
+        assert_eq!(machine.timer(), None);
+        for cpu in machine.all() {
             let accesses = cpu.model().accesses();
             assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{name}: no register touched");
         }
@@ -198,8 +198,8 @@ fn profile_time_counts_the_ticks_of_each_processors_timer_on_every_interface() {
 
 #[test]
 fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
-    let board = Board::named("amd-legacy", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     client.started(&mut engine, 0, &[0]);
     for (wanted, used) in
@@ -209,7 +209,7 @@ fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
         let records: Vec<protocol::SourceRecord> =
             client.ask(&mut engine, Code::SetInterval, zerocopy::IntoBytes::as_bytes(&request), 176).records();
         assert_eq!((records[0].interval, records[0].minimum, records[0].maximum), (used, 1_221, 1_000_000));
-        assert_eq!(board.timer(), Some(used));
+        assert_eq!(machine.timer(), Some(used));
     }
 }
 
@@ -222,14 +222,14 @@ fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
         let processor = model::Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
         if pretends { processor.with_absent_msrs_ignored() } else { processor }
     };
-    let board = Board::of([of(false), of(true), of(false)]);
-    let mut engine = engine(&board);
+    let machine = SimMachine::of([of(false), of(true), of(false)]);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     for _ in 0..9 {
         // Nine times: a refusal that kept its counters would run out of them.
         let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(2, modes::BOTH)]).header();
         assert_eq!((header.cause, header.processor), (ErrorCode::CountersDoNotWork as u32, 1));
-        assert!(nothing_counts(&board));
+        assert!(nothing_counts(&machine));
         assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), []);
     }
     client.started(&mut engine, 0, &[0]); // ProfileTime needs no counter
@@ -237,15 +237,15 @@ fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
 
 #[test]
 fn a_counter_of_40_bits_is_followed_beyond_its_width() {
-    let board = Board::named("core2-6420", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("core2-6420", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = client.started(&mut engine, 0, &[2]);
     let most = (1 << 40) - 1;
     for round in 1..=20_u64 {
-        board.run(0, Mode::User, &|_| most);
-        engine.follow();
-        assert_eq!(board.counted(0, 0), round * most);
+        machine.run(0, Mode::User, &|_| most);
+        engine.accumulate_counts();
+        assert_eq!(machine.counted(0, 0), round * most);
     }
     let last: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
     assert_eq!(last[0].count, 20 * most);
@@ -253,12 +253,12 @@ fn a_counter_of_40_bits_is_followed_beyond_its_width() {
 
 #[test]
 fn following_touches_nothing_where_nothing_counts() {
-    let board = Board::named("amd-legacy", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("amd-legacy", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     client.started(&mut engine, 0, &[0]); // ProfileTime takes no counter
-    engine.follow();
-    let accesses = board.processor(0).model().accesses();
+    engine.accumulate_counts();
+    let accesses = machine.processor(0).model().accesses();
     assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.rdpmc), (0, 0, 0));
 }
 
@@ -267,8 +267,8 @@ fn counters_that_a_hypervisor_does_not_promise_are_never_touched() {
     for (name, promised) in
         [("kvm-qemu-amd", false), ("amd-kvm", true), ("amd-hyperv-open", true), ("amd-legacy", true)]
     {
-        let board = Board::named(name, 2);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 2);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(2, modes::BOTH)]).header();
         if promised {
@@ -276,7 +276,7 @@ fn counters_that_a_hypervisor_does_not_promise_are_never_touched() {
             continue;
         }
         assert_eq!(header.cause, ErrorCode::CountersNotPromised as u32, "{name}");
-        for cpu in board.all() {
+        for cpu in machine.all() {
             let accesses = cpu.model().accesses();
             assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.rdpmc), (0, 0, 0), "{name}");
         }
@@ -286,11 +286,11 @@ fn counters_that_a_hypervisor_does_not_promise_are_never_touched() {
 
 #[test]
 fn between_sessions_the_registers_are_as_they_were_found() {
-    let board = Board::named("ice-lake-1065g7", 2);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("ice-lake-1065g7", 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     for found in [0, 0b11, 0xF, 0x8_0000_00FF, 0xF_0000_000F] {
-        for cpu in board.all() {
+        for cpu in machine.all() {
             cpu.model().wrmsr(0x38F, found).unwrap(); // IA32_PERF_GLOBAL_CTRL
             cpu.model().wrmsr(0x186, 0x0043_003C).unwrap(); // IA32_PERFEVTSEL0, of somebody else
         }
@@ -298,11 +298,11 @@ fn between_sessions_the_registers_are_as_they_were_found() {
         let second = client.started(&mut engine, 0, &[6]);
         client.stop(&mut engine, first, None);
         let slots = found & 1 << 35; // a fixed counter that no source needs
-        for cpu in board.all() {
+        for cpu in machine.all() {
             assert_eq!(cpu.model().rdmsr(0x38F), Ok(slots | 0b1), "the second session goes on alone");
         }
         client.stop(&mut engine, second, None);
-        for cpu in board.all() {
+        for cpu in machine.all() {
             assert_eq!(cpu.model().rdmsr(0x38F), Ok(found));
             assert_eq!(cpu.model().rdmsr(0x186), Ok(0));
         }
@@ -312,13 +312,13 @@ fn between_sessions_the_registers_are_as_they_were_found() {
 #[test]
 fn shutting_down_stops_everything() {
     for name in ["amd-legacy", "intel-v1", "intel-v2"] {
-        let board = Board::named(name, PROCESSORS);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, PROCESSORS);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         client.started(&mut engine, 0, &[2]);
         client.started(&mut engine, flags::DETACHED, &[6]);
         engine.shut_down();
-        assert!(nothing_counts(&board));
+        assert!(nothing_counts(&machine));
         engine.shut_down();
     }
 }
@@ -367,8 +367,8 @@ proptest! {
         name in prop::sample::select(vec!["amd-legacy", "intel-v1", "intel-v2"]),
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let board = Board::named(name, PROCESSORS);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, PROCESSORS);
+        let mut engine = engine(&machine);
         let mut clients: Vec<_> = (0..3).map(|handle| Client::open(&mut engine, handle, 10)).collect();
         let mut sessions: Vec<(u64, Client, bool)> = Vec::new();
         // How often `work` ran since each event's start, for a test that keeps its own books.
@@ -398,7 +398,7 @@ proptest! {
                     running.retain(|key, _| key.0 != session || source.is_some_and(|source| source != key.2));
                 }
                 Step::Work => {
-                    work(&board);
+                    work(&machine);
                     for (times, _) in running.values_mut() {
                         *times += 1;
                     }
@@ -421,11 +421,11 @@ proptest! {
                     }
                 }
             }
-            let counting: usize = board.all().map(|cpu| cpu.model().enabled_counters().len()).sum();
+            let counting: usize = machine.all().map(|cpu| cpu.model().enabled_counters().len()).sum();
             prop_assert_eq!(counting, running.values().map(|(_, events)| events).sum::<usize>());
         }
         engine.shut_down();
-        prop_assert!(nothing_counts(&board));
+        prop_assert!(nothing_counts(&machine));
     }
 }
 

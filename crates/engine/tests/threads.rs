@@ -4,27 +4,27 @@
 
 use engine::Engine;
 use model::{Mode, Processor};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 /// The two threads of a core.
-fn board() -> Board {
+fn machine() -> SimMachine {
     let identity = cpuid_dumps::find("netburst-irwindale").unwrap();
     let dump = identity.cpuid();
     let first = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
     let second = first.other_thread(Box::new(identity.cpuid_of_second_thread()));
-    Board::of([first, second.unwrap()])
+    SimMachine::of([first, second.unwrap()])
 }
 
 #[test]
 fn a_session_on_both_threads_counts_for_each_what_happened_there() {
-    let board = board();
-    let mut engine = Engine::new(&board, [0; 4]).unwrap();
+    let machine = machine();
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     let session = client.started(&mut engine, 0, &[2, 6, 19]);
-    board.run(0, Mode::User, &|selected| u64::from(selected.event));
-    board.run(1, Mode::Kernel, &|selected| 100 * u64::from(selected.event));
+    machine.run(0, Mode::User, &|selected| u64::from(selected.event));
+    machine.run(1, Mode::Kernel, &|selected| 100 * u64::from(selected.event));
     let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.processor, it.count)).collect();
     assert_eq!(counts, [(0, 0x02), (0, 0x06), (0, 0x13), (1, 200), (1, 600), (1, 1_900)]);
     engine.close(client.0);
-    assert!(board.all().all(|cpu| cpu.model().enabled_counters().is_empty()));
+    assert!(machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()));
 }

@@ -164,7 +164,7 @@ pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
 
 /// The registers of the current processor are as they were found, unless somebody else has put a save area of his own in the
 /// place of that at `address`: then they are his. Branches are not traced any more. PROFILE_LEVEL.
-pub fn give_back(cpu: &impl Cpu, address: u64, found: Found, records: bool) {
+pub fn release(cpu: &impl Cpu, address: u64, found: Found, records: bool) {
     if is_at(cpu, address) {
         if records {
             record(cpu, CounterSet::NONE);

@@ -4,12 +4,12 @@ use model::Processor;
 use pmu::state::CounterState;
 use pmu::{Hal, ProfileInterface, Source};
 use proptest::prelude::*;
-use simulation::Board;
+use simulation::SimMachine;
 
 /// A processor with so many general counters and these fixed ones.
-fn board(general: u8, fixed: u32) -> Board {
+fn machine(general: u8, fixed: u32) -> SimMachine {
     let eax = u32::from_le_bytes([5, general, 48, 7]);
-    Board::of([Processor::new(Box::new(move |leaf, _| match leaf {
+    SimMachine::of([Processor::new(Box::new(move |leaf, _| match leaf {
         0 => [0xA, 0x756E_6547, 0x6C65_746E, 0x4965_6E69],
         0xA => [eax, 0, fixed, 48 << 5],
         _ => [0; 4],
@@ -32,8 +32,8 @@ proptest! {
         taken in any::<u32>(),
         wanted in prop::collection::vec(prop::sample::select(vec![2_u32, 6, 10, 19, 25, 26, 27, 28]), 1..8),
     ) {
-        let board = board(general, fixed);
-        let hal = Hal::new(board.processor(0), 1).unwrap();
+        let machine = machine(general, fixed);
+        let hal = Hal::new(machine.processor(0), 1).unwrap();
         let row = hal.row(0);
         let state = |source: &u32| hal.state_for(Source(*source), false).unwrap().with_owner(1);
         for counter in (0..hal.interface().counters()).filter(|counter| taken >> counter & 1 == 1) {

@@ -27,14 +27,14 @@ use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::interface::Enabled;
 use pmu::state::CounterSet;
 use pmu::{Hal, Interface, ProfileInterface, Source};
-use simulation::Board;
+use simulation::SimMachine;
 
 /// (RDMSR, WRMSR, RDPMC)
 type Cost = (u64, u64, u64);
 
 /// One processor of an identity.
 struct Bench {
-    board: Board,
+    machine: SimMachine,
     hal: Hal,
     /// There are registers over the counters.
     is_global: bool,
@@ -42,16 +42,16 @@ struct Bench {
 
 impl Bench {
     fn new(identity: &str) -> Self {
-        let board = Board::named(identity, 1);
-        let hal = Hal::new(board.processor(0), 1).unwrap();
+        let machine = SimMachine::named(identity, 1);
+        let hal = Hal::new(machine.processor(0), 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        assert!(hal.initialize(board.processor(0), 0));
-        Self { board, hal, is_global: GLOBAL.contains(&identity) }
+        assert!(hal.initialize(machine.processor(0), 0));
+        Self { machine, hal, is_global: GLOBAL.contains(&identity) }
     }
 
     /// What `work` costs.
     fn cost(&self, work: impl FnOnce()) -> Cost {
-        let accesses = || self.board.processor(0).model().accesses();
+        let accesses = || self.machine.processor(0).model().accesses();
         let before = accesses();
         work();
         let after = accesses();
@@ -67,7 +67,7 @@ impl Bench {
             self.hal.reserve(0, state.with_owner(1).with_user(true))
         };
         let (mut fixed, mut any) = (sources.iter(), sources.iter().rev());
-        let is_fixed = |counter: &u8| matches!(self.board.counter(0, *counter), CounterId::Fixed(_));
+        let is_fixed = |counter: &u8| matches!(self.machine.counter(0, *counter), CounterId::Fixed(_));
         fixed.find_map(|source| self.kept(reserve(source), is_fixed)).or_else(|| any.find_map(reserve)).unwrap()
     }
 
@@ -86,7 +86,7 @@ impl Bench {
 
     /// Writes of a start of these counters.
     fn start_writes(&self, counters: CounterSet) -> u64 {
-        let is_fixed = |counter: &u8| matches!(self.board.counter(0, *counter), CounterId::Fixed(_));
+        let is_fixed = |counter: &u8| matches!(self.machine.counter(0, *counter), CounterId::Fixed(_));
         let fixed = counters.iter().filter(is_fixed).count() as u64;
         let general = u64::from(counters.len()) - fixed;
         let global = u64::from(self.is_global);
@@ -102,11 +102,11 @@ impl Bench {
     }
 
     fn start(&self, counters: CounterSet) {
-        self.hal.start(self.board.processor(0), 0, counters);
+        self.hal.start(self.machine.processor(0), 0, counters);
     }
 
     fn stop(&self, counters: CounterSet) {
-        let _ = self.hal.stop(self.board.processor(0), 0, counters);
+        let _ = self.hal.stop(self.machine.processor(0), 0, counters);
         self.hal.free(0, counters);
     }
 }
@@ -191,7 +191,7 @@ fn a_start_with_intervals_costs_one_write_more_where_a_status_may_be_stale_and_o
                 (counters, bench.cost(|| bench.start(counters)).1 - bench.start_writes(counters))
             };
             let (counters, _) = start(interrupt);
-            bench.board.run(0, Mode::User, &|_| events);
+            bench.machine.run(0, Mode::User, &|_| events);
             bench.stop(counters);
             // With PerfMonV2 it is cleared at each start.
             for more in [u64::from(global && is_stale && bench.is_intel()), 0] {
@@ -210,7 +210,7 @@ fn initialization_and_release_cost_so_much() {
         let bench = Bench::new(name);
         let (g, f) = (u64::from(global), u64::from(identity.expected.fixed));
         let (n, has_fixed) = (u64::from(identity.expected.counters) - f, u64::from(f > 0));
-        let cpu = bench.board.processor(0);
+        let cpu = bench.machine.processor(0);
         let capabilities = u64::from(bench.is_intel() && identity.cpuid().cpuid(1, 0)[2] >> 15 & 1 == 1);
         assert_eq!(bench.cost(|| bench.hal.release(cpu, 0)), (0, n + has_fixed + 2 * g, 0), "{name}");
         // A select register, a general counter and each fixed one are tried: two writes and a read.
@@ -234,13 +234,13 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
                     let others: CounterSet = (0..without).map(|_| bench.reserve(false)).collect();
                     bench.start(due);
                     bench.start(others);
-                    bench.board.run(0, Mode::User, &|_| 60_000);
+                    bench.machine.run(0, Mode::User, &|_| 60_000);
                     bench.start(later);
-                    bench.board.run(0, Mode::User, &|_| 10_000);
+                    bench.machine.run(0, Mode::User, &|_| 10_000);
 
                     let mut told = CounterSet::NONE;
                     let cost = bench.cost(|| {
-                        bench.hal.interrupt(bench.board.processor(0), 0, |overflow| {
+                        bench.hal.interrupt(bench.machine.processor(0), 0, |overflow| {
                             told = told.with(overflow.counter);
                         });
                     });
@@ -260,11 +260,11 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
 fn an_interrupt_while_none_of_our_counters_runs_costs_what_the_status_takes_and_nothing_once_they_are_not_ours() {
     for (name, global) in all() {
         let bench = Bench::new(name);
-        let serve = || _ = bench.hal.interrupt(bench.board.processor(0), 0, |_| ());
+        let serve = || _ = bench.hal.interrupt(bench.machine.processor(0), 0, |_| ());
         // It is read, and what is set of ours is cleared: also if nothing is.
         let budget = if global { (1, 1, 0) } else { (0, 0, 0) };
         assert_eq!(bench.cost(serve), budget, "{name}");
-        bench.hal.release(bench.board.processor(0), 0);
+        bench.hal.release(bench.machine.processor(0), 0);
         assert_eq!(bench.cost(serve), (0, 0, 0), "{name}: they are not ours");
     }
 }
@@ -281,8 +281,8 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_ma
         // With an overflow, and with none: the processor masks the entry at every delivery.
         for events in [70_000, 0] {
             for (entry, writes) in [(OPEN, 0), (MASKED, 1)] {
-                bench.board.run(0, Mode::User, &|_| events);
-                let cpu = bench.board.processor(0);
+                bench.machine.run(0, Mode::User, &|_| events);
+                let cpu = bench.machine.processor(0);
                 cpu.model().set_lvt(entry);
                 let before = cpu.local_accesses();
                 bench.hal.interrupt(cpu, 0, |_| ());
@@ -298,8 +298,8 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_ma
 fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first_and_one_for_all_fixed_ones() {
     const EN: u64 = 1 << 22;
     for (name, _) in all() {
-        let board = Board::named(name, 1);
-        let cpu = board.processor(0);
+        let machine = SimMachine::named(name, 1);
+        let cpu = machine.processor(0);
         let hal = Hal::new(cpu, 1).unwrap();
         let fixed = cpuid_dumps::find(name).unwrap().expected.fixed;
         let general = hal.interface().counters() - fixed;
@@ -336,7 +336,7 @@ fn a_read_costs_one_rdpmc_and_checking_for_overflow_no_write() {
         let bench = Bench::new(name);
         let counters: CounterSet = (0..2).map(|_| bench.reserve(true)).collect();
         bench.start(counters);
-        let cpu = bench.board.processor(0);
+        let cpu = bench.machine.processor(0);
         for counter in counters.iter() {
             assert_eq!(bench.cost(|| assert_eq!(bench.hal.count(cpu, 0, counter), 0)), (0, 0, 1), "{name}");
         }

@@ -6,15 +6,15 @@ use cpuid_dumps::Identity;
 use model::{Mode, Selected};
 use pmu::state::CounterSet;
 use pmu::{Hal, Kind, ProfileInterface, Source, Support};
-use simulation::{Board, ModelCpu};
+use simulation::{ModelCpu, SimMachine};
 
 /// Events of which no two kinds happen equally often.
 fn work(selected: Selected) -> u64 {
     1 + u64::from(selected.event) * 1_000 + u64::from(selected.umask)
 }
 
-fn hal(board: &Board) -> Hal {
-    Hal::new(board.processor(0), 1).unwrap()
+fn hal(machine: &SimMachine) -> Hal {
+    Hal::new(machine.processor(0), 1).unwrap()
 }
 
 /// The counters of these sources, in their order.
@@ -32,8 +32,8 @@ fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> Vec<u8> {
 #[test]
 fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
     for Identity { name, expected, .. } in cpuid_dumps::all() {
-        let board = Board::named(name, 1);
-        let hal = hal(&board);
+        let machine = SimMachine::named(name, 1);
+        let hal = hal(&machine);
         let (selection, interface) = (hal.selection(), hal.interface());
         let outcome = (selection.windows10.name(), selection.interface.name());
         assert_eq!(outcome, (expected.windows10, expected.interface), "{name}: {}", expected.why);
@@ -52,8 +52,8 @@ fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
 }
 
 /// Identities whose leaves promise counters that the machine does not have: AMD's four have no CPUID bit.
-fn has_pmu(board: &Board) -> bool {
-    let selection = hal(board).selection();
+fn has_pmu(machine: &SimMachine) -> bool {
+    let selection = hal(machine).selection();
     selection.interface != Kind::Default && {
         let select0 = match selection.interface {
             Kind::Amd64 => 0xC001_0000,
@@ -61,7 +61,7 @@ fn has_pmu(board: &Board) -> bool {
             Kind::Pentium => 0x11,
             _ => 0x186,
         };
-        board.processor(0).model().rdmsr(select0).is_ok()
+        machine.processor(0).model().rdmsr(select0).is_ok()
     }
 }
 
@@ -89,9 +89,9 @@ fn number(hal: &Hal, counter: u8) -> u32 {
 #[test]
 fn every_supported_source_counts_what_the_model_counted_and_stops() {
     let mut ran = 0;
-    for identity in cpuid_dumps::all().iter().filter(|identity| has_pmu(&Board::new(identity, 1))) {
-        let board = Board::new(identity, 1);
-        let (hal, cpu) = (hal(&board), board.processor(0));
+    for identity in cpuid_dumps::all().iter().filter(|identity| has_pmu(&SimMachine::new(identity, 1))) {
+        let machine = SimMachine::new(identity, 1);
+        let (hal, cpu) = (hal(&machine), machine.processor(0));
         let supported = hal.source_list().filter(|source| source.support == Support::Supported);
         let supported: Vec<Source> = supported.map(|source| source.source.source).skip(1).collect(); // ProfileTime
         assert!(!supported.is_empty(), "{}", identity.name);
@@ -103,16 +103,16 @@ fn every_supported_source_counts_what_the_model_counted_and_stops() {
             cpu.model().clear_ledger();
             let started = started(&hal, cpu, sources);
             let counters = started.iter().copied().collect();
-            board.run(0, Mode::User, &work);
-            board.run(0, Mode::Kernel, &work);
+            machine.run(0, Mode::User, &work);
+            machine.run(0, Mode::Kernel, &work);
             hal.stop(cpu, 0, counters);
             assert_eq!(cpu.model().enabled_counters(), [], "{}: stopped", identity.name);
-            board.run(0, Mode::User, &work);
+            machine.run(0, Mode::User, &work);
             for (counter, source) in started.into_iter().zip(sources) {
                 let count = hal.total(0, counter);
                 let select = hal.source_information(*source).unwrap().source.select;
                 let events = 2 * work_of(kind, select);
-                let ledger = board.counted(0, number(&hal, counter));
+                let ledger = machine.counted(0, number(&hal, counter));
                 assert_eq!((count, ledger), (events, events), "{} {source}", identity.name);
             }
             hal.free(0, counters);
@@ -132,8 +132,8 @@ fn initialization_and_release_leave_every_select_register_clear() {
         ("intel-v1", 0x186, 1),
         ("intel-v2", 0x186, 1),
     ] {
-        let board = Board::named(name, 1);
-        let (hal, cpu) = (hal(&board), board.processor(0));
+        let machine = SimMachine::named(name, 1);
+        let (hal, cpu) = (hal(&machine), machine.processor(0));
         let selects = || (0..4).map(|index| cpu.model().rdmsr(select0 + stride * index).unwrap()).collect::<Vec<_>>();
         for index in 0..4 {
             cpu.model().wrmsr(select0 + stride * index, 0x0043_003C).unwrap();
@@ -156,8 +156,8 @@ fn release_puts_the_global_control_register_back() {
         ("zen4-7700x", 0xC000_0301, [0, 1, 0x20, 0x3F]),
         ("zen5-9800x3d", 0xC000_0301, [0, 1, 0x20, 0x3F]),
     ] {
-        let board = Board::named(name, 1);
-        let (hal, cpu) = (hal(&board), board.processor(0));
+        let machine = SimMachine::named(name, 1);
+        let (hal, cpu) = (hal(&machine), machine.processor(0));
         for found in values {
             cpu.model().wrmsr(control, found).unwrap();
             let counters = started(&hal, cpu, &[Source(2)]).into_iter().collect();
@@ -181,14 +181,14 @@ fn modes_are_counted_apart() {
         "p6-coppermine",
         "pentium-p54c",
     ] {
-        let board = Board::named(name, 1);
-        let (hal, cpu) = (hal(&board), board.processor(0));
+        let machine = SimMachine::named(name, 1);
+        let (hal, cpu) = (hal(&machine), machine.processor(0));
         hal.initialize(cpu, 0);
         let base = hal.state_for(Source(2), false).unwrap().with_owner(1);
         let [user, kernel] = [base.with_user(true), base.with_kernel(true)].map(|state| hal.reserve(0, state).unwrap());
         hal.start(cpu, 0, [user, kernel].into_iter().collect());
-        board.run(0, Mode::User, &|_| 30);
-        board.run(0, Mode::Kernel, &|_| 7);
+        machine.run(0, Mode::User, &|_| 30);
+        machine.run(0, Mode::Kernel, &|_| 7);
         assert_eq!([user, kernel].map(|counter| hal.count(cpu, 0, counter)), [30, 7], "{name}");
     }
 }
@@ -208,15 +208,15 @@ fn a_counter_started_beside_others_leaves_them_undisturbed() {
         "pentium-p54c",
         "pentium-p55c",
     ] {
-        let board = Board::named(name, 1);
-        let (hal, cpu) = (hal(&board), board.processor(0));
+        let machine = SimMachine::named(name, 1);
+        let (hal, cpu) = (hal(&machine), machine.processor(0));
         hal.initialize(cpu, 0);
         let reserve = |owner| {
             let state = hal.state_for(Source(2), false).unwrap().with_owner(owner).with_user(true);
             CounterSet::NONE.with(hal.reserve(0, state).unwrap())
         };
         let (first, second) = (reserve(1), reserve(2));
-        let run = || board.run(0, Mode::User, &|_| 100);
+        let run = || machine.run(0, Mode::User, &|_| 100);
         hal.start(cpu, 0, first);
         run();
         hal.start(cpu, 0, second);

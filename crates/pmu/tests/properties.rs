@@ -11,7 +11,7 @@ use pmu::state::CounterSet;
 use pmu::{Cpu, Hal, Msr, ProfileInterface, Source};
 use proptest::prelude::*;
 use raw_cpuid::CpuIdResult;
-use simulation::{Board, ModelCpu};
+use simulation::{ModelCpu, SimMachine};
 
 /// A processor that writes down which registers are accessed.
 struct Recorder<'a> {
@@ -153,7 +153,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 struct World<'a> {
     name: &'static str,
-    board: &'a Board,
+    machine: &'a SimMachine,
     hal: Hal,
     /// Processor and register.
     accessed: RefCell<BTreeSet<(u32, u32)>>,
@@ -166,16 +166,16 @@ struct World<'a> {
 impl World<'_> {
     fn cpu(&self, processor: u32) -> Recorder<'_> {
         let asleep = self.asleep.contains(&processor);
-        Recorder { cpu: self.board.processor(processor), number: processor, accessed: &self.accessed, asleep }
+        Recorder { cpu: self.machine.processor(processor), number: processor, accessed: &self.accessed, asleep }
     }
 
     /// Interrupts as long as one is pending; the entry of the local vector table, that Intel's masked, is unmasked by the HAL
     /// or left to the code under test.
     fn serve(&self, processor: u32) {
         let masked = 1 << 16;
-        while self.board.processor(processor).model().take_interrupt() {
+        while self.machine.processor(processor).model().take_interrupt() {
             if self.hal_unmasks {
-                let mut model = self.board.processor(processor).model();
+                let mut model = self.machine.processor(processor).model();
                 let entry = model.lvt();
                 model.set_lvt(entry & !masked);
             }
@@ -186,7 +186,7 @@ impl World<'_> {
     /// Every count is what the model gave to the counter since its start.
     fn check(&self) -> Result<(), TestCaseError> {
         for ((processor, counter), before) in &self.before {
-            let ledger = self.board.counted(*processor, u32::from(*counter)) - before;
+            let ledger = self.machine.counted(*processor, u32::from(*counter)) - before;
             let count = self.hal.count(&self.cpu(*processor), *processor, *counter);
             prop_assert_eq!(count, ledger, "counter {} of processor {}", counter, processor);
         }
@@ -198,7 +198,7 @@ impl World<'_> {
             let read_only = [STATUS.as_slice(), &[MISC_ENABLE, CAPABILITIES]].concat();
             let lost = own_registers(self.name, processor).into_iter();
             for register in lost.filter(|register| !read_only.contains(register)) {
-                self.board.processor(processor).model().wrmsr(register, 0).unwrap();
+                self.machine.processor(processor).model().wrmsr(register, 0).unwrap();
             }
         }
         self.hal.restore(&self.cpu(processor), processor);
@@ -212,14 +212,14 @@ impl World<'_> {
                 let state = self.hal.state_for(sources[source], interrupt).unwrap().with_owner(1);
                 let state = state.with_user(modes & 1 != 0).with_kernel(modes & 2 != 0);
                 let Some(counter) = self.hal.reserve(processor, state) else { return };
-                self.before.insert((processor, counter), self.board.counted(processor, u32::from(counter)));
+                self.before.insert((processor, counter), self.machine.counted(processor, u32::from(counter)));
                 self.hal.start(&self.cpu(processor), processor, CounterSet::NONE.with(counter));
             }
             Step::Stop { processor, counter } => {
                 let processor = processor % processors;
                 if let Some(before) = self.before.remove(&(processor, counter)) {
                     self.hal.stop(&self.cpu(processor), processor, CounterSet::NONE.with(counter));
-                    let ledger = self.board.counted(processor, u32::from(counter)) - before;
+                    let ledger = self.machine.counted(processor, u32::from(counter)) - before;
                     assert_eq!(self.hal.total(processor, counter), ledger, "the final count");
                     self.hal.free(processor, CounterSet::NONE.with(counter));
                 }
@@ -230,11 +230,11 @@ impl World<'_> {
             }
             Step::Run { processor, mode, events } => {
                 let processor = processor % processors;
-                self.board.run(processor, if mode { Mode::User } else { Mode::Kernel }, &|_| events);
+                self.machine.run(processor, if mode { Mode::User } else { Mode::Kernel }, &|_| events);
                 self.serve(processor);
             }
             Step::RunUnserved { processor, events } => {
-                self.board.run(processor % processors, Mode::User, &|_| events);
+                self.machine.run(processor % processors, Mode::User, &|_| events);
             }
             Step::Sleep { processor } => {
                 let processor = processor % processors;
@@ -268,10 +268,10 @@ proptest! {
         processors in 1..=64_u32,
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        let board = Board::named(name, processors).with_interrupt_mode(mode);
-        let hal = Hal::new(board.processor(0), processors).unwrap();
+        let machine = SimMachine::named(name, processors).with_interrupt_mode(mode);
+        let hal = Hal::new(machine.processor(0), processors).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        let mut world = World { name, board: &board, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new(), hal_unmasks };
+        let mut world = World { name, machine: &machine, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new(), hal_unmasks };
         for processor in 0..processors {
             world.hal.learn(&world.cpu(processor), processor);
             prop_assert!(world.hal.initialize(&world.cpu(processor), processor));
@@ -291,7 +291,7 @@ proptest! {
         for (processor, counter) in std::mem::take(&mut world.before).into_keys() {
             world.hal.stop(&world.cpu(processor), processor, CounterSet::NONE.with(counter));
         }
-        for (processor, cpu) in (0..).zip(board.all()) {
+        for (processor, cpu) in (0..).zip(machine.all()) {
             prop_assert_eq!(cpu.model().enabled_counters(), [], "stopped, processor {}", processor);
             if processor % 2 == 0 {
                 world.wake(processor, true); // others are released asleep, after which they are as they were found
@@ -327,8 +327,8 @@ proptest! {
         ]),
         chunks in prop::collection::vec(0..1_u64 << 48, 1..30),
     ) {
-        let board = Board::named(name, 1);
-        let cpu = board.processor(0);
+        let machine = SimMachine::named(name, 1);
+        let cpu = machine.processor(0);
         let hal = Hal::new(cpu, 1).unwrap();
         prop_assert!(hal.initialize(cpu, 0));
         let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
@@ -337,7 +337,7 @@ proptest! {
         let mut happened = 0;
         for chunk in chunks {
             let chunk = chunk >> (48 - hal.interface().width_of(counter));
-            board.run(0, Mode::User, &|_| chunk);
+            machine.run(0, Mode::User, &|_| chunk);
             happened += chunk;
             prop_assert_eq!(hal.count(cpu, 0, counter), happened);
         }
@@ -363,8 +363,8 @@ proptest! {
         rounds in 1..4_u32,
         source in prop::sample::select(vec![2_u32, 6]),
     ) {
-        let board = Board::named(name, 1);
-        let cpu = board.processor(0);
+        let machine = SimMachine::named(name, 1);
+        let cpu = machine.processor(0);
         let hal = Hal::new(cpu, 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
         prop_assert!(hal.initialize(cpu, 0));
@@ -374,11 +374,11 @@ proptest! {
         let counter = CounterSet::NONE.with(reserved);
         hal.start(cpu, 0, counter);
         for _ in 0..rounds {
-            board.run(0, Mode::User, &|_| u64::from(interval) - 1);
+            machine.run(0, Mode::User, &|_| u64::from(interval) - 1);
             hal.count(cpu, 0, reserved); // a read in between changes nothing
             prop_assert!(!cpu.model().interrupt_pending());
             prop_assert_eq!(hal.check_overflow(cpu, 0).number(), 0);
-            board.run(0, Mode::User, &|_| 1);
+            machine.run(0, Mode::User, &|_| 1);
             prop_assert!(cpu.model().take_interrupt());
             let entry = cpu.model().lvt();
             cpu.model().set_lvt(entry & !(1 << 16));

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use pmu::{Interface, Kind, ProfileInterface, ProfileSource, Source, Support};
-use simulation::Board;
+use simulation::SimMachine;
 
 /// Seed 000: Value, Symbol, Select.
 const AMD64: &str = include_str!("seeds/amd64.txt");
@@ -25,7 +25,7 @@ fn number(text: &str) -> u64 {
 }
 
 fn interface_of(name: &str) -> Interface {
-    Interface::new(Kind::Amd64, Board::named(name, 1).processor(0))
+    Interface::new(Kind::Amd64, SimMachine::named(name, 1).processor(0))
 }
 
 /// (value, name, EBX bit, select)

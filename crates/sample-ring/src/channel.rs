@@ -109,7 +109,7 @@ pub enum Pushed {
     Stored {
         /// Exactly half of the capacity is now in use (all of a capacity of 1): wake the consumer. After
         /// [`Consumer::is_half_full`] returned false, the push that fills half of the ring always sets this flag.
-        reached: bool,
+        watermark_hit: bool,
     },
 }
 
@@ -159,14 +159,14 @@ impl<T: Copy + Send, S> Producer<T, S> {
         shared.head.0.store(self.head, Ordering::Release);
         // A stale `tail` can only overestimate the number of items, so a result below half needs no new load.
         if self.head.wrapping_sub(self.tail) < shared.watermark() {
-            return Pushed::Stored { reached: false };
+            return Pushed::Stored { watermark_hit: false };
         }
         // SeqCst, paired with `is_half_full`: a consumer that misses the `head` stored above has stored the `tail`
         // loaded below.
         fence(Ordering::SeqCst);
         // Acquire: as above.
         self.tail = shared.tail.0.load(Ordering::Acquire);
-        Pushed::Stored { reached: self.head.wrapping_sub(self.tail) == shared.watermark() }
+        Pushed::Stored { watermark_hit: self.head.wrapping_sub(self.tail) == shared.watermark() }
     }
 }
 

@@ -38,9 +38,9 @@ proptest! {
             match step {
                 Step::Push => match producer.push(number) {
                     Pushed::Full => prop_assert_eq!(queue.len(), capacity),
-                    Pushed::Stored { reached } => {
+                    Pushed::Stored { watermark_hit } => {
                         queue.push_back(number);
-                        prop_assert_eq!(reached, queue.len() == (capacity / 2).max(1));
+                        prop_assert_eq!(watermark_hit, queue.len() == (capacity / 2).max(1));
                     }
                 },
                 Step::Pop => prop_assert_eq!(consumer.pop(), queue.pop_front()),
@@ -65,7 +65,7 @@ proptest! {
 fn ring_that_is_always_drained_never_reaches_half() {
     let (mut producer, mut consumer) = channel(64, ()).unwrap();
     for number in 0..640 {
-        assert_eq!(producer.push(number), Pushed::Stored { reached: false });
+        assert_eq!(producer.push(number), Pushed::Stored { watermark_hit: false });
         consumer.pop();
     }
 }

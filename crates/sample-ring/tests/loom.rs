@@ -51,7 +51,7 @@ fn race<A>(
                 let woken = woken.clone();
                 thread::spawn(move || {
                     for number in 0..meanwhile {
-                        if producer.push(number) == (Pushed::Stored { reached: true }) {
+                        if producer.push(number) == (Pushed::Stored { watermark_hit: true }) {
                             woken.store(true, Ordering::Release);
                         }
                     }

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use debug_store::Layout;
-use engine::{AreaRefused, ControlArea, Maker};
+use engine::{AreaAllocator, AreaRefused, ControlArea};
 use protocol::PROCESSOR_WORDS;
 use wdk_sys::ntddk::{MmGetSystemRoutineAddress, RtlGetVersion};
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
@@ -88,7 +88,7 @@ pub fn word(word: u8) -> Option<&'static AtomicU64> {
 ///
 /// # Errors
 /// What refused.
-pub fn allocate(processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
+pub fn allocate(processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
     let place = PLACES.get(processor as usize).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
     let worker = Worker::new().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES))?;
@@ -99,11 +99,11 @@ pub fn allocate(processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
             return;
         };
         let words = match by {
-            Maker::Kernel => ask_kernel(processor, true),
-            Maker::Machine => zeros().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES)),
+            AreaAllocator::Kernel => ask_kernel(processor, true),
+            AreaAllocator::Driver => zeros().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES)),
         };
         made = words.map(|words| {
-            place.of_kernel.store(by == Maker::Kernel, Ordering::Relaxed);
+            place.of_kernel.store(by == AreaAllocator::Kernel, Ordering::Relaxed);
             place.words.store(words, Ordering::Release);
             #[expect(clippy::cast_possible_truncation, reason = "160 bytes at most")]
             ControlArea { address: words.expose_provenance() as u64, size: layout.size() as u32 }

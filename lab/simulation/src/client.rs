@@ -1,6 +1,6 @@
 //! A client of the engine: requests and answers of [`protocol`] without a kernel between.
 
-use engine::{ClientId, Completion, Engine, Machine, Request, Samples};
+use engine::{ClientId, Completion, Engine, Platform, Request, Samples};
 use protocol::{
     ALL_SOURCES, Code, CountRecord, EventRequest, Hello, Method, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, Sample,
     SamplesRequest, SessionRequest, StartHeader, StopRequest, modes,
@@ -48,7 +48,7 @@ impl Client {
     ///
     /// # Panics
     /// Where either is refused.
-    pub fn open<M: Machine>(engine: &mut Engine<M>, handle: usize, process: u32) -> Self {
+    pub fn open<M: Platform>(engine: &mut Engine<M>, handle: usize, process: u32) -> Self {
         let client = Self(ClientId(handle));
         assert_eq!(engine.open(client.0, process), 0, "open");
         let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
@@ -57,12 +57,12 @@ impl Client {
     }
 
     /// Any request, with its input and the bytes there are for its output.
-    pub fn ask<M: Machine>(&self, engine: &mut Engine<M>, code: Code, input: &[u8], output: usize) -> Answer {
+    pub fn ask<M: Platform>(&self, engine: &mut Engine<M>, code: Code, input: &[u8], output: usize) -> Answer {
         self.ask_raw(engine, code as u32, input, output)
     }
 
     /// Any control code; one that goes straight into the client's memory may come back with STATUS_PENDING.
-    pub fn ask_raw<M: Machine>(&self, engine: &mut Engine<M>, code: u32, input: &[u8], output: usize) -> Answer {
+    pub fn ask_raw<M: Platform>(&self, engine: &mut Engine<M>, code: u32, input: &[u8], output: usize) -> Answer {
         if protocol::find(code).is_some_and(|spec| spec.method == Method::OutDirect) {
             let mut pages = vec![0xEE; output];
             let samples = Samples { client: self.0, input, output: &mut pages, may_wait: true };
@@ -80,7 +80,7 @@ impl Client {
     }
 
     /// Starts events in the modes given.
-    pub fn start<M: Machine>(
+    pub fn start<M: Platform>(
         &self,
         engine: &mut Engine<M>,
         flags: u32,
@@ -100,7 +100,7 @@ impl Client {
     ///
     /// # Panics
     /// Where that is refused.
-    pub fn started<M: Machine>(&self, engine: &mut Engine<M>, flags: u32, sources: &[u32]) -> u64 {
+    pub fn started<M: Platform>(&self, engine: &mut Engine<M>, flags: u32, sources: &[u32]) -> u64 {
         let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
         let header = self.start(engine, flags, ProcessorSet::EMPTY, &events).header();
         assert_eq!((header.status, header.cause), (0, 0), "start {sources:?}");
@@ -109,7 +109,7 @@ impl Client {
     }
 
     /// Starts events of any kind.
-    pub fn start_with<M: Machine>(
+    pub fn start_with<M: Platform>(
         &self,
         engine: &mut Engine<M>,
         header: StartHeader,
@@ -120,7 +120,7 @@ impl Client {
     }
 
     /// Fetches samples; `None` where the request would wait.
-    pub fn samples<M: Machine>(
+    pub fn samples<M: Platform>(
         &self,
         engine: &mut Engine<M>,
         session: u64,
@@ -137,18 +137,18 @@ impl Client {
     }
 
     /// Stops a source, or all.
-    pub fn stop<M: Machine>(&self, engine: &mut Engine<M>, session: u64, source: Option<u32>) -> Answer {
+    pub fn stop<M: Platform>(&self, engine: &mut Engine<M>, session: u64, source: Option<u32>) -> Answer {
         let stop = StopRequest { session, source: source.unwrap_or(ALL_SOURCES), reserved: 0 };
         self.ask(engine, Code::Stop, stop.as_bytes(), 1 << 16)
     }
 
     /// Reads the counts of a session.
-    pub fn read<M: Machine>(&self, engine: &mut Engine<M>, session: u64) -> Vec<CountRecord> {
+    pub fn read<M: Platform>(&self, engine: &mut Engine<M>, session: u64) -> Vec<CountRecord> {
         self.ask(engine, Code::Read, SessionRequest { session }.as_bytes(), 1 << 16).records()
     }
 
     /// A request without input.
-    pub fn tell<M: Machine, T: FromBytes + Immutable>(&self, engine: &mut Engine<M>, code: Code) -> Vec<T> {
+    pub fn tell<M: Platform, T: FromBytes + Immutable>(&self, engine: &mut Engine<M>, code: Code) -> Vec<T> {
         self.ask(engine, code, &[], 1 << 16).records()
     }
 }

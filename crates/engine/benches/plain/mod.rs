@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cpuid_dumps::Identity;
-use engine::{AreaRefused, ControlArea, Machine, Maker};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
 use pmu::state::CounterSet;
 use pmu::{Cpu, Msr};
 use protocol::status::STATUS_NOT_SUPPORTED;
@@ -87,7 +87,7 @@ pub struct Plain {
     pub cpu: PlainCpu,
 }
 
-impl Machine for &Plain {
+impl Platform for &Plain {
     type Cpu = PlainCpu;
 
     fn processors(&self) -> u32 {
@@ -132,7 +132,7 @@ impl Machine for &Plain {
         self.cpu.clock.load(Ordering::Relaxed)
     }
 
-    fn adopt_processor(&self, _processor: u32) -> bool {
+    fn add_processor(&self, _processor: u32) -> bool {
         false
     }
 
@@ -156,7 +156,7 @@ impl Machine for &Plain {
         0
     }
 
-    fn allocate_area(&self, _processor: u32, _by: Maker) -> Result<ControlArea, AreaRefused> {
+    fn allocate_area(&self, _processor: u32, _by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
         Err(AreaRefused { status: STATUS_NOT_SUPPORTED, address: 0 })
     }
 

@@ -4,62 +4,62 @@ use pmu::state::CounterSet;
 use pmu::{Cpu, Hal};
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
 
-use super::desk::Desk;
-use super::store::{self, Fetched, Store};
-use super::tally::{BRANCHES_TALLY, Tally};
+use super::ds_buffers::{self, DsBuffers, Fetched};
+use super::per_cpu::PerCpu;
+use super::sample_stats::{BRANCH_STATS, SampleStats};
 use super::{Interrupted, Sampler};
 use crate::boxed::Boxed;
 
 /// Where what is fetched goes.
-struct Way<'a> {
+struct DrainContext<'a> {
     hal: &'a Hal,
-    desk: &'a Desk,
+    per_cpu: &'a PerCpu,
     processor: u32,
     /// When it was fetched.
     time: u64,
     /// Process and thread that made it.
     who: (u32, u32),
-    reached: bool,
+    watermark_hit: bool,
 }
 
 impl Sampler {
     /// The Debug Store of the current processor, which is `processor`, is in use from now on. PROFILE_LEVEL.
-    pub(crate) fn install(&self, cpu: &impl Cpu, processor: u32, mut store: Boxed<Store>) {
-        let Some(desk) = self.desks.get(processor as usize) else { return core::mem::forget(store) };
+    pub(crate) fn install(&self, cpu: &impl Cpu, processor: u32, mut ds_buffers: Boxed<DsBuffers>) {
+        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return core::mem::forget(ds_buffers) };
         if !self.hal.is_asleep(processor) {
-            store.install(cpu);
+            ds_buffers.install(cpu);
         }
-        desk.put_store(store);
+        per_cpu.put_ds_buffers(ds_buffers);
     }
 
     /// It is in use no more, and its registers are as they were found. PROFILE_LEVEL.
-    pub(crate) fn uninstall(&self, cpu: &impl Cpu, processor: u32) -> Option<Boxed<Store>> {
-        let desk = self.desks.get(processor as usize)?;
-        let mut store = desk.take_store()?;
-        store.uninstall(cpu);
-        Some(store)
+    pub(crate) fn uninstall(&self, cpu: &impl Cpu, processor: u32) -> Option<Boxed<DsBuffers>> {
+        let per_cpu = self.per_cpu.get(processor as usize)?;
+        let mut ds_buffers = per_cpu.take_ds_buffers()?;
+        ds_buffers.uninstall(cpu);
+        Some(ds_buffers)
     }
 
     /// Branches of the current processor, which is `processor`, are recorded no more; what was recorded goes to who
     /// subscribed. PROFILE_LEVEL.
     pub(crate) fn end_branches(&self, cpu: &impl Cpu, processor: u32, now: u64) {
-        let Some(desk) = self.desks.get(processor as usize) else { return };
-        desk.with_store(|store| {
-            self.aside(processor, desk, now, |way| way.branches(cpu, store, false));
-            store.end_branches();
+        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return };
+        per_cpu.with_ds_buffers(|ds_buffers| {
+            self.aside(processor, per_cpu, now, |way| way.branches(cpu, ds_buffers, false));
+            ds_buffers.end_branches();
         });
-        desk.throttle.forget_branches();
+        per_cpu.throttle.forget_branches();
     }
 
     /// They are recorded for a while no more, or again. Answers whether somebody wants any. PROFILE_LEVEL.
     pub(super) fn pause_branches(&self, cpu: &impl Cpu, processor: u32, paused: bool, now: u64) -> bool {
-        let Some(desk) = self.desks.get(processor as usize) else { return false };
-        let traced = desk.with_store(|store| {
+        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return false };
+        let traced = per_cpu.with_ds_buffers(|ds_buffers| {
             if paused {
-                self.aside(processor, desk, now, |way| way.branches(cpu, store, false));
+                self.aside(processor, per_cpu, now, |way| way.branches(cpu, ds_buffers, false));
             }
-            store.pause_branches(cpu, paused);
-            store.traced_for().is_some()
+            ds_buffers.pause_branches(cpu, paused);
+            ds_buffers.traced_for().is_some()
         });
         traced.unwrap_or(false)
     }
@@ -68,17 +68,17 @@ impl Sampler {
     #[cold]
     #[inline(never)]
     pub(super) fn fetch(&self, cpu: &impl Cpu, processor: u32, time: u64, interrupted: Option<&Interrupted>) -> bool {
-        let Some(desk) = self.desks.get(processor as usize) else { return false };
-        let reached = desk.with_store(|store| {
-            let mut way = self.way(processor, desk, time);
-            if let Some(Interrupted { process, thread, .. }) = interrupted.filter(|_| store.is_attributed(cpu)) {
+        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return false };
+        let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
+            let mut way = self.way(processor, per_cpu, time);
+            if let Some(Interrupted { process, thread, .. }) = interrupted.filter(|_| ds_buffers.is_attributed(cpu)) {
                 way.who = (*process, *thread);
             }
-            let fetched = store.is_due(cpu) && way.all(cpu, store);
-            desk.set_pebs_sequence(store.written(cpu), fetched);
-            way.reached
+            let fetched = ds_buffers.is_due(cpu) && way.all(cpu, ds_buffers);
+            per_cpu.set_pebs_sequence(ds_buffers.written(cpu), fetched);
+            way.watermark_hit
         });
-        reached.unwrap_or(false)
+        watermark_hit.unwrap_or(false)
     }
 
     /// The precise ones of counters that are about to start are recorded.
@@ -89,8 +89,8 @@ impl Sampler {
             return;
         }
         let initial = |counter| self.hal.initial_count(processor, counter);
-        if let Some(desk) = self.desks.get(processor as usize) {
-            desk.with_store(|store| store.record(cpu, precise, initial));
+        if let Some(per_cpu) = self.per_cpu.get(processor as usize) {
+            per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.record(cpu, precise, initial));
         }
     }
 
@@ -100,7 +100,7 @@ impl Sampler {
         &self,
         cpu: &impl Cpu,
         processor: u32,
-        desk: &Desk,
+        per_cpu: &PerCpu,
         counters: CounterSet,
         now: u64,
     ) -> CounterSet {
@@ -110,17 +110,19 @@ impl Sampler {
             return stop();
         }
         let overflowed = self.without_records(cpu, processor, now, stop);
-        desk.with_store(|store| store.forget(cpu, precise));
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.forget(cpu, precise));
         overflowed
     }
 
     /// Does something while no precise record of the current processor, which is `processor`, waits and none is written: so
     /// that what a counter holds is what it counted since the last.
     pub(super) fn without_records<R>(&self, cpu: &impl Cpu, processor: u32, now: u64, work: impl FnOnce() -> R) -> R {
-        match self.desks.get(processor as usize).filter(|desk| desk.has_store()) {
+        match self.per_cpu.get(processor as usize).filter(|per_cpu| per_cpu.has_ds_buffers()) {
             None => work(),
-            Some(desk) => self.hal.standing(cpu, processor, || {
-                desk.with_store(|store| self.aside(processor, desk, now, |way| way.precise(cpu, store)));
+            Some(per_cpu) => self.hal.standing(cpu, processor, || {
+                per_cpu.with_ds_buffers(|ds_buffers| {
+                    self.aside(processor, per_cpu, now, |way| way.precise(cpu, ds_buffers))
+                });
                 work()
             }),
         }
@@ -135,50 +137,50 @@ impl Sampler {
     }
 
     /// The machine is about to sleep, and no precise record waits.
-    pub(super) fn suspend(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) {
-        desk.with_store(|store| {
-            self.aside(processor, desk, now, |way| way.branches(cpu, store, false));
-            store.uninstall(cpu);
+    pub(super) fn suspend(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu, now: u64) {
+        per_cpu.with_ds_buffers(|ds_buffers| {
+            self.aside(processor, per_cpu, now, |way| way.branches(cpu, ds_buffers, false));
+            ds_buffers.uninstall(cpu);
         });
     }
 
     /// It is awake, and its counters are about to start again.
-    pub(super) fn resume(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
+    pub(super) fn resume(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu) {
         if !self.hal.is_asleep(processor) {
             return;
         }
-        desk.with_store(|store| store.install(cpu));
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(cpu));
         self.record(cpu, processor, self.hal.row(processor).counters(|state| state.active()));
     }
 
-    const fn way<'a>(&'a self, processor: u32, desk: &'a Desk, time: u64) -> Way<'a> {
-        Way { hal: &self.hal, desk, processor, time, who: (UNKNOWN, UNKNOWN), reached: false }
+    const fn way<'a>(&'a self, processor: u32, per_cpu: &'a PerCpu, time: u64) -> DrainContext<'a> {
+        DrainContext { hal: &self.hal, per_cpu, processor, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
     }
 
     /// Fetches outside of an interrupt: that a ring has become half full is told with the next tick.
-    fn aside(&self, processor: u32, desk: &Desk, now: u64, fetch: impl FnOnce(&mut Way<'_>) -> bool) {
-        let mut way = self.way(processor, desk, now);
+    fn aside(&self, processor: u32, per_cpu: &PerCpu, now: u64, fetch: impl FnOnce(&mut DrainContext<'_>) -> bool) {
+        let mut way = self.way(processor, per_cpu, now);
         fetch(&mut way);
-        if way.reached {
-            desk.note_reached();
+        if way.watermark_hit {
+            per_cpu.note_watermark_hit();
         }
     }
 }
 
-impl Way<'_> {
+impl DrainContext<'_> {
     /// Branches and precise records; answers whether there were any.
-    fn all(&mut self, cpu: &impl Cpu, store: &mut Store) -> bool {
-        let branches = self.branches(cpu, store, true);
+    fn all(&mut self, cpu: &impl Cpu, ds_buffers: &mut DsBuffers) -> bool {
+        let branches = self.branches(cpu, ds_buffers, true);
         let (hal, processor) = (self.hal, self.processor);
-        let precise = store.has_precise() && hal.standing(cpu, processor, || self.precise(cpu, store));
+        let precise = ds_buffers.has_precise() && hal.standing(cpu, processor, || self.precise(cpu, ds_buffers));
         branches || precise
     }
 
     /// Precise records, while the counters stand.
-    fn precise(&mut self, cpu: &impl Cpu, store: &mut Store) -> bool {
-        let fetched = store.fetch_precise(cpu, |record| self.record(cpu, record));
+    fn precise(&mut self, cpu: &impl Cpu, ds_buffers: &mut DsBuffers) -> bool {
+        let fetched = ds_buffers.fetch_precise(cpu, |record| self.record(cpu, record));
         // Their intervals may have been moved: that is so from the next load on.
-        store.set_initial(cpu, |counter| self.hal.initial_count(self.processor, counter));
+        ds_buffers.set_initial(cpu, |counter| self.hal.initial_count(self.processor, counter));
         fetched
     }
 
@@ -186,27 +188,27 @@ impl Way<'_> {
     fn record(&mut self, cpu: &impl Cpu, record: Fetched) {
         let (process, thread) = self.who;
         for counter in record.counters.iter() {
-            let Some(post) = self.desk.post(counter) else { continue };
+            let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
             if !record.is_told {
-                self.desk.tally(post, counter, Tally::lose);
+                self.per_cpu.stats(subscriptions, counter, SampleStats::lose);
                 continue;
             }
-            let (source, interval) = post.loaded();
-            let initial = store::initial(cpu, counter);
-            post.reloaded(self.hal.recorded(self.processor, counter, initial));
+            let (source, interval) = subscriptions.loaded();
+            let initial = ds_buffers::initial(cpu, counter);
+            subscriptions.reloaded(self.hal.recorded(self.processor, counter, initial));
             let kind = if record.is_exact { SampleKind::Precise } else { SampleKind::PreciseNext };
             let sample = self.sample(record.ip, record.number, source, interval, kind);
-            self.reached |= self.desk.deliver(post, counter, Sample { process, thread, ..sample });
+            self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, Sample { process, thread, ..sample });
         }
     }
 
     /// Branches, which then `go_on`, or are held.
-    fn branches(&mut self, cpu: &impl Cpu, store: &mut Store, go_on: bool) -> bool {
-        let Some(subscriber) = store.traced_for() else { return false };
-        store.fetch_branches(cpu, go_on, |branch| {
+    fn branches(&mut self, cpu: &impl Cpu, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
+        let Some(subscriber) = ds_buffers.traced_for() else { return false };
+        ds_buffers.fetch_branches(cpu, go_on, |branch| {
             let sample =
                 self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.predicted()), SampleKind::Branch);
-            self.reached |= self.desk.push(subscriber, BRANCHES_TALLY, sample);
+            self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, sample);
         })
     }
 
@@ -288,7 +290,7 @@ mod tests {
         let cpu = Counting::default();
         let sampler = Sampler::new(Hal::new(&cpu, 1).unwrap(), 1, 1_000).unwrap();
         sampler.fall_asleep(&cpu, 0, 0);
-        sampler.install(&cpu, 0, Boxed::new(Store::new()).unwrap());
+        sampler.install(&cpu, 0, Boxed::new(DsBuffers::new()).unwrap());
         assert_eq!(cpu.0.load(Ordering::Relaxed), 0);
         sampler.wake(&cpu, 0, 1, 1);
         assert_ne!(cpu.0.load(Ordering::Relaxed), 0);

@@ -4,8 +4,8 @@ use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, local_vector};
 use protocol::SampleKind;
 
-use super::desk::Desk;
-use super::{Sampler, Tally, event};
+use super::per_cpu::PerCpu;
+use super::{SampleStats, Sampler, event};
 
 impl Sampler {
     /// Serves counters of the current processor, which is `processor`, whose interrupts were lost, and unmasks the entry of
@@ -14,31 +14,33 @@ impl Sampler {
     /// An overflow whose interrupt is on its way looks the same as one whose interrupt was lost. So the first tick that finds
     /// an overflow only unmasks the entry. If the counter still waits at the next tick, and no interrupt came in between, it
     /// is loaded again. Nothing tells where that overflow was, so its sample is lost. Sampling stalls for two ticks at most.
-    pub(super) fn recover(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
-        desk.storm.next_window();
-        if desk.is_silenced() || self.hal.is_asleep(processor) {
+    pub(super) fn recover(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu) {
+        per_cpu.storm.next_window();
+        if per_cpu.is_silenced() || self.hal.is_asleep(processor) {
             return;
         }
         let is_sampled = !self.hal.row(processor).active.interrupting.is_empty();
-        if !is_sampled && !desk.has_store() {
+        if !is_sampled && !per_cpu.has_ds_buffers() {
             return; // nothing of ours interrupts, so the entry is left alone
         }
         let waiting = if is_sampled { self.hal.check_overflow(cpu, processor).0 } else { CounterSet::NONE };
-        if desk.note_waiting(waiting).is_empty() {
+        if per_cpu.note_waiting(waiting).is_empty() {
             // An entry that the HAL did not set up is left as it is.
             let _ = local_vector::enable(cpu);
         } else {
-            self.serve_lost(cpu, processor, desk);
+            self.serve_lost(cpu, processor, per_cpu);
         }
     }
 
     /// Loads every counter that overflowed again, and counts the samples as lost.
     #[cold]
-    fn serve_lost(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
+    fn serve_lost(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu) {
         let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
-        for (counter, post) in overflowed.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
-            post.reloaded(self.hal.row(processor).get(counter).interval());
-            desk.tally(post, counter, Tally::lose);
+        for (counter, subscriptions) in
+            overflowed.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
+        {
+            subscriptions.reloaded(self.hal.row(processor).get(counter).interval());
+            per_cpu.stats(subscriptions, counter, SampleStats::lose);
         }
     }
 
@@ -46,33 +48,35 @@ impl Sampler {
     /// them in a row nothing is sampled there any more. Returns whether a ring has become half full.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_spurious(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
-        desk.count_spurious() && self.silence(cpu, processor, desk, now)
+    pub(super) fn note_spurious(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu, now: u64) -> bool {
+        per_cpu.count_spurious() && self.silence(cpu, processor, per_cpu, now)
     }
 
     /// Stops every sampling counter of the current processor, which is `processor`, and masks the entry of the local vector
     /// table, until [`rouse`](Self::rouse). Returns whether a ring has become half full.
     #[cold]
-    fn silence(&self, cpu: &impl Cpu, processor: u32, desk: &Desk, now: u64) -> bool {
+    fn silence(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu, now: u64) -> bool {
         let row = self.hal.row(processor);
-        let late = self.stop(cpu, processor, desk, row.counters(CounterState::is_sampling), now);
+        let late = self.stop(cpu, processor, per_cpu, row.counters(CounterState::is_sampling), now);
         self.pause_branches(cpu, processor, true, now);
-        for (counter, post) in late.iter().filter_map(|counter| Some((counter, desk.post(counter)?))) {
-            desk.tally(post, counter, Tally::lose);
+        for (counter, subscriptions) in
+            late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
+        {
+            per_cpu.stats(subscriptions, counter, SampleStats::lose);
         }
         // Throttled counters as well: they do not go on with the next tick.
         let all = row.counters(|state| state.interrupt());
         self.hal.silence(cpu, processor, all);
-        desk.throttle.forget(all);
-        desk.throttle.forget_branches();
-        desk.silence();
-        desk.tell_silenced(&event(SampleKind::Silenced, processor, now, 0))
+        per_cpu.throttle.forget(all);
+        per_cpu.throttle.forget_branches();
+        per_cpu.silence();
+        per_cpu.tell_silenced(&event(SampleKind::Silenced, processor, now, 0))
     }
 
     /// Counts an interrupt of a silenced processor, which was on its way or came because the HAL unmasked the entry, and masks
     /// the entry again.
-    pub(super) fn keep_silent(&self, cpu: &impl Cpu, processor: u32, desk: &Desk) {
-        let _ = desk.count_spurious();
+    pub(super) fn keep_silent(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu) {
+        let _ = per_cpu.count_spurious();
         self.hal.silence(cpu, processor, CounterSet::NONE);
     }
 
@@ -88,14 +92,16 @@ impl Sampler {
 
     /// Whether a processor is silenced. Any IRQL.
     pub fn is_silenced(&self) -> bool {
-        self.desks.iter().any(Desk::is_silenced)
+        self.per_cpu.iter().any(PerCpu::is_silenced)
     }
 
     /// Unmasks the entry of the local vector table of the current processor, which is `processor`, if it is silenced. On one
     /// that sleeps, the HAL sets the entry up before it wakes. Returns whether it was silenced. PROFILE_LEVEL.
     pub fn end_silence(&self, cpu: &impl Cpu, processor: u32) -> bool {
-        let Some(desk) = self.desks.get(processor as usize).filter(|desk| desk.is_silenced()) else { return false };
-        desk.end_silence();
+        let Some(per_cpu) = self.per_cpu.get(processor as usize).filter(|per_cpu| per_cpu.is_silenced()) else {
+            return false;
+        };
+        per_cpu.end_silence();
         if !self.hal.is_asleep(processor) {
             let _ = local_vector::enable(cpu);
         }

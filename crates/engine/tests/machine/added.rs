@@ -1,25 +1,25 @@
 //! Sessions that are everywhere go to processors that are added.
 
 use protocol::{CountRecord, SampleKind};
-use simulation::{Board, Call, Client};
+use simulation::{Call, Client, SimMachine};
 
 use super::scene::{IDENTITIES, SHORT, engine, event, on, records, run, started};
 
 #[test]
 fn a_session_on_every_processor_goes_to_one_that_is_added_and_one_on_some_does_not() {
     for name in IDENTITIES {
-        let board = Board::named(name, 3).with_active(1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 3).with_active(1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let everywhere = started(client, &mut engine, on(&[]), &[event(2, SHORT), event(6, 0), event(0, 0)]);
         let here = started(client, &mut engine, on(&[0]), &[event(11, 0)]);
         let partly = started(client, &mut engine, on(&[]), &[event(11, 0)]);
         client.stop(&mut engine, everywhere, Some(6));
-        run(&board, &engine, 0, 100);
-        board.pass(1_000);
-        board.add_processor(&mut engine);
-        run(&board, &engine, 1, SHORT.into());
-        board.pass(500);
+        run(&machine, &engine, 0, 100);
+        machine.pass(1_000);
+        machine.add_processor(&mut engine);
+        run(&machine, &engine, 1, SHORT.into());
+        machine.pass(500);
         let read: Vec<CountRecord> = client.read(&mut engine, everywhere);
         let told = |one: &CountRecord| (one.processor, one.source, one.count, one.samples, one.enabled);
         let wanted = [(0, 2, 100, 0, 1_500), (0, 0, 0, 0, 1_500), (1, 2, 4_096, 1, 500), (1, 0, 0, 0, 500)];
@@ -30,25 +30,25 @@ fn a_session_on_every_processor_goes_to_one_that_is_added_and_one_on_some_does_n
         };
         assert_eq!(on_which(here, &mut engine), [0], "{name}");
         assert_eq!(on_which(partly, &mut engine), [0, 1], "{name}");
-        board.add_processor(&mut engine);
-        run(&board, &engine, 2, 9);
+        machine.add_processor(&mut engine);
+        run(&machine, &engine, 2, 9);
         assert_eq!(on_which(partly, &mut engine), [0, 1, 2], "{name}");
         engine.close(client.0);
-        assert!(!board.is_in_use() && board.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}");
+        assert!(!machine.is_in_use() && machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}");
     }
 }
 
 #[test]
 fn a_session_is_enabled_from_the_moment_its_counters_start() {
     for name in IDENTITIES {
-        let board = Board::named(name, 2).with_active(1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 2).with_active(1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        board.set_cost(1_000); // what a session needs takes its time to get
+        machine.set_cost(1_000); // what a session needs takes its time to get
         let session = started(client, &mut engine, on(&[]), &[event(2, SHORT), event(0, 0)]);
-        board.pass(70);
-        board.add_processor(&mut engine);
-        board.pass(30);
+        machine.pass(70);
+        machine.add_processor(&mut engine);
+        machine.pass(30);
         let read: Vec<CountRecord> = client.read(&mut engine, session);
         let enabled: Vec<_> = read.iter().map(|one| (one.processor, one.enabled)).collect();
         assert_eq!(enabled, [(0, 1_100), (0, 1_100), (1, 30), (1, 30)], "{name}: one thing was asked for in between");
@@ -56,7 +56,7 @@ fn a_session_is_enabled_from_the_moment_its_counters_start() {
 }
 
 /// What befalls a machine before a processor is added.
-type Trouble<'a> = &'a dyn Fn(&Board);
+type Trouble<'a> = &'a dyn Fn(&SimMachine);
 
 #[test]
 fn where_something_of_a_session_can_not_be_had_on_it_the_session_stays_where_it_is() {
@@ -64,30 +64,30 @@ fn where_something_of_a_session_can_not_be_had_on_it_the_session_stays_where_it_
         // What is not to be had, and who can do without it: who counts, who samples, who asks for the time.
         let troubles: [(&str, Trouble, [bool; 3]); 4] = [
             ("nothing", &|_| (), [true, true, true]),
-            ("timers", &|board| board.refuse(Call::AdoptProcessor, 1), [true, true, false]),
-            ("the interrupt", &|board| board.processor(1).model().set_lvt(0x1_0000), [true, false, true]),
+            ("timers", &|machine| machine.refuse(Call::AdoptProcessor, 1), [true, true, false]),
+            ("the interrupt", &|machine| machine.processor(1).model().set_lvt(0x1_0000), [true, false, true]),
             (
                 "its counters, which are another's",
-                &|board| {
+                &|machine| {
                     let select = if name == "amd-legacy" { 0xC001_0000 } else { 0x186 };
-                    board.processor(1).model().wrmsr(select, 1 << 22 | 0xC0).unwrap();
+                    machine.processor(1).model().wrmsr(select, 1 << 22 | 0xC0).unwrap();
                 },
                 [false, false, true],
             ),
         ];
         for (what, trouble, wanted) in troubles {
-            let board = Board::named(name, 2).with_active(1);
-            let mut engine = engine(&board);
+            let machine = SimMachine::named(name, 2).with_active(1);
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             let sessions = [event(2, 0), event(6, SHORT), event(0, 0)]
                 .map(|event| started(client, &mut engine, on(&[]), &[event]));
-            trouble(&board);
-            board.add_processor(&mut engine);
+            trouble(&machine);
+            machine.add_processor(&mut engine);
             let joined = sessions.map(|session| client.read(&mut engine, session).len() == 2);
             assert_eq!(joined, wanted, "{name} without {what}");
-            run(&board, &engine, 0, 10_000);
+            run(&machine, &engine, 0, 10_000);
             engine.close(client.0);
-            assert!(!board.is_in_use(), "{name}");
+            assert!(!machine.is_in_use(), "{name}");
         }
     }
 }
@@ -95,13 +95,13 @@ fn where_something_of_a_session_can_not_be_had_on_it_the_session_stays_where_it_
 #[test]
 fn sessions_that_share_a_counter_share_it_on_the_added_processor_as_well() {
     for name in IDENTITIES {
-        let board = Board::named(name, 2).with_active(1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 2).with_active(1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let both = [(); 2].map(|()| started(client, &mut engine, on(&[]), &[event(2, SHORT)]));
-        board.add_processor(&mut engine);
-        assert_eq!(board.processor(1).model().enabled_counters().len(), 1, "{name}");
-        run(&board, &engine, 1, u64::from(SHORT));
+        machine.add_processor(&mut engine);
+        assert_eq!(machine.processor(1).model().enabled_counters().len(), 1, "{name}");
+        run(&machine, &engine, 1, u64::from(SHORT));
         for session in both {
             assert_eq!(records(client, &mut engine, session, SampleKind::Sample), [(1, 1)], "{name}");
         }
@@ -111,13 +111,13 @@ fn sessions_that_share_a_counter_share_it_on_the_added_processor_as_well() {
 #[test]
 fn a_session_that_starts_after_it_was_added_takes_it_as_any_other() {
     for name in IDENTITIES {
-        let board = Board::named(name, 2).with_active(1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 2).with_active(1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         started(client, &mut engine, on(&[0]), &[event(2, 0)]);
-        board.add_processor(&mut engine);
+        machine.add_processor(&mut engine);
         let session = started(client, &mut engine, on(&[]), &[event(6, 0)]);
-        run(&board, &engine, 1, 77);
+        run(&machine, &engine, 1, 77);
         assert_eq!(client.read(&mut engine, session)[1].count, 77, "{name}");
     }
 }

@@ -1,7 +1,7 @@
 //! Whatever the machine refuses in the middle of a start, nothing is left behind and the next start works.
 
 use protocol::{Code, ErrorCode, SessionEvent};
-use simulation::{Board, Call, Client};
+use simulation::{Call, Client, SimMachine};
 
 use super::scene::{IDENTITIES, SHORT, engine, event, header, on, run};
 
@@ -17,30 +17,30 @@ fn each_refusal_in_turn_beside_nothing_and_beside_a_session_that_runs() {
     ];
     for name in IDENTITIES {
         for (call, cause) in causes {
-            let board = Board::named(name, 2);
-            let mut engine = engine(&board);
+            let machine = SimMachine::named(name, 2);
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             let all = [event(2, SHORT), event(6, 0), event(0, 0)];
-            board.refuse(call, STATUS);
+            machine.refuse(call, STATUS);
             let refused = client.start_with(&mut engine, header(0, true, on(&[])), &all).header();
             assert_eq!(refused.cause, cause as u32, "{name}, {call:?}");
-            assert!(!board.is_in_use(), "{name}, {call:?}");
+            assert!(!machine.is_in_use(), "{name}, {call:?}");
             assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{name}, {call:?}");
-            assert!(board.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}, {call:?}");
+            assert!(machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}, {call:?}");
 
             if call != Call::ReserveCounters {
                 let beside = client.started(&mut engine, 0, &[11]);
                 client.start_with(&mut engine, header(0, true, on(&[])), &all);
-                run(&board, &engine, 1, 50);
+                run(&machine, &engine, 1, 50);
                 assert_eq!(client.read(&mut engine, beside)[1].count, 50, "{name}, {call:?}: it goes on");
                 client.stop(&mut engine, beside, None);
-                assert!(!board.is_in_use(), "{name}, {call:?}");
+                assert!(!machine.is_in_use(), "{name}, {call:?}");
             }
-            board.refuse(call, 0);
+            machine.refuse(call, 0);
             let answer = client.start_with(&mut engine, header(0, true, on(&[])), &all).header();
             assert_eq!(answer.status, 0, "{name}, {call:?}");
             engine.shut_down();
-            assert!(!board.is_in_use(), "{name}, {call:?}");
+            assert!(!machine.is_in_use(), "{name}, {call:?}");
         }
     }
     assert_eq!(causes.len() + 1, Call::ALL.len(), "one is of processors that are added");

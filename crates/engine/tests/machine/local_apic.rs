@@ -1,7 +1,7 @@
 //! The entry of the local APIC through which counters interrupt.
 
 use protocol::ErrorCode;
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, run, started};
 
@@ -13,15 +13,15 @@ const NMI: u32 = 4 << 8;
 fn sampling_is_refused_where_the_hal_has_not_enabled_the_entry_and_counting_is_not() {
     for name in IDENTITIES {
         for entry in [MASKED, MASKED | 0xFD, 0xFD, NMI | 0xFE, NMI | MASKED, 0] {
-            let board = Board::named(name, 3);
-            let mut engine = engine(&board);
+            let machine = SimMachine::named(name, 3);
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
-            board.processor(1).model().set_lvt(entry);
+            machine.processor(1).model().set_lvt(entry);
             let refused = client.start_with(&mut engine, header(0, true, on(&[])), &[event(2, SHORT)]).header();
             assert_eq!(refused.cause, ErrorCode::InterruptNotEnabled as u32, "{name}, {entry:#x}");
             assert_eq!((refused.processor, refused.detail[0]), (1, entry.into()), "{name}");
-            assert_eq!(board.processor(1).model().lvt(), entry, "{name}: left as it is");
-            assert!(!board.is_in_use() && !board.is_sampling(), "{name}");
+            assert_eq!(machine.processor(1).model().lvt(), entry, "{name}: left as it is");
+            assert!(!machine.is_in_use() && !machine.is_sampling(), "{name}");
             client.started(&mut engine, 0, &[2]);
             started(client, &mut engine, on(&[0, 2]), &[event(6, SHORT)]);
         }
@@ -31,17 +31,17 @@ fn sampling_is_refused_where_the_hal_has_not_enabled_the_entry_and_counting_is_n
 #[test]
 fn an_entry_of_windows_that_is_masked_is_unmasked_and_stays_so_after_every_interrupt() {
     for name in IDENTITIES {
-        let board = Board::named(name, 1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        board.processor(0).model().set_lvt(OF_WINDOWS | MASKED);
+        machine.processor(0).model().set_lvt(OF_WINDOWS | MASKED);
         let session = started(client, &mut engine, on(&[]), &[event(2, SHORT)]);
         for _ in 0..5 {
-            run(&board, &engine, 0, u64::from(SHORT));
+            run(&machine, &engine, 0, u64::from(SHORT));
         }
-        let late = engine.sampler().interrupt(board.processor(0), 0, || 0, &NOWHERE);
+        let late = engine.sampler().interrupt(machine.processor(0), 0, || 0, &NOWHERE);
         assert!(!late);
-        assert_eq!(board.processor(0).model().lvt(), OF_WINDOWS, "{name}");
+        assert_eq!(machine.processor(0).model().lvt(), OF_WINDOWS, "{name}");
         assert_eq!(client.read(&mut engine, session)[0].samples, 5, "{name}: each came through");
     }
 }

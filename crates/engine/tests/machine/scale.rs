@@ -2,23 +2,23 @@
 
 use model::{Accesses, Mode};
 use protocol::CountRecord;
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 use super::scene::{IDENTITIES, engine, event, on, started};
 
 /// Four sources start, count and stop on every processor; answers what that cost each in accesses.
 fn life(name: &str, processors: u32) -> Vec<Accesses> {
-    let board = Board::named(name, processors);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named(name, processors);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let sources = if name == "amd-legacy" { [2, 6, 8, 11] } else { [2, 6, 10, 11] };
     let session = started(client, &mut engine, on(&[]), &sources.map(|source| event(source, 0)));
     for processor in 0..processors {
-        board.run(processor, Mode::User, &|_| u64::from(processor) + 1);
+        machine.run(processor, Mode::User, &|_| u64::from(processor) + 1);
     }
     let counts = client.stop(&mut engine, session, None).records::<CountRecord>();
     assert!(counts.iter().all(|one| one.count == u64::from(one.processor) + 1), "{name}");
-    board.all().map(|cpu| cpu.model().accesses()).collect()
+    machine.all().map(|cpu| cpu.model().accesses()).collect()
 }
 
 #[test]

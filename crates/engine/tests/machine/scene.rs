@@ -3,7 +3,7 @@
 use engine::{Engine, Interrupted};
 use model::Mode;
 use protocol::{EventRequest, ProcessorSet, Sample, SampleKind, StartHeader, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 /// Identities with each kind of counters.
 pub const IDENTITIES: [&str; 4] = ["amd-legacy", "intel-v1", "intel-v2", "haswell-4710mq"];
@@ -11,8 +11,8 @@ pub const IDENTITIES: [&str; 4] = ["amd-legacy", "intel-v1", "intel-v2", "haswel
 /// The shortest interval.
 pub const SHORT: u32 = 4_096;
 
-pub fn engine(board: &Board) -> Engine<&Board> {
-    Engine::new(board, [0; 4]).unwrap()
+pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
+    Engine::new(machine, [0; 4]).unwrap()
 }
 
 pub fn on(processors: &[u32]) -> ProcessorSet {
@@ -32,7 +32,12 @@ pub const fn header(flags: u32, samples: bool, processors: ProcessorSet) -> Star
 }
 
 /// Starts, and answers the session.
-pub fn started(client: Client, engine: &mut Engine<&Board>, processors: ProcessorSet, events: &[EventRequest]) -> u64 {
+pub fn started(
+    client: Client,
+    engine: &mut Engine<&SimMachine>,
+    processors: ProcessorSet,
+    events: &[EventRequest],
+) -> u64 {
     let samples = events.iter().any(|event| event.interval > 0);
     let answer = client.start_with(engine, header(0, samples, processors), events).header();
     assert_eq!((answer.status, answer.cause), (0, 0));
@@ -43,13 +48,13 @@ pub fn started(client: Client, engine: &mut Engine<&Board>, processors: Processo
 pub const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, modes: modes::USER };
 
 /// The processor executes so many of every event, and serves what that raises.
-pub fn run(board: &Board, engine: &Engine<&Board>, processor: u32, count: u64) {
-    board.run(processor, Mode::User, &|_| count);
-    board.deliver(engine, processor, &NOWHERE);
+pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, count: u64) {
+    machine.run(processor, Mode::User, &|_| count);
+    machine.deliver(engine, processor, &NOWHERE);
 }
 
 /// The records that there are: of each kind of interest the processors and values.
-pub fn records(client: Client, engine: &mut Engine<&Board>, session: u64, kind: SampleKind) -> Vec<(u32, u64)> {
+pub fn records(client: Client, engine: &mut Engine<&SimMachine>, session: u64, kind: SampleKind) -> Vec<(u32, u64)> {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
     let records = answer.records::<Sample>();
     records.iter().filter(|record| record.kind == kind as u16).map(|one| (one.processor, one.ip)).collect()

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use protocol::{
     AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, InfoReply, ProcessorSet, SampleKind, StartHeader, area, modes,
 };
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, records, run, started};
@@ -13,20 +13,20 @@ use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, record
 #[test]
 fn counts_go_on_after_a_sleep_and_tell_how_long_it_was() {
     for name in IDENTITIES {
-        let board = Board::named(name, 2);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 2);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let before = client.started(&mut engine, 0, &[2]);
-        board.pass(1_000);
-        run(&board, &engine, 1, 700);
-        board.fall_asleep(&engine);
-        run(&board, &engine, 1, 5);
-        board.pass(60_000);
+        machine.pass(1_000);
+        run(&machine, &engine, 1, 700);
+        machine.fall_asleep(&engine);
+        run(&machine, &engine, 1, 5);
+        machine.pass(60_000);
         assert_eq!(client.read(&mut engine, before)[1].asleep, 60_000, "{name}: in the middle");
-        board.wake(&engine);
+        machine.wake(&engine);
         let after = client.started(&mut engine, 0, &[6]);
-        run(&board, &engine, 1, 40);
-        board.pass(200);
+        run(&machine, &engine, 1, 40);
+        machine.pass(200);
         let count = client.read(&mut engine, before)[1];
         assert_eq!((count.count, count.enabled, count.asleep), (740, 61_200, 60_000), "{name}");
         let count = client.read(&mut engine, after)[1];
@@ -40,16 +40,16 @@ fn counts_go_on_after_a_sleep_and_tell_how_long_it_was() {
 #[test]
 fn who_samples_is_told_of_each_sleep_on_each_processor_and_goes_on() {
     for name in IDENTITIES {
-        let board = Board::named(name, 2);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 2);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, on(&[]), &[event(2, SHORT)]);
         for length in [10, 0, 7_000] {
-            run(&board, &engine, 0, u64::from(SHORT) + 10);
-            board.fall_asleep(&engine);
-            board.pass(length);
-            board.wake(&engine);
-            run(&board, &engine, 0, u64::from(SHORT));
+            run(&machine, &engine, 0, u64::from(SHORT) + 10);
+            machine.fall_asleep(&engine);
+            machine.pass(length);
+            machine.wake(&engine);
+            run(&machine, &engine, 0, u64::from(SHORT));
             let told = records(client, &mut engine, session, SampleKind::Slept);
             assert_eq!(told, [(0, length), (1, length)], "{name}");
         }
@@ -61,30 +61,30 @@ fn who_samples_is_told_of_each_sleep_on_each_processor_and_goes_on() {
 #[test]
 fn what_is_started_and_stopped_while_the_machine_falls_asleep_is_so_when_it_is_awake() {
     for name in IDENTITIES {
-        let board = Board::named(name, 1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let stopped = client.started(&mut engine, 0, &[2]);
-        run(&board, &engine, 0, 33);
-        board.fall_asleep(&engine);
-        let accesses = board.processor(0).model().accesses();
+        run(&machine, &engine, 0, 33);
+        machine.fall_asleep(&engine);
+        let accesses = machine.processor(0).model().accesses();
         let late = client.started(&mut engine, 0, &[6]);
         let counts = client.stop(&mut engine, stopped, None).records::<protocol::CountRecord>();
         assert_eq!(counts[0].count, 33, "{name}");
-        assert_eq!(board.processor(0).model().accesses(), accesses, "{name}: its registers are as good as lost");
-        board.wake(&engine);
-        run(&board, &engine, 0, 8);
+        assert_eq!(machine.processor(0).model().accesses(), accesses, "{name}: its registers are as good as lost");
+        machine.wake(&engine);
+        run(&machine, &engine, 0, 8);
         assert_eq!(client.read(&mut engine, late)[0].count, 8, "{name}");
-        board.fall_asleep(&engine);
+        machine.fall_asleep(&engine);
         engine.close(client.0);
-        board.wake(&engine);
-        assert_eq!(board.processor(0).model().enabled_counters(), [], "{name}");
-        assert!(!board.is_in_use(), "{name}");
+        machine.wake(&engine);
+        assert_eq!(machine.processor(0).model().enabled_counters(), [], "{name}");
+        assert!(!machine.is_in_use(), "{name}");
     }
 }
 
 /// A request for control areas on all processors; returns the cause of the answer.
-fn ask_areas(client: Client, engine: &mut Engine<&Board>, operation: u32) -> u32 {
+fn ask_areas(client: Client, engine: &mut Engine<&SimMachine>, operation: u32) -> u32 {
     let request = AreaRequest { operation, current: 0, reserved: 0, processors: ProcessorSet::EMPTY };
     client.ask(engine, Code::ControlArea, request.as_bytes(), 4096).header().cause
 }
@@ -95,21 +95,21 @@ const PRECISE: EventRequest =
 const TRACE: EventRequest = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };
 
 /// Brings a machine to where its registers must not be touched.
-type Stage = fn(&Board, &Engine<&Board>);
+type Stage = fn(&SimMachine, &Engine<&SimMachine>);
 
 /// Registers have to be looked at before anything is sampled or recorded.
 #[test]
 fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing() {
-    let board = Board::named("haswell-4710mq", 2);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("haswell-4710mq", 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let starts = [&[event(2, SHORT)][..], &[PRECISE], &[TRACE], &[event(2, 0), TRACE]];
     let stages: [(&str, Stage); 3] = [
         ("about to sleep", |_, engine| engine.sampler().sleeps().begin(0)),
-        ("asleep", |board, engine| board.fall_asleep(engine)),
+        ("asleep", |machine, engine| machine.fall_asleep(engine)),
         // The account of sleeps has ended, and no processor is awake yet.
-        ("waking", |board, engine| {
-            board.fall_asleep(engine);
+        ("waking", |machine, engine| {
+            machine.fall_asleep(engine);
             engine.sampler().sleeps().end(0);
         }),
     ];
@@ -118,7 +118,7 @@ fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing
         if beside && stage == "about to sleep" {
             started(client, &mut engine, on(&[]), &[event(6, 2 * SHORT)]);
         }
-        go_there(&board, &engine);
+        go_there(&machine, &engine);
         for events in starts {
             let refused = client.start_with(&mut engine, header(0, true, on(&[])), events).header();
             assert_eq!(refused.cause, ErrorCode::Asleep as u32, "{events:?}, {stage}, beside {beside}");
@@ -126,29 +126,29 @@ fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing
         for operation in [area::QUERY, area::ALLOCATE, area::FREE] {
             assert_eq!(ask_areas(client, &mut engine, operation), ErrorCode::Asleep as u32, "{operation}, {stage}");
         }
-        assert_eq!(board.is_in_use(), beside, "{stage}");
-        board.wake(&engine);
+        assert_eq!(machine.is_in_use(), beside, "{stage}");
+        machine.wake(&engine);
         for events in starts {
             let session = started(client, &mut engine, on(&[]), events);
             client.stop(&mut engine, session, None);
         }
     }
     engine.close(client.0);
-    assert!(!board.is_in_use());
+    assert!(!machine.is_in_use());
 }
 
 #[test]
 fn one_of_two_sessions_that_share_a_counter_stops_while_the_machine_sleeps() {
     for name in IDENTITIES {
-        let board = Board::named(name, 1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let [first, second] = [(); 2].map(|()| started(client, &mut engine, on(&[]), &[event(2, SHORT)]));
-        run(&board, &engine, 0, SHORT.into());
-        board.fall_asleep(&engine);
+        run(&machine, &engine, 0, SHORT.into());
+        machine.fall_asleep(&engine);
         client.stop(&mut engine, first, None);
-        board.wake(&engine);
-        run(&board, &engine, 0, SHORT.into());
+        machine.wake(&engine);
+        run(&machine, &engine, 0, SHORT.into());
         assert_eq!(records(client, &mut engine, second, SampleKind::Sample).len(), 2, "{name}");
     }
 }
@@ -225,7 +225,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Starts one of several kinds; some share counters, and some do not fit.
-fn start(client: Client, engine: &mut Engine<&Board>, what: u8, processors: u32) -> Option<u64> {
+fn start(client: Client, engine: &mut Engine<&SimMachine>, what: u8, processors: u32) -> Option<u64> {
     let list: Vec<u32> = (0..PROCESSORS).filter(|number| processors >> number & 1 == 1).collect();
     let (events, batch): (&[EventRequest], u32) = match what % 8 {
         0 => (&[event(2, 0), event(0, 0)], 0),
@@ -244,8 +244,8 @@ fn start(client: Client, engine: &mut Engine<&Board>, what: u8, processors: u32)
 }
 
 /// The accesses to the registers of every processor, its entry of the local vector table among them.
-fn accesses(board: &Board) -> Vec<(model::Accesses, (u64, u64))> {
-    board.all().map(|cpu| (cpu.model().accesses(), cpu.local_accesses())).collect()
+fn accesses(machine: &SimMachine) -> Vec<(model::Accesses, (u64, u64))> {
+    machine.all().map(|cpu| (cpu.model().accesses(), cpu.local_accesses())).collect()
 }
 
 proptest! {
@@ -254,19 +254,19 @@ proptest! {
         name in prop::sample::select([&IDENTITIES[..], &["zen4-7700x", "netburst-cedarmill", "skylake-6600k"]].concat()),
         steps in prop::collection::vec(step(), 1..100),
     ) {
-        let board = Board::named(name, PROCESSORS).with_active(2);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, PROCESSORS).with_active(2);
+        let mut engine = engine(&machine);
         let mut client = Client::open(&mut engine, 1, 1);
         let mut handles = 1;
         let mut sessions: Vec<u64> = Vec::new();
         for step in steps {
-            let before = accesses(&board);
-            let was_asleep = board.is_asleep();
-            let active = engine::Machine::processors(&&board);
+            let before = accesses(&machine);
+            let was_asleep = machine.is_asleep();
+            let active = engine::Platform::processors(&&machine);
             let chosen = |index: usize| index.checked_rem(sessions.len()).and_then(|index| sessions.get(index).copied());
             match step.clone() {
-                Step::Sleep => board.fall_asleep(&engine),
-                Step::Wake => board.wake(&engine),
+                Step::Sleep => machine.fall_asleep(&engine),
+                Step::Wake => machine.wake(&engine),
                 Step::Start { what, processors } => sessions.extend(start(client, &mut engine, what, processors)),
                 Step::StopOne { session, source } => {
                     if let Some(session) = chosen(session) {
@@ -295,24 +295,24 @@ proptest! {
                     sessions.clear();
                 }
                 Step::Areas { operation } => drop(ask_areas(client, &mut engine, operation)),
-                Step::Follow => engine.follow(),
-                Step::Tick { processor } if processor < active => board.tick_sampling(&engine, processor),
+                Step::Follow => engine.accumulate_counts(),
+                Step::Tick { processor } if processor < active => machine.tick_sampling(&engine, processor),
                 Step::Interrupt { processor, times } if processor < active => {
-                    (0..times).for_each(|_| board.interrupt(&engine, processor, &NOWHERE));
+                    (0..times).for_each(|_| machine.interrupt(&engine, processor, &NOWHERE));
                 }
-                Step::Run { processor, events } => run(&board, &engine, processor, events),
-                Step::Add if active < PROCESSORS => board.add_processor(&mut engine),
-                Step::Slow { units } => board.set_pace(units),
+                Step::Run { processor, events } => run(&machine, &engine, processor, events),
+                Step::Add if active < PROCESSORS => machine.add_processor(&mut engine),
+                Step::Slow { units } => machine.set_pace(units),
                 Step::Tick { .. } | Step::Interrupt { .. } | Step::Add => {}
             }
-            if was_asleep && board.is_asleep() {
-                prop_assert_eq!(accesses(&board), before, "{}: {:?}", name, step);
+            if was_asleep && machine.is_asleep() {
+                prop_assert_eq!(accesses(&machine), before, "{}: {:?}", name, step);
             }
         }
-        board.wake(&engine);
+        machine.wake(&engine);
         engine.shut_down();
-        prop_assert!(!board.is_in_use(), "{}", name);
-        prop_assert!(board.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{}", name);
-        prop_assert!(board.all().all(|cpu| cpu.model().accesses().faulted == 0), "{}", name);
+        prop_assert!(!machine.is_in_use(), "{}", name);
+        prop_assert!(machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{}", name);
+        prop_assert!(machine.all().all(|cpu| cpu.model().accesses().faulted == 0), "{}", name);
     }
 }

@@ -5,11 +5,11 @@ use model::Mode;
 use protocol::{
     AreaRecord, AreaRequest, Code, ErrorCode, EventRequest, MissingFeature, ProcessorSet, StartHeader, area, modes,
 };
-use simulation::{Answer, Board, Client};
+use simulation::{Answer, Client, SimMachine};
 use zerocopy::IntoBytes;
 
 use super::scene::{
-    FORMATS, INSTRUCTIONS, INTERVAL, board, branch, branches, engine, header, is_left_clean, precise, registers, run,
+    FORMATS, INSTRUCTIONS, INTERVAL, branch, branches, engine, header, is_left_clean, machine, precise, registers, run,
     set_register, started, stopped,
 };
 
@@ -21,14 +21,14 @@ const NOT_IMPLEMENTED: u32 = 0xC000_0002;
 const BUSY: u32 = 0x8000_0011;
 const RETRY: u32 = 0xC000_022D;
 
-fn ask(client: Client, engine: &mut Engine<&Board>, operation: u32, processors: Option<&[u32]>) -> Answer {
+fn ask(client: Client, engine: &mut Engine<&SimMachine>, operation: u32, processors: Option<&[u32]>) -> Answer {
     let mut set = ProcessorSet::EMPTY;
     assert!(processors.unwrap_or_default().iter().all(|processor| set.insert(*processor)));
     let request = AreaRequest { operation, current: 0, reserved: 0, processors: set };
     client.ask(engine, Code::ControlArea, request.as_bytes(), 4096)
 }
 
-fn of_current(client: Client, engine: &mut Engine<&Board>, operation: u32) -> Answer {
+fn of_current(client: Client, engine: &mut Engine<&SimMachine>, operation: u32) -> Answer {
     let request = AreaRequest { operation, current: 1, reserved: 0, processors: ProcessorSet::EMPTY };
     client.ask(engine, Code::ControlArea, request.as_bytes(), 4096)
 }
@@ -44,14 +44,14 @@ fn refused(answer: &Answer) -> (u32, u32, u32, [u64; 2]) {
     (header.status, header.cause, header.processor, header.detail)
 }
 
-fn has_area(board: &Board) -> Vec<bool> {
-    board.all().map(simulation::ModelCpu::has_area).collect()
+fn has_area(machine: &SimMachine) -> Vec<bool> {
+    machine.all().map(simulation::ModelCpu::has_area).collect()
 }
 
 #[test]
 fn allocate_answers_the_address_and_each_call_out_of_turn_says_so() {
-    let board = board("haswell-4710mq", 2, 3);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 3);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let none = done(&ask(client, &mut engine, area::QUERY, None));
     assert!(none.iter().all(|record| (record.address, record.status, record.size) == (0, NOT_ALLOCATED, 0)));
@@ -68,44 +68,44 @@ fn allocate_answers_the_address_and_each_call_out_of_turn_says_so() {
     assert_eq!(again, (EXISTS, ErrorCode::ControlArea as u32, 1, [EXISTS.into(), made[1].address]));
     let freed = done(&ask(client, &mut engine, area::FREE, Some(&[1])));
     assert_eq!((freed.len(), freed[0].address, freed[0].status), (1, 0, 0));
-    assert_eq!(has_area(&board), [true, false, true]);
+    assert_eq!(has_area(&machine), [true, false, true]);
     let twice = refused(&ask(client, &mut engine, area::FREE, None));
     assert_eq!(twice, (NOT_ALLOCATED, ErrorCode::ControlArea as u32, 1, [NOT_ALLOCATED.into(), 0]));
-    assert_eq!(has_area(&board), [true, false, true], "all or none");
+    assert_eq!(has_area(&machine), [true, false, true], "all or none");
     done(&ask(client, &mut engine, area::FREE, Some(&[0, 2])));
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn the_current_processor_is_the_one_on_which_the_request_comes() {
-    let board = board("skylake-6600k", 3, 3);
-    let mut engine = engine(&board);
+    let machine = machine("skylake-6600k", 3, 3);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    board.set_current(2);
+    machine.set_current(2);
     assert_eq!(done(&of_current(client, &mut engine, area::ALLOCATE))[0].processor, 2);
-    assert_eq!(has_area(&board), [false, false, true]);
-    board.set_current(1);
+    assert_eq!(has_area(&machine), [false, false, true]);
+    machine.set_current(1);
     assert_eq!(refused(&of_current(client, &mut engine, area::FREE)).0, NOT_ALLOCATED);
-    board.set_current(2);
+    machine.set_current(2);
     done(&of_current(client, &mut engine, area::FREE));
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn where_one_processor_refuses_none_has_an_area() {
-    let board = board("haswell-4710mq", 2, 3);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 3);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    board.refuse_areas(2, EXISTS, 0x1234);
+    machine.refuse_areas(2, EXISTS, 0x1234);
     let answer = refused(&ask(client, &mut engine, area::ALLOCATE, None));
     assert_eq!(answer, (EXISTS, ErrorCode::ControlArea as u32, 2, [EXISTS.into(), 0x1234]), "another has it");
-    assert_eq!(has_area(&board), [false; 3]);
-    board.processor(1).model().set_misc_enable(1 << 7 | 1 << 12);
-    board.refuse_areas(0, 0, 0);
+    assert_eq!(has_area(&machine), [false; 3]);
+    machine.processor(1).model().set_misc_enable(1 << 7 | 1 << 12);
+    machine.refuse_areas(0, 0, 0);
     let answer = refused(&ask(client, &mut engine, area::ALLOCATE, None));
     let missing_feature = MissingFeature::PebsUnavailable as u64;
     assert_eq!(answer, (NOT_SUPPORTED, ErrorCode::NoDebugStore as u32, 1, [missing_feature, 0]));
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn without_debug_store_pebs_or_intel_it_is_not_supported() {
         ("haswell-4710mq", Some(1 << 7 | 1 << 12), MissingFeature::PebsUnavailable),
         ("firecracker-cascade-lake", None, MissingFeature::NoDebugStore),
     ] {
-        let board = Board::named(name, 1);
+        let machine = SimMachine::named(name, 1);
         if let Some(value) = misc_enable {
-            board.processor(0).model().set_misc_enable(value);
+            machine.processor(0).model().set_misc_enable(value);
         }
-        let mut engine = engine(&board);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let (status, cause, _, detail) = refused(&ask(client, &mut engine, area::ALLOCATE, None));
         assert_eq!(
@@ -133,41 +133,41 @@ fn without_debug_store_pebs_or_intel_it_is_not_supported() {
             missing_feature as u32 + 1,
             "{name}"
         );
-        assert!(is_left_clean(&board));
+        assert!(is_left_clean(&machine));
     }
 }
 
 #[test]
 fn a_format_that_is_not_known_is_no_matter_for_the_area_and_is_told() {
-    let board = Board::named("arrow-lake-245k", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("arrow-lake-245k", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
     assert_eq!((made[0].format, made[0].missing_feature), (6, MissingFeature::UnknownFormat as u32 + 1));
     assert_eq!(made[0].flags & (area::PRECISE | area::BRANCHES | area::OF_KERNEL), area::BRANCHES | area::OF_KERNEL);
     engine.shut_down();
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn where_the_kernel_has_no_such_call_the_driver_makes_it_and_tells() {
     for status in [INVALID_CLASS, NOT_IMPLEMENTED] {
-        let board = board("haswell-4710mq", 2, 1);
-        board.refuse_areas(0, status, 0);
-        let mut engine = engine(&board);
+        let machine = machine("haswell-4710mq", 2, 1);
+        machine.refuse_areas(0, status, 0);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
         assert_eq!((made[0].status, made[0].flags & area::OF_KERNEL), (status, 0));
         assert_ne!(made[0].address, 0);
         engine.shut_down();
-        assert!(is_left_clean(&board), "an area that nobody freed goes with the driver");
+        assert!(is_left_clean(&machine), "an area that nobody freed goes with the driver");
     }
 }
 
 #[test]
 fn a_session_uses_the_area_that_is_there_and_leaves_it_there() {
-    let board = board("haswell-4710mq", 2, 2);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let made = done(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])));
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
@@ -177,16 +177,16 @@ fn a_session_uses_the_area_that_is_there_and_leaves_it_there() {
     let busy = refused(&ask(client, &mut engine, area::FREE, Some(&[1])));
     assert_eq!(busy, (BUSY, ErrorCode::ControlArea as u32, 1, [BUSY.into(), made[0].address]));
     stopped(client, &mut engine, session, None);
-    assert_eq!(has_area(&board), [false, true], "its own are gone");
+    assert_eq!(has_area(&machine), [false, true], "its own are gone");
     assert_eq!(done(&ask(client, &mut engine, area::QUERY, Some(&[1]))), made);
     done(&ask(client, &mut engine, area::FREE, Some(&[1])));
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let board = board("haswell-4710mq", 2, 2);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let mut one = ProcessorSet::EMPTY;
     assert!(one.insert(1));
@@ -201,13 +201,13 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(answer.header().cause, cause as u32, "{what}");
     }
     assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[0, 2]))).1, ErrorCode::NoSuchProcessor as u32);
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn what_a_session_uses_stays_whatever_clients_do_with_others() {
-    let board = board("haswell-4710mq", 2, 3);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 3);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let mut first = ProcessorSet::EMPTY;
     assert!(first.insert(0));
@@ -217,26 +217,26 @@ fn what_a_session_uses_stays_whatever_clients_do_with_others() {
     assert_eq!((busy.0, busy.2), (BUSY, 0), "also if no client asked for it");
     done(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])));
     done(&ask(client, &mut engine, area::FREE, Some(&[1])));
-    assert_eq!(has_area(&board), [true, false, false]);
-    board.refuse_areas(2, EXISTS, 0);
+    assert_eq!(has_area(&machine), [true, false, false]);
+    machine.refuse_areas(2, EXISTS, 0);
     assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, Some(&[1, 2]))).2, 2);
-    assert_eq!(has_area(&board), [true, false, false]);
+    assert_eq!(has_area(&machine), [true, false, false]);
     stopped(client, &mut engine, session, None);
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn a_kernel_that_does_not_support_it_is_overruled_for_branches_alone() {
-    let board = board("haswell-4710mq", 2, 1);
-    board.refuse_areas(0, NOT_SUPPORTED, 0);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    machine.refuse_areas(0, NOT_SUPPORTED, 0);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let told = (NOT_SUPPORTED, ErrorCode::ControlArea as u32, 0, [NOT_SUPPORTED.into(), 0]);
     assert_eq!(refused(&ask(client, &mut engine, area::ALLOCATE, None)), told);
     for events in [&[record()][..], &[branches(modes::BOTH), record()]] {
         assert_eq!(refused(&client.start_with(&mut engine, header(0), events)), told);
     }
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
     started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
 }
 
@@ -251,9 +251,9 @@ fn of_what_is_shut_off_that_of_the_records_is_told_first() {
         (1 << 7 | 1 << 12, MissingFeature::PebsUnavailable),
         (1 << 7 | 3 << 11, MissingFeature::PebsUnavailable),
     ] {
-        let board = board("haswell-4710mq", 2, 1);
-        board.processor(0).model().set_misc_enable(misc_enable);
-        let mut engine = engine(&board);
+        let machine = machine("haswell-4710mq", 2, 1);
+        machine.processor(0).model().set_misc_enable(misc_enable);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let told = done(&ask(client, &mut engine, area::QUERY, None));
         assert_eq!(told[0].missing_feature, missing_feature as u32 + 1, "{misc_enable:#x}");
@@ -262,10 +262,10 @@ fn of_what_is_shut_off_that_of_the_records_is_told_first() {
 
 #[test]
 fn an_area_that_a_session_has_used_points_to_no_buffer_of_it() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let words = || [0, 1, 2, 3, 4, 5, 6, 7].map(|word| pmu::Cpu::save_area(board.processor(0), word));
+    let words = || [0, 1, 2, 3, 4, 5, 6, 7].map(|word| pmu::Cpu::save_area(machine.processor(0), word));
     done(&ask(client, &mut engine, area::ALLOCATE, None));
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), record()]);
     assert!(words().iter().all(|word| *word != 0), "{:x?}", words());
@@ -275,14 +275,14 @@ fn an_area_that_a_session_has_used_points_to_no_buffer_of_it() {
 
 #[test]
 fn an_area_that_was_in_its_register_before_is_there_behind() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let address = done(&ask(client, &mut engine, area::ALLOCATE, None))[0].address;
-    set_register(&board, 0, 0x600, address);
+    set_register(&machine, 0, 0x600, address);
     let session = started(client, &mut engine, &header(0), &[record()]);
     stopped(client, &mut engine, session, None);
-    assert_eq!(registers(&board, 0), [Some(0), Some(0), Some(address)]);
+    assert_eq!(registers(&machine, 0), [Some(0), Some(0), Some(address)]);
 }
 
 /// IA32_DS_AREA.
@@ -291,10 +291,10 @@ const DS_AREA: u32 = 0x600;
 #[test]
 fn beside_the_areas_that_windows_keeps_a_session_records_into_areas_of_the_driver() {
     for (name, format, _) in FORMATS {
-        let board = board(name, format, 2);
-        let address = board.keep_areas();
-        let found = [0, 1].map(|processor| registers(&board, processor));
-        let mut engine = engine(&board);
+        let machine = machine(name, format, 2);
+        let address = machine.keep_areas();
+        let found = [0, 1].map(|processor| registers(&machine, processor));
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         assert_eq!(
             refused(&ask(client, &mut engine, area::ALLOCATE, None)).0,
@@ -305,61 +305,61 @@ fn beside_the_areas_that_windows_keeps_a_session_records_into_areas_of_the_drive
         for (processor, of_windows) in (0..2).map(|processor| (processor, address(processor))) {
             let own = done(&ask(client, &mut engine, area::QUERY, Some(&[processor])))[0];
             assert_eq!((own.flags & (area::OF_KERNEL | area::USED), own.status), (area::USED, EXISTS), "{name}");
-            let [_, _, Some(register)] = registers(&board, processor) else { panic!("no register") };
+            let [_, _, Some(register)] = registers(&machine, processor) else { panic!("no register") };
             assert!(register == own.address && register != of_windows, "{name}: {register:#x}");
-            branch(&board, &engine, processor, Mode::User, 5);
-            run(&board, &engine, processor, 0x1000, INTERVAL.into());
+            branch(&machine, &engine, processor, Mode::User, 5);
+            run(&machine, &engine, processor, 0x1000, INTERVAL.into());
         }
         let counts = stopped(client, &mut engine, session, None);
         assert!(counts.iter().all(|count| count.samples == 1), "{name}: {counts:?}");
-        assert_eq!([0, 1].map(|processor| registers(&board, processor)), found, "{name}");
-        assert!(is_left_clean(&board), "{name}");
+        assert_eq!([0, 1].map(|processor| registers(&machine, processor)), found, "{name}");
+        assert!(is_left_clean(&machine), "{name}");
     }
 }
 
 /// A program that saved the register while a session recorded can restore it at any time.
 #[test]
 fn an_area_is_not_freed_while_the_register_holds_its_address() {
-    let board = board("haswell-4710mq", 2, 2);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let address = done(&ask(client, &mut engine, area::ALLOCATE, Some(&[1])))[0].address;
-    set_register(&board, 1, DS_AREA, address);
+    set_register(&machine, 1, DS_AREA, address);
     let kept = (RETRY, ErrorCode::ControlArea as u32, 1, [RETRY.into(), address]);
     assert_eq!(refused(&ask(client, &mut engine, area::FREE, Some(&[1]))), kept);
-    engine.follow();
-    assert_eq!(has_area(&board), [false, true]);
+    engine.accumulate_counts();
+    assert_eq!(has_area(&machine), [false, true]);
     let session = started(client, &mut engine, &header(0), &[record()]);
     stopped(client, &mut engine, session, None);
-    assert_eq!(registers(&board, 1)[2], Some(address), "as found");
-    assert_eq!(has_area(&board), [false, true], "also after a session that used it");
-    set_register(&board, 1, DS_AREA, 0);
-    engine.follow();
-    assert!(is_left_clean(&board));
+    assert_eq!(registers(&machine, 1)[2], Some(address), "as found");
+    assert_eq!(has_area(&machine), [false, true], "also after a session that used it");
+    set_register(&machine, 1, DS_AREA, 0);
+    engine.accumulate_counts();
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn at_the_unload_an_area_stays_to_which_the_register_points() {
-    let board = board("haswell-4710mq", 2, 2);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let address = done(&ask(client, &mut engine, area::ALLOCATE, None))[1].address;
-    set_register(&board, 1, DS_AREA, address);
+    set_register(&machine, 1, DS_AREA, address);
     engine.shut_down();
-    assert_eq!(has_area(&board), [false, true]);
+    assert_eq!(has_area(&machine), [false, true]);
 }
 
 #[test]
 fn a_stop_while_the_machine_sleeps_leaves_the_areas_until_the_register_can_be_read() {
-    let board = board("haswell-4710mq", 2, 2);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(0), &[record()]);
-    board.fall_asleep(&engine);
+    machine.fall_asleep(&engine);
     stopped(client, &mut engine, session, None);
-    engine.follow();
-    assert_eq!(has_area(&board), [true, true]);
-    board.wake(&engine);
-    engine.follow();
-    assert!(is_left_clean(&board));
+    engine.accumulate_counts();
+    assert_eq!(has_area(&machine), [true, true]);
+    machine.wake(&engine);
+    engine.accumulate_counts();
+    assert!(is_left_clean(&machine));
 }

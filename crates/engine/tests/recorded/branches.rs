@@ -5,7 +5,7 @@ use protocol::{BRANCHES, EventRequest, SampleKind, UNKNOWN, modes};
 use simulation::Client;
 
 use super::scene::{
-    BUFFER, board, branch, branches, engine, fetched, header, interrupted, is_left_clean, started, stopped, stored,
+    BUFFER, branch, branches, engine, fetched, header, interrupted, is_left_clean, machine, started, stopped, stored,
 };
 
 const KERNEL: u64 = 0xFFFF_F800_0000_0000;
@@ -13,17 +13,17 @@ const KERNEL: u64 = 0xFFFF_F800_0000_0000;
 #[test]
 fn every_branch_of_the_modes_comes_once_and_in_order() {
     for (modes, expected) in [(modes::BOTH, 500), (modes::USER, 250), (modes::KERNEL, 250)] {
-        let board = board("haswell-4710mq", 2, 2);
-        let mut engine = engine(&board);
+        let machine = machine("haswell-4710mq", 2, 2);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, &header(0), &[branches(modes)]);
         for number in 0..500 {
             let (mode, base) = if number % 2 == 0 { (Mode::User, 0) } else { (Mode::Kernel, KERNEL) };
-            branch(&board, &engine, 1, mode, base + number * 8);
+            branch(&machine, &engine, 1, mode, base + number * 8);
         }
         let counts = stopped(client, &mut engine, session, None);
         let samples = fetched(client, &mut engine, session);
-        assert_eq!((samples.len() as u64, stored(&board, 1).branches), (expected, expected), "{modes}");
+        assert_eq!((samples.len() as u64, stored(&machine, 1).branches), (expected, expected), "{modes}");
         let wanted = (0..500_u64).filter(|number| if number % 2 == 0 { modes & 1 != 0 } else { modes & 2 != 0 });
         for (number, sample) in wanted.zip(samples) {
             let (mode, base) = if number % 2 == 0 { (modes::USER, 0) } else { (modes::KERNEL, KERNEL) };
@@ -35,18 +35,18 @@ fn every_branch_of_the_modes_comes_once_and_in_order() {
         }
         assert_eq!((counts[1].count, counts[1].samples, counts[1].counter), (expected, expected, BRANCHES));
         assert_eq!((counts[0].count, counts.len()), (0, 2));
-        assert!(is_left_clean(&board));
+        assert!(is_left_clean(&machine));
     }
 }
 
 #[test]
 fn an_interrupt_comes_when_the_buffer_is_full_and_not_before() {
-    let board = board("nehalem-920", 1, 1);
-    let mut engine = engine(&board);
+    let machine = machine("nehalem-920", 1, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
     for number in 1..=200_u64 {
-        branch(&board, &engine, 0, Mode::User, number);
+        branch(&machine, &engine, 0, Mode::User, number);
         let told = fetched(client, &mut engine, session).len() as u64;
         assert_eq!(told, if number.is_multiple_of(BUFFER.into()) { u64::from(BUFFER) } else { 0 }, "{number}");
     }
@@ -54,13 +54,13 @@ fn an_interrupt_comes_when_the_buffer_is_full_and_not_before() {
 
 #[test]
 fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
-    let board = board("nehalem-920", 1, 1);
-    let mut engine = engine(&board);
+    let machine = machine("nehalem-920", 1, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let header = protocol::StartHeader { ring: 64, ..header(0) };
     let session = started(client, &mut engine, &header, &[branches(modes::BOTH)]);
     for number in 0..256 {
-        branch(&board, &engine, 0, Mode::User, number);
+        branch(&machine, &engine, 0, Mode::User, number);
     }
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].samples, counts[0].lost, counts[0].count), (64, 192, 256));
@@ -71,32 +71,32 @@ fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
 
 #[test]
 fn a_processor_over_its_budget_records_no_branches_until_the_next_tick() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let header = protocol::StartHeader { budget: 100, ..header(0) };
     let session = started(client, &mut engine, &header, &[branches(modes::BOTH)]);
-    board.set_pace(20_000); // each reading of the clock is two milliseconds behind the one before: over a tenth of a tick
+    machine.set_pace(20_000); // each reading of the clock is two milliseconds behind the one before: over a tenth of a tick
     for number in 0..u64::from(BUFFER) * 3 {
-        branch(&board, &engine, 0, Mode::User, number);
+        branch(&machine, &engine, 0, Mode::User, number);
     }
-    assert_eq!(stored(&board, 0).branches, u64::from(BUFFER), "none after the first interrupt");
-    board.set_pace(0);
-    board.tick_sampling(&engine, 0);
-    branch(&board, &engine, 0, Mode::User, 7);
+    assert_eq!(stored(&machine, 0).branches, u64::from(BUFFER), "none after the first interrupt");
+    machine.set_pace(0);
+    machine.tick_sampling(&engine, 0);
+    branch(&machine, &engine, 0, Mode::User, 7);
     stopped(client, &mut engine, session, None);
     let told = fetched(client, &mut engine, session);
     let kinds: Vec<u16> = told.iter().map(|sample| sample.kind).skip(BUFFER as usize).collect();
     let expected = [SampleKind::Throttled, SampleKind::Resumed, SampleKind::Branch].map(|kind| kind as u16);
     assert_eq!(kinds, expected);
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn branches_that_were_stopped_stay_so_whatever_is_throttled_meanwhile() {
     for stopped_first in [true, false] {
-        let board = board("haswell-4710mq", 2, 1);
-        let mut engine = engine(&board);
+        let machine = machine("haswell-4710mq", 2, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let header = protocol::StartHeader { budget: 100, ..header(0) };
         let events = [branches(modes::BOTH), super::scene::precise(super::scene::INSTRUCTIONS, 5_000)];
@@ -105,88 +105,88 @@ fn branches_that_were_stopped_stay_so_whatever_is_throttled_meanwhile() {
         if stopped_first {
             stop(&mut engine);
         }
-        board.set_pace(20_000); // over the budget with the first interrupt
-        super::scene::run(&board, &engine, 0, 1, 5_000);
+        machine.set_pace(20_000); // over the budget with the first interrupt
+        super::scene::run(&machine, &engine, 0, 1, 5_000);
         if !stopped_first {
             stop(&mut engine);
         }
-        board.set_pace(0);
-        board.tick_sampling(&engine, 0);
-        branch(&board, &engine, 0, Mode::User, 1);
-        assert_eq!(stored(&board, 0).branches, 0);
-        super::scene::run(&board, &engine, 0, 1, 5_000);
-        assert_eq!(super::scene::records(&board, 0), 2, "what was not stopped goes on");
+        machine.set_pace(0);
+        machine.tick_sampling(&engine, 0);
+        branch(&machine, &engine, 0, Mode::User, 1);
+        assert_eq!(stored(&machine, 0).branches, 0);
+        super::scene::run(&machine, &engine, 0, 1, 5_000);
+        assert_eq!(super::scene::records(&machine, 0), 2, "what was not stopped goes on");
     }
 }
 
 #[test]
 fn a_buffer_whose_interrupt_never_came_is_fetched_at_the_next_tick() {
-    let board = board("nehalem-920", 1, 1);
-    let mut engine = engine(&board);
+    let machine = machine("nehalem-920", 1, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
     for number in 0..u64::from(BUFFER) {
-        board.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
+        machine.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
     }
     assert_eq!(fetched(client, &mut engine, session), []);
-    board.tick_sampling(&engine, 0);
+    machine.tick_sampling(&engine, 0);
     assert_eq!(fetched(client, &mut engine, session).len(), BUFFER as usize);
 }
 
 #[test]
 fn branches_and_counters_go_together_and_stop_one_by_one() {
-    let board = board("skylake-6600k", 3, 1);
-    let mut engine = engine(&board);
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let cycles = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
     let precise = super::scene::precise(super::scene::INSTRUCTIONS, 5_000);
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), cycles, precise]);
-    let step = |engine: &engine::Engine<_>, board: &simulation::Board| {
-        branch(board, engine, 0, Mode::User, 1);
-        super::scene::run(board, engine, 0, 2, 5_000);
+    let step = |engine: &engine::Engine<_>, machine: &simulation::SimMachine| {
+        branch(machine, engine, 0, Mode::User, 1);
+        super::scene::run(machine, engine, 0, 2, 5_000);
     };
-    step(&engine, &board);
+    step(&engine, &machine);
     assert_eq!(stopped(client, &mut engine, session, Some(BRANCHES))[0].samples, 1);
-    step(&engine, &board);
-    assert_eq!(stored(&board, 0).branches, 1, "none after its stop");
+    step(&engine, &machine);
+    assert_eq!(stored(&machine, 0).branches, 1, "none after its stop");
     assert_eq!(stopped(client, &mut engine, session, Some(super::scene::INSTRUCTIONS))[0].samples, 2);
-    step(&engine, &board);
-    assert_eq!(super::scene::records(&board, 0), 2);
-    let left = super::scene::registers(&board, 0);
+    step(&engine, &machine);
+    assert_eq!(super::scene::records(&machine, 0), 2);
+    let left = super::scene::registers(&machine, 0);
     assert_eq!(left, [Some(0); 3], "nothing is recorded any more, so that others can have the registers");
     assert_eq!(stopped(client, &mut engine, session, None)[0].samples, 3);
     assert_eq!(fetched(client, &mut engine, session).len(), 6);
-    board.deliver(&engine, 0, &interrupted(0));
-    assert!(is_left_clean(&board));
+    machine.deliver(&engine, 0, &interrupted(0));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn branches_that_come_before_the_interrupt_does_have_room() {
-    let board = board("nehalem-920", 1, 1);
-    let mut engine = engine(&board);
+    let machine = machine("nehalem-920", 1, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
     let all = u64::from(BUFFER) + 512;
     for number in 0..all {
-        board.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
+        machine.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
     }
-    board.deliver(&engine, 0, &interrupted(0));
+    machine.deliver(&engine, 0, &interrupted(0));
     let told: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.ip).collect();
     assert_eq!(told, (0..all).collect::<Vec<_>>());
 }
 
 #[test]
 fn what_was_recorded_before_a_throttle_is_told_before_it() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let header = protocol::StartHeader { budget: 100, ..header(0) };
     let ordinary = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
     let events = [branches(modes::BOTH), ordinary];
     let session = started(client, &mut engine, &header, &events);
-    branch(&board, &engine, 0, Mode::User, 1);
-    board.set_pace(20_000); // over the budget with the first interrupt
-    super::scene::run(&board, &engine, 0, 1, 5_000);
+    branch(&machine, &engine, 0, Mode::User, 1);
+    machine.set_pace(20_000); // over the budget with the first interrupt
+    super::scene::run(&machine, &engine, 0, 1, 5_000);
     let kinds: Vec<u16> = fetched(client, &mut engine, session).iter().map(|sample| sample.kind).collect();
     let expected = [SampleKind::Sample, SampleKind::Branch, SampleKind::Throttled].map(|kind| kind as u16);
     assert_eq!(kinds, expected);
@@ -194,15 +194,15 @@ fn what_was_recorded_before_a_throttle_is_told_before_it() {
 
 #[test]
 fn an_interrupt_of_branches_is_ours_and_tells_that_a_ring_is_half_full() {
-    let board = board("nehalem-920", 1, 1);
-    let mut engine = engine(&board);
+    let machine = machine("nehalem-920", 1, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let header = protocol::StartHeader { ring: 128, ..header(0) };
     started(client, &mut engine, &header, &[branches(modes::BOTH)]);
     for number in 0..u64::from(BUFFER) {
-        board.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
+        machine.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
     }
-    assert_eq!(board.deliver(&engine, 0, &interrupted(0)), (1, true));
+    assert_eq!(machine.deliver(&engine, 0, &interrupted(0)), (1, true));
     let told = super::scene::info(client, &mut engine);
     assert_eq!((told.interrupts, told.spurious), (1, 0));
 }
@@ -210,13 +210,13 @@ fn an_interrupt_of_branches_is_ours_and_tells_that_a_ring_is_half_full() {
 /// Other programs that ask the HAL are told that the processors are not free.
 #[test]
 fn the_reservation_stays_while_branches_are_recorded_whatever_else_ends() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let counted = client.started(&mut engine, 0, &[2]);
     let traced = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
     stopped(client, &mut engine, counted, None);
-    assert!(board.is_reserved());
+    assert!(machine.is_reserved());
     stopped(client, &mut engine, traced, None);
-    assert!(!board.is_reserved());
+    assert!(!machine.is_reserved());
 }

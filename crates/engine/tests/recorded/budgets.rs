@@ -5,12 +5,12 @@ use protocol::modes;
 use simulation::Client;
 
 use super::scene::{
-    BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, board, branch, branches, engine, header, precise, run, started,
+    BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, branch, branches, engine, header, machine, precise, run, started,
 };
 
 /// RDMSR, WRMSR and RDPMC since `before`.
-fn since(board: &simulation::Board, before: model::Accesses) -> (u64, u64, u64) {
-    let now = board.processor(0).model().accesses();
+fn since(machine: &simulation::SimMachine, before: model::Accesses) -> (u64, u64, u64) {
+    let now = machine.processor(0).model().accesses();
     (now.rdmsr - before.rdmsr, now.wrmsr - before.wrmsr, now.rdpmc - before.rdpmc)
 }
 
@@ -20,16 +20,16 @@ fn since(board: &simulation::Board, before: model::Accesses) -> (u64, u64, u64) 
 fn an_interrupt_of_precise_records_takes_three_writes_more_than_one_without_overflow() {
     for (name, format, _) in FORMATS {
         for batch in [1, 10] {
-            let board = board(name, format, 1);
-            let mut engine = engine(&board);
+            let machine = machine(name, format, 1);
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             started(client, &mut engine, &header(batch), &[precise(INSTRUCTIONS, INTERVAL)]);
             for _ in 1..batch {
-                run(&board, &engine, 0, 1, INTERVAL.into());
+                run(&machine, &engine, 0, 1, INTERVAL.into());
             }
-            let before = board.processor(0).model().accesses();
-            run(&board, &engine, 0, 1, INTERVAL.into());
-            assert_eq!(since(&board, before), (1, 6, 0), "{name} {format} {batch}");
+            let before = machine.processor(0).model().accesses();
+            run(&machine, &engine, 0, 1, INTERVAL.into());
+            assert_eq!(since(&machine, before), (1, 6, 0), "{name} {format} {batch}");
         }
     }
 }
@@ -37,42 +37,42 @@ fn an_interrupt_of_precise_records_takes_three_writes_more_than_one_without_over
 /// The register is read, the recording goes off, and on again (2 R, 2 W); no counter counts, so that none is touched.
 #[test]
 fn an_interrupt_of_branches_takes_two_reads_and_two_writes() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
-    let before = board.processor(0).model().accesses();
+    let before = machine.processor(0).model().accesses();
     for number in 1..u64::from(BUFFER) {
-        branch(&board, &engine, 0, Mode::User, number);
+        branch(&machine, &engine, 0, Mode::User, number);
     }
-    assert_eq!(since(&board, before), (0, 0, 0), "nothing until the buffer is full");
-    branch(&board, &engine, 0, Mode::User, 0);
-    assert_eq!(since(&board, before), (2, 2, 0));
+    assert_eq!(since(&machine, before), (0, 0, 0), "nothing until the buffer is full");
+    branch(&machine, &engine, 0, Mode::User, 0);
+    assert_eq!(since(&machine, before), (2, 2, 0));
 }
 
 #[test]
 fn nothing_of_it_is_touched_unless_it_is_asked_for() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    board.processor(0).model().set_misc_enable(1 << 7 | 3 << 11); // then there are no such registers: an access is a #GP
+    machine.processor(0).model().set_misc_enable(1 << 7 | 3 << 11); // then there are no such registers: an access is a #GP
     let ordinary = protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
     started(client, &mut engine, &header(0), &[ordinary]);
-    run(&board, &engine, 0, 1, 50_000);
+    run(&machine, &engine, 0, 1, 50_000);
     engine.shut_down();
-    assert_eq!(board.processor(0).model().accesses().faulted, 0);
+    assert_eq!(machine.processor(0).model().accesses().faulted, 0);
 }
 
 /// That, and what an interrupt without an overflow costs on its own (1 R, 3 W): without precise events nobody holds the
 /// counters.
 #[test]
 fn an_interrupt_of_branches_holds_no_counters_of_others() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let ordinary = protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
     started(client, &mut engine, &header(0), &[branches(modes::BOTH), ordinary]);
-    let before = board.processor(0).model().accesses();
-    (0..u64::from(BUFFER)).for_each(|number| branch(&board, &engine, 0, Mode::User, number));
-    assert_eq!(since(&board, before), (3, 5, 0));
+    let before = machine.processor(0).model().accesses();
+    (0..u64::from(BUFFER)).for_each(|number| branch(&machine, &engine, 0, Mode::User, number));
+    assert_eq!(since(&machine, before), (3, 5, 0));
 }

@@ -8,7 +8,7 @@ use protocol::{BRANCHES, CountRecord, Sample, SampleKind, modes};
 use simulation::Client;
 
 use super::scene::{
-    FORMATS, INSTRUCTIONS, board, branch, branches, engine, interrupted, is_left_clean, precise, records, registers,
+    FORMATS, INSTRUCTIONS, branch, branches, engine, interrupted, is_left_clean, machine, precise, records, registers,
     run, stored,
 };
 
@@ -120,18 +120,18 @@ impl Told {
 }
 
 fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<Step>) -> Result<(), TestCaseError> {
-    let board = board(name, format, PROCESSORS).with_interrupt_mode(mode);
-    let mut engine = engine(&board);
+    let machine = machine(name, format, PROCESSORS).with_interrupt_mode(mode);
+    let mut engine = engine(&machine);
     let observer = Client::open(&mut engine, 1, 1);
     let mut told = Told::default();
     let mut session: Option<(Client, u64)> = None;
     let mut handles = 1;
     for step in steps {
         match (step, session) {
-            (Step::Run { processor, events }, _) => run(&board, &engine, processor, 0x1000, events),
-            (Step::RunUnserved { processor, events }, _) => board.run(processor, Mode::User, &|_| events),
+            (Step::Run { processor, events }, _) => run(&machine, &engine, processor, 0x1000, events),
+            (Step::RunUnserved { processor, events }, _) => machine.run(processor, Mode::User, &|_| events),
             (Step::Branch { processor, count }, _) => {
-                (0..count).for_each(|number| branch(&board, &engine, processor, Mode::Kernel, number));
+                (0..count).for_each(|number| branch(&machine, &engine, processor, Mode::Kernel, number));
             }
             (Step::Fetch { room }, Some((client, number))) => {
                 told.records(&client.samples(&mut engine, number, None, room).unwrap().records::<Sample>());
@@ -154,7 +154,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
                     .collect();
                 let header = super::scene::header(if recorded { batch } else { 0 });
                 let answer = client.start_with(&mut engine, protocol::StartHeader { ring, ..header }, &events).header();
-                if board.is_asleep() {
+                if machine.is_asleep() {
                     prop_assert_eq!(answer.cause, protocol::ErrorCode::Asleep as u32);
                     engine.close(client.0);
                 } else {
@@ -176,11 +176,11 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
                 engine.close(client.0);
                 session = None;
             }
-            (Step::Slow { units }, _) => board.set_pace(units),
-            (Step::Tick, _) => (0..PROCESSORS).for_each(|processor| board.tick_sampling(&engine, processor)),
-            (Step::Mask { processor }, _) => board.processor(processor).model().set_lvt(0x1_00FE),
-            (Step::Sleep, _) => board.fall_asleep(&engine),
-            (Step::Wake, _) => board.wake(&engine),
+            (Step::Slow { units }, _) => machine.set_pace(units),
+            (Step::Tick, _) => (0..PROCESSORS).for_each(|processor| machine.tick_sampling(&engine, processor)),
+            (Step::Mask { processor }, _) => machine.processor(processor).model().set_lvt(0x1_00FE),
+            (Step::Sleep, _) => machine.fall_asleep(&engine),
+            (Step::Wake, _) => machine.wake(&engine),
             _ => {}
         }
     }
@@ -189,20 +189,20 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
         told.records(&client.samples(&mut engine, number, None, 100_000).unwrap().records::<Sample>());
     }
     for processor in 0..PROCESSORS {
-        board.deliver(&engine, processor, &interrupted(processor)); // late ones
+        machine.deliver(&engine, processor, &interrupted(processor)); // late ones
     }
-    let written = |processor| (stored(&board, processor).branches, records(&board, processor));
+    let written = |processor| (stored(&machine, processor).branches, records(&machine, processor));
     let all = super::scene::info(observer, &mut engine);
     let total: u64 = (0..PROCESSORS).map(written).map(|(branches, records)| branches + records).sum();
     prop_assert_eq!(all.delivered + all.lost + all.discarded + all.throttled, total, "{:?}", all);
     prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
-    prop_assert_eq!(stored(&board, 0).faults, 0);
-    board.wake(&engine);
-    engine.follow(); // control areas of a session that stopped asleep
-    prop_assert!(is_left_clean(&board));
+    prop_assert_eq!(stored(&machine, 0).faults, 0);
+    machine.wake(&engine);
+    engine.accumulate_counts(); // control areas of a session that stopped asleep
+    prop_assert!(is_left_clean(&machine));
     for processor in 0..PROCESSORS {
-        prop_assert_eq!(registers(&board, processor), [Some(0); 3]);
-        prop_assert_eq!(board.processor(processor).model().accesses().faulted, 0);
+        prop_assert_eq!(registers(&machine, processor), [Some(0); 3]);
+        prop_assert_eq!(machine.processor(processor).model().accesses().faulted, 0);
     }
     Ok(())
 }
@@ -222,8 +222,8 @@ proptest! {
 fn for_each_processor_and_kind_what_was_written_is_delivered_or_lost() {
     for (format, mode) in FORMATS.into_iter().flat_map(|format| InterruptMode::ALL.map(|mode| (format, mode))) {
         let (name, number, _) = format;
-        let board = board(name, number, PROCESSORS).with_interrupt_mode(mode);
-        let mut engine = engine(&board);
+        let machine = machine(name, number, PROCESSORS).with_interrupt_mode(mode);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 1);
         let events = [branches(modes::BOTH), precise(INSTRUCTIONS, 5_000)];
         let header = protocol::StartHeader { ring: 64, ..super::scene::header(3) };
@@ -231,8 +231,8 @@ fn for_each_processor_and_kind_what_was_written_is_delivered_or_lost() {
         let mut told = Told::default();
         for round in 0..200 {
             for processor in 0..PROCESSORS {
-                run(&board, &engine, processor, 0x1000, 3_333 + u64::from(processor) * 1_000);
-                (0..5).for_each(|number| branch(&board, &engine, processor, Mode::Kernel, number));
+                run(&machine, &engine, processor, 0x1000, 3_333 + u64::from(processor) * 1_000);
+                (0..5).for_each(|number| branch(&machine, &engine, processor, Mode::Kernel, number));
             }
             if round % 30 == 0 {
                 told.records(&client.samples(&mut engine, session, None, 50).unwrap().records::<Sample>());
@@ -242,7 +242,7 @@ fn for_each_processor_and_kind_what_was_written_is_delivered_or_lost() {
         told.records(&client.samples(&mut engine, session, None, 100_000).unwrap().records::<Sample>());
         for processor in 0..PROCESSORS {
             for (is_branch, written) in
-                [(true, stored(&board, processor).branches), (false, records(&board, processor))]
+                [(true, stored(&machine, processor).branches), (false, records(&machine, processor))]
             {
                 let of = |sums: &Sums| sums.get(&(processor, is_branch)).copied().unwrap_or_default();
                 assert_eq!(of(&told.finally) + of(&told.lost), written, "{name} {number} {processor} {is_branch}");

@@ -3,11 +3,11 @@
 use model::{CounterId, Mode};
 use pmu::source::RawEvent;
 use protocol::{ErrorCode, EventRequest, SampleKind, UNKNOWN, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 use super::scene::{
-    BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, board, branch, branches, counted, engine, fetched, header, interrupted,
-    is_left_clean, precise, records, run, started, stopped,
+    BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, branch, branches, counted, engine, fetched, header, interrupted,
+    is_left_clean, machine, precise, records, run, started, stopped,
 };
 
 /// BranchInstructionRetired.
@@ -19,13 +19,13 @@ const CYCLES: u32 = 0x13;
 #[test]
 fn a_record_has_the_instruction_of_the_event_in_every_format() {
     for (name, format, exact) in FORMATS {
-        let board = board(name, format, 2);
-        let mut engine = engine(&board);
+        let machine = machine(name, format, 2);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
         for step in 0..40 {
             let ip = if step % 2 == 0 { 0x40_0000 } else { 0xFFFF_F800_0000_0000 } + step * 0x10;
-            run(&board, &engine, 1, ip, INTERVAL.into());
+            run(&machine, &engine, 1, ip, INTERVAL.into());
         }
         let samples = fetched(client, &mut engine, session);
         assert_eq!(samples.len(), 40, "{name} {format}");
@@ -41,7 +41,7 @@ fn a_record_has_the_instruction_of_the_event_in_every_format() {
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[1].samples, counts[1].lost, counts[1].count), (40, 0, 40 * u64::from(INTERVAL)));
         assert_eq!(fetched(client, &mut engine, session), []);
-        assert!(is_left_clean(&board), "{name} {format}");
+        assert!(is_left_clean(&machine), "{name} {format}");
     }
 }
 
@@ -49,21 +49,21 @@ fn a_record_has_the_instruction_of_the_event_in_every_format() {
 fn counts_are_exact_whenever_one_asks() {
     for (name, format, _) in FORMATS {
         for batch in [1, 7] {
-            let board = board(name, format, 1);
-            let mut engine = engine(&board);
+            let machine = machine(name, format, 1);
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             let session = started(client, &mut engine, &header(batch), &[precise(INSTRUCTIONS, INTERVAL)]);
             let mut records = 0;
             for step in [1, 4_094, 1, 1, 5_000, 3, 4_096 * 3, 9_999, 4_095, 4_097, 20_000] {
-                run(&board, &engine, 0, 0x1000, step);
+                run(&machine, &engine, 0, 0x1000, step);
                 let read = client.read(&mut engine, session);
-                assert_eq!(read[0].count, counted(&board, 0, read[0].counter), "{name} {format} {batch} {step}");
+                assert_eq!(read[0].count, counted(&machine, 0, read[0].counter), "{name} {format} {batch} {step}");
                 records = records.max(read[0].samples);
             }
             let counter = client.read(&mut engine, session)[0].counter;
             let counts = stopped(client, &mut engine, session, None);
-            assert_eq!(counts[0].count, counted(&board, 0, counter), "{name} {format} {batch}");
-            assert_eq!(counts[0].samples, super::scene::records(&board, 0));
+            assert_eq!(counts[0].count, counted(&machine, 0, counter), "{name} {format} {batch}");
+            assert_eq!(counts[0].samples, super::scene::records(&machine, 0));
             assert_eq!(counts[0].samples, counts[0].count / u64::from(INTERVAL));
             assert!(records > 0);
         }
@@ -72,12 +72,12 @@ fn counts_are_exact_whenever_one_asks() {
 
 #[test]
 fn an_interrupt_comes_after_a_batch_and_nobody_is_named_for_its_records() {
-    let board = board("skylake-6600k", 3, 1);
-    let mut engine = engine(&board);
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(10), &[precise(INSTRUCTIONS, INTERVAL)]);
     for step in 1..=25 {
-        run(&board, &engine, 0, 0x1000 + step, INTERVAL.into());
+        run(&machine, &engine, 0, 0x1000 + step, INTERVAL.into());
         let told = fetched(client, &mut engine, session);
         assert_eq!(told.len(), if step % 10 == 0 { 10 } else { 0 }, "{step}");
         assert!(told.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
@@ -90,14 +90,14 @@ fn an_interrupt_comes_after_a_batch_and_nobody_is_named_for_its_records() {
 
 #[test]
 fn ordinary_samples_say_how_many_records_were_written_before_them() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let ordinary = EventRequest { source: CYCLES, modes: modes::BOTH, interval: 10_000, frequency: 0 };
     let session = started(client, &mut engine, &header(100), &[precise(INSTRUCTIONS, INTERVAL), ordinary]);
     for _ in 0..50 {
-        run(&board, &engine, 0, 0x1000, 1_000);
-        let written = records(&board, 0);
+        run(&machine, &engine, 0, 0x1000, 1_000);
+        let written = records(&machine, 0);
         for sample in fetched(client, &mut engine, session) {
             assert_eq!(
                 (sample.source, sample.kind, sample.pebs_sequence),
@@ -115,13 +115,13 @@ fn ordinary_samples_say_how_many_records_were_written_before_them() {
 #[test]
 fn two_precise_events_have_records_of_their_own() {
     for (name, format, _) in FORMATS.into_iter().filter(|(_, format, _)| *format > 0) {
-        let board = board(name, format, 1);
-        let mut engine = engine(&board);
+        let machine = machine(name, format, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let events = [precise(INSTRUCTIONS, INTERVAL), precise(BRANCHES, 5_000)];
         let session = started(client, &mut engine, &header(0), &events);
         for _ in 0..100 {
-            run(&board, &engine, 0, 0x1000, 1_000);
+            run(&machine, &engine, 0, 0x1000, 1_000);
         }
         let counts = stopped(client, &mut engine, session, None);
         let told = fetched(client, &mut engine, session);
@@ -135,16 +135,16 @@ fn two_precise_events_have_records_of_their_own() {
 
 #[test]
 fn a_frequency_moves_the_interval_from_the_next_load_on() {
-    let board = board("skylake-6600k", 3, 1);
-    let mut engine = engine(&board);
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let event = EventRequest { frequency: 1_000, ..precise(INSTRUCTIONS, INTERVAL) };
     let session = started(client, &mut engine, &header(0), &[event]);
     let mut expected = 0;
     for _ in 0..40 {
-        (0..50).for_each(|_| run(&board, &engine, 0, 0x1000, 4_000));
-        board.pass(100_000);
-        board.tick_sampling(&engine, 0);
+        (0..50).for_each(|_| run(&machine, &engine, 0, 0x1000, 4_000));
+        machine.pass(100_000);
+        machine.tick_sampling(&engine, 0);
         expected += 200_000;
         assert_eq!(client.read(&mut engine, session)[0].count, expected);
     }
@@ -153,29 +153,29 @@ fn a_frequency_moves_the_interval_from_the_next_load_on() {
     // 20 million events a second at a thousand samples.
     assert!(recent.iter().all(|interval| (15_000..25_000).contains(interval)), "{recent:?}");
     let lost = stopped(client, &mut engine, session, None)[0].lost;
-    assert_eq!(samples.len() as u64 + lost, records(&board, 0));
+    assert_eq!(samples.len() as u64 + lost, records(&machine, 0));
 }
 
 #[test]
 fn a_record_that_was_fetched_at_a_stop_is_nobody_s_and_its_interrupt_is_late() {
-    let board = board("haswell-4710mq", 2, 1);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
-    board.processor(0).model().set_place(0x1234, 0);
-    board.run(0, Mode::User, &|_| INTERVAL.into());
+    machine.processor(0).model().set_place(0x1234, 0);
+    machine.run(0, Mode::User, &|_| INTERVAL.into());
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].samples, counts[0].lost), (1, 0));
     let told = fetched(client, &mut engine, session);
     assert_eq!((told.len(), told[0].ip, told[0].process), (1, 0x1234, UNKNOWN));
-    board.deliver(&engine, 0, &interrupted(0));
-    assert!(is_left_clean(&board));
+    machine.deliver(&engine, 0, &interrupted(0));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn precise_events_get_the_counters_that_record_before_others_get_them() {
-    let board = Board::named("skylake-6600k", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("skylake-6600k", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let plain = |source| EventRequest { source, modes: modes::BOTH, interval: 0, frequency: 0 };
     // The fixed counters of instructions and cycles would do for the others, were they not precise.
@@ -188,37 +188,37 @@ fn precise_events_get_the_counters_that_record_before_others_get_them() {
 
 #[test]
 fn a_record_is_somebody_s_only_where_the_interrupt_came_for_it_alone() {
-    let board = board("skylake-6600k", 3, 1);
-    let mut engine = engine(&board);
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let nobody_s = |engine: &mut engine::Engine<&Board>, session, expected: usize| {
+    let nobody_s = |engine: &mut engine::Engine<&SimMachine>, session, expected: usize| {
         let told = fetched(client, engine, session);
         let precise: Vec<_> = told.iter().filter(|sample| sample.kind == SampleKind::Precise as u16).collect();
         assert_eq!(precise.len(), expected);
         assert!(precise.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
     };
     let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
-    board.run(0, Mode::User, &|_| 2 * u64::from(INTERVAL)); // the second came before the interrupt did
-    board.deliver(&engine, 0, &interrupted(0));
+    machine.run(0, Mode::User, &|_| 2 * u64::from(INTERVAL)); // the second came before the interrupt did
+    machine.deliver(&engine, 0, &interrupted(0));
     nobody_s(&mut engine, session, 2);
     stopped(client, &mut engine, session, None);
     let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
     let session = started(client, &mut engine, &header(10), &events);
-    run(&board, &engine, 0, 0x1000, INTERVAL.into());
-    (0..u64::from(BUFFER)).for_each(|number| branch(&board, &engine, 0, Mode::User, number)); // the interrupt is of these
+    run(&machine, &engine, 0, 0x1000, INTERVAL.into());
+    (0..u64::from(BUFFER)).for_each(|number| branch(&machine, &engine, 0, Mode::User, number)); // the interrupt is of these
     nobody_s(&mut engine, session, 1);
 }
 
 #[test]
 fn a_ring_that_a_read_fills_half_is_told_with_the_next_tick_once() {
-    let board = board("skylake-6600k", 3, 1);
-    let mut engine = engine(&board);
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let header = protocol::StartHeader { ring: 64, ..header(50) };
     let session = started(client, &mut engine, &header, &[precise(INSTRUCTIONS, INTERVAL)]);
-    (0..40).for_each(|_| run(&board, &engine, 0, 0x1000, INTERVAL.into()));
+    (0..40).for_each(|_| run(&machine, &engine, 0, 0x1000, INTERVAL.into()));
     client.read(&mut engine, session);
-    let tick = || engine.sampler().tick(board.processor(0), 0, engine::Machine::clock(&&board));
+    let tick = || engine.sampler().tick(machine.processor(0), 0, engine::Platform::clock(&&machine));
     assert_eq!([tick(), tick()], [true, false]);
 }
 
@@ -234,15 +234,15 @@ fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
         ("alder-lake-12900k", 4, 0x00, LONG, [0, 1]),
         ("alder-lake-12900k", 5, 0x00, LONG, [0, 1]),
     ] {
-        let board = board(name, format, 1);
-        let mut engine = engine(&board);
+        let machine = machine(name, format, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let events = [precise(INSTRUCTIONS, INTERVAL), precise(BRANCHES, 5_000)];
         let session = started(client, &mut engine, &header(0), &events);
-        board.run(0, Mode::User, &|_| INTERVAL.into());
-        let buffer = pmu::Cpu::save_area(board.processor(0), 4);
+        machine.run(0, Mode::User, &|_| INTERVAL.into());
+        let buffer = pmu::Cpu::save_area(machine.processor(0), 4);
         assert!(model::Memory::write(&host_memory::Own, buffer + offset, word));
-        board.deliver(&engine, 0, &interrupted(0));
+        machine.deliver(&engine, 0, &interrupted(0));
         let told = fetched(client, &mut engine, session);
         assert!(told.iter().all(|sample| sample.kind == SampleKind::Lost as u16), "{name} {format}: {told:?}");
         let counts = stopped(client, &mut engine, session, None);
@@ -260,11 +260,11 @@ fn no_fixed_counter_records_where_there_are_few_general_ones() {
     };
     let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
     processor.set_memory(Box::new(host_memory::Own));
-    let board = Board::of([processor]);
-    let mut engine = engine(&board);
+    let machine = SimMachine::of([processor]);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
-    run(&board, &engine, 0, 0x1000, INTERVAL.into());
+    run(&machine, &engine, 0, 0x1000, INTERVAL.into());
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].counter, counts[0].samples), (1, 1));
 }
@@ -273,42 +273,42 @@ fn no_fixed_counter_records_where_there_are_few_general_ones() {
 #[test]
 fn a_record_that_can_not_be_told_makes_no_count_too_high() {
     for reads in [true, false] {
-        let board = board("skylake-6600k", 3, 1);
-        let mut engine = engine(&board);
+        let machine = machine("skylake-6600k", 3, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let events = [precise(INSTRUCTIONS, INTERVAL), precise(BRANCHES, 8_000)];
         let session = started(client, &mut engine, &header(0), &events);
-        run(&board, &engine, 0, 0x1000, 3_000);
+        run(&machine, &engine, 0, 0x1000, 3_000);
         let counter = client.read(&mut engine, session)[0].counter;
-        board.run(0, Mode::User, &|_| 2_000);
-        let buffer = pmu::Cpu::save_area(board.processor(0), 4);
+        machine.run(0, Mode::User, &|_| 2_000);
+        let buffer = pmu::Cpu::save_area(machine.processor(0), 4);
         assert!(model::Memory::write(&host_memory::Own, buffer + 0x90, 0b11));
-        board.deliver(&engine, 0, &interrupted(0));
+        machine.deliver(&engine, 0, &interrupted(0));
         let count = if reads {
             client.read(&mut engine, session)[0].count
         } else {
             stopped(client, &mut engine, session, None)[0].count
         };
-        let all = counted(&board, 0, counter);
+        let all = counted(&machine, 0, counter);
         assert!(count <= all && all - count <= INTERVAL.into(), "{count} of {all}");
     }
 }
 
 #[test]
 fn a_sample_has_the_interval_with_which_the_processor_had_loaded_the_counter() {
-    let board = board("skylake-6600k", 3, 1);
-    let mut engine = engine(&board);
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let event = EventRequest { frequency: 1_000, ..precise(INSTRUCTIONS, INTERVAL) };
     let session = started(client, &mut engine, &header(0), &[event]);
     for step in 1..60 {
-        let left = board.processor(0).model().until_overflow(CounterId::General(1)).unwrap();
-        run(&board, &engine, 0, 0x1000, left);
+        let left = machine.processor(0).model().until_overflow(CounterId::General(1)).unwrap();
+        run(&machine, &engine, 0, 0x1000, left);
         let told = fetched(client, &mut engine, session);
         assert_eq!((told.len(), u64::from(told[0].interval)), (1, left), "{step}");
         if step % 7 == 0 {
-            board.pass(step * 1_000);
-            board.tick_sampling(&engine, 0);
+            machine.pass(step * 1_000);
+            machine.tick_sampling(&engine, 0);
         }
     }
 }
@@ -317,8 +317,8 @@ fn a_sample_has_the_interval_with_which_the_processor_had_loaded_the_counter() {
 const NAMED: [u32; 3] = [2, 6, 0xB];
 
 /// What the counters of a processor count: event, unit mask and number of each, in ascending order.
-fn counting(board: &Board, processor: u32) -> Vec<(u16, u8, CounterId)> {
-    let enabled = board.processor(processor).model().enabled_counters();
+fn counting(machine: &SimMachine, processor: u32) -> Vec<(u16, u8, CounterId)> {
+    let enabled = machine.processor(processor).model().enabled_counters();
     let mut counting: Vec<_> = enabled.iter().map(|(id, selected)| (selected.event, selected.umask, *id)).collect();
     counting.sort_unstable();
     counting
@@ -342,12 +342,12 @@ fn named_events_are_recorded_by_the_encodings_and_on_the_counters_that_can() {
         ("sapphire-rapids-2475x", plain, 1..=7),
     ] {
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
-            let board = Board::named(name, 1);
-            let mut engine = engine(&board);
+            let machine = SimMachine::named(name, 1);
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             let events = order.map(|index| precise(NAMED[index], INTERVAL));
             let session = started(client, &mut engine, &header(0), &events);
-            let counting = counting(&board, 0);
+            let counting = counting(&machine, 0);
             assert_eq!(
                 counting.iter().map(|(event, umask, _)| (*event, *umask)).collect::<Vec<_>>(),
                 encodings,
@@ -355,7 +355,7 @@ fn named_events_are_recorded_by_the_encodings_and_on_the_counters_that_can() {
             );
             let CounterId::General(number) = counting[0].2 else { panic!("a fixed counter, {name}") };
             assert!(counters.contains(&number), "{name}: {number}");
-            (0..10).for_each(|_| run(&board, &engine, 0, 0x1000, INTERVAL.into()));
+            (0..10).for_each(|_| run(&machine, &engine, 0, 0x1000, INTERVAL.into()));
             let counts = stopped(client, &mut engine, session, None);
             assert!(counts.iter().all(|count| (count.samples, count.count) == (10, 40_960)), "{name}: {counts:?}");
         }
@@ -364,12 +364,12 @@ fn named_events_are_recorded_by_the_encodings_and_on_the_counters_that_can() {
 
 #[test]
 fn an_event_that_is_not_precise_keeps_its_encoding_beside_one_that_is() {
-    let board = Board::named("skylake-6600k", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("skylake-6600k", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let plain = |source| EventRequest { source, modes: modes::BOTH, interval: INTERVAL, frequency: 0 };
     let session = started(client, &mut engine, &header(0), &[precise(6, INTERVAL), plain(6), plain(0xB)]);
-    let encodings: Vec<_> = counting(&board, 0).iter().map(|(event, umask, _)| (*event, *umask)).collect();
+    let encodings: Vec<_> = counting(&machine, 0).iter().map(|(event, umask, _)| (*event, *umask)).collect();
     assert_eq!(encodings, [(0xC4, 0), (0xC4, 4), (0xC5, 0)]);
     stopped(client, &mut engine, session, None);
 }
@@ -381,8 +381,8 @@ fn an_event_by_its_numbers_is_recorded_as_it_is_or_refused() {
         ("skylake-6600k", [(0xC0, 0), (0xC4, 0), (0xC5, 0)], [(0xC0, 1), (0xC4, 4), (0xC5, 4)]),
         ("alder-lake-12900k", [(0xC0, 1), (0xC4, 4), (0xC5, 4)], [(0xC0, 0), (0xC4, 0), (0xC5, 0)]),
     ] {
-        let board = Board::named(name, 1);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         for (event, umask) in refused {
             let answer = client.start_with(&mut engine, header(0), &[precise(raw(event, umask), INTERVAL)]).header();
@@ -390,33 +390,33 @@ fn an_event_by_its_numbers_is_recorded_as_it_is_or_refused() {
         }
         let events = recorded.map(|(event, umask)| precise(raw(event, umask), INTERVAL));
         let session = started(client, &mut engine, &header(0), &events);
-        run(&board, &engine, 0, 0x1000, INTERVAL.into());
+        run(&machine, &engine, 0, 0x1000, INTERVAL.into());
         assert!(stopped(client, &mut engine, session, None).iter().all(|count| count.samples == 1), "{name}");
     }
 }
 
 #[test]
 fn two_precise_events_of_instructions_need_the_one_counter_that_records_them() {
-    let board = Board::named("skylake-6600k", 1);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("skylake-6600k", 1);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let events = [precise(2, INTERVAL), precise(INSTRUCTIONS, 5_000)];
     let answer = client.start_with(&mut engine, header(0), &events).header();
     assert_eq!((answer.cause, answer.detail), (ErrorCode::NoFreeCounter as u32, [1, 2]));
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
 fn a_counter_that_records_does_not_interrupt_by_itself() {
     for (name, format, _) in FORMATS {
-        let board = board(name, format, 1);
-        let mut engine = engine(&board);
+        let machine = machine(name, format, 1);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         started(client, &mut engine, &header(10), &[precise(INSTRUCTIONS, INTERVAL)]);
         let mut interrupts = 0;
         for _ in 0..30 {
-            board.run(0, Mode::User, &|_| INTERVAL.into());
-            interrupts += board.deliver(&engine, 0, &interrupted(0)).0;
+            machine.run(0, Mode::User, &|_| INTERVAL.into());
+            interrupts += machine.deliver(&engine, 0, &interrupted(0)).0;
         }
         assert_eq!(interrupts, 3, "{name} {format}: one for ten records");
     }
@@ -441,23 +441,23 @@ fn an_index_beyond_its_buffer_ends_the_fetch_at_the_end_of_the_buffer() {
         for (name, format, _) in FORMATS {
             for (far, maximum) in [8, 0x1000, 1 << 40, 1 << 62].into_iter().flat_map(|far| [(far, false), (far, true)])
             {
-                let board = board(name, format, 1);
-                let mut engine = engine(&board);
+                let machine = machine(name, format, 1);
+                let mut engine = engine(&machine);
                 let client = Client::open(&mut engine, 1, 10);
                 let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
                 let session = started(client, &mut engine, &header(0), &events);
-                let cpu = board.processor(0);
+                let cpu = machine.processor(0);
                 let word = |number| pmu::Cpu::save_area(cpu, number);
                 let room = (word(6) - word(4)) / 0x20 + (word(2) - word(0)) / 24;
                 for [index, end] in [[1, 2], [5, 6]] {
                     pmu::Cpu::set_save_area(cpu, index, word(end) + far);
                     pmu::Cpu::set_save_area(cpu, end, if maximum { word(index) } else { word(end) });
                 }
-                board.interrupt(&engine, 0, &interrupted(0));
+                machine.interrupt(&engine, 0, &interrupted(0));
                 let counts = stopped(client, &mut engine, session, None);
                 let all: u64 = counts.iter().map(|count| count.samples + count.lost).sum();
                 assert!(all <= room, "{name} {format} {far:#x} {maximum}: {all}");
-                assert!(is_left_clean(&board), "{name} {format} {far:#x} {maximum}");
+                assert!(is_left_clean(&machine), "{name} {format} {far:#x} {maximum}");
             }
         }
     });

@@ -1,29 +1,29 @@
 //! Every reason for which nothing is recorded, and that nothing changes then.
 
 use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, MAX_BATCH, MissingFeature, StartHeader, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 use super::scene::{
-    INSTRUCTIONS, INTERVAL, board, branches, engine, header, is_left_clean, precise, registers, set_register, started,
-    stopped,
+    INSTRUCTIONS, INTERVAL, branches, engine, header, is_left_clean, machine, precise, registers, set_register,
+    started, stopped,
 };
 
 /// What stands in the way.
-type Obstacle = fn(&Board);
+type Obstacle = fn(&SimMachine);
 
 /// Its name, how it comes, what is wanted, and the refusal with its details.
 type Case<'a, How> = (&'a str, How, &'a [EventRequest], ErrorCode, [u64; 2]);
 
 /// Starts, and answers cause and details; nothing may have changed.
-fn refusal(board: &Board, header: &StartHeader, events: &[EventRequest]) -> (u32, u32, [u64; 2]) {
-    let before: Vec<_> = (0..2).map(|processor| registers(board, processor)).collect();
-    let mut engine = engine(board);
+fn refusal(machine: &SimMachine, header: &StartHeader, events: &[EventRequest]) -> (u32, u32, [u64; 2]) {
+    let before: Vec<_> = (0..2).map(|processor| registers(machine, processor)).collect();
+    let mut engine = engine(machine);
     let client = Client::open(&mut engine, 1, 10);
     let answer = client.start_with(&mut engine, *header, events).header();
     assert_ne!(answer.status, 0, "cause {}", answer.cause);
-    let after: Vec<_> = (0..2).map(|processor| registers(board, processor)).collect();
+    let after: Vec<_> = (0..2).map(|processor| registers(machine, processor)).collect();
     assert_eq!(before, after);
-    assert!(is_left_clean(board));
+    assert!(is_left_clean(machine));
     (answer.cause, answer.processor, answer.detail)
 }
 
@@ -32,43 +32,49 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
     let missing_feature = |missing_feature: MissingFeature| [missing_feature as u64, 0];
     let cases: [Case<Obstacle>; 13] = [
-        ("shadowed", |board| board.set_shadow(1), &[trace], ErrorCode::Shadowed, [0, 0]),
-        ("shadowed", |board| board.set_shadow(1), &[record], ErrorCode::Shadowed, [0, 0]),
-        ("untold", |board| board.set_shadow(0xC000_0003), &[record], ErrorCode::Shadowed, [0xC000_0003, 0]),
-        ("a trace", |board| set_register(board, 1, 0x1D9, 0x40), &[record], ErrorCode::DebugStoreInUse, [0x40, 0]),
-        ("its buffer", |board| set_register(board, 1, 0x1D9, 0x80), &[trace], ErrorCode::DebugStoreInUse, [0x80, 0]),
+        ("shadowed", |machine| machine.set_shadow(1), &[trace], ErrorCode::Shadowed, [0, 0]),
+        ("shadowed", |machine| machine.set_shadow(1), &[record], ErrorCode::Shadowed, [0, 0]),
+        ("untold", |machine| machine.set_shadow(0xC000_0003), &[record], ErrorCode::Shadowed, [0xC000_0003, 0]),
+        ("a trace", |machine| set_register(machine, 1, 0x1D9, 0x40), &[record], ErrorCode::DebugStoreInUse, [0x40, 0]),
+        (
+            "its buffer",
+            |machine| set_register(machine, 1, 0x1D9, 0x80),
+            &[trace],
+            ErrorCode::DebugStoreInUse,
+            [0x80, 0],
+        ),
         (
             "its interrupt",
-            |board| set_register(board, 1, 0x1D9, 0x100),
+            |machine| set_register(machine, 1, 0x1D9, 0x100),
             &[trace],
             ErrorCode::DebugStoreInUse,
             [0x100, 0],
         ),
-        ("records", |board| set_register(board, 1, 0x3F1, 2), &[trace], ErrorCode::DebugStoreInUse, [0, 2]),
+        ("records", |machine| set_register(machine, 1, 0x3F1, 2), &[trace], ErrorCode::DebugStoreInUse, [0, 2]),
         (
             "the kernel",
-            |board| board.refuse_areas(1, 0xC000_009A, 0x7000),
+            |machine| machine.refuse_areas(1, 0xC000_009A, 0x7000),
             &[record],
             ErrorCode::ControlArea,
             [0xC000_009A, 0x7000],
         ),
         (
             "no branches",
-            |board| board.processor(1).model().set_misc_enable(1 << 7 | 1 << 11),
+            |machine| machine.processor(1).model().set_misc_enable(1 << 7 | 1 << 11),
             &[record, trace],
             ErrorCode::NoDebugStore,
             missing_feature(MissingFeature::BranchesUnavailable),
         ),
         (
             "no records",
-            |board| board.processor(1).model().set_misc_enable(1 << 7 | 1 << 12),
+            |machine| machine.processor(1).model().set_misc_enable(1 << 7 | 1 << 12),
             &[record],
             ErrorCode::NoDebugStore,
             missing_feature(MissingFeature::PebsUnavailable),
         ),
         (
             "nothing",
-            |board| board.processor(1).model().set_misc_enable(0),
+            |machine| machine.processor(1).model().set_misc_enable(0),
             &[trace],
             ErrorCode::NoDebugStore,
             missing_feature(MissingFeature::NoMonitoring),
@@ -83,9 +89,9 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
         ("a timer", |_| {}, &[precise(0, 10_000)], ErrorCode::NotSampled, [0, 0]),
     ];
     for (what, obstacle, events, cause, detail) in cases {
-        let board = board("haswell-4710mq", 2, 2);
-        obstacle(&board);
-        let told = refusal(&board, &header(0), events);
+        let machine = machine("haswell-4710mq", 2, 2);
+        obstacle(&machine);
+        let told = refusal(&machine, &header(0), events);
         assert_eq!((told.0, told.2), (cause as u32, detail), "{what}");
         assert!(
             told.1 == 1 || [ErrorCode::Shadowed, ErrorCode::NotPrecise, ErrorCode::NotSampled].contains(&cause),
@@ -107,12 +113,12 @@ fn processors_without_it_say_what_they_lack() {
         ("arrow-lake-245k", record, ErrorCode::NoDebugStore, [MissingFeature::UnknownFormat as u64, 6]),
         ("core2-e5200", precise(0x1E, INTERVAL), ErrorCode::NotPrecise, [MissingFeature::NotPrecise as u64, 0]),
     ] {
-        let board = Board::named(name, 2);
-        let told = refusal(&board, &header(0), &[event]);
+        let machine = SimMachine::named(name, 2);
+        let told = refusal(&machine, &header(0), &[event]);
         assert_eq!((told.0, told.2), (cause as u32, detail), "{name}");
     }
-    let board = Board::named("arrow-lake-245k", 2);
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("arrow-lake-245k", 2);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, &header(0), &[trace]);
 }
@@ -130,12 +136,12 @@ fn one_mode_alone_takes_a_processor_that_can_tell_them_apart() {
         processor.set_memory(Box::new(host_memory::Own));
         processor
     };
-    let board = Board::of([without(), without()]);
+    let machine = SimMachine::of([without(), without()]);
     for modes in [modes::USER, modes::KERNEL] {
-        let told = refusal(&board, &header(0), &[branches(modes)]);
+        let told = refusal(&machine, &header(0), &[branches(modes)]);
         assert_eq!((told.0, told.2), (ErrorCode::NoDebugStore as u32, [MissingFeature::NoModes as u64, 0]));
     }
-    let mut engine = engine(&board);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
 }
@@ -164,10 +170,10 @@ fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
         ),
     ];
     for (what, header, events, cause, detail) in cases {
-        let board = board("haswell-4710mq", 2, 2);
-        let told = refusal(&board, &header, events);
+        let machine = machine("haswell-4710mq", 2, 2);
+        let told = refusal(&machine, &header, events);
         assert_eq!((told.0, told.2), (cause as u32, detail), "{what}");
-        for cpu in board.all() {
+        for cpu in machine.all() {
             let accesses = cpu.model().accesses();
             assert_eq!((accesses.rdmsr, accesses.wrmsr), (0, 0), "{what}");
         }
@@ -177,21 +183,21 @@ fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
 /// Core 2 stands still with a larger buffer than a page.
 #[test]
 fn the_batches_of_core_2_fit_a_page() {
-    let board = board("core2-e5200", 0, 2);
-    let told = refusal(&board, &header(17), &[precise(INSTRUCTIONS, INTERVAL)]);
+    let machine = machine("core2-e5200", 0, 2);
+    let told = refusal(&machine, &header(17), &[precise(INSTRUCTIONS, INTERVAL)]);
     assert_eq!((told.0, told.2), (ErrorCode::BadBuffer as u32, [1, 16]));
-    let mut engine = engine(&board);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, &header(16), &[precise(INSTRUCTIONS, INTERVAL)]);
-    let cpu = board.processor(0);
+    let cpu = machine.processor(0);
     let [base, maximum] = [4, 6].map(|word| pmu::Cpu::save_area(cpu, word));
     assert!(maximum - base <= 4_096 && maximum - base >= 17 * 144, "{base:#x} to {maximum:#x}");
 }
 
 #[test]
 fn one_session_at_a_time_has_the_debug_store() {
-    let board = board("haswell-4710mq", 2, 2);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 2);
+    let mut engine = engine(&machine);
     let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
     let session = started(first, &mut engine, &header(0), &[branches(modes::BOTH)]);
     let answer = second.start_with(&mut engine, header(0), &[precise(INSTRUCTIONS, INTERVAL)]).header();
@@ -202,23 +208,23 @@ fn one_session_at_a_time_has_the_debug_store() {
 
 #[test]
 fn where_one_counter_records_a_second_precise_event_finds_none() {
-    let board = board("core2-e5200", 0, 2);
+    let machine = machine("core2-e5200", 0, 2);
     let events = [precise(INSTRUCTIONS, INTERVAL), precise(0x1F, INTERVAL)];
-    let (cause, _, detail) = refusal(&board, &header(0), &events);
+    let (cause, _, detail) = refusal(&machine, &header(0), &events);
     assert_eq!((cause, detail), (ErrorCode::NoFreeCounter as u32, [1, 2]), "one can count it, two events need it");
 }
 
 #[test]
 fn on_a_processor_without_pebs_branches_do_without_the_kernel_s_area() {
-    let board = board("haswell-4710mq", 2, 1);
-    board.processor(0).model().set_misc_enable(1 << 7 | 1 << 12);
-    board.refuse_areas(0, 0xC000_00BB, 0);
-    let mut engine = engine(&board);
+    let machine = machine("haswell-4710mq", 2, 1);
+    machine.processor(0).model().set_misc_enable(1 << 7 | 1 << 12);
+    machine.refuse_areas(0, 0xC000_00BB, 0);
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH)]);
-    super::scene::branch(&board, &engine, 0, model::Mode::User, 5);
+    super::scene::branch(&machine, &engine, 0, model::Mode::User, 5);
     assert_eq!(stopped(client, &mut engine, session, None)[0].samples, 1);
-    assert!(is_left_clean(&board));
+    assert!(is_left_clean(&machine));
 }
 
 #[test]
@@ -229,10 +235,10 @@ fn the_interface_is_that_of_the_boot_processor_and_has_to_be_emon() {
         let processor = model::Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
         processor.with_perf_capabilities(identity.perf_capabilities())
     };
-    let board = Board::of([whole("netburst-cedarmill"), whole("haswell-4710mq")]);
+    let machine = SimMachine::of([whole("netburst-cedarmill"), whole("haswell-4710mq")]);
     let mut second = protocol::ProcessorSet::EMPTY;
     assert!(second.insert(1));
     let header = StartHeader { processors: second, ..header(0) };
-    let told = refusal(&board, &header, &[branches(modes::BOTH)]);
+    let told = refusal(&machine, &header, &[branches(modes::BOTH)]);
     assert_eq!(told, (ErrorCode::NoDebugStore as u32, 1, [MissingFeature::NotInInterface as u64, 0]));
 }

@@ -3,7 +3,7 @@
 use engine::{Engine, Interrupted};
 use model::{Branch, CounterId, Mode, Processor, Stored};
 use protocol::{BRANCHES, CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, StartHeader, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
 /// An identity for each format of records, and whether these have the instruction itself.
@@ -29,12 +29,12 @@ pub const INTERVAL: u32 = 4_096;
 pub const BUFFER: u32 = 64;
 
 /// So many processors of an identity, whose records have another format than its own if that is 5.
-pub fn board(name: &str, format: u8, processors: u32) -> Board {
+pub fn machine(name: &str, format: u8, processors: u32) -> SimMachine {
     let identity = cpuid_dumps::find(name).unwrap();
     let own = identity.perf_capabilities();
     let capabilities = if format == 5 { own & !0xF00 | 0x500 } else { own };
     assert_eq!(capabilities >> 8 & 0xF, u64::from(format));
-    Board::of((0..processors).map(|_| {
+    SimMachine::of((0..processors).map(|_| {
         let dump = identity.cpuid();
         let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
         let mut processor = processor.with_perf_capabilities(capabilities);
@@ -43,8 +43,8 @@ pub fn board(name: &str, format: u8, processors: u32) -> Board {
     }))
 }
 
-pub fn engine(board: &Board) -> Engine<&Board> {
-    Engine::new(board, [0; 4]).unwrap()
+pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
+    Engine::new(machine, [0; 4]).unwrap()
 }
 
 pub const fn precise(source: u32, interval: u32) -> EventRequest {
@@ -59,7 +59,7 @@ pub const fn header(batch: u32) -> StartHeader {
     StartHeader { flags: 0, ring: 1024, budget: 900, batch, processors: ProcessorSet::EMPTY }
 }
 
-pub fn started(client: Client, engine: &mut Engine<&Board>, header: &StartHeader, events: &[EventRequest]) -> u64 {
+pub fn started(client: Client, engine: &mut Engine<&SimMachine>, header: &StartHeader, events: &[EventRequest]) -> u64 {
     let answer = client.start_with(engine, *header, events).header();
     assert_eq!((answer.status, answer.cause, answer.detail[1]), (0, 0, 10_000_000));
     answer.detail[0]
@@ -70,63 +70,68 @@ pub const fn interrupted(processor: u32) -> Interrupted {
 }
 
 /// The processor executes so many of every event at an address, and serves what that raises.
-pub fn run(board: &Board, engine: &Engine<&Board>, processor: u32, ip: u64, count: u64) {
-    board.processor(processor).model().set_place(ip, 77);
-    board.run(processor, Mode::User, &|_| count);
-    board.deliver(engine, processor, &interrupted(processor));
+pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, ip: u64, count: u64) {
+    machine.processor(processor).model().set_place(ip, 77);
+    machine.run(processor, Mode::User, &|_| count);
+    machine.deliver(engine, processor, &interrupted(processor));
 }
 
 /// The processor takes a branch, and serves what that raises.
-pub fn branch(board: &Board, engine: &Engine<&Board>, processor: u32, mode: Mode, from: u64) {
+pub fn branch(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, mode: Mode, from: u64) {
     let branch = Branch { from, to: from + 0x100, predicted: from & 0x10 != 0 };
-    board.processor(processor).model().branch(mode, branch);
-    board.deliver(engine, processor, &interrupted(processor));
+    machine.processor(processor).model().branch(mode, branch);
+    machine.deliver(engine, processor, &interrupted(processor));
 }
 
 /// All records that there are.
-pub fn fetched(client: Client, engine: &mut Engine<&Board>, session: u64) -> Vec<Sample> {
+pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> Vec<Sample> {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
     assert_eq!((answer.header().status, answer.header().cause), (0, 0));
     answer.records()
 }
 
-pub fn stopped(client: Client, engine: &mut Engine<&Board>, session: u64, source: Option<u32>) -> Vec<CountRecord> {
+pub fn stopped(
+    client: Client,
+    engine: &mut Engine<&SimMachine>,
+    session: u64,
+    source: Option<u32>,
+) -> Vec<CountRecord> {
     let answer = client.stop(engine, session, source);
     assert_eq!(answer.header().status, 0);
     answer.records()
 }
 
-pub fn stored(board: &Board, processor: u32) -> Stored {
-    board.processor(processor).model().stored().clone()
+pub fn stored(machine: &SimMachine, processor: u32) -> Stored {
+    machine.processor(processor).model().stored().clone()
 }
 
 /// Records of all counters of a processor.
-pub fn records(board: &Board, processor: u32) -> u64 {
-    stored(board, processor).records.values().sum()
+pub fn records(machine: &SimMachine, processor: u32) -> u64 {
+    stored(machine, processor).records.values().sum()
 }
 
 /// What the model gave a counter in all.
-pub fn counted(board: &Board, processor: u32, counter: u32) -> u64 {
-    board.counted(processor, counter)
+pub fn counted(machine: &SimMachine, processor: u32, counter: u32) -> u64 {
+    machine.counted(processor, counter)
 }
 
 /// The three registers of a processor that there are.
-pub fn registers(board: &Board, processor: u32) -> [Option<u64>; 3] {
-    let cpu = board.processor(processor);
+pub fn registers(machine: &SimMachine, processor: u32) -> [Option<u64>; 3] {
+    let cpu = machine.processor(processor);
     REGISTERS.map(|register| cpu.model().uncounted(|model| model.rdmsr(register).ok()))
 }
 
-pub fn set_register(board: &Board, processor: u32, register: u32, value: u64) {
-    board.processor(processor).model().uncounted(|model| model.wrmsr(register, value)).unwrap();
+pub fn set_register(machine: &SimMachine, processor: u32, register: u32, value: u64) {
+    machine.processor(processor).model().uncounted(|model| model.wrmsr(register, value)).unwrap();
 }
 
-pub fn info(client: Client, engine: &mut Engine<&Board>) -> InfoReply {
+pub fn info(client: Client, engine: &mut Engine<&SimMachine>) -> InfoReply {
     let answer = client.ask(engine, protocol::Code::Info, &[], size_of::<InfoReply>());
     InfoReply::read_from_bytes(&answer.bytes).unwrap()
 }
 
 /// Nothing counts or records, no control area is left, and the interrupt is the HAL's.
-pub fn is_left_clean(board: &Board) -> bool {
+pub fn is_left_clean(machine: &SimMachine) -> bool {
     let idle = |cpu: &simulation::ModelCpu| cpu.model().enabled_counters() == Vec::<(CounterId, _)>::new();
-    !board.is_in_use() && board.all().all(idle)
+    !machine.is_in_use() && machine.all().all(idle)
 }

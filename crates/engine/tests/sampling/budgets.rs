@@ -1,16 +1,16 @@
 //! What an interrupt costs from the overflow to the record in the ring: the accesses of `pmu`, and none more.
 
 use model::{InterruptMode, Mode};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
-use super::scene::{IDENTITIES, SHORT, board, engine, event, interrupted, on, started};
+use super::scene::{IDENTITIES, SHORT, engine, event, interrupted, machine, on, started};
 
 /// Far longer than what runs here.
 const LONG: u32 = 0x7FFF_0000;
 
 /// RDMSR, WRMSR, RDPMC of processor 0.
-fn accesses(board: &Board) -> [u64; 3] {
-    let accesses = board.processor(0).model().accesses();
+fn accesses(machine: &SimMachine) -> [u64; 3] {
+    let accesses = machine.processor(0).model().accesses();
     [accesses.rdmsr, accesses.wrmsr, accesses.rdpmc]
 }
 
@@ -34,8 +34,8 @@ fn an_interrupt_with_k_of_n_counters_overflowed_costs_what_the_design_allows_and
         let most = if name == "p6-coppermine" { 2 } else { 4 };
         for n in 1..=most {
             for (k, full) in (0..=n).flat_map(|k| [(k, false), (k, true)]) {
-                let board = board(name, 1, mode);
-                let mut engine = engine(&board);
+                let machine = machine(name, 1, mode);
+                let mut engine = engine(&machine);
                 let client = Client::open(&mut engine, 1, 10);
                 let sources = [2, 6, 11, if is_amd { 8 } else { 10 }];
                 let interval = |number| if number < k { SHORT } else { LONG };
@@ -43,15 +43,15 @@ fn an_interrupt_with_k_of_n_counters_overflowed_costs_what_the_design_allows_and
                     (0..n).zip(sources).map(|(number, source)| event(source, interval(number))).collect();
                 started(client, &mut engine, 64, on(&[]), &events);
                 let serve = || {
-                    board.tick_sampling(&engine, 0);
-                    board.run(0, Mode::User, &|_| SHORT.into());
-                    let before = accesses(&board);
+                    machine.tick_sampling(&engine, 0);
+                    machine.run(0, Mode::User, &|_| SHORT.into());
+                    let before = accesses(&machine);
                     if k > 0 {
-                        assert_eq!(board.deliver(&engine, 0, &interrupted(0)).0, 1);
+                        assert_eq!(machine.deliver(&engine, 0, &interrupted(0)).0, 1);
                     } else {
-                        engine.sampler().interrupt(board.processor(0), 0, || 0, &interrupted(0)); // spurious
+                        engine.sampler().interrupt(machine.processor(0), 0, || 0, &interrupted(0)); // spurious
                     }
-                    let after = accesses(&board);
+                    let after = accesses(&machine);
                     [after[0] - before[0], after[1] - before[1], after[2] - before[2]]
                 };
                 for _ in 0..if full { 70 } else { 0 } {
@@ -67,8 +67,8 @@ fn an_interrupt_with_k_of_n_counters_overflowed_costs_what_the_design_allows_and
 fn a_tick_reads_the_status_or_each_sampling_counter_and_the_entry_once_and_writes_only_what_is_wrong() {
     for (name, mode) in IDENTITIES.into_iter().flat_map(|name| InterruptMode::ALL.map(|mode| (name, mode))) {
         for n in 0..=2 {
-            let board = board(name, 1, mode);
-            let mut engine = engine(&board);
+            let machine = machine(name, 1, mode);
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             let events: Vec<_> = [2, 6].into_iter().take(n).map(|source| event(source, LONG)).collect();
             if n > 0 {
@@ -82,11 +82,11 @@ fn a_tick_reads_the_status_or_each_sampling_counter_and_the_entry_once_and_write
                 _ => [1, 0, 0],
             };
             for (entry, writes) in [(0xFE, 0), (0x1_00FE, 1)] {
-                let cpu = board.processor(0);
+                let cpu = machine.processor(0);
                 cpu.model().set_lvt(entry);
-                let (before, local) = (accesses(&board), cpu.local_accesses());
-                board.tick_sampling(&engine, 0);
-                let (after, (reads, written)) = (accesses(&board), cpu.local_accesses());
+                let (before, local) = (accesses(&machine), cpu.local_accesses());
+                machine.tick_sampling(&engine, 0);
+                let (after, (reads, written)) = (accesses(&machine), cpu.local_accesses());
                 let spent = [after[0] - before[0], after[1] - before[1], after[2] - before[2]];
                 assert_eq!(spent, budget, "{name}, {mode:?}: {n}");
                 // Where nothing is sampled the entry is not ours.

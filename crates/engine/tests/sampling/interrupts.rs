@@ -2,7 +2,7 @@
 
 use engine::Engine;
 use model::{Mode, Selected};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 use super::scene::{
     SHORT, encoding, engine, event, fetched, info, interrupted, is_sample, machines, on, overflows, run, started,
@@ -16,20 +16,20 @@ const MASKED: u32 = 0x1_00FE;
 const MAX_ACCESSES: u64 = 24;
 
 /// Two ticks, and what is pending after each.
-fn tick_twice(board: &Board, engine: &Engine<&Board>) {
+fn tick_twice(machine: &SimMachine, engine: &Engine<&SimMachine>) {
     for _ in 0..2 {
-        board.tick_sampling(engine, 0);
-        board.deliver(engine, 0, &interrupted(0));
+        machine.tick_sampling(engine, 0);
+        machine.deliver(engine, 0, &interrupted(0));
     }
 }
 
 /// Nothing has overflowed and waits, and the next overflow is a sample.
-fn is_sampling_on(board: &Board, engine: &mut Engine<&Board>, client: Client, session: u64) {
-    let cpu = board.processor(0);
+fn is_sampling_on(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, session: u64) {
+    let cpu = machine.processor(0);
     assert_eq!(engine.sampler().hal().check_overflow(cpu, 0).number(), 0, "stuck");
     assert_eq!(cpu.model().lvt() & 0x1_0000, 0, "the entry is masked");
     fetched(client, engine, session);
-    run(board, engine, 0, SHORT.into());
+    run(machine, engine, 0, SHORT.into());
     assert!(fetched(client, engine, session).0.iter().any(is_sample), "no sample comes any more");
 }
 
@@ -38,32 +38,32 @@ fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_a
     // The counter that is served, or another one.
     for sources in [&[2_u32][..], &[2, 6]] {
         for access in 1..MAX_ACCESSES {
-            for (name, board) in machines(1) {
-                let mut engine = engine(&board);
+            for (name, machine) in machines(1) {
+                let mut engine = engine(&machine);
                 let client = Client::open(&mut engine, 1, 10);
                 let events: Vec<_> = sources.iter().map(|source| event(*source, SHORT)).collect();
                 let session = started(client, &mut engine, 64, on(&[]), &events);
                 // The first counter is due; of the other, all events come within the handler.
-                let first = encoding(&board, 0, 2);
+                let first = encoding(&machine, 0, 2);
                 let is_due = |selected: Selected| (selected.event, selected.umask) == first;
-                board.run(0, Mode::User, &|selected| if is_due(selected) { SHORT.into() } else { 0 });
-                board.processor(0).happen_before_access(access, SHORT.into());
-                board.deliver(&engine, 0, &interrupted(0));
-                board.processor(0).happen_before_access(0, 0);
+                machine.run(0, Mode::User, &|selected| if is_due(selected) { SHORT.into() } else { 0 });
+                machine.processor(0).happen_before_access(access, SHORT.into());
+                machine.deliver(&engine, 0, &interrupted(0));
+                machine.processor(0).happen_before_access(0, 0);
                 // On NetBurst an overflow between two looks at the flags may have to wait for a tick.
                 if !name.starts_with("netburst") {
-                    let stuck = engine.sampler().hal().check_overflow(board.processor(0), 0);
+                    let stuck = engine.sampler().hal().check_overflow(machine.processor(0), 0);
                     assert_eq!(stuck.number(), 0, "{name}, before access {access}: stuck");
                 }
-                tick_twice(&board, &engine);
-                is_sampling_on(&board, &mut engine, client, session);
+                tick_twice(&machine, &engine);
+                is_sampling_on(&machine, &mut engine, client, session);
                 for count in stopped(client, &mut engine, session, None) {
                     let accounted = count.samples + count.lost + count.throttled;
-                    let raised = overflows(&board, 0, count.source);
+                    let raised = overflows(&machine, 0, count.source);
                     assert_eq!(accounted, raised, "{name}, before access {access}, {}", count.source);
                     // Where nothing stops the counters, what happens between the read of one and its load is not counted.
                     let stops = ["zen4", "intel-v2", "haswell"].iter().any(|stops| name.starts_with(stops));
-                    let missing = board.counted(0, count.counter) - count.count;
+                    let missing = machine.counted(0, count.counter) - count.count;
                     let most = if stops { 0 } else { SHORT.into() };
                     assert!(missing <= most, "{name}, before access {access}, {}: {missing}", count.source);
                 }
@@ -74,17 +74,17 @@ fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_a
 
 #[test]
 fn an_overflow_behind_an_entry_that_is_masked_stalls_sampling_for_two_ticks_at_most() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), event(6, SHORT)]);
-        board.processor(0).model().set_lvt(MASKED);
-        run(&board, &engine, 0, SHORT.into());
+        machine.processor(0).model().set_lvt(MASKED);
+        run(&machine, &engine, 0, SHORT.into());
         assert_eq!(fetched(client, &mut engine, session).0.len(), 0, "{name}");
-        tick_twice(&board, &engine);
-        is_sampling_on(&board, &mut engine, client, session);
+        tick_twice(&machine, &engine);
+        is_sampling_on(&machine, &mut engine, client, session);
         for count in stopped(client, &mut engine, session, None) {
-            let raised = overflows(&board, 0, count.source);
+            let raised = overflows(&machine, 0, count.source);
             assert_eq!((count.samples + count.lost, raised, count.throttled), (2, 2, 0), "{name}");
             assert_eq!(count.count, 2 * u64::from(SHORT), "{name}");
         }
@@ -93,14 +93,14 @@ fn an_overflow_behind_an_entry_that_is_masked_stalls_sampling_for_two_ticks_at_m
 
 #[test]
 fn an_interrupt_that_is_on_its_way_at_a_tick_is_still_a_sample() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         for round in 1..=3 {
-            board.run(0, Mode::User, &|_| SHORT.into());
-            board.tick_sampling(&engine, 0);
-            board.deliver(&engine, 0, &interrupted(0));
+            machine.run(0, Mode::User, &|_| SHORT.into());
+            machine.tick_sampling(&engine, 0);
+            machine.deliver(&engine, 0, &interrupted(0));
             assert_eq!(fetched(client, &mut engine, session).0.len(), 1, "{name}, {round}");
         }
         let all = info(client, &mut engine);
@@ -110,21 +110,21 @@ fn an_interrupt_that_is_on_its_way_at_a_tick_is_still_a_sample() {
 
 #[test]
 fn the_status_of_a_counter_that_was_stopped_is_acknowledged_though_nothing_counts_there_any_more() {
-    for (name, board) in machines(2) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(2) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         // The other processor's session keeps the interrupt and the counters ours.
         let other = started(client, &mut engine, 64, on(&[1]), &[event(2, SHORT)]);
         let session = started(client, &mut engine, 64, on(&[0]), &[event(2, SHORT)]);
-        board.run(0, Mode::User, &|_| SHORT.into());
+        machine.run(0, Mode::User, &|_| SHORT.into());
         stopped(client, &mut engine, session, None);
-        let (interrupts, _) = board.deliver(&engine, 0, &interrupted(0));
+        let (interrupts, _) = machine.deliver(&engine, 0, &interrupted(0));
         assert_eq!(interrupts, 1, "{name}");
         let all = info(client, &mut engine);
         assert_eq!((all.interrupts, all.spurious, all.lost), (1, 1, 1), "{name}");
         // The next session there begins with a clean status.
         let session = started(client, &mut engine, 64, on(&[0]), &[event(2, SHORT)]);
-        is_sampling_on(&board, &mut engine, client, session);
+        is_sampling_on(&machine, &mut engine, client, session);
         stopped(client, &mut engine, other, None);
     }
 }
@@ -139,25 +139,25 @@ fn an_overflow_while_a_processor_is_about_to_be_throttled_is_accounted_as_thrott
 
 /// Throttles at the first interrupt, while a second counter overflows before this access. Returns its throttled samples.
 fn throttled(machine: &str, access: u64) -> u64 {
-    let (name, board) = machines(1).find(|(name, _)| name == machine).unwrap();
-    let mut engine = engine(&board);
+    let (name, machine) = machines(1).find(|(name, _)| name == machine).unwrap();
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), event(6, SHORT)]);
     // Each reading of the clock takes a tick.
-    board.set_pace(100_000);
-    let second = encoding(&board, 0, 6);
+    machine.set_pace(100_000);
+    let second = encoding(&machine, 0, 6);
     let is_second = |selected: Selected| (selected.event, selected.umask) == second;
-    board.run(0, Mode::User, &|selected| if is_second(selected) { 0 } else { SHORT.into() });
-    board.processor(0).happen_before_access(access, SHORT.into());
-    board.deliver(&engine, 0, &interrupted(0));
-    board.processor(0).happen_before_access(0, 0);
-    board.set_pace(0);
-    tick_twice(&board, &engine);
-    is_sampling_on(&board, &mut engine, client, session);
+    machine.run(0, Mode::User, &|selected| if is_second(selected) { 0 } else { SHORT.into() });
+    machine.processor(0).happen_before_access(access, SHORT.into());
+    machine.deliver(&engine, 0, &interrupted(0));
+    machine.processor(0).happen_before_access(0, 0);
+    machine.set_pace(0);
+    tick_twice(&machine, &engine);
+    is_sampling_on(&machine, &mut engine, client, session);
     let counts = stopped(client, &mut engine, session, None);
     for count in &counts {
         let accounted = count.samples + count.lost + count.throttled;
-        assert_eq!(accounted, overflows(&board, 0, count.source), "{name}, before access {access}");
+        assert_eq!(accounted, overflows(&machine, 0, count.source), "{name}, before access {access}");
     }
     counts.iter().map(|count| count.throttled).sum()
 }
@@ -165,17 +165,17 @@ fn throttled(machine: &str, access: u64) -> u64 {
 #[test]
 fn counts_are_exact_however_late_overflows_are_served() {
     for late in [0, 1, 100, 4_999, 5_000, 1_000_000] {
-        for (name, board) in machines(1) {
-            let mut engine = engine(&board);
+        for (name, machine) in machines(1) {
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), event(6, 3 * SHORT)]);
             for _ in 0..7 {
-                board.run(0, Mode::User, &|_| SHORT.into());
-                board.run(0, Mode::Kernel, &|_| late);
-                board.deliver(&engine, 0, &interrupted(0));
+                machine.run(0, Mode::User, &|_| SHORT.into());
+                machine.run(0, Mode::Kernel, &|_| late);
+                machine.deliver(&engine, 0, &interrupted(0));
             }
             for count in stopped(client, &mut engine, session, None) {
-                assert_eq!(count.count, board.counted(0, count.counter), "{name}, {late} late, {}", count.source);
+                assert_eq!(count.count, machine.counted(0, count.counter), "{name}, {late} late, {}", count.source);
                 assert_eq!(count.count, 7 * (u64::from(SHORT) + late), "{name}, {late} late, {}", count.source);
             }
         }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Engine, Machine};
+use engine::{Engine, Platform};
 use model::{InterruptMode, Mode};
 use proptest::prelude::*;
 use protocol::{CountRecord, MAX_BUDGET, Sample, SampleKind};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 use super::scene::{
-    IDENTITIES, SOURCES, board, engine, event, fetched, header, info, interrupted, is_left_clean, is_sample, machines,
-    on, run, started, stopped,
+    IDENTITIES, SOURCES, engine, event, fetched, header, info, interrupted, is_left_clean, is_sample, machine,
+    machines, on, run, started, stopped,
 };
 
 const PROCESSORS: u32 = 3;
@@ -114,31 +114,31 @@ struct Session {
 }
 
 /// Overflows that the model raised of a counter.
-fn overflows_of(board: &Board, processor: u32, counter: u8) -> u64 {
-    let id = board.counter(processor, counter);
-    let model = board.processor(processor).model();
+fn overflows_of(machine: &SimMachine, processor: u32, counter: u8) -> u64 {
+    let id = machine.counter(processor, counter);
+    let model = machine.processor(processor).model();
     model.ledger().entries().filter(|entry| entry.counter == id).map(|entry| entry.overflows).sum()
 }
 
 impl Session {
     /// A session that has just begun. An overflow that waits for its interrupt is the session's as well: the sample is yet
     /// to come.
-    fn begun(board: &Board, engine: &mut Engine<&Board>, client: Client, number: u64, source: u32) -> Self {
+    fn begun(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, number: u64, source: u32) -> Self {
         let counts = client.read(engine, number);
         let hal = engine.sampler().hal();
         let counter = |count: &CountRecord| {
             let (processor, counter) = (count.processor, u8::try_from(count.counter).unwrap());
             let waits =
-                !hal.is_asleep(processor) && hal.check_overflow(board.processor(processor), processor).0.has(counter);
-            (processor, counter, overflows_of(board, processor, counter) - u64::from(waits))
+                !hal.is_asleep(processor) && hal.check_overflow(machine.processor(processor), processor).0.has(counter);
+            (processor, counter, overflows_of(machine, processor, counter) - u64::from(waits))
         };
         let counters = counts.iter().map(counter).collect();
         Self { client, number, source, counters, running: true }
     }
 
     /// The session's overflows so far, for each processor.
-    fn raised(&self, board: &Board) -> Vec<u64> {
-        let raised = |(processor, counter, before): &Counter| overflows_of(board, *processor, *counter) - before;
+    fn raised(&self, machine: &SimMachine) -> Vec<u64> {
+        let raised = |(processor, counter, before): &Counter| overflows_of(machine, *processor, *counter) - before;
         self.counters.iter().map(raised).collect()
     }
 
@@ -187,16 +187,16 @@ impl Told {
 }
 
 /// Two ticks, and what is pending after each; then no overflow waits any more.
-fn settle(board: &Board, engine: &Engine<&Board>) -> Result<(), TestCaseError> {
-    board.set_pace(0);
+fn settle(machine: &SimMachine, engine: &Engine<&SimMachine>) -> Result<(), TestCaseError> {
+    machine.set_pace(0);
     for processor in 0..PROCESSORS {
         for _ in 0..2 {
-            board.tick_sampling(engine, processor);
-            board.deliver(engine, processor, &interrupted(processor));
+            machine.tick_sampling(engine, processor);
+            machine.deliver(engine, processor, &interrupted(processor));
         }
         let hal = engine.sampler().hal();
         if !hal.is_asleep(processor) {
-            let stuck = hal.check_overflow(board.processor(processor), processor);
+            let stuck = hal.check_overflow(machine.processor(processor), processor);
             prop_assert_eq!(stuck.number(), 0, "{:?} of processor {}", stuck, processor);
         }
     }
@@ -204,8 +204,8 @@ fn settle(board: &Board, engine: &Engine<&Board>) -> Result<(), TestCaseError> {
 }
 
 fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: bool) -> Result<(), TestCaseError> {
-    let board = board(name, PROCESSORS, mode);
-    let mut engine = engine(&board);
+    let machine = machine(name, PROCESSORS, mode);
+    let mut engine = engine(&machine);
     let observer = Client::open(&mut engine, 1, 1);
     let mut sessions: Vec<Session> = Vec::new();
     let mut told = Told::default();
@@ -215,16 +215,16 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
         let chosen = |session: usize| session.checked_rem(number);
         match step {
             Step::Run { processor, events, access, late } => {
-                board.run(processor, Mode::User, &|_| events);
-                board.processor(processor).happen_before_access(access, late);
-                board.deliver(&engine, processor, &interrupted(processor));
-                board.processor(processor).happen_before_access(0, 0);
+                machine.run(processor, Mode::User, &|_| events);
+                machine.processor(processor).happen_before_access(access, late);
+                machine.deliver(&engine, processor, &interrupted(processor));
+                machine.processor(processor).happen_before_access(0, 0);
             }
-            Step::RunUnserved { processor, events } => board.run(processor, Mode::User, &|_| events),
-            Step::Mask { processor } => board.processor(processor).model().set_lvt(MASKED),
+            Step::RunUnserved { processor, events } => machine.run(processor, Mode::User, &|_| events),
+            Step::Mask { processor } => machine.processor(processor).model().set_lvt(MASKED),
             Step::Spurious { processor, count } => {
                 for _ in 0..count {
-                    let (cpu, clock) = (board.processor(processor), || (&board).clock());
+                    let (cpu, clock) = (machine.processor(processor), || (&machine).clock());
                     engine.sampler().interrupt(cpu, processor, clock, &interrupted(processor));
                 }
             }
@@ -236,7 +236,7 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
             }
             Step::StopOne { session, source } => {
                 if let Some(session) = chosen(session).and_then(|index| sessions.get_mut(index)) {
-                    let (raised, source) = (session.raised(&board), SOURCES[source % SOURCES.len()]);
+                    let (raised, source) = (session.raised(&machine), SOURCES[source % SOURCES.len()]);
                     let answer = session.client.stop(&mut engine, session.number, Some(source));
                     if source == session.source {
                         session.end(&mut told, &raised, Some(&answer.records::<CountRecord>()))?;
@@ -245,7 +245,7 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
             }
             Step::Stop { session } => {
                 if let Some(session) = chosen(session).and_then(|index| sessions.get_mut(index)) {
-                    let raised = session.raised(&board);
+                    let raised = session.raised(&machine);
                     // Or, where its last samples were fetched before, there is no such session.
                     let answer = session.client.stop(&mut engine, session.number, None);
                     session.end(&mut told, &raised, Some(&answer.records::<CountRecord>()))?;
@@ -260,17 +260,17 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
                 let answer = client.start_with(&mut engine, header(ring, on(&list)), &events).header();
                 if answer.status == 0 {
                     let [number, _] = answer.detail;
-                    sessions.push(Session::begun(&board, &mut engine, client, number, source));
+                    sessions.push(Session::begun(&machine, &mut engine, client, number, source));
                 }
             }
-            Step::Slow { units } => board.set_pace(units),
-            Step::Tick => (0..PROCESSORS).for_each(|processor| board.tick_sampling(&engine, processor)),
-            Step::Sleep => board.fall_asleep(&engine),
-            Step::Wake => board.wake(&engine),
+            Step::Slow { units } => machine.set_pace(units),
+            Step::Tick => (0..PROCESSORS).for_each(|processor| machine.tick_sampling(&engine, processor)),
+            Step::Sleep => machine.fall_asleep(&engine),
+            Step::Wake => machine.wake(&engine),
             Step::Kill { session } => {
                 if let Some(index) = chosen(session) {
                     let mut session = sessions.swap_remove(index);
-                    let raised = session.raised(&board);
+                    let raised = session.raised(&machine);
                     engine.close(session.client.0);
                     session.end(&mut told, &raised, None)?;
                 }
@@ -278,18 +278,18 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
         }
     }
     if wakes {
-        board.wake(&engine);
+        machine.wake(&engine);
     }
-    settle(&board, &engine)?;
+    settle(&machine, &engine)?;
     for session in &mut sessions {
-        let raised = session.raised(&board);
+        let raised = session.raised(&machine);
         let answer = session.client.stop(&mut engine, session.number, None);
         session.end(&mut told, &raised, Some(&answer.records::<CountRecord>()))?;
         let answer = session.client.samples(&mut engine, session.number, None, 100_000).unwrap();
         told.records(&answer.records::<Sample>());
     }
     for processor in 0..PROCESSORS {
-        board.deliver(&engine, processor, &interrupted(processor)); // late ones
+        machine.deliver(&engine, processor, &interrupted(processor)); // late ones
     }
     if !kills {
         prop_assert_eq!(&told.fetched, &nonzero(&told.samples), "every sample was fetched");
@@ -300,8 +300,8 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
     prop_assert_eq!(accounted, told.raised, "{}: {:?}", name, all);
     prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
     prop_assert!(kills || all.discarded == 0);
-    prop_assert!(is_left_clean(&board));
-    prop_assert!(board.all().all(|cpu| cpu.model().accesses().faulted == 0));
+    prop_assert!(is_left_clean(&machine));
+    prop_assert!(machine.all().all(|cpu| cpu.model().accesses().faulted == 0));
     Ok(())
 }
 
@@ -333,18 +333,18 @@ proptest! {
 
 #[test]
 fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 1);
         let session = started(client, &mut engine, 64, on(&[0]), &[event(2, 5_000)]);
         for _ in 0..100 {
-            run(&board, &engine, 0, 5_000);
+            run(&machine, &engine, 0, 5_000);
         }
         let (records, last) = fetched(client, &mut engine, session);
         let (samples, others): (Vec<Sample>, Vec<Sample>) = records.iter().copied().partition(is_sample);
         assert_eq!((samples.len(), others.len(), last), (64, 1, false), "{name}");
         assert_eq!((others[0].kind, others[0].ip), (SampleKind::Lost as u16, 36), "{name}");
-        run(&board, &engine, 0, 5_000);
+        run(&machine, &engine, 0, 5_000);
         assert_eq!(fetched(client, &mut engine, session).0.len(), 1, "{name}: the loss is told once, and it goes on");
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[0].samples, counts[0].lost, counts[0].count), (65, 36, 505_000), "{name}");

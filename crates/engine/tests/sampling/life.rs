@@ -10,14 +10,14 @@ use super::scene::{
 
 #[test]
 fn a_sample_tells_what_was_interrupted_where_when_and_by_what() {
-    for (name, board) in machines(2) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(2) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(6, SHORT)]);
-        board.pass(77);
-        run(&board, &engine, 1, u64::from(SHORT) - 1);
+        machine.pass(77);
+        run(&machine, &engine, 1, u64::from(SHORT) - 1);
         assert_eq!(fetched(client, &mut engine, session).0, [], "{name}: not yet");
-        run(&board, &engine, 1, 1);
+        run(&machine, &engine, 1, 1);
         let (records, _) = fetched(client, &mut engine, session);
         let wanted = interrupted(1);
         assert_eq!(records.len(), 1, "{name}");
@@ -30,34 +30,34 @@ fn a_sample_tells_what_was_interrupted_where_when_and_by_what() {
 
 #[test]
 fn the_interrupt_is_taken_for_the_first_that_samples_and_given_back_after_the_last() {
-    for board in boards("intel-v2", 2) {
-        let mut engine = engine(&board);
+    for machine in boards("intel-v2", 2) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let counting = client.started(&mut engine, 0, &[2]);
-        assert!(!board.is_sampling());
+        assert!(!machine.is_sampling());
         let first = started(client, &mut engine, 64, on(&[0]), &[event(6, SHORT)]);
         let second = started(client, &mut engine, 64, on(&[1]), &[event(6, SHORT)]);
         stopped(client, &mut engine, first, None);
-        assert!(board.is_sampling());
+        assert!(machine.is_sampling());
         stopped(client, &mut engine, second, None);
-        assert!(!board.is_sampling());
-        run(&board, &engine, 0, 100);
+        assert!(!machine.is_sampling());
+        run(&machine, &engine, 0, 100);
         assert_eq!(client.read(&mut engine, counting)[0].count, 100, "counting goes on");
         started(client, &mut engine, 64, on(&[0]), &[event(6, SHORT)]);
-        assert!(board.is_sampling());
+        assert!(machine.is_sampling());
         engine.close(client.0);
-        assert!(is_left_clean(&board));
+        assert!(is_left_clean(&machine));
     }
 }
 
 #[test]
 fn a_session_counts_and_samples_at_once() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, 0), event(6, SHORT)]);
         for _ in 0..7 {
-            run(&board, &engine, 0, 2_500);
+            run(&machine, &engine, 0, 2_500);
         }
         let read: Vec<_> =
             client.read(&mut engine, session).iter().map(|count| (count.source, count.count, count.samples)).collect();
@@ -68,19 +68,19 @@ fn a_session_counts_and_samples_at_once() {
 
 #[test]
 fn a_request_waits_until_a_ring_is_half_full_or_the_session_stops() {
-    for board in boards("amd-legacy", 2) {
-        let mut engine = engine(&board);
+    for machine in boards("amd-legacy", 2) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         for round in 0..31 {
-            run(&board, &engine, 1, SHORT.into());
+            run(&machine, &engine, 1, SHORT.into());
             assert!(client.samples(&mut engine, session, Some(100), 64).is_none(), "{round}");
         }
-        board.run(1, model::Mode::User, &|_| SHORT.into());
-        assert_eq!(board.deliver(&engine, 1, &interrupted(1)), (1, true), "the reader is woken");
+        machine.run(1, model::Mode::User, &|_| SHORT.into());
+        assert_eq!(machine.deliver(&engine, 1, &interrupted(1)), (1, true), "the reader is woken");
         let answer = client.samples(&mut engine, session, Some(100), 64).unwrap();
         assert_eq!(answer.header().count, 32);
-        run(&board, &engine, 0, SHORT.into());
+        run(&machine, &engine, 0, SHORT.into());
         assert!(client.samples(&mut engine, session, Some(100), 64).is_none());
         stopped(client, &mut engine, session, None);
         let answer = client.samples(&mut engine, session, Some(100), 64).unwrap();
@@ -90,15 +90,15 @@ fn a_request_waits_until_a_ring_is_half_full_or_the_session_stops() {
 
 #[test]
 fn the_last_samples_can_be_fetched_after_the_stop_and_then_the_session_is_gone() {
-    for board in boards("intel-v2", 2) {
-        let mut engine = engine(&board);
+    for machine in boards("intel-v2", 2) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         for processor in [0, 1, 1] {
-            run(&board, &engine, processor, SHORT.into());
+            run(&machine, &engine, processor, SHORT.into());
         }
         stopped(client, &mut engine, session, None);
-        assert!(is_left_clean(&board));
+        assert!(is_left_clean(&machine));
         assert_eq!(info(client, &mut engine).sessions, 0);
         let mut seen = Vec::new();
         for last in [0, 0, 1] {
@@ -118,33 +118,33 @@ fn the_last_samples_can_be_fetched_after_the_stop_and_then_the_session_is_gone()
 #[test]
 fn an_interrupt_that_is_nobodys_is_counted_and_harmless() {
     // It takes three counters.
-    for (name, board) in machines(1).filter(|(name, _)| !name.starts_with("p6")) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1).filter(|(name, _)| !name.starts_with("p6")) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), event(6, 0x7FFF_FFFF)]);
         let late = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
-        run(&board, &engine, 0, SHORT.into()); // both in one interrupt
-        let last = encoding(&board, 0, 11);
+        run(&machine, &engine, 0, SHORT.into()); // both in one interrupt
+        let last = encoding(&machine, 0, 11);
         let is_last = |selected: model::Selected| (selected.event, selected.umask) == last;
-        board.run(0, model::Mode::User, &|selected| if is_last(selected) { SHORT.into() } else { 0 });
+        machine.run(0, model::Mode::User, &|selected| if is_last(selected) { SHORT.into() } else { 0 });
         stopped(client, &mut engine, late, None);
-        board.deliver(&engine, 0, &interrupted(0));
+        machine.deliver(&engine, 0, &interrupted(0));
         let all = info(client, &mut engine);
         assert_eq!((all.interrupts, all.spurious, all.lost), (2, 1, 1), "{name}");
-        run(&board, &engine, 0, SHORT.into());
+        run(&machine, &engine, 0, SHORT.into());
         assert_eq!(fetched(client, &mut engine, session).0.len(), 2, "{name}");
     }
 }
 
 #[test]
 fn rings_are_fetched_in_turn_so_that_none_starves() {
-    for board in boards("intel-v2", 3) {
-        let mut engine = engine(&board);
+    for machine in boards("intel-v2", 3) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         for processor in 0..3 {
             for _ in 0..60 {
-                run(&board, &engine, processor, SHORT.into());
+                run(&machine, &engine, processor, SHORT.into());
             }
         }
         let mut seen = [0; 3];
@@ -154,7 +154,7 @@ fn rings_are_fetched_in_turn_so_that_none_starves() {
                 seen[record.processor as usize] += 1;
             }
             for _ in 0..60 {
-                run(&board, &engine, 0, SHORT.into()); // the first has always enough for a whole answer
+                run(&machine, &engine, 0, SHORT.into()); // the first has always enough for a whole answer
             }
         }
         assert_eq!(seen, [60; 3]);
@@ -163,8 +163,8 @@ fn rings_are_fetched_in_turn_so_that_none_starves() {
 
 #[test]
 fn an_interval_follows_the_frequency_wanted() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let wanted = protocol::EventRequest { frequency: 1_000, ..event(2, 65_536) };
         let session = client.start_with(&mut engine, header(1 << 16, on(&[])), &[wanted]).header().detail[0];
@@ -173,10 +173,10 @@ fn an_interval_follows_the_frequency_wanted() {
         let second = |engine: &mut _| {
             for _ in 0..100 {
                 for _ in 0..500 {
-                    board.pass(200);
-                    run(&board, engine, 0, 10_000);
+                    machine.pass(200);
+                    run(&machine, engine, 0, 10_000);
                 }
-                board.tick_sampling(engine, 0);
+                machine.tick_sampling(engine, 0);
             }
             fetched(client, engine, session).0
         };

@@ -1,7 +1,7 @@
 //! What is refused, and that it changes nothing.
 
 use protocol::{ErrorCode, EventRequest, MAX_BUDGET, MAX_FREQUENCY, RING, StartHeader, flags};
-use simulation::{Board, Call, Client};
+use simulation::{Call, Client, SimMachine};
 
 use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, started};
 
@@ -31,29 +31,29 @@ fn what_can_not_be_is_refused_with_its_cause_and_touches_no_register() {
         ("the timer", plain, event(0, 10_000), ErrorCode::NotSampled),
     ];
     for (what, header, event, cause) in cases {
-        let board = Board::named("intel-v2", 2);
-        let mut engine = engine(&board);
+        let machine = SimMachine::named("intel-v2", 2);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        let before = board.processor(0).model().accesses();
+        let before = machine.processor(0).model().accesses();
         let answer = client.start_with(&mut engine, header, &[event]).header();
         assert_eq!(answer.cause, cause as u32, "{what}");
         assert_ne!(answer.status, 0, "{what}");
-        assert_eq!(board.processor(0).model().accesses(), before, "{what}");
-        assert!(is_left_clean(&board), "{what}");
+        assert_eq!(machine.processor(0).model().accesses(), before, "{what}");
+        assert!(is_left_clean(&machine), "{what}");
         started(client, &mut engine, 64, on(&[]), &[good]);
     }
 }
 
 #[test]
 fn counters_that_do_not_interrupt_count_and_refuse_to_sample() {
-    for board in boards("pentium-p54c", 2) {
-        let mut engine = engine(&board);
+    for machine in boards("pentium-p54c", 2) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        let before = board.processor(0).model().accesses();
+        let before = machine.processor(0).model().accesses();
         let answer = client.start_with(&mut engine, header(64, on(&[])), &[event(2, SHORT)]).header();
         assert_eq!((answer.cause, answer.source, answer.detail[0]), (ErrorCode::NotSampled as u32, 2, 1));
-        assert_eq!(board.processor(0).model().accesses(), before);
-        assert!(is_left_clean(&board));
+        assert_eq!(machine.processor(0).model().accesses(), before);
+        assert!(is_left_clean(&machine));
         let counting = StartHeader { ring: 0, budget: 0, ..header(64, on(&[])) };
         assert_eq!(client.start_with(&mut engine, counting, &[event(2, 0)]).header().status, 0);
     }
@@ -62,28 +62,28 @@ fn counters_that_do_not_interrupt_count_and_refuse_to_sample() {
 #[test]
 fn a_handler_that_the_hal_refuses_is_told_and_leaves_everything_as_it_was() {
     const UNSUCCESSFUL: u32 = 0xC000_0001;
-    let board = Board::named("intel-v2", 2);
-    board.processor(0).model().wrmsr(0x38F, 0x5).unwrap();
-    let mut engine = engine(&board);
+    let machine = SimMachine::named("intel-v2", 2);
+    machine.processor(0).model().wrmsr(0x38F, 0x5).unwrap();
+    let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    board.refuse(Call::BeginSampling, UNSUCCESSFUL);
+    machine.refuse(Call::BeginSampling, UNSUCCESSFUL);
     let events = [event(2, SHORT), event(6, SHORT), event(11, SHORT), event(10, SHORT)];
     let answer = client.start_with(&mut engine, header(64, on(&[])), &events).header();
     assert_eq!((answer.status, answer.cause), (UNSUCCESSFUL, ErrorCode::HandlerRefused as u32));
     assert_eq!(answer.detail[0], u64::from(UNSUCCESSFUL));
-    assert_eq!(board.processor(0).model().rdmsr(0x38F), Ok(0x5), "put back");
-    assert!(is_left_clean(&board));
+    assert_eq!(machine.processor(0).model().rdmsr(0x38F), Ok(0x5), "put back");
+    assert!(is_left_clean(&machine));
     client.started(&mut engine, 0, &[2, 6, 11, 10]); // every counter is free
     engine.close(client.0);
-    board.refuse(Call::BeginSampling, 0);
+    machine.refuse(Call::BeginSampling, 0);
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, 64, on(&[]), &events);
 }
 
 #[test]
 fn samples_are_for_the_one_who_samples() {
-    for board in boards("intel-v2", 1) {
-        let mut engine = engine(&board);
+    for machine in boards("intel-v2", 1) {
+        let mut engine = engine(&machine);
         let (client, other) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
         let counting = client.started(&mut engine, 0, &[2]);
         let sampling = started(client, &mut engine, 64, on(&[]), &[event(6, SHORT)]);
@@ -99,8 +99,8 @@ fn samples_are_for_the_one_who_samples() {
 
 #[test]
 fn no_more_than_eight_sample_at_a_time_and_a_place_is_free_again_after_a_stop() {
-    for board in boards("intel-v2", 1) {
-        let mut engine = engine(&board);
+    for machine in boards("intel-v2", 1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let sessions: Vec<u64> =
             (0..8).map(|_| started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)])).collect();

@@ -3,7 +3,7 @@
 use engine::{Engine, Interrupted};
 use model::{InterruptMode, Mode};
 use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, SampleKind, StartHeader, modes};
-use simulation::{Answer, Board, Client};
+use simulation::{Answer, Client, SimMachine};
 use zerocopy::FromBytes;
 
 /// Identities with each kind of counters that interrupt.
@@ -11,19 +11,19 @@ pub const IDENTITIES: [&str; 7] =
     ["amd-legacy", "zen4-7700x", "intel-v1", "intel-v2", "haswell-4710mq", "netburst-cedarmill", "p6-coppermine"];
 
 /// `count` processors of an identity, whose interrupts behave in this mode.
-pub fn board(name: &str, count: u32, mode: InterruptMode) -> Board {
-    Board::named(name, count).with_interrupt_mode(mode)
+pub fn machine(name: &str, count: u32, mode: InterruptMode) -> SimMachine {
+    SimMachine::named(name, count).with_interrupt_mode(mode)
 }
 
 /// The same in each mode of interrupts.
-pub fn boards(name: &str, count: u32) -> impl Iterator<Item = Board> {
-    InterruptMode::ALL.into_iter().map(move |mode| board(name, count, mode))
+pub fn boards(name: &str, count: u32) -> impl Iterator<Item = SimMachine> {
+    InterruptMode::ALL.into_iter().map(move |mode| machine(name, count, mode))
 }
 
 /// A machine of every identity in each mode of interrupts, and what to call it in messages.
-pub fn machines(count: u32) -> impl Iterator<Item = (String, Board)> {
+pub fn machines(count: u32) -> impl Iterator<Item = (String, SimMachine)> {
     let each = IDENTITIES.into_iter().flat_map(|name| InterruptMode::ALL.map(|mode| (name, mode)));
-    each.map(move |(name, mode)| (format!("{name}, {mode:?}"), board(name, count, mode)))
+    each.map(move |(name, mode)| (format!("{name}, {mode:?}"), machine(name, count, mode)))
 }
 
 /// Sources that all of them have.
@@ -37,8 +37,8 @@ pub const fn interrupted(processor: u32) -> Interrupted {
     Interrupted { ip: 0x1000 + processor as u64, process: 100 + processor, thread: 200, modes: modes::USER }
 }
 
-pub fn engine(board: &Board) -> Engine<&Board> {
-    Engine::new(board, [0; 4]).unwrap()
+pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
+    Engine::new(machine, [0; 4]).unwrap()
 }
 
 pub const fn event(source: u32, interval: u32) -> EventRequest {
@@ -58,7 +58,7 @@ pub const fn header(ring: u32, processors: ProcessorSet) -> StartHeader {
 /// Starts events with these intervals, and answers the session.
 pub fn started(
     client: Client,
-    engine: &mut Engine<&Board>,
+    engine: &mut Engine<&SimMachine>,
     ring: u32,
     processors: ProcessorSet,
     events: &[EventRequest],
@@ -71,26 +71,31 @@ pub fn started(
 }
 
 /// The processor executes so many of every event, and serves what that raises.
-pub fn run(board: &Board, engine: &Engine<&Board>, processor: u32, count: u64) {
-    board.run(processor, Mode::User, &|_| count);
-    board.deliver(engine, processor, &interrupted(processor));
+pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, count: u64) {
+    machine.run(processor, Mode::User, &|_| count);
+    machine.deliver(engine, processor, &interrupted(processor));
 }
 
 /// All records that there are, and whether they were the last.
-pub fn fetched(client: Client, engine: &mut Engine<&Board>, session: u64) -> (Vec<Sample>, bool) {
+pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> (Vec<Sample>, bool) {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
     let header = answer.header();
     assert_eq!((header.status, header.cause), (0, 0));
     (answer.records(), header.detail[0] == 1)
 }
 
-pub fn stopped(client: Client, engine: &mut Engine<&Board>, session: u64, source: Option<u32>) -> Vec<CountRecord> {
+pub fn stopped(
+    client: Client,
+    engine: &mut Engine<&SimMachine>,
+    session: u64,
+    source: Option<u32>,
+) -> Vec<CountRecord> {
     let answer: Answer = client.stop(engine, session, source);
     assert_eq!(answer.header().status, 0);
     answer.records()
 }
 
-pub fn info(client: Client, engine: &mut Engine<&Board>) -> InfoReply {
+pub fn info(client: Client, engine: &mut Engine<&SimMachine>) -> InfoReply {
     let answer = client.ask(engine, protocol::Code::Info, &[], size_of::<InfoReply>());
     InfoReply::read_from_bytes(&answer.bytes).unwrap()
 }
@@ -100,9 +105,9 @@ pub const fn is_sample(record: &Sample) -> bool {
 }
 
 /// Event select and unit mask of a source on a processor, by the manuals.
-pub fn encoding(board: &Board, processor: u32, source: u32) -> (u16, u8) {
-    let [_, vendor, ..] = board.processor(processor).model().cpuid(0, 0);
-    let [signature, ..] = board.processor(processor).model().cpuid(1, 0);
+pub fn encoding(machine: &SimMachine, processor: u32, source: u32) -> (u16, u8) {
+    let [_, vendor, ..] = machine.processor(processor).model().cpuid(0, 0);
+    let [signature, ..] = machine.processor(processor).model().cpuid(1, 0);
     let is_intel = vendor.to_le_bytes() == *b"Genu";
     let is_netburst = is_intel && signature >> 8 & 0xF == 0xF;
     match source {
@@ -119,14 +124,14 @@ pub fn encoding(board: &Board, processor: u32, source: u32) -> (u16, u8) {
 }
 
 /// Overflows that the model raised of an event on a processor, by its own account.
-pub fn overflows(board: &Board, processor: u32, source: u32) -> u64 {
-    let (event, umask) = encoding(board, processor, source);
-    let model = board.processor(processor).model();
+pub fn overflows(machine: &SimMachine, processor: u32, source: u32) -> u64 {
+    let (event, umask) = encoding(machine, processor, source);
+    let model = machine.processor(processor).model();
     let of = |entry: &model::LedgerEntry| (entry.selected.event, entry.selected.umask) == (event, umask);
     model.ledger().entries().filter(of).map(|entry| entry.overflows).sum()
 }
 
 /// Nothing counts, and the interrupt is the HAL's.
-pub fn is_left_clean(board: &Board) -> bool {
-    !board.is_sampling() && board.all().all(|cpu| cpu.model().enabled_counters().is_empty())
+pub fn is_left_clean(machine: &SimMachine) -> bool {
+    !machine.is_sampling() && machine.all().all(|cpu| cpu.model().enabled_counters().is_empty())
 }

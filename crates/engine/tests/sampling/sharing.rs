@@ -1,49 +1,49 @@
 //! Several clients: who asks for what another has in the same way, shares its counter.
 
 use protocol::{ErrorCode, EventRequest, modes};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 use super::scene::{SHORT, boards, engine, event, fetched, info, is_left_clean, machines, on, run, started, stopped};
 
-fn in_use(board: &Board) -> usize {
-    board.processor(0).model().enabled_counters().len()
+fn in_use(machine: &SimMachine) -> usize {
+    machine.processor(0).model().enabled_counters().len()
 }
 
 #[test]
 fn two_clients_with_one_source_and_interval_share_a_counter_and_each_has_every_sample() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
         let one = started(first, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
-        run(&board, &engine, 0, SHORT.into());
+        run(&machine, &engine, 0, SHORT.into());
         let two = started(second, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
-        assert_eq!(in_use(&board), 1, "{name}");
+        assert_eq!(in_use(&machine), 1, "{name}");
         for _ in 0..3 {
-            run(&board, &engine, 0, SHORT.into());
+            run(&machine, &engine, 0, SHORT.into());
         }
         assert_eq!(fetched(first, &mut engine, one).0.len(), 4, "{name}");
         assert_eq!(fetched(second, &mut engine, two).0.len(), 3, "{name}");
         let counts = stopped(first, &mut engine, one, None);
         assert_eq!((counts[0].count, counts[0].samples), (20_000, 4), "{name}");
-        assert_eq!(in_use(&board), 1, "{name}: it goes on for the second");
-        run(&board, &engine, 0, SHORT.into());
+        assert_eq!(in_use(&machine), 1, "{name}: it goes on for the second");
+        run(&machine, &engine, 0, SHORT.into());
         let counts = stopped(second, &mut engine, two, None);
         assert_eq!((counts[0].count, counts[0].samples), (20_000, 4), "{name}: since its own start");
-        assert!(is_left_clean(&board), "{name}");
+        assert!(is_left_clean(&machine), "{name}");
         assert_eq!(info(first, &mut engine).counters_in_use, 0, "{name}");
     }
 }
 
 #[test]
 fn an_overflow_that_waits_when_one_of_two_leaves_is_lost_to_that_one_and_a_sample_of_the_other() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
         let [one, two] = [first, second].map(|client| started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]));
-        board.run(0, model::Mode::User, &|_| SHORT.into());
+        machine.run(0, model::Mode::User, &|_| SHORT.into());
         let counts = stopped(first, &mut engine, one, None);
         assert_eq!((counts[0].count, counts[0].samples, counts[0].lost), (SHORT.into(), 0, 1), "{name}");
-        board.deliver(&engine, 0, &super::scene::interrupted(0));
+        machine.deliver(&engine, 0, &super::scene::interrupted(0));
         let counts = stopped(second, &mut engine, two, None);
         assert_eq!((counts[0].count, counts[0].samples, counts[0].lost), (SHORT.into(), 1, 0), "{name}");
     }
@@ -52,20 +52,20 @@ fn an_overflow_that_waits_when_one_of_two_leaves_is_lost_to_that_one_and_a_sampl
 #[test]
 fn who_shared_a_counter_and_is_killed_leaves_it_to_the_other() {
     for last in [0, 1] {
-        for board in boards("amd-legacy", 1) {
-            let mut engine = engine(&board);
+        for machine in boards("amd-legacy", 1) {
+            let mut engine = engine(&machine);
             let clients = [1, 2].map(|handle| Client::open(&mut engine, handle, 10));
             let sessions = clients.map(|client| started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]));
             engine.close(clients[1 - last].0);
-            run(&board, &engine, 0, SHORT.into());
+            run(&machine, &engine, 0, SHORT.into());
             assert_eq!(fetched(clients[last], &mut engine, sessions[last]).0.len(), 1);
             // The counter is the other's now: nobody else is given it, and it is free when that one goes.
             let third = Client::open(&mut engine, 3, 30);
             assert_eq!(info(third, &mut engine).counters_in_use, 1);
             third.started(&mut engine, 0, &[2, 6, 8]);
-            assert_eq!(in_use(&board), 4);
+            assert_eq!(in_use(&machine), 4);
             engine.close(clients[last].0);
-            assert_eq!((in_use(&board), info(third, &mut engine).counters_in_use), (3, 3));
+            assert_eq!((in_use(&machine), info(third, &mut engine).counters_in_use), (3, 3));
         }
     }
 }
@@ -80,53 +80,53 @@ fn another_interval_mode_or_frequency_takes_a_counter_of_its_own() {
         event(6, SHORT),
     ];
     for other in others {
-        for board in boards("intel-v2", 1) {
-            let mut engine = engine(&board);
+        for machine in boards("intel-v2", 1) {
+            let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
             let ring = if other.interval == 0 { 0 } else { 64 };
             let header = protocol::StartHeader { budget: 0, ..super::scene::header(ring, on(&[])) };
             assert_eq!(client.start_with(&mut engine, header, &[other]).header().status, 0, "{other:?}");
-            assert_eq!(in_use(&board), 2, "{other:?}");
+            assert_eq!(in_use(&machine), 2, "{other:?}");
         }
     }
 }
 
 #[test]
 fn a_moved_interval_is_shared_with_nobody() {
-    for board in boards("intel-v2", 1) {
-        let mut engine = engine(&board);
+    for machine in boards("intel-v2", 1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         started(client, &mut engine, 64, on(&[]), &[EventRequest { frequency: 1_000, ..event(2, SHORT) }]);
         started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
-        assert_eq!(in_use(&board), 2);
+        assert_eq!(in_use(&machine), 2);
     }
 }
 
 #[test]
 fn without_a_counter_left_a_shared_one_can_still_be_had() {
-    for board in boards("intel-v1", 1) {
-        let mut engine = engine(&board);
+    for machine in boards("intel-v1", 1) {
+        let mut engine = engine(&machine);
         let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
         let all = [event(2, SHORT), event(6, SHORT), event(11, SHORT), event(10, SHORT)];
         started(first, &mut engine, 64, on(&[]), &all);
         let refused = second.start_with(&mut engine, super::scene::header(64, on(&[])), &[event(2, SHORT + 1)]);
         assert_eq!(refused.header().cause, ErrorCode::NoFreeCounter as u32);
         started(second, &mut engine, 64, on(&[]), &all);
-        assert_eq!(in_use(&board), 4);
+        assert_eq!(in_use(&machine), 4);
     }
 }
 
 #[test]
 fn a_stopped_session_takes_nothing_with_it_that_another_has_by_then() {
-    for board in boards("amd-legacy", 1) {
-        let mut engine = engine(&board);
+    for machine in boards("amd-legacy", 1) {
+        let mut engine = engine(&machine);
         let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
         let stopped_one = started(first, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         stopped(first, &mut engine, stopped_one, None);
         let session = started(second, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         engine.close(first.0);
-        run(&board, &engine, 0, SHORT.into());
+        run(&machine, &engine, 0, SHORT.into());
         assert_eq!(fetched(second, &mut engine, session).0.len(), 1);
     }
 }
@@ -134,8 +134,8 @@ fn a_stopped_session_takes_nothing_with_it_that_another_has_by_then() {
 /// A refused start gives back every counter with the tag of its session, and the tag of a session that ended is used again.
 #[test]
 fn a_counter_that_was_inherited_is_not_lost_to_a_later_session_with_the_tag_of_the_one_that_left() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let [first, second, third] = [1, 2, 3].map(|handle| Client::open(&mut engine, handle, 10));
         let left = started(first, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         let heir = started(second, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
@@ -145,9 +145,9 @@ fn a_counter_that_was_inherited_is_not_lost_to_a_later_session_with_the_tag_of_t
         let answer = third.start_with(&mut engine, super::scene::header(64, on(&[])), &many).header();
         assert_eq!(answer.cause, ErrorCode::NoFreeCounter as u32, "{name}");
         assert_eq!(info(second, &mut engine).counters_in_use, 1, "{name}");
-        run(&board, &engine, 0, SHORT.into());
+        run(&machine, &engine, 0, SHORT.into());
         let counts = stopped(second, &mut engine, heir, None);
         assert_eq!((counts[0].samples, counts[0].count), (1, SHORT.into()), "{name}");
-        assert!(is_left_clean(&board), "{name}");
+        assert!(is_left_clean(&machine), "{name}");
     }
 }

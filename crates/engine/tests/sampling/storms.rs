@@ -3,10 +3,10 @@
 use engine::Engine;
 use model::{InterruptMode, Mode, Selected};
 use protocol::{ALL_SOURCES, SampleKind};
-use simulation::{Board, Client};
+use simulation::{Client, SimMachine};
 
 use super::scene::{
-    SHORT, board, engine, event, fetched, info, interrupted, is_left_clean, is_sample, machines, on, run, started,
+    SHORT, engine, event, fetched, info, interrupted, is_left_clean, is_sample, machine, machines, on, run, started,
     stopped,
 };
 
@@ -18,13 +18,13 @@ const MASKED: u32 = 0x1_00FE;
 const OPEN: u32 = 0xFE;
 
 /// Interrupts that nothing explains.
-fn spurious(board: &Board, engine: &Engine<&Board>, count: u64) {
+fn spurious(machine: &SimMachine, engine: &Engine<&SimMachine>, count: u64) {
     (0..count).for_each(|_| {
-        engine.sampler().interrupt(board.processor(0), 0, || 0, &interrupted(0));
+        engine.sampler().interrupt(machine.processor(0), 0, || 0, &interrupted(0));
     });
 }
 
-fn silenced(client: Client, engine: &mut Engine<&Board>, session: u64) -> usize {
+fn silenced(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> usize {
     let (records, _) = fetched(client, engine, session);
     let told = records.iter().filter(|record| record.kind == SampleKind::Silenced as u16);
     told.inspect(|record| assert_eq!((record.processor, record.source), (0, ALL_SOURCES))).count()
@@ -32,38 +32,38 @@ fn silenced(client: Client, engine: &mut Engine<&Board>, session: u64) -> usize 
 
 #[test]
 fn too_many_interrupts_in_a_row_silence_a_processor_until_a_session_starts_there() {
-    for (name, board) in machines(2) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(2) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let first = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
-        spurious(&board, &engine, MOST);
+        spurious(&machine, &engine, MOST);
         assert_eq!(silenced(client, &mut engine, first), 0, "{name}");
-        run(&board, &engine, 0, u64::from(SHORT) - 1);
-        spurious(&board, &engine, 1);
+        run(&machine, &engine, 0, u64::from(SHORT) - 1);
+        spurious(&machine, &engine, 1);
         assert_eq!(silenced(client, &mut engine, first), 1, "{name}");
-        assert_eq!(board.processor(0).model().interrupting_counters(), [], "{name}");
-        assert_eq!(board.processor(0).model().lvt(), MASKED, "{name}");
-        assert_eq!(board.processor(1).model().interrupting_counters().len(), 1, "{name}: a processor's own");
+        assert_eq!(machine.processor(0).model().interrupting_counters(), [], "{name}");
+        assert_eq!(machine.processor(0).model().lvt(), MASKED, "{name}");
+        assert_eq!(machine.processor(1).model().interrupting_counters().len(), 1, "{name}: a processor's own");
 
         // Neither ticks nor further interrupts change that, and it is told once.
         for _ in 0..5 {
-            board.tick_sampling(&engine, 0);
-            spurious(&board, &engine, 2 * MOST);
-            run(&board, &engine, 0, SHORT.into());
+            machine.tick_sampling(&engine, 0);
+            spurious(&machine, &engine, 2 * MOST);
+            run(&machine, &engine, 0, SHORT.into());
         }
         assert_eq!(fetched(client, &mut engine, first).0, [], "{name}");
-        assert_eq!(board.processor(0).model().lvt(), MASKED, "{name}");
+        assert_eq!(machine.processor(0).model().lvt(), MASKED, "{name}");
 
         // The next session lets the first one go on as well, whether it shares its counter or not.
         let second = started(client, &mut engine, 64, on(&[0]), &[event(6, SHORT)]);
-        assert_eq!(board.processor(0).model().lvt(), OPEN, "{name}");
-        run(&board, &engine, 0, SHORT.into());
+        assert_eq!(machine.processor(0).model().lvt(), OPEN, "{name}");
+        run(&machine, &engine, 0, SHORT.into());
         for session in [first, second] {
             assert!(fetched(client, &mut engine, session).0.iter().any(is_sample), "{name}");
         }
-        spurious(&board, &engine, MOST + 1);
+        spurious(&machine, &engine, MOST + 1);
         let third = started(client, &mut engine, 64, on(&[0]), &[event(2, SHORT)]);
-        run(&board, &engine, 0, SHORT.into());
+        run(&machine, &engine, 0, SHORT.into());
         for session in [first, second, third] {
             assert!(fetched(client, &mut engine, session).0.iter().any(is_sample), "{name}");
         }
@@ -75,18 +75,18 @@ fn too_many_interrupts_in_a_row_silence_a_processor_until_a_session_starts_there
 
 #[test]
 fn a_session_whose_ring_has_no_room_is_told_of_the_silence_once_it_has() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         let roomy = started(client, &mut engine, 128, on(&[]), &[event(2, SHORT)]);
-        (0..64).for_each(|_| run(&board, &engine, 0, SHORT.into()));
-        spurious(&board, &engine, MOST + 1);
+        (0..64).for_each(|_| run(&machine, &engine, 0, SHORT.into()));
+        spurious(&machine, &engine, MOST + 1);
         assert_eq!(silenced(client, &mut engine, roomy), 1, "{name}");
-        board.tick_sampling(&engine, 0);
+        machine.tick_sampling(&engine, 0);
         assert_eq!(silenced(client, &mut engine, session), 0, "{name}: no room yet");
         for told in [1, 0] {
-            board.tick_sampling(&engine, 0);
+            machine.tick_sampling(&engine, 0);
             assert_eq!(silenced(client, &mut engine, session), told, "{name}");
         }
         assert_eq!(fetched(client, &mut engine, roomy).0, [], "{name}: once");
@@ -95,13 +95,13 @@ fn a_session_whose_ring_has_no_room_is_told_of_the_silence_once_it_has() {
 
 #[test]
 fn a_tick_or_an_overflow_in_between_begins_to_count_anew() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         for round in 0..10 {
-            spurious(&board, &engine, MOST);
-            if round % 2 == 0 { board.tick_sampling(&engine, 0) } else { run(&board, &engine, 0, SHORT.into()) }
+            spurious(&machine, &engine, MOST);
+            if round % 2 == 0 { machine.tick_sampling(&engine, 0) } else { run(&machine, &engine, 0, SHORT.into()) }
         }
         let (records, _) = fetched(client, &mut engine, session);
         assert_eq!((records.len(), records.iter().all(is_sample)), (5, true), "{name}");
@@ -111,20 +111,20 @@ fn a_tick_or_an_overflow_in_between_begins_to_count_anew() {
 
 #[test]
 fn what_is_throttled_when_the_storm_comes_does_not_go_on_with_the_next_tick() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
-        board.set_pace(1_000_000);
-        run(&board, &engine, 0, SHORT.into());
-        board.set_pace(0);
-        spurious(&board, &engine, MOST + 1);
-        board.tick_sampling(&engine, 0);
-        assert_eq!(board.processor(0).model().enabled_counters(), [], "{name}");
+        machine.set_pace(1_000_000);
+        run(&machine, &engine, 0, SHORT.into());
+        machine.set_pace(0);
+        spurious(&machine, &engine, MOST + 1);
+        machine.tick_sampling(&engine, 0);
+        assert_eq!(machine.processor(0).model().enabled_counters(), [], "{name}");
         assert_eq!(silenced(client, &mut engine, session), 1, "{name}");
         stopped(client, &mut engine, session, None);
-        assert!(is_left_clean(&board), "{name}");
-        assert_eq!(board.processor(0).model().lvt(), OPEN, "{name}: as it was found");
+        assert!(is_left_clean(&machine), "{name}");
+        assert_eq!(machine.processor(0).model().lvt(), OPEN, "{name}: as it was found");
     }
 }
 
@@ -134,29 +134,29 @@ const SLOTS: (u32, u64, u64) = (0x30C, 0xB000, 1 << 35);
 #[test]
 fn the_status_of_others_is_left_alone_and_makes_no_endless_loop() {
     for mode in InterruptMode::ALL {
-        let board = board("sapphire-rapids-2475x", 1, mode);
+        let machine = machine("sapphire-rapids-2475x", 1, mode);
         let (register, control, bit) = SLOTS;
-        let write = |msr, value| board.processor(0).model().wrmsr(msr, value).unwrap();
-        let status = || board.processor(0).model().rdmsr(0x38E).unwrap();
+        let write = |msr, value| machine.processor(0).model().wrmsr(msr, value).unwrap();
+        let status = || machine.processor(0).model().rdmsr(0x38E).unwrap();
         write(register, (1 << 48) - 1);
         write(0x38D, control);
         write(0x38F, bit);
-        let mut engine = engine(&board);
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), event(6, SHORT)]);
         let is_slots = |selected: Selected| (selected.event, selected.umask) == (0xA4, 0x01);
-        board.run(0, Mode::User, &|selected| u64::from(is_slots(selected)));
-        let (interrupts, _) = board.deliver(&engine, 0, &interrupted(0));
+        machine.run(0, Mode::User, &|selected| u64::from(is_slots(selected)));
+        let (interrupts, _) = machine.deliver(&engine, 0, &interrupted(0));
         let raises = mode == InterruptMode::RaisedOnUnmask;
         assert!(if raises { u64::from(interrupts) <= MOST + 3 } else { interrupts == 1 }, "{mode:?}: {interrupts}");
         assert_eq!((silenced(client, &mut engine, session) == 1, status()), (raises, bit), "{mode:?}");
         if raises {
-            let selects = [0x186, 0x187].map(|select| board.processor(0).model().rdmsr(select).unwrap());
-            let fixed = board.processor(0).model().rdmsr(0x38D).unwrap();
+            let selects = [0x186, 0x187].map(|select| machine.processor(0).model().rdmsr(select).unwrap());
+            let fixed = machine.processor(0).model().rdmsr(0x38D).unwrap();
             assert_eq!((selects.map(|select| select >> 20 & 1), fixed), ([0; 2], control), "no interrupt bit of ours");
-            assert_eq!(board.processor(0).model().lvt(), MASKED);
+            assert_eq!(machine.processor(0).model().lvt(), MASKED);
         } else {
-            run(&board, &engine, 0, SHORT.into());
+            run(&machine, &engine, 0, SHORT.into());
             assert_eq!(fetched(client, &mut engine, session).0.len(), 2, "{mode:?}");
         }
         stopped(client, &mut engine, session, None);

@@ -12,24 +12,24 @@ const TICK: u64 = 100_000;
 
 #[test]
 fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for_how_long() {
-    for (name, board) in machines(2) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(2) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         // A quarter of a tick; every interrupt takes a tenth.
         let asked = StartHeader { budget: 250, ..header(64, on(&[])) };
         let session = client.start_with(&mut engine, asked, &[event(2, SHORT)]).header().detail[0];
-        board.set_pace(TICK / 10);
+        machine.set_pace(TICK / 10);
         for _ in 0..3 {
-            run(&board, &engine, 0, SHORT.into());
+            run(&machine, &engine, 0, SHORT.into());
         }
-        assert_eq!(board.processor(0).model().enabled_counters(), [], "{name}");
-        assert_eq!(board.processor(1).model().enabled_counters().len(), 1, "{name}: the budget is a processor's own");
-        run(&board, &engine, 0, 10 * u64::from(SHORT));
-        board.set_pace(0);
-        board.pass(TICK / 2);
-        board.tick_sampling(&engine, 0);
-        assert_eq!(board.processor(0).model().enabled_counters().len(), 1, "{name}: it goes on");
-        run(&board, &engine, 0, SHORT.into());
+        assert_eq!(machine.processor(0).model().enabled_counters(), [], "{name}");
+        assert_eq!(machine.processor(1).model().enabled_counters().len(), 1, "{name}: the budget is a processor's own");
+        run(&machine, &engine, 0, 10 * u64::from(SHORT));
+        machine.set_pace(0);
+        machine.pass(TICK / 2);
+        machine.tick_sampling(&engine, 0);
+        assert_eq!(machine.processor(0).model().enabled_counters().len(), 1, "{name}: it goes on");
+        run(&machine, &engine, 0, SHORT.into());
 
         let (records, _) = fetched(client, &mut engine, session);
         let kinds: Vec<u16> = records.iter().map(|record| record.kind).collect();
@@ -47,16 +47,16 @@ fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for
 
 #[test]
 fn below_its_budget_nothing_is_throttled_however_long_it_goes() {
-    for board in boards("amd-legacy", 1) {
-        let mut engine = engine(&board);
+    for machine in boards("amd-legacy", 1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 1 << 12, on(&[]), &[event(2, SHORT)]);
-        board.set_pace(TICK / 10);
+        machine.set_pace(TICK / 10);
         for _ in 0..200 {
             for _ in 0..9 {
-                run(&board, &engine, 0, SHORT.into());
+                run(&machine, &engine, 0, SHORT.into());
             }
-            board.tick_sampling(&engine, 0);
+            machine.tick_sampling(&engine, 0);
         }
         let (records, _) = fetched(client, &mut engine, session);
         assert_eq!((records.len(), info(client, &mut engine).throttles), (1_800, 0));
@@ -66,42 +66,42 @@ fn below_its_budget_nothing_is_throttled_however_long_it_goes() {
 
 #[test]
 fn the_most_modest_session_sets_the_budget() {
-    for board in boards("intel-v2", 1) {
-        let mut engine = engine(&board);
+    for machine in boards("intel-v2", 1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         let asked = StartHeader { budget: 100, ..header(64, on(&[])) };
         let modest = client.start_with(&mut engine, asked, &[event(6, 0x7FFF_FFFF)]).header().detail[0];
-        board.set_pace(TICK / 5);
-        run(&board, &engine, 0, SHORT.into());
+        machine.set_pace(TICK / 5);
+        run(&machine, &engine, 0, SHORT.into());
         assert_eq!(info(client, &mut engine).throttles, 1);
-        board.tick_sampling(&engine, 0);
+        machine.tick_sampling(&engine, 0);
         stopped(client, &mut engine, modest, None);
-        run(&board, &engine, 0, SHORT.into());
+        run(&machine, &engine, 0, SHORT.into());
         assert_eq!(info(client, &mut engine).throttles, 1, "with it gone, the other's budget counts again");
     }
 }
 
 #[test]
 fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
-    for (name, board) in machines(1) {
-        let mut engine = engine(&board);
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
-        board.set_pace(TICK);
-        run(&board, &engine, 0, SHORT.into());
+        machine.set_pace(TICK);
+        run(&machine, &engine, 0, SHORT.into());
         stopped(client, &mut engine, session, None);
         let counting = client.started(&mut engine, 0, &[6]);
         // A second session is there to be told, should the tick start anything.
         let other = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
         let active = || engine.sampler().hal().row(0).active.all;
-        let (before, writes) = (active(), board.processor(0).model().accesses().wrmsr);
-        board.tick_sampling(&engine, 0);
-        assert_eq!((active(), board.processor(0).model().accesses().wrmsr), (before, writes), "{name}");
-        assert_eq!(board.processor(0).model().enabled_counters().len(), 2, "{name}");
+        let (before, writes) = (active(), machine.processor(0).model().accesses().wrmsr);
+        machine.tick_sampling(&engine, 0);
+        assert_eq!((active(), machine.processor(0).model().accesses().wrmsr), (before, writes), "{name}");
+        assert_eq!(machine.processor(0).model().enabled_counters().len(), 2, "{name}");
         assert_eq!(fetched(client, &mut engine, other).0, [], "{name}: nothing goes on");
         stopped(client, &mut engine, other, None);
         client.stop(&mut engine, counting, None);
-        assert!(is_left_clean(&board), "{name}");
+        assert!(is_left_clean(&machine), "{name}");
     }
 }

@@ -87,10 +87,10 @@ fn an_interrupt_with_k_of_n_counters_overflowed_and_a_check_for_it() {
                 let others = reserved(&bench, most - n, false);
                 bench.start(due);
                 bench.start(others);
-                bench.board.run(0, Mode::User, &|_| 60_000);
+                bench.machine.run(0, Mode::User, &|_| 60_000);
                 bench.start(later);
-                bench.board.run(0, Mode::User, &|_| 10_000);
-                let cpu = bench.board.processor(0);
+                bench.machine.run(0, Mode::User, &|_| 10_000);
+                let cpu = bench.machine.processor(0);
                 let check = bench.cost(|| assert_eq!(bench.hal.check_overflow(cpu, 0).0, due, "{name}"));
                 let cost = bench.cost(|| assert_eq!(bench.hal.interrupt(cpu, 0, |_| ()).0, due, "{name}"));
                 // On NetBurst each counter is read: where its flag is clear, for an overflow that left none, and where it
@@ -110,8 +110,8 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_it_is_ma
         let bench = Bench::new(name);
         bench.start(reserved(&bench, 1, true));
         for (events, entry, writes) in [(70_000, OPEN, 0), (70_000, MASKED, 1), (0, OPEN, 0), (0, MASKED, 1)] {
-            bench.board.run(0, Mode::User, &|_| events);
-            let cpu = bench.board.processor(0);
+            bench.machine.run(0, Mode::User, &|_| events);
+            let cpu = bench.machine.processor(0);
             cpu.model().set_lvt(entry);
             let before = cpu.local_accesses();
             bench.hal.interrupt(cpu, 0, |_| ());
@@ -137,7 +137,7 @@ fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_regis
         let bench = Bench::new(name);
         let counters = reserved(&bench, 1, false);
         bench.start(counters);
-        let cpu = bench.board.processor(0);
+        let cpu = bench.machine.processor(0);
         let count = || counters.iter().for_each(|counter| _ = bench.hal.count(cpu, 0, counter));
         assert_eq!(bench.cost(count), read, "{name}");
         bench.stop(counters);

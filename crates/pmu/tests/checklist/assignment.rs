@@ -95,8 +95,8 @@ fn bench(threaded: bool) -> Bench {
 fn counts_right(bench: &Bench, used: &[(u8, Wanted)]) {
     bench.start(used.iter().map(|(counter, _)| *counter));
     let work = |factor: u64| move |selected: model::Selected| factor * (1 + u64::from(selected.event));
-    bench.board.run(0, model::Mode::User, &work(1));
-    bench.board.run(0, model::Mode::Kernel, &work(1_000_000));
+    bench.machine.run(0, model::Mode::User, &work(1));
+    bench.machine.run(0, model::Mode::Kernel, &work(1_000_000));
     for (counter, (source, user, kernel)) in used {
         let (_, event, _) = wiring(*source, false);
         let event = 1 + u64::from(if event == 0xC { 0x070C } else { event }); // with bits 15:8 of its mask

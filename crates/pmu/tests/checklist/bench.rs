@@ -10,7 +10,7 @@ use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Hal, Kind, Msr, ProfileInterface, Source, Support};
 use raw_cpuid::CpuIdResult;
-use simulation::Board;
+use simulation::SimMachine;
 
 /// IA32_PERF_GLOBAL_CTRL.
 pub const GLOBAL_CTRL: u32 = 0x38F;
@@ -88,7 +88,7 @@ pub enum Access {
 
 /// The processor, as [`Cpu`], and the HAL on it.
 pub struct Bench {
-    pub board: Board,
+    pub machine: SimMachine,
     pub hal: Hal,
     /// The registers over its counters.
     pub global: Option<Global>,
@@ -100,39 +100,39 @@ pub struct Bench {
 
 impl Cpu for Bench {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
-        self.board.processor(0).cpuid(leaf, subleaf)
+        self.machine.processor(0).cpuid(leaf, subleaf)
     }
 
     fn rdmsr(&self, msr: Msr) -> u64 {
         self.log.borrow_mut().push(Access::Read(msr.address()));
-        self.board.processor(0).rdmsr(msr)
+        self.machine.processor(0).rdmsr(msr)
     }
 
     fn wrmsr(&self, msr: Msr, value: u64) {
         self.log.borrow_mut().push(Access::Write(msr.address(), value));
-        self.board.processor(0).wrmsr(msr, value);
+        self.machine.processor(0).wrmsr(msr, value);
     }
 
     fn rdpmc(&self, index: u32) -> u64 {
         self.log.borrow_mut().push(Access::Counter(index));
-        self.board.processor(0).rdpmc(index)
+        self.machine.processor(0).rdpmc(index)
     }
 
     fn local_vector(&self) -> u32 {
-        self.board.processor(0).local_vector()
+        self.machine.processor(0).local_vector()
     }
 
     fn set_local_vector(&self, entry: u32) {
         self.log.borrow_mut().push(Access::Entry(entry));
-        self.board.processor(0).set_local_vector(entry);
+        self.machine.processor(0).set_local_vector(entry);
     }
 
     fn save_area(&self, word: u8) -> u64 {
-        self.board.processor(0).save_area(word)
+        self.machine.processor(0).save_area(word)
     }
 
     fn set_save_area(&self, word: u8, value: u64) {
-        self.board.processor(0).set_save_area(word, value);
+        self.machine.processor(0).set_save_area(word, value);
     }
 }
 
@@ -226,10 +226,10 @@ impl Bench {
     pub fn idle(processor: Processor) -> Self {
         let [_, ebx, ..] = processor.cpuid(1, 0);
         let thread = (ebx >> 24 & 1) as usize;
-        let board = Board::of([processor]);
-        let hal = Hal::new(board.processor(0), 1).unwrap();
+        let machine = SimMachine::of([processor]);
+        let hal = Hal::new(machine.processor(0), 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        let cpuid = |leaf| board.processor(0).model().cpuid(leaf, 0);
+        let cpuid = |leaf| machine.processor(0).model().cpuid(leaf, 0);
         let names = match hal.selection().interface {
             Kind::Amd64 if has_core_counters(&cpuid) => CORE,
             Kind::Amd64 => K7,
@@ -237,7 +237,7 @@ impl Bench {
             _ => INTEL,
         };
         let global = Global::of(cpuid).filter(|_| matches!(hal.selection().interface, Kind::Amd64 | Kind::Emon));
-        Self { board, hal, global, names, log: RefCell::default(), thread }
+        Self { machine, hal, global, names, log: RefCell::default(), thread }
     }
 
     /// With its counters initialized.
@@ -261,7 +261,7 @@ impl Bench {
     }
 
     pub fn model(&self) -> MutexGuard<'_, Processor> {
-        self.board.processor(0).model()
+        self.machine.processor(0).model()
     }
 
     /// What the register holds; not the driver's access.
@@ -307,7 +307,7 @@ impl Bench {
 
     /// The model's name of a counter.
     pub fn id(&self, counter: u8) -> CounterId {
-        self.board.counter(0, self.number(counter))
+        self.machine.counter(0, self.number(counter))
     }
 
     /// The register that enables a general counter, by the manuals: a select register, or a CCCR.
@@ -495,7 +495,7 @@ impl Bench {
     }
 
     pub fn run_events(&self, events: &dyn Fn(Selected) -> u64) {
-        self.board.run(0, Mode::User, events);
+        self.machine.run(0, Mode::User, events);
     }
 
     /// A pending interrupt is delivered; then the HAL around the driver unmasks the LVT entry.
@@ -516,7 +516,7 @@ impl Bench {
 
     /// What the model gave to a counter in all.
     pub fn given(&self, counter: u8) -> u64 {
-        self.board.counted(0, u32::from(self.number(counter)))
+        self.machine.counted(0, u32::from(self.number(counter)))
     }
 
     /// The processor sleeps, and its registers are as after reset.

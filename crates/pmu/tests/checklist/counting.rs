@@ -145,8 +145,8 @@ fn d14_each_counter_counts_in_its_own_modes() {
                 wanted.push(u64::from(*user) * 30 + u64::from(*kernel) * 7);
             }
             bench.start(usable.iter().copied());
-            bench.board.run(0, Mode::User, &|_| 30);
-            bench.board.run(0, Mode::Kernel, &|_| 7);
+            bench.machine.run(0, Mode::User, &|_| 30);
+            bench.machine.run(0, Mode::Kernel, &|_| 7);
             for (counter, (user, kernel)) in usable.iter().zip(modes.iter().cycle().skip(first)) {
                 let (usr, os, ..) = bench.control(*counter);
                 assert_eq!((usr, os), (*user, *kernel), "{}", identity.name);

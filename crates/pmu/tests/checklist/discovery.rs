@@ -61,8 +61,8 @@ fn d03_an_event_is_there_if_its_bit_is_clear_and_below_the_length() {
         for mask in 0..=0xFF_u32 {
             for above in [0, 0xFFFF_FF00] {
                 let leaf = [leaf_a_eax(2, 4, 48, length), mask | above, 0, 0];
-                let board = simulation::Board::of([intel(leaf)]);
-                let interface = Interface::new(Kind::Emon, board.processor(0));
+                let machine = simulation::SimMachine::of([intel(leaf)]);
+                let interface = Interface::new(Kind::Emon, machine.processor(0));
                 for source in Kind::Emon.sources() {
                     let Some(bit) = source.ebx_bit else {
                         assert_eq!(interface.support(source), Support::Supported, "ProfileTime");
@@ -74,7 +74,7 @@ fn d03_an_event_is_there_if_its_bit_is_clear_and_below_the_length() {
                         _ => Support::Supported,
                     };
                     assert_eq!(interface.support(source), wanted, "{}: {length}, {mask:#x}", source.name);
-                    let there = board.processor(0).model().architectural_event(bit).is_some();
+                    let there = machine.processor(0).model().architectural_event(bit).is_some();
                     assert_eq!(wanted == Support::Supported, there, "by the model: {length}, {mask:#x}");
                 }
             }
@@ -213,8 +213,8 @@ fn d28_without_a_pmu_the_interface_is_default_and_nothing_is_touched() {
 #[test]
 fn d28_memory_for_no_counter_is_never_missed() {
     let identity = cpuid_dumps::find("intel-hyperv-masked").unwrap();
-    let board = simulation::Board::new(identity, 1);
-    let hal = Hal::new(board.processor(0), 2_048).unwrap();
+    let machine = simulation::SimMachine::new(identity, 1);
+    let hal = Hal::new(machine.processor(0), 2_048).unwrap();
     assert_eq!(hal.state_bytes(), 0);
     assert!(hal.startable(Source::TIME).is_ok());
 }

@@ -65,8 +65,8 @@ fn each_mode_and_every_source_is_counted_as_the_model_counted() {
                     .with_kernel(kernel);
                 let counters = [0, 1].map(|_| bench.hal.reserve(0, state).unwrap());
                 bench.start(counters);
-                bench.board.run(0, Mode::User, &|selected| u64::from(selected.event) + 100);
-                bench.board.run(0, Mode::Kernel, &|selected| u64::from(selected.event) + 10_000);
+                bench.machine.run(0, Mode::User, &|selected| u64::from(selected.event) + 100);
+                bench.machine.run(0, Mode::Kernel, &|selected| u64::from(selected.event) + 10_000);
                 let event = bench.msr(0x11) & 0x3F;
                 let wanted = u64::from(user) * (event + 100) + u64::from(kernel) * (event + 10_000);
                 assert_eq!(bench.finish(), [wanted; 2], "{source:#x}");

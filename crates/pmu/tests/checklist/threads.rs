@@ -50,7 +50,7 @@ fn both_threads_count_and_sample_the_same_at_once_and_neither_sees_the_others_ev
     let counters = both.map(|(bench, _)| [bench.started(0x13, None), bench.started(2, Some(SHORT))]);
     for (bench, factor) in both {
         bench.run(factor * 1_000);
-        bench.board.run(0, Mode::Kernel, &|_| factor * 10);
+        bench.machine.run(0, Mode::Kernel, &|_| factor * 10);
     }
     for ((bench, factor), counters) in both.into_iter().zip(counters) {
         assert_eq!(counters.map(|counter| bench.hal.count(bench, 0, counter)), [factor * 1_010; 2]);

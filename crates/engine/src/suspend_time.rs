@@ -12,7 +12,7 @@ pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, ErrorCode::Asl
 
 /// An account of all sleeps. One thread at a time writes: the system falls asleep and wakes in turn.
 #[derive(Debug, Default)]
-pub struct Sleeps {
+pub struct SuspendTime {
     times: AtomicU64,
     /// In all sleeps that have ended.
     asleep: AtomicU64,
@@ -20,7 +20,7 @@ pub struct Sleeps {
     sleeping: AtomicBool,
 }
 
-impl Sleeps {
+impl SuspendTime {
     /// The machine is about to sleep. Again changes nothing. Any IRQL.
     pub fn begin(&self, now: u64) {
         if !self.sleeping.swap(true, Ordering::AcqRel) {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn sleeps_add_up_and_a_call_out_of_turn_changes_nothing() {
-        let sleeps = Sleeps::default();
+        let sleeps = SuspendTime::default();
         assert_eq!((sleeps.end(5), sleeps.asleep(5), sleeps.times()), (0, 0, 0));
         sleeps.begin(10);
         sleeps.begin(12);

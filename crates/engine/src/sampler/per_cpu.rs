@@ -6,19 +6,19 @@ use pmu::state::CounterSet;
 use protocol::Sample;
 use sample_ring::{Producer, Pushed, Slot};
 
-use super::store::Store;
+use super::ds_buffers::DsBuffers;
+use super::sample_stats::add_one;
 use super::storm::Storm;
-use super::tally::add_one;
 use super::throttle::Throttle;
 use crate::boxed::Boxed;
 
-use super::{Interrupts, Tallies, Tally};
+use super::{CpuSampleStats, Interrupts, SampleStats};
 
 /// How many sessions can sample at a time.
 pub const MAX_SAMPLERS: u8 = 8;
 
 /// The writing end of a session's ring.
-pub type Outlet = Producer<Sample, Tallies>;
+pub type SampleProducer = Producer<Sample, CpuSampleStats>;
 
 /// A session that samples, by its place at every desk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Subscribers {
 
 /// What the handler has to know of a counter beyond its state.
 #[derive(Debug, Default)]
-pub struct Post {
+pub struct CounterSubscriptions {
     /// Bit n is subscriber n.
     subscribers: AtomicU8,
     /// KPROFILE_SOURCE that it counts.
@@ -56,7 +56,7 @@ pub struct Post {
     counted: AtomicU64,
 }
 
-impl Post {
+impl CounterSubscriptions {
     /// Who subscribed.
     pub fn subscribers(&self) -> Subscribers {
         Subscribers(self.subscribers.load(Ordering::Relaxed))
@@ -117,10 +117,10 @@ impl Post {
 
 /// Puts the writing end of a ring into a slot that is empty. PROFILE_LEVEL: an end without a place is never freed, since
 /// memory can not be given back here.
-pub fn put(slot: Option<&Slot<Outlet>>, outlet: Outlet) {
+pub fn put(slot: Option<&Slot<SampleProducer>>, producer: SampleProducer) {
     core::mem::forget(match slot {
-        Some(slot) => slot.put(outlet).err(),
-        None => Some(outlet),
+        Some(slot) => slot.put(producer).err(),
+        None => Some(producer),
     });
 }
 
@@ -133,9 +133,9 @@ const SILENCED: u8 = 1 << 1;
 /// What one processor alone touches, at PROFILE_LEVEL.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct Desk {
-    posts: [Post; CounterSet::MOST as usize],
-    outlets: [Slot<Outlet>; MAX_SAMPLERS as usize],
+pub struct PerCpu {
+    all_subscriptions: [CounterSubscriptions; CounterSet::MOST as usize],
+    producers: [Slot<SampleProducer>; MAX_SAMPLERS as usize],
     /// Time in the handler.
     pub throttle: Throttle,
     served: AtomicU64,
@@ -151,27 +151,27 @@ pub struct Desk {
     /// When it last ticked.
     ticked: AtomicU64,
     /// The processor's Debug Store, while a session has it.
-    store: Slot<Boxed<Store>>,
+    ds_buffers: Slot<Boxed<DsBuffers>>,
     /// Some of [`STORED`] and [`SILENCED`]: asked in each interrupt.
     special: AtomicU8,
     /// Something of it was fetched in this interrupt.
     fetched: AtomicBool,
     /// A ring has become half full outside of interrupts.
-    reached: AtomicBool,
+    watermark_hit: AtomicBool,
     /// Precise records that it had written at the last interrupt.
     pebs_sequence: AtomicU64,
 }
 
-impl Desk {
+impl PerCpu {
     /// What is to be known of a counter.
     #[inline]
-    pub fn post(&self, counter: u8) -> Option<&Post> {
-        self.posts.get(usize::from(counter))
+    pub fn subscriptions(&self, counter: u8) -> Option<&CounterSubscriptions> {
+        self.all_subscriptions.get(usize::from(counter))
     }
 
     /// Of every counter.
-    pub fn posts(&self) -> impl Iterator<Item = (u8, &Post)> {
-        (0..).zip(&self.posts)
+    pub fn all_subscriptions(&self) -> impl Iterator<Item = (u8, &CounterSubscriptions)> {
+        (0..).zip(&self.all_subscriptions)
     }
 
     /// Whether interrupts take the uncommon path: the processor's Debug Store is in use, or the processor is silenced.
@@ -190,7 +190,7 @@ impl Desk {
     }
 
     /// Whether the processor's Debug Store is in use.
-    pub fn has_store(&self) -> bool {
+    pub fn has_ds_buffers(&self) -> bool {
         self.special() & STORED != 0
     }
 
@@ -213,15 +213,15 @@ impl Desk {
     /// Gives the record of a silence to everyone who has not been told yet and whose ring has room. Returns whether a ring has
     /// become half full.
     pub fn tell_silenced(&self, record: &Sample) -> bool {
-        let mut reached = false;
+        let mut watermark_hit = false;
         for subscriber in Subscribers(self.untold.load(Ordering::Relaxed)).iter() {
-            let pushed = self.with(subscriber, |outlet| outlet.push(*record));
-            reached |= matches!(pushed, Some(Pushed::Stored { reached: true }));
+            let pushed = self.with(subscriber, |producer| producer.push(*record));
+            watermark_hit |= matches!(pushed, Some(Pushed::Stored { watermark_hit: true }));
             if !matches!(pushed, Some(Pushed::Full)) {
                 self.set_told(subscriber);
             }
         }
-        reached
+        watermark_hit
     }
 
     fn set_told(&self, subscriber: Subscriber) {
@@ -230,21 +230,21 @@ impl Desk {
     }
 
     /// Puts it in.
-    pub fn put_store(&self, store: Boxed<Store>) {
+    pub fn put_ds_buffers(&self, ds_buffers: Boxed<DsBuffers>) {
         // Its slot is empty: one session at a time has the Debug Store. Memory can not be given back here.
-        core::mem::forget(self.store.put(store));
+        core::mem::forget(self.ds_buffers.put(ds_buffers));
         self.set_special(STORED, true);
     }
 
     /// Takes it out.
-    pub fn take_store(&self) -> Option<Boxed<Store>> {
+    pub fn take_ds_buffers(&self) -> Option<Boxed<DsBuffers>> {
         self.set_special(STORED, false);
-        self.store.take()
+        self.ds_buffers.take()
     }
 
     /// Does something with it, where it is in use.
-    pub fn with_store<R>(&self, work: impl FnOnce(&mut Store) -> R) -> Option<R> {
-        if self.has_store() { self.store.with(|store| work(store)) } else { None }
+    pub fn with_ds_buffers<R>(&self, work: impl FnOnce(&mut DsBuffers) -> R) -> Option<R> {
+        if self.has_ds_buffers() { self.ds_buffers.with(|ds_buffers| work(ds_buffers)) } else { None }
     }
 
     /// Precise records that the processor has written by now; 0 where nothing is recorded.
@@ -260,15 +260,15 @@ impl Desk {
     }
 
     /// A ring has become half full where nobody wakes who waits for it.
-    pub fn note_reached(&self) {
-        self.reached.store(true, Ordering::Relaxed);
+    pub fn note_watermark_hit(&self) {
+        self.watermark_hit.store(true, Ordering::Relaxed);
     }
 
     /// Whether one has since this was last asked.
-    pub fn take_reached(&self) -> bool {
-        let reached = self.reached.load(Ordering::Relaxed);
-        self.reached.store(false, Ordering::Relaxed);
-        reached
+    pub fn take_watermark_hit(&self) -> bool {
+        let watermark_hit = self.watermark_hit.load(Ordering::Relaxed);
+        self.watermark_hit.store(false, Ordering::Relaxed);
+        watermark_hit
     }
 
     /// Whether something of the Debug Store was fetched in this interrupt.
@@ -307,67 +307,69 @@ impl Desk {
 
     /// A sample for everyone who subscribed to the counter; answers whether a ring has become half full.
     #[inline]
-    pub fn deliver(&self, post: &Post, counter: u8, sample: Sample) -> bool {
-        let mut reached = false;
-        for subscriber in post.subscribers().iter() {
-            reached |= self.push(subscriber, counter, sample);
+    pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, sample: Sample) -> bool {
+        let mut watermark_hit = false;
+        for subscriber in subscriptions.subscribers().iter() {
+            watermark_hit |= self.push(subscriber, counter, sample);
         }
-        reached
+        watermark_hit
     }
 
     /// A sample for one, in its account of a counter, or of branches; answers whether its ring has become half full.
     #[inline]
     pub fn push(&self, subscriber: Subscriber, counter: u8, sample: Sample) -> bool {
-        let mut reached = false;
-        self.with(subscriber, |outlet| {
-            let pushed = outlet.push(sample);
-            if let Some(tally) = outlet.side().of(counter) {
+        let mut watermark_hit = false;
+        self.with(subscriber, |producer| {
+            let pushed = producer.push(sample);
+            if let Some(stats) = producer.side().of(counter) {
                 match pushed {
-                    Pushed::Stored { reached: half } => {
-                        reached = half;
-                        tally.deliver();
+                    Pushed::Stored { watermark_hit: half } => {
+                        watermark_hit = half;
+                        stats.deliver();
                     }
-                    Pushed::Full => tally.lose(),
+                    Pushed::Full => stats.lose(),
                 }
             }
         });
-        reached
+        watermark_hit
     }
 
     /// A record for everyone who samples here. Where a ring is full it is dropped.
     pub fn tell(&self, record: &Sample) -> bool {
-        let mut reached = false;
-        for outlet in &self.outlets {
-            outlet.with(|outlet| reached |= matches!(outlet.push(*record), Pushed::Stored { reached: true }));
+        let mut watermark_hit = false;
+        for producer in &self.producers {
+            producer.with(|producer| {
+                watermark_hit |= matches!(producer.push(*record), Pushed::Stored { watermark_hit: true })
+            });
         }
-        reached
+        watermark_hit
     }
 
     /// Accounts an overflow without a sample to everyone who subscribed to the counter.
-    pub fn tally(&self, post: &Post, counter: u8, account: fn(&Tally)) {
-        for subscriber in post.subscribers().iter() {
-            self.tally_of(subscriber, counter, account);
+    pub fn stats(&self, subscriptions: &CounterSubscriptions, counter: u8, account: fn(&SampleStats)) {
+        for subscriber in subscriptions.subscribers().iter() {
+            self.count_for(subscriber, counter, account);
         }
     }
 
     /// The same to one.
-    pub fn tally_of(&self, subscriber: Subscriber, counter: u8, account: fn(&Tally)) {
-        self.with(subscriber, |outlet| outlet.side().of(counter).map(account));
+    pub fn count_for(&self, subscriber: Subscriber, counter: u8, account: fn(&SampleStats)) {
+        self.with(subscriber, |producer| producer.side().of(counter).map(account));
     }
 
-    fn with<R>(&self, subscriber: Subscriber, work: impl FnOnce(&mut Outlet) -> R) -> Option<R> {
-        self.outlets.get(usize::from(subscriber.0))?.with(work)
+    fn with<R>(&self, subscriber: Subscriber, work: impl FnOnce(&mut SampleProducer) -> R) -> Option<R> {
+        self.producers.get(usize::from(subscriber.0))?.with(work)
     }
 
     /// A subscriber's end of its ring.
-    pub fn slot(&self, subscriber: Subscriber) -> Option<&Slot<Outlet>> {
-        self.outlets.get(usize::from(subscriber.0))
+    pub fn slot(&self, subscriber: Subscriber) -> Option<&Slot<SampleProducer>> {
+        self.producers.get(usize::from(subscriber.0))
     }
 
     /// The end again.
-    pub fn withdraw(&self, subscriber: Subscriber) -> Option<Outlet> {
+    pub fn withdraw(&self, subscriber: Subscriber) -> Option<SampleProducer> {
         self.set_told(subscriber);
-        self.outlets.get(usize::from(subscriber.0))?.take()
+        self.producers.get(usize::from(subscriber.0))?.take()
     }
 
     /// Time since this was last asked.

@@ -6,14 +6,14 @@
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use debug_store::pebs::{Essence, Format};
+use debug_store::pebs::{Format, PebsRecord};
 use debug_store::{BranchRecord, Buffer, word};
 use pmu::Cpu;
 use pmu::debug_store::{self as registers, Found, Modes};
 use pmu::state::{self, CounterSet};
 use protocol::MAX_BATCH;
 
-use super::desk::Subscriber;
+use super::per_cpu::Subscriber;
 
 /// Words that the processor writes.
 type Words = Box<[AtomicU64]>;
@@ -44,7 +44,7 @@ pub const fn most_before(format: Format) -> u32 {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Store {
+pub struct DsBuffers {
     branches: Option<Branches>,
     precise: Option<Precise>,
     /// Where the save area is.
@@ -94,7 +94,7 @@ pub struct Fetched {
     pub number: u64,
 }
 
-impl Store {
+impl DsBuffers {
     /// Without branches or precise records, and without a save area.
     pub fn new() -> Self {
         let found = Found::default();
@@ -146,7 +146,7 @@ impl Store {
         if let Some(precise) = &mut self.precise {
             precise.counters = CounterSet::NONE;
         }
-        registers::give_back(cpu, self.area, self.found, self.precise.is_some());
+        registers::release(cpu, self.area, self.found, self.precise.is_some());
         for word in word::BTS_BUFFER_BASE..=word::PEBS_INTERRUPT_THRESHOLD {
             cpu.set_save_area(word, 0);
         }
@@ -223,10 +223,10 @@ impl Store {
 
     /// Whether a buffer has come to its threshold.
     pub fn is_due(&self, cpu: &impl Cpu) -> bool {
-        let reached = |index, threshold| cpu.save_area(index) >= cpu.save_area(threshold);
+        let watermark_hit = |index, threshold| cpu.save_area(index) >= cpu.save_area(threshold);
         self.installed
-            && ((self.branches.is_some() && reached(word::BTS_INDEX, word::BTS_INTERRUPT_THRESHOLD))
-                || (self.precise.is_some() && reached(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD)))
+            && ((self.branches.is_some() && watermark_hit(word::BTS_INDEX, word::BTS_INTERRUPT_THRESHOLD))
+                || (self.precise.is_some() && watermark_hit(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD)))
     }
 
     /// Precise records that the processor has written by now: its PebsIndex, counted on over all buffers.
@@ -248,8 +248,8 @@ impl Store {
         let count = precise.waiting(cpu);
         for begin in (0..count).map(|number| number * length) {
             let word = |offset: usize| precise.words.get((begin + offset) / 8).map_or(0, load);
-            let unreadable = Essence { ip: 0, is_exact: false, counters: Some(0) };
-            let Essence { ip, is_exact, counters } = precise.format.essence(word).unwrap_or(unreadable);
+            let unreadable = PebsRecord { ip: 0, is_exact: false, counters: Some(0) };
+            let PebsRecord { ip, is_exact, counters } = precise.format.record(word).unwrap_or(unreadable);
             let (counters, is_told) = precise.those(counters);
             each(Fetched { ip, is_exact, counters, is_told, number: self.fetched });
             self.fetched = self.fetched.wrapping_add(1);

@@ -11,16 +11,16 @@ use sample_ring::Slot;
 
 use crate::areas::Examined;
 use crate::boxed::Boxed;
-use crate::machine::{Ground, Machine};
 use crate::plan::invalid;
+use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, lacks};
-use crate::room::{NO_MEMORY, Room};
-use crate::sampler::{Store, Subscriber, most_before};
+use crate::sampler::{DsBuffers, Subscriber, most_before};
 use crate::session::{Event, Service};
+use crate::try_vec::{NO_MEMORY, TryPush};
 
 /// See the module.
 #[derive(Debug)]
-pub struct Traces {
+pub struct HardwareRecording {
     branches: Option<Branches>,
     /// Precise records before an interrupt.
     precise: Option<u32>,
@@ -42,7 +42,7 @@ struct Branches {
 struct Trace {
     processor: u32,
     /// While it is not at the processor's desk.
-    store: Slot<Boxed<Store>>,
+    ds_buffers: Slot<Boxed<DsBuffers>>,
     /// Of the control area.
     address: AtomicU64,
 }
@@ -59,7 +59,7 @@ pub fn branches(event: &EventRequest) -> Result<Service, Refusal> {
     Ok(Service::Branches { before: event.interval })
 }
 
-impl Traces {
+impl HardwareRecording {
     /// Of these events of a session with this place at the desks, if processors record any.
     pub fn plan(events: &[Event], batch: u32, subscriber: Option<Subscriber>) -> Result<Option<Self>, Refusal> {
         let mut branches = None;
@@ -72,8 +72,8 @@ impl Traces {
         }
         let is_precise = |event: &Event| matches!(event.service, Service::Counter { state, .. } if state.precise());
         let precise = events.iter().any(is_precise).then_some(batch.max(1));
-        let traces = Self { branches, precise, formats: Vec::new(), each: Vec::new() };
-        Ok((branches.is_some() || precise.is_some()).then_some(traces))
+        let recording = Self { branches, precise, formats: Vec::new(), each: Vec::new() };
+        Ok((branches.is_some() || precise.is_some()).then_some(recording))
     }
 
     /// Whether there are precise events.
@@ -82,25 +82,25 @@ impl Traces {
     }
 
     /// Whether each of the processors can record them. From now on the processors are known by the counters that can.
-    pub fn check<M: Machine>(
+    pub fn check<M: Platform>(
         &mut self,
         events: &[Event],
         processors: &[u32],
-        ground: Ground<'_, M>,
+        context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        let found = Examined::of(processors, ground)?;
+        let found = Examined::of(processors, context)?;
         for (processor, facilities) in processors.iter().zip(found.iter()) {
-            self.check_on(*processor, facilities, events, ground).map_err(|refusal| refusal.processor(*processor))?;
+            self.check_on(*processor, facilities, events, context).map_err(|refusal| refusal.processor(*processor))?;
         }
         Ok(())
     }
 
-    fn check_on<M: Machine>(
+    fn check_on<M: Platform>(
         &mut self,
         processor: u32,
         facilities: Result<Facilities, MissingFeature>,
         events: &[Event],
-        Ground { hal, .. }: Ground<'_, M>,
+        EngineContext { hal, .. }: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         let lacking = |missing_feature| lacks(missing_feature, ErrorCode::NoDebugStore);
         let facilities = facilities.map_err(lacking)?;
@@ -132,18 +132,18 @@ impl Traces {
 
     /// One processor more.
     pub fn add(&mut self, processor: u32) -> Result<(), Refusal> {
-        let mut store = Store::new();
+        let mut ds_buffers = DsBuffers::new();
         if let Some(Branches { modes, before, subscriber }) = self.branches {
-            store = store.with_branches(modes, before, subscriber).ok_or(NO_MEMORY)?;
+            ds_buffers = ds_buffers.with_branches(modes, before, subscriber).ok_or(NO_MEMORY)?;
         }
         let format = self.formats.iter().find(|(number, _)| *number == processor).map(|(_, format)| *format);
         if let (Some(batch), Some(format)) = (self.precise, format) {
-            store = store.with_precise(batch, format).ok_or(NO_MEMORY)?;
+            ds_buffers = ds_buffers.with_precise(batch, format).ok_or(NO_MEMORY)?;
         }
         let slot = Slot::empty();
         // It was made empty.
-        let _ = slot.put(Boxed::new(store).ok_or(NO_MEMORY)?);
-        self.each.try_push(Trace { processor, store: slot, address: AtomicU64::new(0) })
+        let _ = slot.put(Boxed::new(ds_buffers).ok_or(NO_MEMORY)?);
+        self.each.try_push(Trace { processor, ds_buffers: slot, address: AtomicU64::new(0) })
     }
 
     fn of(&self, processor: u32) -> Option<&Trace> {
@@ -159,19 +159,19 @@ impl Traces {
     }
 
     /// The store for a processor's desk.
-    pub fn take(&self, processor: u32) -> Option<Boxed<Store>> {
+    pub fn take(&self, processor: u32) -> Option<Boxed<DsBuffers>> {
         let trace = self.of(processor)?;
-        let mut store = trace.store.take()?;
-        store.set_area(trace.address.load(Ordering::Relaxed));
-        Some(store)
+        let mut ds_buffers = trace.ds_buffers.take()?;
+        ds_buffers.set_area(trace.address.load(Ordering::Relaxed));
+        Some(ds_buffers)
     }
 
     /// It is back.
-    pub fn put(&self, processor: u32, store: Boxed<Store>) {
+    pub fn put(&self, processor: u32, ds_buffers: Boxed<DsBuffers>) {
         // Its place is empty since it was taken. Memory can not be given back here.
         core::mem::forget(match self.of(processor) {
-            Some(trace) => trace.store.put(store).err(),
-            None => Some(store),
+            Some(trace) => trace.ds_buffers.put(ds_buffers).err(),
+            None => Some(ds_buffers),
         });
     }
 }

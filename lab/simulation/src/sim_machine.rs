@@ -1,16 +1,16 @@
-//! Processors of one identity, as [`engine::Machine`].
+//! Processors of one identity, as [`engine::Platform`].
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use cpuid_dumps::Identity;
-use engine::{AreaRefused, ControlArea, Engine, Interrupted, Machine, Maker};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Engine, Interrupted, Platform};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 
 use crate::cpu::{ModelCpu, served};
 
 /// A machine: its processors, and a clock that tests turn.
-pub struct Board {
+pub struct SimMachine {
     processors: Vec<ModelCpu>,
     active: AtomicU32,
     clock: AtomicU64,
@@ -42,15 +42,15 @@ pub struct Board {
 /// What the engine asks of the machine, and can be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// [`Machine::start_timers`].
+    /// [`Platform::start_timers`].
     StartTimers,
-    /// [`Machine::adopt_processor`].
+    /// [`Platform::add_processor`].
     AdoptProcessor,
-    /// [`Machine::reserve_counters`].
+    /// [`Platform::reserve_counters`].
     ReserveCounters,
-    /// [`Machine::open_local_apic`].
+    /// [`Platform::open_local_apic`].
     OpenLocalApic,
-    /// [`Machine::begin_sampling`].
+    /// [`Platform::begin_sampling`].
     BeginSampling,
 }
 
@@ -71,7 +71,7 @@ const MAX_INTERRUPTS: u32 = 10_000;
 /// An NTSTATUS of success.
 const SUCCESS: u32 = 0;
 
-impl Board {
+impl SimMachine {
     /// `count` processors, all active, after reset: those of the identity, and of what it has beside it.
     #[must_use]
     pub fn new(identity: &'static Identity, count: u32) -> Self {
@@ -298,14 +298,14 @@ impl Board {
     /// # Panics
     /// Where there is no end to it.
     pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
-        let (mut count, mut reached) = (0, false);
+        let (mut count, mut watermark_hit) = (0, false);
         while self.take_interrupt(processor) {
             let cpu = self.processor(processor);
-            reached |= engine.sampler().interrupt(cpu, processor, || self.clock(), interrupted);
+            watermark_hit |= engine.sampler().interrupt(cpu, processor, || self.clock(), interrupted);
             count += 1;
             assert!(count < MAX_INTERRUPTS, "an interrupt storm on processor {processor}");
         }
-        (count, reached)
+        (count, watermark_hit)
     }
 
     /// Delivers an interrupt to a processor although its counters raised none, or raised it before the machine fell asleep.
@@ -348,7 +348,7 @@ impl Board {
     }
 }
 
-impl Machine for &Board {
+impl Platform for &SimMachine {
     type Cpu = ModelCpu;
 
     fn processors(&self) -> u32 {
@@ -402,7 +402,7 @@ impl Machine for &Board {
         self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed)
     }
 
-    fn adopt_processor(&self, _processor: u32) -> bool {
+    fn add_processor(&self, _processor: u32) -> bool {
         !self.fails(Call::AdoptProcessor)
     }
 
@@ -439,10 +439,10 @@ impl Machine for &Board {
         self.current.load(Ordering::Relaxed)
     }
 
-    fn allocate_area(&self, processor: u32, by: Maker) -> Result<ControlArea, AreaRefused> {
+    fn allocate_area(&self, processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
         let (status, first, address) = &self.area_refusal;
         let status = status.load(Ordering::Relaxed);
-        if by == Maker::Kernel && status != SUCCESS && processor >= first.load(Ordering::Relaxed) {
+        if by == AreaAllocator::Kernel && status != SUCCESS && processor >= first.load(Ordering::Relaxed) {
             return Err(AreaRefused { status, address: address.load(Ordering::Relaxed) });
         }
         Ok(ControlArea { address: self.processor(processor).allocate_area(), size: 0xA0 })

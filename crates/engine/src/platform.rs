@@ -7,11 +7,11 @@ use pmu::{Cpu, Hal};
 
 use crate::reply::Refusal;
 use crate::sampler::Sampler;
-use crate::session::Moment;
-use crate::sleep::ASLEEP;
+use crate::session::Timestamp;
+use crate::suspend_time::ASLEEP;
 
 /// Processors, and how to reach them.
-pub trait Machine {
+pub trait Platform {
     /// A processor, for the code that runs on it.
     type Cpu: Cpu;
 
@@ -52,7 +52,7 @@ pub trait Machine {
 
     /// A processor was added, and is active: timers that run, run there as well from now on. False if it can not be
     /// had; then the processor is not to be used for what takes a timer.
-    fn adopt_processor(&self, processor: u32) -> bool;
+    fn add_processor(&self, processor: u32) -> bool;
 
     /// HalAllocateHardwareCounters: all counters of all processors are ours from now on.
     ///
@@ -94,7 +94,7 @@ pub trait Machine {
     ///
     /// # Errors
     /// What the kernel says; then nothing is made.
-    fn allocate_area(&self, processor: u32, by: Maker) -> Result<ControlArea, AreaRefused>;
+    fn allocate_area(&self, processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused>;
 
     /// The control area of a processor is no more. Its save area has to be out of use.
     ///
@@ -108,11 +108,11 @@ pub trait Machine {
 
 /// Who makes a control area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Maker {
+pub enum AreaAllocator {
     /// The kernel, which then knows of it.
     Kernel,
     /// The machine, from its own memory.
-    Machine,
+    Driver,
 }
 
 /// A PROCESSOR_PROFILE_CONTROL_AREA.
@@ -135,26 +135,26 @@ pub struct AreaRefused {
 
 /// The machine, and what runs on its processors, for what needs both.
 #[derive(Debug)]
-pub struct Ground<'a, M> {
+pub struct EngineContext<'a, M> {
     /// The machine.
-    pub machine: &'a M,
+    pub platform: &'a M,
     /// Who gets the samples.
     pub sampler: &'a Sampler,
     /// The counters: those of the sampler.
     pub hal: &'a Hal,
 }
 
-impl<'a, M> Ground<'a, M> {
+impl<'a, M> EngineContext<'a, M> {
     /// Of these two.
-    pub const fn new(machine: &'a M, sampler: &'a Sampler) -> Self {
-        Self { machine, sampler, hal: sampler.hal() }
+    pub const fn new(platform: &'a M, sampler: &'a Sampler) -> Self {
+        Self { platform, sampler, hal: sampler.hal() }
     }
 }
 
-impl<M: Machine> Ground<'_, M> {
+impl<M: Platform> EngineContext<'_, M> {
     /// Now.
-    pub fn moment(&self) -> Moment {
-        Moment { time: self.machine.now(), asleep: self.sampler.asleep(self.machine.clock()) }
+    pub fn moment(&self) -> Timestamp {
+        Timestamp { time: self.platform.now(), asleep: self.sampler.asleep(self.platform.clock()) }
     }
 
     /// Runs `work`, which touches registers, on each of `processors`, which are in ascending order, at PROFILE_LEVEL.
@@ -165,7 +165,7 @@ impl<M: Machine> Ground<'_, M> {
     pub fn on_awake(&self, processors: &[u32], work: impl Fn(u32, &M::Cpu) + Sync) -> Result<(), Refusal> {
         self.check_awake()?;
         let asleep = AtomicBool::new(false);
-        self.machine.on_each_processor(&|processor, cpu| {
+        self.platform.on_each_processor(&|processor, cpu| {
             if processors.binary_search(&processor).is_err() {
                 return;
             }
@@ -187,10 +187,10 @@ impl<M: Machine> Ground<'_, M> {
     }
 }
 
-impl<M> Clone for Ground<'_, M> {
+impl<M> Clone for EngineContext<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M> Copy for Ground<'_, M> {}
+impl<M> Copy for EngineContext<'_, M> {}

@@ -6,13 +6,13 @@ use pmu::state::CounterSet;
 
 /// What became of the overflows of a counter. Written on its processor at PROFILE_LEVEL only, read by anyone.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct SampleStats {
     samples: AtomicU64,
     lost: AtomicU64,
     throttled: AtomicU64,
 }
 
-impl Tally {
+impl SampleStats {
     /// The sample is in the ring.
     pub fn deliver(&self) {
         add_one(&self.samples);
@@ -40,21 +40,21 @@ pub(super) fn add_one(count: &AtomicU64) {
 }
 
 /// The place of the branches: behind the counters.
-pub const BRANCHES_TALLY: u8 = CounterSet::MOST;
+pub const BRANCH_STATS: u8 = CounterSet::MOST;
 
 /// One for each counter of a processor, and one for its branches.
 #[derive(Debug)]
-pub struct Tallies([Tally; BRANCHES_TALLY as usize + 1]);
+pub struct CpuSampleStats([SampleStats; BRANCH_STATS as usize + 1]);
 
-impl Default for Tallies {
+impl Default for CpuSampleStats {
     fn default() -> Self {
-        Self(core::array::from_fn(|_| Tally::default()))
+        Self(core::array::from_fn(|_| SampleStats::default()))
     }
 }
 
-impl Tallies {
+impl CpuSampleStats {
     /// The account of a counter, or of the branches.
-    pub fn of(&self, counter: u8) -> Option<&Tally> {
+    pub fn of(&self, counter: u8) -> Option<&SampleStats> {
         self.0.get(usize::from(counter))
     }
 }

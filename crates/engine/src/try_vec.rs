@@ -13,7 +13,7 @@ use crate::reply::Refusal;
 pub const NO_MEMORY: Refusal = Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoMemory);
 
 /// What finds room for one item more, or refuses.
-pub trait Room<T> {
+pub trait TryPush<T> {
     fn try_push(&mut self, item: T) -> Result<(), Refusal> {
         self.try_place(item).map_err(|_| NO_MEMORY)
     }
@@ -22,7 +22,7 @@ pub trait Room<T> {
     fn try_place(&mut self, item: T) -> Result<(), T>;
 }
 
-impl<T> Room<T> for Vec<T> {
+impl<T> TryPush<T> for Vec<T> {
     fn try_place(&mut self, item: T) -> Result<(), T> {
         // That there is room is asked again, so that the compiler knows, and leaves the way to a panic out.
         if self.try_reserve(1).is_ok() && self.len() < self.capacity() {
@@ -35,15 +35,15 @@ impl<T> Room<T> for Vec<T> {
 }
 
 /// Empty, with room for so many.
-pub fn with_room<T>(length: usize) -> Result<Vec<T>, Refusal> {
+pub fn try_with_capacity<T>(length: usize) -> Result<Vec<T>, Refusal> {
     let mut items = Vec::new();
     items.try_reserve_exact(length).map_err(|_| NO_MEMORY)?;
     Ok(items)
 }
 
 /// The items, which are `expected`.
-pub fn gather<T>(items: impl IntoIterator<Item = T>, expected: usize) -> Result<Vec<T>, Refusal> {
-    let mut gathered = with_room(expected)?;
+pub fn try_collect<T>(items: impl IntoIterator<Item = T>, expected: usize) -> Result<Vec<T>, Refusal> {
+    let mut gathered = try_with_capacity(expected)?;
     items.into_iter().try_for_each(|item| gathered.try_push(item))?;
     Ok(gathered)
 }
