@@ -42,11 +42,11 @@ impl<F: Fn(u32, u32) -> CpuIdResult> Cpu for CpuidOnly<F> {
         0
     }
 
-    fn local_vector(&self) -> u32 {
+    fn lvt_pmi(&self) -> u32 {
         0
     }
 
-    fn set_local_vector(&self, _entry: u32) {}
+    fn set_lvt_pmi(&self, _entry: u32) {}
 
     fn save_area(&self, _word: u8) -> u64 {
         0

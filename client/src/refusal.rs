@@ -85,7 +85,7 @@ impl UserError for Refusal {
             Some(
                 ErrorCode::UnsupportedSource
                 | ErrorCode::CountersDoNotWork
-                | ErrorCode::CountersNotPromised
+                | ErrorCode::CountersNotEnumerated
                 | ErrorCode::NotSampled
                 | ErrorCode::InterruptNotEnabled
                 | ErrorCode::ApicNotReached
@@ -132,7 +132,7 @@ impl UserError for Refusal {
             }
             Some(ErrorCode::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
             Some(ErrorCode::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
-            Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotPromised) => {
+            Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotEnumerated) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
             Some(ErrorCode::NoInterval) => format!("client record -e {source}@INTERVAL"),
@@ -208,7 +208,7 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::CountersDoNotWork) => {
                 write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")
             }
-            Some(ErrorCode::CountersNotPromised) => f.write_str(
+            Some(ErrorCode::CountersNotEnumerated) => f.write_str(
                 "a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  \
                  if they do not exist, the first access would stop the machine",
             ),

@@ -6,7 +6,7 @@ use core::arch::asm;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
-use pmu::local_vector::X2APIC_LVT_PERFORMANCE;
+use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
 use pmu::{Cpu, Msr};
 use raw_cpuid::CpuIdResult;
 
@@ -60,7 +60,7 @@ impl Cpu for Processor {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    fn local_vector(&self) -> u32 {
+    fn lvt_pmi(&self) -> u32 {
         match local_apic::entry() {
             Entry::Shut => 0,
             Entry::Register => (self.rdmsr(X2APIC_LVT_PERFORMANCE) & 0xFFFF_FFFF) as u32,
@@ -86,7 +86,7 @@ impl Cpu for Processor {
         }
     }
 
-    fn set_local_vector(&self, entry: u32) {
+    fn set_lvt_pmi(&self, entry: u32) {
         match local_apic::entry() {
             Entry::Shut => {}
             Entry::Register => self.wrmsr(X2APIC_LVT_PERFORMANCE, entry.into()),

@@ -126,7 +126,7 @@ impl HardwareRecording {
                 return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.source));
             }
         }
-        hal.learn_precise(processor, facilities);
+        hal.probe_precise(processor, facilities);
         self.formats.try_push((processor, format))
     }
 

@@ -99,7 +99,7 @@ impl<M: Platform> Engine<M> {
             let hal = Hal::with_states(cpu, processors, most, pmu::state::allocate)?;
             Ok((hal, Identity::of(cpu)))
         })?;
-        platform.on_each_processor(&|processor, cpu| hal.learn(cpu, processor));
+        platform.on_each_processor(&|processor, cpu| hal.probe(cpu, processor));
         let sampler = Sampler::new(hal, processors, platform.clock_frequency()).and_then(Boxed::new);
         let sampler = sampler.ok_or(HalError::NoMemory)?;
         Ok(Self { platform, version, sampler, identity, clients: Clients::default(), sessions: Sessions::default() })
@@ -128,7 +128,7 @@ impl<M: Platform> Engine<M> {
         let (sampler, now) = (&self.sampler, self.platform.clock());
         self.platform.on_each_processor(&|number, cpu| {
             if number == processor {
-                sampler.hal().learn(cpu, number);
+                sampler.hal().probe(cpu, number);
                 // It was not there when the others fell asleep.
                 if sampler.sleeps().is_sleeping() {
                     sampler.fall_asleep(cpu, number, now);

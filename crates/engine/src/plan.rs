@@ -90,8 +90,8 @@ impl<M: Platform> Planner<'_, M> {
             planned.try_push(Event { source, modes, sampled, service, running: true })?;
         }
         let counts = |event: &Event| matches!(event.service, Service::Counter { .. });
-        if planned.iter().any(counts) && !hal.is_promised() {
-            return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::CountersNotPromised));
+        if planned.iter().any(counts) && !hal.is_enumerated() {
+            return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::CountersNotEnumerated));
         }
         let processors = choose(&header.processors, platform.processors())?;
         let budget = if header.budget == 0 { DEFAULT_BUDGET } else { header.budget };

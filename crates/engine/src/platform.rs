@@ -63,13 +63,13 @@ pub trait Platform {
     /// HalFreeHardwareCounters. No counter counts any more.
     fn free_counters(&self);
 
-    /// From now on [`Cpu::local_vector`] may be called, on every processor.
+    /// From now on [`Cpu::lvt_pmi`] may be called, on every processor.
     ///
     /// # Errors
     /// The NTSTATUS of what refused.
     fn open_local_apic(&self) -> Result<(), u32>;
 
-    /// [`Cpu::local_vector`] is called no more.
+    /// [`Cpu::lvt_pmi`] is called no more.
     fn close_local_apic(&self);
 
     /// From now on performance monitor interrupts go to [`Sampler::interrupt`], and every processor calls

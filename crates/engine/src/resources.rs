@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use pmu::{LocalVector, Source, debug_store, local_vector};
+use pmu::{LvtPmi, Source, debug_store, lvt_pmi};
 use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
@@ -106,7 +106,7 @@ impl Resources {
             let found = FirstFailure::none();
             platform.on_each_processor(&|processor, cpu| {
                 if is_new(processor)
-                    && let Some(enabled) = hal.foreign(cpu, processor)
+                    && let Some(enabled) = hal.in_use_elsewhere(cpu, processor)
                 {
                     found.tell(processor, u64::from(enabled.counter), enabled.select);
                 }
@@ -134,9 +134,9 @@ impl Resources {
         let found = FirstFailure::none();
         context.on_awake(processors, |processor, cpu| {
             if let Ok(facilities) = debug_store::examine(cpu)
-                && let Some(foreign) = debug_store::foreign(cpu, &facilities)
+                && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(cpu, &facilities)
             {
-                found.tell(processor, foreign.control, foreign.records);
+                found.tell(processor, in_use_elsewhere.control, in_use_elsewhere.records);
             }
         })?;
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)?;
@@ -168,8 +168,8 @@ impl Resources {
         }
         let shut = FirstFailure::none();
         context.on_awake(processors, |processor, cpu| {
-            if let Err(entry) = local_vector::enable(cpu) {
-                shut.tell(processor, u64::from(LocalVector::into_bits(entry)), 0);
+            if let Err(entry) = lvt_pmi::enable(cpu) {
+                shut.tell(processor, u64::from(LvtPmi::into_bits(entry)), 0);
             }
         })?;
         shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;

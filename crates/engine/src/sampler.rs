@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::{self, CounterSet, CounterState};
-use pmu::{Cpu, Hal, local_vector};
+use pmu::{Cpu, Hal, lvt_pmi};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
@@ -277,7 +277,7 @@ impl Sampler {
     pub fn wake(&self, cpu: &impl Cpu, processor: u32, now: u64, slept: u64) -> bool {
         if self.hal.interrupt_handler().is_some() {
             // The HAL has set the entry up again; what it is, if not, is not ours to say.
-            let _ = local_vector::enable(cpu);
+            let _ = lvt_pmi::enable(cpu);
         }
         if let Some(per_cpu) = self.per_cpu.get(processor as usize) {
             self.resume(cpu, processor, per_cpu);

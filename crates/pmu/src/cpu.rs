@@ -36,10 +36,10 @@ pub trait Cpu {
     fn wrmsr(&self, msr: Msr, value: u64);
     /// RDPMC: what goes into ECX is of a counter that the interface in use has.
     fn rdpmc(&self, index: u32) -> u64;
-    /// The entry for counters in the local APIC's vector table: see [`LocalVector`](crate::LocalVector).
-    fn local_vector(&self) -> u32;
+    /// The entry for counters in the local APIC's vector table: see [`LvtPmi`](crate::LvtPmi).
+    fn lvt_pmi(&self) -> u32;
     /// Writes that entry.
-    fn set_local_vector(&self, entry: u32);
+    fn set_lvt_pmi(&self, entry: u32);
     /// A word of the processor's [save area](crate::debug_store), while there is one; else 0.
     fn save_area(&self, word: u8) -> u64;
     /// Writes one.

@@ -84,7 +84,7 @@ pub struct Modes {
 
 /// What another program has in the registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Foreign {
+pub struct ForeignUse {
     /// IA32_DEBUGCTL.
     pub control: u64,
     /// IA32_PEBS_ENABLE, or 0 where there is none.
@@ -132,7 +132,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
 
 /// What is put back when the Debug Store is given back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SavedDebugStore {
     area: u64,
     /// The modes that were off, though nothing was traced.
     control: DebugCtl,
@@ -142,19 +142,20 @@ pub struct Found {
 /// are traced, or events are recorded. At most two reads. PROFILE_LEVEL.
 ///
 /// An address in IA32_DS_AREA alone says nothing: Windows writes one at boot, and leaves it there while nothing is recorded.
-pub fn foreign(cpu: &impl Cpu, facilities: &Facilities) -> Option<Foreign> {
+pub fn in_use_elsewhere(cpu: &impl Cpu, facilities: &Facilities) -> Option<ForeignUse> {
     let control = cpu.rdmsr(IA32_DEBUGCTL);
     let records = if facilities.precise.is_ok() { cpu.rdmsr(IA32_PEBS_ENABLE) } else { 0 };
     let traced = DebugCtl::from_bits(control);
     let is_used = traced.tr() || traced.bts() || traced.btint() || records != 0;
-    is_used.then_some(Foreign { control, records })
+    is_used.then_some(ForeignUse { control, records })
 }
 
 /// The save area of the current processor is at this address from now on; answers what was there before. PROFILE_LEVEL.
-pub fn take(cpu: &impl Cpu, address: u64) -> Found {
-    let found = Found { area: cpu.rdmsr(IA32_DS_AREA), control: DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)) };
+pub fn take(cpu: &impl Cpu, address: u64) -> SavedDebugStore {
+    let saved =
+        SavedDebugStore { area: cpu.rdmsr(IA32_DS_AREA), control: DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)) };
     cpu.wrmsr(IA32_DS_AREA, address);
-    found
+    saved
 }
 
 /// Returns whether the save area of the current processor, which has a Debug Store, is at this address. PROFILE_LEVEL.
@@ -164,21 +165,21 @@ pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
 
 /// The registers of the current processor are as they were found, unless somebody else has put a save area of his own in the
 /// place of that at `address`: then they are his. Branches are not traced any more. PROFILE_LEVEL.
-pub fn release(cpu: &impl Cpu, address: u64, found: Found, records: bool) {
+pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bool) {
     if is_at(cpu, address) {
         if records {
             record(cpu, CounterSet::NONE);
         }
-        cpu.wrmsr(IA32_DS_AREA, found.area);
+        cpu.wrmsr(IA32_DS_AREA, saved.area);
     }
 }
 
 /// Branches of these modes are written to the buffer of the save area from now on, with an interrupt at its threshold; of
-/// neither mode: none, and the modes are off that were `found` so. What else the register controls stays. PROFILE_LEVEL.
-pub fn trace(cpu: &impl Cpu, modes: Modes, found: Found) {
+/// neither mode: none, and the modes are off that were `saved` so. What else the register controls stays. PROFILE_LEVEL.
+pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
     let on = modes.user || modes.kernel;
     let (off_os, off_usr) =
-        if on { (!modes.kernel, !modes.user) } else { (found.control.bts_off_os(), found.control.bts_off_usr()) };
+        if on { (!modes.kernel, !modes.user) } else { (saved.control.bts_off_os(), saved.control.bts_off_usr()) };
     let control = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL))
         .with_tr(on)
         .with_bts(on)

@@ -15,10 +15,10 @@ use crate::debug_store::Facilities;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
-use crate::local_vector;
+use crate::lvt_pmi;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
-use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, Known, Row, Total};
+use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, CpuCounters, PmuSnapshot, Total};
 
 /// How many different raw events can be in use at a time.
 pub const MAX_RAW: u16 = 256;
@@ -74,23 +74,23 @@ pub struct Overflow {
 
 /// A processor's registers.
 #[derive(Debug)]
-struct Held {
+struct PerCpuPmu {
     /// The counters that count.
     active: ActiveCell,
     by_us: AtomicBool,
-    known: Known,
+    known: PmuSnapshot,
     /// Counters that may have overflowed with nobody having served it, as a set: a status register may still tell of it.
     stale: AtomicU32,
     /// Between [`Hal::save`] and [`Hal::restore`]: the registers are to be lost, and not touched.
     asleep: AtomicBool,
 }
 
-impl Held {
-    fn new(shape: u64) -> Self {
+impl PerCpuPmu {
+    fn new(capabilities: u64) -> Self {
         Self {
             active: ActiveCell::default(),
             by_us: AtomicBool::default(),
-            known: Known::new(shape),
+            known: PmuSnapshot::new(capabilities),
             stale: AtomicU32::default(),
             asleep: AtomicBool::default(),
         }
@@ -145,7 +145,7 @@ pub struct Hal {
     /// The boot processor's.
     interface: Interface,
     /// CPUID promises the interface's registers.
-    promised: bool,
+    enumerated: bool,
     /// Cells of a row: as many as the processor with most counters has.
     places: u8,
     /// One row of cells for each processor; `None` when memory was short.
@@ -154,7 +154,7 @@ pub struct Hal {
     totals: Box<[Total]>,
     /// For each processor what counts there, whether it is held, what [`ProfileInterface::initialize`] found there, what
     /// counters it has, and whether it sleeps.
-    held: Box<[Held]>,
+    held: Box<[PerCpuPmu]>,
     /// For each row of the interface's table.
     intervals: Box<[AtomicU32]>,
     /// The numbers of the raw events in use, or 0. A counter's state has the place of its own here.
@@ -194,8 +194,8 @@ impl Hal {
             return Err(HalError::NoMemory);
         }
         let totals = state::allocate(maximum_processors, places).ok_or(HalError::NoMemory)?;
-        let shape = interface.shape();
-        let held = filled(maximum_processors as usize, |_| Held::new(shape))?;
+        let capabilities = interface.capabilities();
+        let held = filled(maximum_processors as usize, |_| PerCpuPmu::new(capabilities))?;
         let sources = interface.sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
@@ -203,12 +203,12 @@ impl Hal {
         })?;
         let raw = filled(usize::from(MAX_RAW), |_| AtomicU32::new(0))?;
         let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
-        let promised = selection::promised(cpu, selection.interface);
+        let enumerated = selection::enumerated(cpu, selection.interface);
         Ok(Self {
             selection,
             hypervisor: Hypervisor::of(cpu),
             interface,
-            promised,
+            enumerated,
             places,
             states,
             totals,
@@ -234,8 +234,8 @@ impl Hal {
 
     /// Whether CPUID promises that the interface's registers exist; if not, none of them may be touched.
     #[must_use]
-    pub const fn is_promised(&self) -> bool {
-        self.promised
+    pub const fn is_enumerated(&self) -> bool {
+        self.enumerated
     }
 
     /// The interface in use, as it is on the boot processor.
@@ -244,27 +244,29 @@ impl Hal {
         &self.interface
     }
 
-    /// The interface as it is on a processor: with that processor's own counters, once it was [looked at](Self::learn).
+    /// The interface as it is on a processor: with that processor's own counters, once it was [looked at](Self::probe).
     #[must_use]
     #[inline]
     pub fn interface_of(&self, processor: u32) -> Interface {
-        self.held.get(processor as usize).map_or(self.interface, |held| self.interface.with_shape(held.known.shape()))
+        self.held
+            .get(processor as usize)
+            .map_or(self.interface, |held| self.interface.with_capabilities(held.known.capabilities()))
     }
 
     /// Looks at the current processor, which is `processor`: its counters may be others than the boot processor's. Not
     /// while it is held. No register is touched. Any IRQL at which the processor stays the same.
-    pub fn learn(&self, cpu: &impl Cpu, processor: u32) {
+    pub fn probe(&self, cpu: &impl Cpu, processor: u32) {
         if let Some(held) = self.held.get(processor as usize)
             && !held.by_us.load(Ordering::Relaxed)
         {
-            held.known.set_shape(Interface::new(self.selection.interface, cpu).shape());
+            held.known.set_capabilities(Interface::new(self.selection.interface, cpu).capabilities());
         }
     }
 
     /// Notes which counters of `processor` record which events: what [`debug_store`](crate::debug_store) found.
-    pub fn learn_precise(&self, processor: u32, Facilities { counters, events, .. }: Facilities) {
+    pub fn probe_precise(&self, processor: u32, Facilities { counters, events, .. }: Facilities) {
         if let Some(held) = self.held.get(processor as usize) {
-            held.known.set_shape(self.interface_of(processor).with_precise(counters, events).shape());
+            held.known.set_capabilities(self.interface_of(processor).with_precise(counters, events).capabilities());
         }
     }
 
@@ -276,23 +278,23 @@ impl Hal {
 
     /// The cells and totals of a processor; none where there is no such processor or no memory.
     #[must_use]
-    pub fn row(&self, processor: u32) -> Row<'_> {
+    pub fn row(&self, processor: u32) -> CpuCounters<'_> {
         let places = usize::from(self.places);
         let begin = processor as usize * places;
         let range = begin..begin + places;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
         match (cells, self.totals.get(range), self.held.get(processor as usize)) {
             (Some(cells), Some(totals), Some(held)) => {
-                Row { cells, totals, active: held.active.load(), known: &held.known, raw: &self.raw }
+                CpuCounters { cells, totals, active: held.active.load(), known: &held.known, raw: &self.raw }
             }
-            _ => Row::default(),
+            _ => CpuCounters::default(),
         }
     }
 
     /// Whether the registers of `processor` must not be touched, since it [sleeps](Self::save). PROFILE_LEVEL there.
     #[must_use]
     pub fn is_asleep(&self, processor: u32) -> bool {
-        self.held.get(processor as usize).is_some_and(Held::is_asleep)
+        self.held.get(processor as usize).is_some_and(PerCpuPmu::is_asleep)
     }
 
     fn set_active(&self, processor: u32, counters: CounterSet, active: bool) {
@@ -340,7 +342,7 @@ impl Hal {
     /// On some processor at least; if on none, what the boot processor says.
     fn support(&self, source: &ProfileSource) -> Support {
         let support = self.support_by(&self.interface, source);
-        let of = |held: &Held| self.interface.with_shape(held.known.shape());
+        let of = |held: &PerCpuPmu| self.interface.with_capabilities(held.known.capabilities());
         let elsewhere = || self.held.iter().any(|held| self.support_by(&of(held), source) == Support::Supported);
         if support != Support::Supported && elsewhere() { Support::Supported } else { support }
     }
@@ -503,7 +505,7 @@ impl Hal {
 
     /// A counter of the current processor, which is `processor`, that somebody else has enabled. A read for each
     /// counter up to that; nothing is read where the processor is held, or asleep. PROFILE_LEVEL.
-    pub fn foreign(&self, cpu: &impl Cpu, processor: u32) -> Option<Enabled> {
+    pub fn in_use_elsewhere(&self, cpu: &impl Cpu, processor: u32) -> Option<Enabled> {
         let held = self.held.get(processor as usize)?;
         let is_open = !held.by_us.load(Ordering::Relaxed) && !held.is_asleep();
         is_open.then(|| self.interface_of(processor).enabled(cpu)).flatten()
@@ -518,13 +520,13 @@ impl Hal {
             return true;
         }
         let interface = self.interface_of(processor).examined(cpu);
-        held.known.set_shape(interface.shape());
-        let found = interface.initialize(cpu);
+        held.known.set_capabilities(interface.capabilities());
+        let saved = interface.initialize(cpu);
         if is_first {
-            held.known.set_found(found);
+            held.known.set_saved(saved);
         }
         held.set_stale(CounterSet::NONE);
-        interface.works(cpu)
+        interface.readback_ok(cpu)
     }
 
     /// Whether the current registers of `processor` are ours: from [`initialize`](Self::initialize) to
@@ -541,7 +543,7 @@ impl Hal {
             && held.by_us.swap(false, Ordering::Relaxed)
             && !held.is_asleep()
         {
-            self.interface_of(processor).release(cpu, held.known.found());
+            self.interface_of(processor).release(cpu, held.known.saved());
         }
     }
 
@@ -552,7 +554,7 @@ impl Hal {
         if self.is_asleep(processor) {
             self.set_active(processor, counters, true);
         } else if !counters.is_empty() {
-            let interface = self.interface.with_shape(row.known.shape());
+            let interface = self.interface.with_capabilities(row.known.capabilities());
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
                     total.loaded(self.initial_count(processor, counter));
@@ -579,7 +581,7 @@ impl Hal {
         if self.is_asleep(processor) {
             self.set_active(processor, counters, false);
         } else if !counters.is_empty() {
-            let interface = self.interface.with_shape(row.known.shape());
+            let interface = self.interface.with_capabilities(row.known.capabilities());
             interface.disable(cpu, row, counters);
             let mut doubtful = CounterSet::NONE;
             for counter in counters.iter() {
@@ -619,14 +621,14 @@ impl Hal {
             // While a processor is asleep none of its counters is active.
             if !self.is_asleep(processor) {
                 self.acknowledge(cpu, processor);
-                local_vector::unmask(cpu);
+                lvt_pmi::unmask(cpu);
             }
             return OverflowStatus(CounterSet::NONE);
         }
-        let interface = self.interface.with_shape(row.known.shape());
-        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, unused }| {
+        let interface = self.interface.with_capabilities(row.known.capabilities());
+        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, missing_bits }| {
             if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, unused);
+                total.overflowed(value, initial, missing_bits);
             }
             handler(Overflow { counter, state });
         });
@@ -654,28 +656,28 @@ impl Hal {
             self.interface_of(processor).disarm(cpu, self.row(processor), counters);
         }
         self.acknowledge(cpu, processor);
-        local_vector::mask(cpu);
+        lvt_pmi::mask(cpu);
     }
 
     /// Runs `work` while all counters of the current processor, which is `processor`, stand still, as far as one register
     /// stops them all. On one that is asleep they do. PROFILE_LEVEL.
-    pub fn standing<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
+    pub fn with_frozen<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
         if self.is_asleep(processor) {
             return work();
         }
-        self.interface_of(processor).hold(cpu, self.row(processor));
+        self.interface_of(processor).freeze(cpu, self.row(processor));
         let result = work();
-        self.interface_of(processor).let_go(cpu, self.row(processor));
+        self.interface_of(processor).unfreeze(cpu, self.row(processor));
         result
     }
 
     /// A precise counter of the current processor, which is `processor`, overflowed, was recorded, and was loaded again by
     /// the processor itself, with `initial`. Answers the interval that this is. While the counters
-    /// [stand](Self::standing), or do not run. PROFILE_LEVEL.
+    /// [stand](Self::with_frozen), or do not run. PROFILE_LEVEL.
     pub fn recorded(&self, processor: u32, counter: u8, initial: u64) -> u32 {
-        let unused = 64_u8.saturating_sub(self.interface_of(processor).width_of(counter));
+        let missing_bits = 64_u8.saturating_sub(self.interface_of(processor).width_of(counter));
         if let Some(total) = self.row(processor).total(counter) {
-            total.overflowed(0, initial, unused);
+            total.overflowed(0, initial, missing_bits);
         }
         (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
     }
@@ -706,7 +708,7 @@ impl Hal {
         let active = self.row(processor).active.all;
         let overflowed = self.stop(cpu, processor, active);
         if self.holds(processor) {
-            self.interface_of(processor).release(cpu, held.known.found());
+            self.interface_of(processor).release(cpu, held.known.saved());
         }
         held.asleep.store(true, Ordering::Relaxed);
         self.set_active(processor, active, true);
@@ -722,7 +724,7 @@ impl Hal {
         {
             let active = self.row(processor).counters(|state| state.active());
             self.set_active(processor, active, false);
-            held.known.set_found(self.interface_of(processor).initialize(cpu));
+            held.known.set_saved(self.interface_of(processor).initialize(cpu));
             held.set_stale(CounterSet::NONE);
             self.start(cpu, processor, active);
         }
@@ -732,7 +734,7 @@ impl Hal {
     /// it runs. A counter that wraps is followed as long as it is asked at least once in between. PROFILE_LEVEL.
     pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
         let row = self.row(processor);
-        let interface = self.interface.with_shape(row.known.shape());
+        let interface = self.interface.with_capabilities(row.known.capabilities());
         match row.total(counter) {
             Some(total) if row.active.all.has(counter) => {
                 let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));

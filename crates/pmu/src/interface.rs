@@ -6,11 +6,11 @@ pub mod emon;
 pub mod netburst;
 pub mod p6;
 pub mod pentium;
-mod plain;
+mod unmanaged;
 
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, RawEvent, Source};
-use crate::state::{Active, CounterSet, CounterState, Found, Row};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 /// Which interface. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,7 +95,7 @@ pub struct Reloaded {
     /// What it was loaded with.
     pub initial: u64,
     /// How many bits of 64 it has not.
-    pub unused: u8,
+    pub missing_bits: u8,
 }
 
 /// A counter that counts.
@@ -146,7 +146,7 @@ pub trait ProfileInterface {
     ///
     /// # Errors
     /// The place of an event that finds none: no other choice for the rest would have let all of them find one.
-    fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let mut free = row.counters(CounterState::is_free).iter();
         for (index, place) in assigned.iter_mut().enumerate().take(wanted.len()) {
             *place = free.next().ok_or(index)?;
@@ -168,11 +168,11 @@ pub trait ProfileInterface {
 
     /// InitializeProfiling: brings the registers to the state from which [`enable`](Self::enable) starts,
     /// all counters off. What has to be given back is answered, for [`release`](Self::release).
-    fn initialize(&self, cpu: &impl Cpu) -> Found;
+    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs;
 
     /// Whether the counters keep what is written to them. A hypervisor that only pretends to have the registers
     /// is found out here. After [`initialize`](Self::initialize).
-    fn works(&self, cpu: &impl Cpu) -> bool;
+    fn readback_ok(&self, cpu: &impl Cpu) -> bool;
 
     /// The overflows of counters that do not count are forgotten, so that the next interrupt does not tell of them. Where
     /// the counter itself tells of its overflow, loading it does that.
@@ -182,10 +182,10 @@ pub trait ProfileInterface {
 
     /// EnableMonitoring: sets up `counters` as their states in `row` say and starts them. Those that are
     /// active in `row` already go on undisturbed.
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet);
+    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet);
 
     /// DisableMonitoring: stops `counters`; the other active ones of `row` go on.
-    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet);
+    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet);
 
     /// CheckOverflowStatus: which of the active counters with an interval have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
@@ -194,7 +194,7 @@ pub trait ProfileInterface {
     /// `overflowed`. A status register is acknowledged, whatever it says of our counters, and the interrupt is let through
     /// again where the processor masked it. Answers the counters; none for an interrupt that is not ours, or late. The
     /// registers have to be ours.
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
+    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
 
     /// Clears what a status register says of our counters. The registers have to be ours.
     fn acknowledge(&self, cpu: &impl Cpu) {
@@ -202,22 +202,22 @@ pub trait ProfileInterface {
     }
 
     /// Takes the interrupt bits away from `counters`, which were stopped, where [`disable`](Self::disable) leaves them.
-    fn disarm(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let _ = (cpu, row, counters);
     }
 
-    /// All active counters stand still until [`let_go`](Self::let_go), where one register is over all of them.
-    fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
+    /// All active counters stand still until [`unfreeze`](Self::unfreeze), where one register is over all of them.
+    fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         let _ = (cpu, row);
     }
 
     /// They go on.
-    fn let_go(&self, cpu: &impl Cpu, row: Row<'_>) {
+    fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         let _ = (cpu, row);
     }
 
     /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
-    fn release(&self, cpu: &impl Cpu, found: Found);
+    fn release(&self, cpu: &impl Cpu, saved: SavedMsrs);
 }
 
 /// The interface in use.
@@ -277,7 +277,7 @@ impl Interface {
     #[must_use]
     pub const fn fixed_counters(&self) -> u8 {
         match self {
-            Self::Emon(emon) => (emon.shape().fixed().count_ones() & 0xF) as u8,
+            Self::Emon(emon) => (emon.capabilities().fixed().count_ones() & 0xF) as u8,
             _ => 0,
         }
     }
@@ -293,19 +293,19 @@ impl Interface {
 
     /// What tells the processor of the interface from others of the same machine, as one word; 0 where nothing does.
     #[must_use]
-    pub const fn shape(&self) -> u64 {
+    pub const fn capabilities(&self) -> u64 {
         match self {
-            Self::Emon(emon) => emon.shape().into_bits(),
+            Self::Emon(emon) => emon.capabilities().into_bits(),
             _ => 0,
         }
     }
 
-    /// The same interface on a processor with this [`shape`](Self::shape).
+    /// The same interface on a processor with this [`capabilities`](Self::capabilities).
     #[must_use]
     #[inline]
-    pub const fn with_shape(self, shape: u64) -> Self {
+    pub const fn with_capabilities(self, capabilities: u64) -> Self {
         match self {
-            Self::Emon(_) => Self::Emon(emon::Emon::with_shape(emon::Shape::from_bits(shape))),
+            Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
             _ => self,
         }
     }
@@ -383,7 +383,7 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.counters_for(source))
     }
 
-    fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         each!(self, interface => interface.assign(row, wanted, assigned))
     }
 
@@ -399,23 +399,23 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.enabled(cpu))
     }
 
-    fn initialize(&self, cpu: &impl Cpu) -> Found {
+    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         each!(self, interface => interface.initialize(cpu))
     }
 
-    fn works(&self, cpu: &impl Cpu) -> bool {
-        each!(self, interface => interface.works(cpu))
+    fn readback_ok(&self, cpu: &impl Cpu) -> bool {
+        each!(self, interface => interface.readback_ok(cpu))
     }
 
     fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
         each!(self, interface => interface.forget(cpu, counters));
     }
 
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         each!(self, interface => interface.enable(cpu, row, counters));
     }
 
-    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         each!(self, interface => interface.disable(cpu, row, counters));
     }
 
@@ -424,7 +424,7 @@ impl ProfileInterface for Interface {
     }
 
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         each!(self, interface => interface.serve(cpu, row, overflowed))
     }
 
@@ -432,19 +432,19 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.acknowledge(cpu));
     }
 
-    fn disarm(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         each!(self, interface => interface.disarm(cpu, row, counters));
     }
 
-    fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
-        each!(self, interface => interface.hold(cpu, row));
+    fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
+        each!(self, interface => interface.freeze(cpu, row));
     }
 
-    fn let_go(&self, cpu: &impl Cpu, row: Row<'_>) {
-        each!(self, interface => interface.let_go(cpu, row));
+    fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
+        each!(self, interface => interface.unfreeze(cpu, row));
     }
 
-    fn release(&self, cpu: &impl Cpu, found: Found) {
-        each!(self, interface => interface.release(cpu, found));
+    fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {
+        each!(self, interface => interface.release(cpu, saved));
     }
 }

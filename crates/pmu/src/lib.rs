@@ -9,7 +9,7 @@
 //! | [`hypervisor`] | what stands between the system and the processor |
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and what they do to a processor |
 //! | [`interval`] | ranges and defaults of intervals |
-//! | [`local_vector`] | how a counter's interrupt gets through the local APIC |
+//! | [`lvt_pmi`] | how a counter's interrupt gets through the local APIC |
 //! | `misc_enable` | what of performance monitoring an Intel processor has switched on |
 //! | [`state`] | 8 bytes of state per counter per processor |
 //! | [`hal`] | the HAL functions that stand on all this |
@@ -28,7 +28,7 @@ pub mod hal;
 pub mod hypervisor;
 pub mod interface;
 pub mod interval;
-pub mod local_vector;
+pub mod lvt_pmi;
 mod misc_enable;
 pub mod selection;
 pub mod source;
@@ -38,6 +38,6 @@ pub use cpu::{Cpu, Msr};
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};
-pub use local_vector::LocalVector;
+pub use lvt_pmi::LvtPmi;
 pub use selection::{Reason, Selection};
 pub use source::{ProfileSource, Source};

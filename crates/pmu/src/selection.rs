@@ -215,7 +215,7 @@ fn has_long_mode(cpu: &impl Cpu) -> bool {
 /// processor with long mode has them, but a hypervisor need not, and then the first access stops the machine. One that
 /// lends them out shows PerfCtrExtCore (CPUID.80000001H:ECX\[23\]) as well; Microsoft's says so itself.
 #[must_use]
-pub fn promised(cpu: &impl Cpu, kind: Kind) -> bool {
+pub fn enumerated(cpu: &impl Cpu, kind: Kind) -> bool {
     const PERF_CTR_EXT_CORE: u32 = 1 << 23;
     kind != Kind::Amd64
         || Hypervisor::of(cpu) != Hypervisor::Other

@@ -103,15 +103,15 @@ pub const fn top_bit(mask: u64) -> u64 {
 
 /// The bits of a counter that has so many fewer than 64.
 #[must_use]
-pub const fn all_but(unused: u8) -> u64 {
-    u64::MAX >> (unused % 64)
+pub const fn all_but(missing_bits: u8) -> u64 {
+    u64::MAX >> (missing_bits % 64)
 }
 
 /// The bits of a counter.
 #[must_use]
 pub const fn mask(width: u8) -> u64 {
-    let unused = 64_u32.saturating_sub(width as u32);
-    match u64::MAX.checked_shr(unused) {
+    let missing_bits = 64_u32.saturating_sub(width as u32);
+    match u64::MAX.checked_shr(missing_bits) {
         Some(mask) => mask,
         None => 0,
     }
@@ -173,8 +173,8 @@ impl Total {
 
     /// The same of a counter that the processor itself may have loaded again since. Where it has, what is missing comes
     /// when its record is [accounted](Self::overflowed).
-    pub fn follow(&self, value: u64, unused: u8) -> u64 {
-        let events = sign_extended(value.wrapping_sub(self.held.swap(value, Ordering::Relaxed)), unused);
+    pub fn follow(&self, value: u64, missing_bits: u8) -> u64 {
+        let events = sign_extended(value.wrapping_sub(self.held.swap(value, Ordering::Relaxed)), missing_bits);
         let counted = self.counted().wrapping_add(events);
         self.counted.store(counted, Ordering::Relaxed);
         counted
@@ -188,20 +188,20 @@ impl Total {
         counted
     }
 
-    /// The register had overflowed, held `value`, and is loaded with `initial`; it has `unused` bits fewer than 64. Where the
+    /// The register had overflowed, held `value`, and is loaded with `initial`; it has `missing_bits` bits fewer than 64. Where the
     /// processor itself loaded it, `value` is 0, which takes back what was read after the overflow.
-    pub fn overflowed(&self, value: u64, initial: u64, unused: u8) {
+    pub fn overflowed(&self, value: u64, initial: u64, missing_bits: u8) {
         // The processor's own at PROFILE_LEVEL, as everything that writes here: no locked exchange is needed.
-        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), unused);
+        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), missing_bits);
         self.held.store(initial, Ordering::Relaxed);
         self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
     }
 }
 
 /// The difference of two values of a counter that are less than half its range apart.
-const fn sign_extended(difference: u64, unused: u8) -> u64 {
-    let unused = unused % 64;
-    ((difference << unused).cast_signed() >> unused).cast_unsigned()
+const fn sign_extended(difference: u64, missing_bits: u8) -> u64 {
+    let missing_bits = missing_bits % 64;
+    ((difference << missing_bits).cast_signed() >> missing_bits).cast_unsigned()
 }
 
 /// Some counters of one processor.
@@ -331,7 +331,7 @@ pub struct Active {
 
 /// What [`initialize`](crate::ProfileInterface::initialize) found in the control registers of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct SavedMsrs {
     /// In the one over all counters.
     pub global: u64,
     /// In the one of the fixed counters.
@@ -340,29 +340,29 @@ pub struct Found {
 
 /// What is known of a processor, in memory that processors share.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct PmuSnapshot {
     global: AtomicU64,
     fixed: AtomicU64,
-    shape: AtomicU64,
+    capabilities: AtomicU64,
     control: AtomicU64,
 }
 
-impl Known {
-    /// A processor with this [`Interface::shape`](crate::Interface::shape).
+impl PmuSnapshot {
+    /// A processor with this [`Interface::capabilities`](crate::Interface::capabilities).
     #[must_use]
-    pub const fn new(shape: u64) -> Self {
+    pub const fn new(capabilities: u64) -> Self {
         Self {
             global: AtomicU64::new(0),
             fixed: AtomicU64::new(0),
-            shape: AtomicU64::new(shape),
+            capabilities: AtomicU64::new(capabilities),
             control: AtomicU64::new(0),
         }
     }
 
     /// What was in its control registers.
     #[must_use]
-    pub fn found(&self) -> Found {
-        Found { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
+    pub fn saved(&self) -> SavedMsrs {
+        SavedMsrs { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
     }
 
     /// What is in the one over all counters while some of ours count: nobody has to read it.
@@ -377,27 +377,27 @@ impl Known {
     }
 
     /// Puts it in.
-    pub fn set_found(&self, found: Found) {
-        self.global.store(found.global, Ordering::Relaxed);
-        self.fixed.store(found.fixed, Ordering::Relaxed);
+    pub fn set_saved(&self, saved: SavedMsrs) {
+        self.global.store(saved.global, Ordering::Relaxed);
+        self.fixed.store(saved.fixed, Ordering::Relaxed);
     }
 
-    /// What counters it has: its [`Interface::shape`](crate::Interface::shape).
+    /// What counters it has: its [`Interface::capabilities`](crate::Interface::capabilities).
     #[must_use]
-    pub fn shape(&self) -> u64 {
-        self.shape.load(Ordering::Relaxed)
+    pub fn capabilities(&self) -> u64 {
+        self.capabilities.load(Ordering::Relaxed)
     }
 
     /// Puts it in.
-    pub fn set_shape(&self, shape: u64) {
-        self.shape.store(shape, Ordering::Relaxed);
+    pub fn set_capabilities(&self, capabilities: u64) {
+        self.capabilities.store(capabilities, Ordering::Relaxed);
     }
 }
 
 /// Of no processor.
-static NOTHING: Known = Known::new(0);
+static NOTHING: PmuSnapshot = PmuSnapshot::new(0);
 
-impl Default for &Known {
+impl Default for &PmuSnapshot {
     fn default() -> Self {
         &NOTHING
     }
@@ -405,7 +405,7 @@ impl Default for &Known {
 
 /// The cells and totals of one processor.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Row<'a> {
+pub struct CpuCounters<'a> {
     /// In the order of the counters.
     pub cells: &'a [CounterCell],
     /// In the same order.
@@ -413,12 +413,12 @@ pub struct Row<'a> {
     /// Those that count now.
     pub active: Active,
     /// What was there before, and what counters there are.
-    pub known: &'a Known,
+    pub known: &'a PmuSnapshot,
     /// The numbers of the raw events in use, on any processor.
     pub raw: &'a [AtomicU32],
 }
 
-impl<'a> Row<'a> {
+impl<'a> CpuCounters<'a> {
     /// The state of a counter; a counter that does not exist is free.
     #[must_use]
     pub fn get(self, counter: u8) -> CounterState {

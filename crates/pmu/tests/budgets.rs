@@ -310,7 +310,7 @@ fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first_and
         };
         let look = || {
             let before = cpu.model().accesses();
-            let found = hal.foreign(cpu, 0);
+            let found = hal.in_use_elsewhere(cpu, 0);
             let after = cpu.model().accesses();
             assert_eq!((after.wrmsr, after.rdpmc), (before.wrmsr, before.rdpmc), "{name}");
             (found, after.rdmsr - before.rdmsr)

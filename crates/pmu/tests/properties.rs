@@ -49,12 +49,12 @@ impl Cpu for Recorder<'_> {
         self.cpu.rdpmc(index)
     }
 
-    fn local_vector(&self) -> u32 {
-        self.cpu.local_vector()
+    fn lvt_pmi(&self) -> u32 {
+        self.cpu.lvt_pmi()
     }
 
-    fn set_local_vector(&self, entry: u32) {
-        self.cpu.set_local_vector(entry);
+    fn set_lvt_pmi(&self, entry: u32) {
+        self.cpu.set_lvt_pmi(entry);
     }
 
     fn save_area(&self, word: u8) -> u64 {
@@ -273,7 +273,7 @@ proptest! {
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
         let mut world = World { name, machine: &machine, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new(), hal_unmasks };
         for processor in 0..processors {
-            world.hal.learn(&world.cpu(processor), processor);
+            world.hal.probe(&world.cpu(processor), processor);
             prop_assert!(world.hal.initialize(&world.cpu(processor), processor));
         }
         let sources = match name {

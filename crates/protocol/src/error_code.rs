@@ -39,7 +39,7 @@ pub enum ErrorCode {
     CountersDoNotWork = 14,
     /// A hypervisor is present, and CPUID does not promise the counters of the profile interface: an access to one that
     /// does not exist would stop the machine.
-    CountersNotPromised = 15,
+    CountersNotEnumerated = 15,
     /// The interval of `source` is not in its range, `detail` = from, to; or it goes with what is not sampled.
     BadInterval = 16,
     /// The size of the rings is no power of two in the range of `detail` = from, to; or nothing is sampled.
@@ -104,7 +104,7 @@ impl ErrorCode {
         Self::BadFlags,
         Self::TooManySessions,
         Self::CountersDoNotWork,
-        Self::CountersNotPromised,
+        Self::CountersNotEnumerated,
         Self::BadInterval,
         Self::BadRing,
         Self::BadFrequency,

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::Cpu;
-use pmu::local_vector::{self, Place, XAPIC_OFFSET, XAPIC_PAGE};
+use pmu::lvt_pmi::{self, Place, XAPIC_OFFSET, XAPIC_PAGE};
 use wdk_sys::ntddk::{MmMapIoSpaceEx, MmUnmapIoSpace};
 use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, STATUS_INSUFFICIENT_RESOURCES};
 
@@ -45,7 +45,7 @@ fn address(page: u64) -> PVOID {
 /// # Errors
 /// STATUS_NOT_SUPPORTED where there is none, STATUS_INSUFFICIENT_RESOURCES where it can not be mapped.
 pub fn open(cpu: &impl Cpu) -> Result<(), NTSTATUS> {
-    let state = match local_vector::place(cpu).ok_or(STATUS_NOT_SUPPORTED)? {
+    let state = match lvt_pmi::place(cpu).ok_or(STATUS_NOT_SUPPORTED)? {
         Place::Register => REGISTER,
         Place::Page(physical) => map(physical)?,
     };

@@ -141,7 +141,7 @@ impl Cpu for ModelCpu {
         served(self.accessed().rdpmc(index), &access)
     }
 
-    fn local_vector(&self) -> u32 {
+    fn lvt_pmi(&self) -> u32 {
         self.check_awake(&"a read of the local vector table");
         self.local_reads.fetch_add(1, Ordering::Relaxed);
         self.accessed().lvt()
@@ -158,7 +158,7 @@ impl Cpu for ModelCpu {
         }
     }
 
-    fn set_local_vector(&self, entry: u32) {
+    fn set_lvt_pmi(&self, entry: u32) {
         self.check_awake(&"a write of the local vector table");
         self.local_writes.fetch_add(1, Ordering::Relaxed);
         self.accessed().set_lvt(entry);

@@ -65,12 +65,12 @@ impl Cpu for PlainCpu {
     }
 
     #[inline]
-    fn local_vector(&self) -> u32 {
+    fn lvt_pmi(&self) -> u32 {
         std::hint::black_box(0xFE)
     }
 
     #[inline]
-    fn set_local_vector(&self, entry: u32) {
+    fn set_lvt_pmi(&self, entry: u32) {
         self.written.store(entry.into(), Ordering::Relaxed);
     }
 

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use debug_store::pebs::{Format, PebsRecord};
 use debug_store::{BranchRecord, Buffer, word};
 use pmu::Cpu;
-use pmu::debug_store::{self as registers, Found, Modes};
+use pmu::debug_store::{self as registers, Modes, SavedDebugStore};
 use pmu::state::{self, CounterSet};
 use protocol::MAX_BATCH;
 
@@ -50,7 +50,7 @@ pub struct DsBuffers {
     /// Where the save area is.
     area: u64,
     /// What was in the registers before.
-    found: Found,
+    saved: SavedDebugStore,
     /// The registers are ours.
     installed: bool,
     /// Precise records fetched so far.
@@ -97,8 +97,8 @@ pub struct Fetched {
 impl DsBuffers {
     /// Without branches or precise records, and without a save area.
     pub fn new() -> Self {
-        let found = Found::default();
-        Self { branches: None, precise: None, area: 0, found, installed: false, fetched: 0 }
+        let saved = SavedDebugStore::default();
+        Self { branches: None, precise: None, area: 0, saved, installed: false, fetched: 0 }
     }
 
     /// With branches of these modes for a subscriber, an interrupt after so many; `None` when memory is short.
@@ -132,7 +132,7 @@ impl DsBuffers {
         if let Some(branches) = &self.branches {
             put(cpu, word::BTS_BUFFER_BASE, &branches.words, size_of::<BranchRecord>() as u64, branches.before);
         }
-        self.found = registers::take(cpu, self.area);
+        self.saved = registers::take(cpu, self.area);
         self.installed = true;
         self.trace(cpu);
     }
@@ -142,11 +142,11 @@ impl DsBuffers {
         if !self.installed {
             return;
         }
-        self.hold_branches(cpu);
+        self.freeze_branches(cpu);
         if let Some(precise) = &mut self.precise {
             precise.counters = CounterSet::NONE;
         }
-        registers::release(cpu, self.area, self.found, self.precise.is_some());
+        registers::release(cpu, self.area, self.saved, self.precise.is_some());
         for word in word::BTS_BUFFER_BASE..=word::PEBS_INTERRUPT_THRESHOLD {
             cpu.set_save_area(word, 0);
         }
@@ -179,9 +179,9 @@ impl DsBuffers {
     }
 
     /// No branch is written until [`trace`](Self::trace).
-    fn hold_branches(&self, cpu: &impl Cpu) {
+    fn freeze_branches(&self, cpu: &impl Cpu) {
         if self.branches.is_some() && self.installed {
-            registers::trace(cpu, Modes::default(), self.found);
+            registers::trace(cpu, Modes::default(), self.saved);
         }
     }
 
@@ -189,7 +189,7 @@ impl DsBuffers {
     fn trace(&self, cpu: &impl Cpu) {
         if let (Some(branches), true) = (&self.branches, self.installed) {
             let on = branches.subscriber.is_some() && !branches.paused;
-            registers::trace(cpu, if on { branches.modes } else { Modes::default() }, self.found);
+            registers::trace(cpu, if on { branches.modes } else { Modes::default() }, self.saved);
         }
     }
 
@@ -265,7 +265,7 @@ impl DsBuffers {
     /// meanwhile, nor behind it unless it is to `go_on`.
     pub fn fetch_branches(&mut self, cpu: &impl Cpu, go_on: bool, mut each: impl FnMut(BranchRecord)) -> bool {
         let (Some(branches), true) = (&self.branches, self.installed) else { return false };
-        self.hold_branches(cpu);
+        self.freeze_branches(cpu);
         let count = branches.waiting(cpu);
         for record in branches.words.chunks_exact(BRANCH_WORDS.into()).take(count) {
             let mut words = record.iter().map(load);
@@ -292,11 +292,11 @@ impl Precise {
         if self.counters.len() == 1 {
             return (self.counters, true);
         }
-        let found = self.counters.and(CounterSet::from_bits(counters.unwrap_or_default()));
-        match found.len() {
+        let saved = self.counters.and(CounterSet::from_bits(counters.unwrap_or_default()));
+        match saved.len() {
             0 => (self.counters.iter().take(1).collect(), false),
-            1 => (found, true),
-            _ => (found, self.format >= Format::Adaptive),
+            1 => (saved, true),
+            _ => (saved, self.format >= Format::Adaptive),
         }
     }
 }

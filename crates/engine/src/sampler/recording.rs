@@ -119,7 +119,7 @@ impl Sampler {
     pub(super) fn without_records<R>(&self, cpu: &impl Cpu, processor: u32, now: u64, work: impl FnOnce() -> R) -> R {
         match self.per_cpu.get(processor as usize).filter(|per_cpu| per_cpu.has_ds_buffers()) {
             None => work(),
-            Some(per_cpu) => self.hal.standing(cpu, processor, || {
+            Some(per_cpu) => self.hal.with_frozen(cpu, processor, || {
                 per_cpu.with_ds_buffers(|ds_buffers| {
                     self.aside(processor, per_cpu, now, |way| way.precise(cpu, ds_buffers))
                 });
@@ -172,7 +172,7 @@ impl DrainContext<'_> {
     fn all(&mut self, cpu: &impl Cpu, ds_buffers: &mut DsBuffers) -> bool {
         let branches = self.branches(cpu, ds_buffers, true);
         let (hal, processor) = (self.hal, self.processor);
-        let precise = ds_buffers.has_precise() && hal.standing(cpu, processor, || self.precise(cpu, ds_buffers));
+        let precise = ds_buffers.has_precise() && hal.with_frozen(cpu, processor, || self.precise(cpu, ds_buffers));
         branches || precise
     }
 
@@ -268,12 +268,12 @@ mod tests {
             self.touch()
         }
 
-        fn local_vector(&self) -> u32 {
+        fn lvt_pmi(&self) -> u32 {
             self.touch();
             0
         }
 
-        fn set_local_vector(&self, _: u32) {
+        fn set_lvt_pmi(&self, _: u32) {
             self.touch();
         }
 

@@ -1,7 +1,7 @@
 //! Interrupts that do not come, and interrupts that do not end.
 
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Cpu, local_vector};
+use pmu::{Cpu, lvt_pmi};
 use protocol::SampleKind;
 
 use super::per_cpu::PerCpu;
@@ -26,7 +26,7 @@ impl Sampler {
         let waiting = if is_sampled { self.hal.check_overflow(cpu, processor).0 } else { CounterSet::NONE };
         if per_cpu.note_waiting(waiting).is_empty() {
             // An entry that the HAL did not set up is left as it is.
-            let _ = local_vector::enable(cpu);
+            let _ = lvt_pmi::enable(cpu);
         } else {
             self.serve_lost(cpu, processor, per_cpu);
         }
@@ -103,7 +103,7 @@ impl Sampler {
         };
         per_cpu.end_silence();
         if !self.hal.is_asleep(processor) {
-            let _ = local_vector::enable(cpu);
+            let _ = lvt_pmi::enable(cpu);
         }
         true
     }

@@ -85,12 +85,12 @@ impl Cpu for Recorder {
 
     /// As Windows' HAL has it since 1803 when a handler is called: not masked. A load, which is counted as logic.
     #[inline]
-    fn local_vector(&self) -> u32 {
+    fn lvt_pmi(&self) -> u32 {
         black_box(0xFE)
     }
 
     #[inline]
-    fn set_local_vector(&self, entry: u32) {
+    fn set_lvt_pmi(&self, entry: u32) {
         black_box(entry);
     }
 

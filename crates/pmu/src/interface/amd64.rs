@@ -15,12 +15,12 @@ mod registers;
 mod sources;
 mod zen;
 
-use super::plain::{self, Bank};
+use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::hypervisor::Hypervisor;
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 use generation::Generation;
 use global::Global;
 use registers::{CORE_PERF_CTR0, ExtendedFeatures, PERF_CTL0, PERF_CTR0, PERF_EVT_SEL0, PerfEvtSel, WIDTH, perf_mon};
@@ -85,7 +85,7 @@ impl Amd64 {
     }
 
     /// What starts a counter as its state says.
-    fn select(self, row: Row<'_>, state: CounterState) -> u64 {
+    fn select(self, row: CpuCounters<'_>, state: CounterState) -> u64 {
         PerfEvtSel::from_bits(row.select_of(self.sources, state))
             .with_usr(state.user())
             .with_os(state.kernel())
@@ -130,23 +130,23 @@ impl ProfileInterface for Amd64 {
 
     /// N writes for N counters; with PerfMonV2 one read and two writes more: counters that somebody left frozen would
     /// count nothing. Answers the control register as it was.
-    fn initialize(&self, cpu: &impl Cpu) -> Found {
+    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         self.bank.clear(cpu);
-        let Some(global) = self.global else { return Found::default() };
-        let found = global::control(cpu);
-        global.stop(cpu, found);
+        let Some(global) = self.global else { return SavedMsrs::default() };
+        let saved = global::control(cpu);
+        global.stop(cpu, saved);
         global.thaw(cpu, self.all);
-        Found { global: found, ..Found::default() }
+        SavedMsrs { global: saved, ..SavedMsrs::default() }
     }
 
-    fn works(&self, cpu: &impl Cpu) -> bool {
-        self.bank.works(cpu)
+    fn readback_ok(&self, cpu: &impl Cpu) -> bool {
+        self.bank.readback_ok(cpu)
     }
 
     /// 2N writes; with PerfMonV2 one more, and with an interval another: a counter that once counted without one may
     /// have left its status set, and the next interrupt would take that for an overflow; and counters that somebody froze
     /// since would never overflow. So there is nothing to [`forget`](ProfileInterface::forget).
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let stale = counters.and(row.counters(|state| state.interrupt()));
         if let (Some(global), false) = (self.global, stale.is_empty()) {
             global.thaw(cpu, stale);
@@ -158,7 +158,7 @@ impl ProfileInterface for Amd64 {
     }
 
     /// N writes; with PerfMonV2 one.
-    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         match self.global {
             Some(global) => global.let_through(cpu, row, row.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
@@ -169,7 +169,7 @@ impl ProfileInterface for Amd64 {
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         match self.global {
             Some(global) => CounterSet::from_bits(global.status(cpu).overflowed().into()).and(active.interrupting),
-            None => plain::overflowed(cpu, active.interrupting, self.bank.mask),
+            None => unmanaged::overflowed(cpu, active.interrupting, self.bank.mask),
         }
     }
 
@@ -177,7 +177,7 @@ impl ProfileInterface for Amd64 {
     /// 3 + k writes for k counters that overflowed, and an RDPMC for each of them, all of ours standing still meanwhile. The
     /// entry of the local vector table is left alone: AMD's processors do not mask it.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         match self.global {
             Some(global) => self.serve_by_status(global, cpu, row, overflowed),
             None => self.bank.serve(cpu, row, overflowed),
@@ -193,17 +193,17 @@ impl ProfileInterface for Amd64 {
     }
 
     /// One write for each with PerfMonV2; else none.
-    fn disarm(&self, cpu: &impl Cpu, _row: Row<'_>, counters: CounterSet) {
+    fn disarm(&self, cpu: &impl Cpu, _row: CpuCounters<'_>, counters: CounterSet) {
         if self.global.is_some() {
             self.bank.clear_selects(cpu, counters);
         }
     }
 
-    fn release(&self, cpu: &impl Cpu, found: Found) {
+    fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {
         self.bank.clear(cpu);
         if let Some(global) = self.global {
             global.thaw(cpu, self.all);
-            global::set_control(cpu, found.global);
+            global::set_control(cpu, saved.global);
         }
     }
 }
@@ -214,14 +214,14 @@ impl Amd64 {
         self,
         global: Global,
         cpu: &impl Cpu,
-        row: Row<'_>,
+        row: CpuCounters<'_>,
         overflowed: impl FnMut(Reloaded),
     ) -> CounterSet {
         let control = row.known.control();
         global.stop(cpu, control);
         let status = global.status(cpu);
         let ours = CounterSet::from_bits(status.overflowed().into()).and(row.active.interrupting);
-        plain::reload_overflowed(self.bank, cpu, row, ours, overflowed);
+        unmanaged::reload_overflowed(self.bank, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
         global::clear(cpu, status);

@@ -3,7 +3,7 @@
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
-use crate::state::{Active, CounterSet, Found, Row};
+use crate::state::{Active, CounterSet, CpuCounters, SavedMsrs};
 
 /// ProfileTime alone (seed 001).
 pub const SOURCES: [ProfileSource; 1] =
@@ -30,26 +30,26 @@ impl ProfileInterface for Default {
         None
     }
 
-    fn initialize(&self, _cpu: &impl Cpu) -> Found {
-        Found::default()
+    fn initialize(&self, _cpu: &impl Cpu) -> SavedMsrs {
+        SavedMsrs::default()
     }
 
-    fn works(&self, _cpu: &impl Cpu) -> bool {
+    fn readback_ok(&self, _cpu: &impl Cpu) -> bool {
         true
     }
 
-    fn enable(&self, _cpu: &impl Cpu, _row: Row<'_>, _counters: CounterSet) {}
+    fn enable(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _counters: CounterSet) {}
 
-    fn disable(&self, _cpu: &impl Cpu, _row: Row<'_>, _counters: CounterSet) {}
+    fn disable(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _counters: CounterSet) {}
 
     fn check_overflow(&self, _cpu: &impl Cpu, _active: Active) -> CounterSet {
         CounterSet::NONE
     }
 
     #[inline]
-    fn serve(&self, _cpu: &impl Cpu, _row: Row<'_>, _overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _overflowed: impl FnMut(Reloaded)) -> CounterSet {
         CounterSet::NONE
     }
 
-    fn release(&self, _cpu: &impl Cpu, _found: Found) {}
+    fn release(&self, _cpu: &impl Cpu, _found: SavedMsrs) {}
 }

@@ -13,20 +13,21 @@
 //!
 //! Version 1: 2N W, N W, and for Ns counters with an interval Ns P + k W.
 
+mod capabilities;
 mod fixed;
 mod leaf;
 mod precise;
 mod registers;
-mod shape;
 mod sources;
 
-use super::plain::{self, Bank, Counters, Place};
+use super::unmanaged::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
-use crate::local_vector;
+use crate::lvt_pmi;
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{Active, CounterSet, CounterState, Found, Row};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
+pub use capabilities::PmuCapabilities;
 pub use leaf::{Leaf1Eax, Leaf1Ecx, LeafAEax, LeafAEbx};
 pub use precise::PreciseEvents;
 use precise::PreciseForm;
@@ -35,7 +36,6 @@ use registers::{
     IA32_PERF_GLOBAL_OVF_CTRL, IA32_PERF_GLOBAL_STATUS, IA32_PERFEVTSEL0, IA32_PMC0, OVF_BUF, PerfCapabilities,
     PerfEvtSel, RDPMC_FIXED,
 };
-pub use shape::Shape;
 pub use sources::SOURCES;
 
 /// Where fixed counter 0 is in the global registers.
@@ -54,99 +54,105 @@ pub fn acknowledge_records(cpu: &impl Cpu) {
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct Emon {
-    shape: Shape,
+    capabilities: PmuCapabilities,
 }
 
 impl Emon {
     /// With what CPUID says of the current processor, whose highest leaf has to be at least 0xA. Any IRQL.
     #[must_use]
     pub fn new(cpu: &impl Cpu) -> Self {
-        Self { shape: Shape::of(cpu) }
+        Self { capabilities: PmuCapabilities::of(cpu) }
     }
 
-    /// Of a processor with this [`shape`](Self::shape).
+    /// Of a processor with this [`capabilities`](Self::capabilities).
     #[must_use]
-    pub const fn with_shape(shape: Shape) -> Self {
-        Self { shape }
+    pub const fn with_capabilities(capabilities: PmuCapabilities) -> Self {
+        Self { capabilities }
     }
 
     /// What tells the processor from others.
     #[must_use]
-    pub const fn shape(self) -> Shape {
-        self.shape
+    pub const fn capabilities(self) -> PmuCapabilities {
+        self.capabilities
     }
 
     /// With what only a register tells of the current processor: one read, where there is that register. PROFILE_LEVEL.
     #[must_use]
     pub fn examined(self, cpu: &impl Cpu) -> Self {
-        let whole =
-            self.shape.has_capabilities() && PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).fw_write();
-        Self { shape: self.shape.with_full_width(whole) }
+        let whole = self.capabilities.has_capabilities()
+            && PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).fw_write();
+        Self { capabilities: self.capabilities.with_full_width(whole) }
     }
 
     /// The same, of which so many general counters record these events precisely, from the first.
     #[must_use]
     pub const fn with_precise(self, counters: u8, events: PreciseEvents) -> Self {
-        Self { shape: self.shape.recording(counters, events) }
+        Self { capabilities: self.capabilities.recording(counters, events) }
     }
 
     /// The counters that record a source precisely.
     #[must_use]
     pub fn precise(self, source: &ProfileSource) -> CounterSet {
-        let form = self.shape.precise_events().form_of(source);
+        let form = self.capabilities.precise_events().form_of(source);
         let counters = form.map_or(CounterSet::NONE, PreciseForm::counters);
-        counters.and(CounterSet::first(self.shape.precise())).and(self.general())
+        counters.and(CounterSet::first(self.capabilities.precise())).and(self.general())
     }
 
     /// What the event select register gets for a counter in this state, except the bits that the state has itself.
-    fn select(self, row: Row<'_>, state: CounterState) -> u64 {
+    fn select(self, row: CpuCounters<'_>, state: CounterState) -> u64 {
         let Some(source) = row.source_of(&SOURCES, state) else { return 0 };
-        let form = self.shape.precise_events().form_of(&source).filter(|_| state.precise());
+        let form = self.capabilities.precise_events().form_of(&source).filter(|_| state.precise());
         form.map_or(source.select, |form| form.select(source.select))
     }
 
     /// Version of architectural performance monitoring.
     #[must_use]
     pub const fn version(&self) -> u8 {
-        self.shape.version()
+        self.capabilities.version()
     }
 
     const fn has_global_control(self) -> bool {
-        self.shape.has_global_control()
+        self.capabilities.has_global_control()
     }
 
     /// The general counters. Written whole or in 32 bits, they hold the same: no interval has more than 31.
     #[inline]
     const fn bank(self) -> Bank {
-        let counters = if self.shape.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
-        Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, count: self.shape.count(), mask: self.shape.mask() }
+        let counters = if self.capabilities.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
+        Bank {
+            selects: IA32_PERFEVTSEL0,
+            counters,
+            stride: 1,
+            count: self.capabilities.count(),
+            mask: self.capabilities.mask(),
+        }
     }
 
     const fn general(self) -> CounterSet {
-        CounterSet::first(self.shape.count())
+        CounterSet::first(self.capabilities.count())
     }
 
     /// The fixed counters, by their numbers here.
     const fn fixed(self) -> CounterSet {
-        CounterSet::from_bits((self.shape.fixed() as u64) << self.shape.count())
+        CounterSet::from_bits((self.capabilities.fixed() as u64) << self.capabilities.count())
     }
 
     /// The number of a fixed counter among the fixed ones; `None` of a general one.
     #[inline]
     const fn number(self, counter: u8) -> Option<u8> {
-        counter.checked_sub(self.shape.count())
+        counter.checked_sub(self.capabilities.count())
     }
 
     /// Their bits in the global registers.
     const fn bits(self, counters: CounterSet) -> u64 {
         let all = counters.bits() as u64;
-        all & self.shape.own() & 0xFFFF_FFFF | all >> self.shape.count() << FIXED_IN_GLOBAL
+        all & self.capabilities.own() & 0xFFFF_FFFF | all >> self.capabilities.count() << FIXED_IN_GLOBAL
     }
 
     /// Writes IA32_PERF_GLOBAL_CTRL with these counters on, and what does not belong to the interface as it was found: counters
     /// of slots, metrics.
-    fn let_count(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        let control = row.known.found().global & !self.shape.own() | self.bits(counters);
+    fn let_count(self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+        let control = row.known.saved().global & !self.capabilities.own() | self.bits(counters);
         row.known.set_control(control);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
     }
@@ -155,13 +161,13 @@ impl Emon {
     #[inline]
     const fn counters_in(self, global: u64) -> CounterSet {
         // General ones below their number, fixed ones from there on: none is lost.
-        CounterSet::from_bits(global & 0xFFFF_FFFF | global >> FIXED_IN_GLOBAL << self.shape.count())
+        CounterSet::from_bits(global & 0xFFFF_FFFF | global >> FIXED_IN_GLOBAL << self.capabilities.count())
     }
 
     /// The place here of the fixed counter that counts the event of a source.
     fn fixed_for(self, source: &ProfileSource) -> Option<u8> {
         let number = fixed::number_for(source)?;
-        (self.shape.fixed() >> number & 1 == 1).then_some(self.shape.count() + number)
+        (self.capabilities.fixed() >> number & 1 == 1).then_some(self.capabilities.count() + number)
     }
 }
 
@@ -172,12 +178,12 @@ impl Counters for Emon {
             Some(number) => Place {
                 register: IA32_FIXED_CTR0.at(number),
                 index: RDPMC_FIXED | u32::from(number),
-                unused: self.shape.fixed_unused(),
+                missing_bits: self.capabilities.fixed_missing_bits(),
             },
             None => Place {
                 register: self.bank().counters.at(counter),
                 index: u32::from(counter),
-                unused: self.shape.unused(),
+                missing_bits: self.capabilities.missing_bits(),
             },
         }
     }
@@ -186,16 +192,16 @@ impl Counters for Emon {
 impl ProfileInterface for Emon {
     /// General ones, then places for fixed ones up to the last that can be used.
     fn counters(&self) -> u8 {
-        self.shape.counters()
+        self.capabilities.counters()
     }
 
     fn width(&self) -> u8 {
-        if self.shape.count() == 0 { 0 } else { self.shape.general_width() }
+        if self.capabilities.count() == 0 { 0 } else { self.capabilities.general_width() }
     }
 
     #[inline]
     fn width_of(&self, counter: u8) -> u8 {
-        if self.number(counter).is_some() { self.shape.fixed_width() } else { self.shape.general_width() }
+        if self.number(counter).is_some() { self.capabilities.fixed_width() } else { self.capabilities.general_width() }
     }
 
     #[inline]
@@ -215,7 +221,7 @@ impl ProfileInterface for Emon {
     /// counters where that is possible. No choice could be better: of the sets of counters that record, each contains those
     /// with fewer counters; and a fixed counter takes events of one kind only, so that an event on it leaves a general one to
     /// another, and it does not matter which of that kind it is.
-    fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let mut free = row.counters(CounterState::is_free);
         let all = || wanted.iter().enumerate();
         let open_to =
@@ -236,8 +242,8 @@ impl ProfileInterface for Emon {
 
     fn support(&self, source: &ProfileSource) -> Support {
         match source.ebx_bit {
-            Some(bit) if !self.shape.enumerates(bit) => Support::EventNotEnumerated,
-            Some(bit) if self.shape.lacks(bit) => Support::EventNotAvailable,
+            Some(bit) if !self.capabilities.enumerates(bit) => Support::EventNotEnumerated,
+            Some(bit) if self.capabilities.lacks(bit) => Support::EventNotAvailable,
             _ => Support::Supported, // ProfileTime among them
         }
     }
@@ -267,24 +273,24 @@ impl ProfileInterface for Emon {
 
     /// N writes for N general counters; from version 2 on two writes and one read more, and with fixed counters another
     /// write and another read. Counters that are not of the interface go on.
-    fn initialize(&self, cpu: &impl Cpu) -> Found {
+    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         self.bank().clear(cpu);
         if !self.has_global_control() {
-            return Found::default();
+            return SavedMsrs::default();
         }
         let global = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, global & !self.shape.own());
-        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.shape.own());
-        let mut found = Found { global, fixed: 0 };
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, global & !self.capabilities.own());
+        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.own());
+        let mut saved = SavedMsrs { global, fixed: 0 };
         if !self.fixed().is_empty() {
-            found.fixed = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
-            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.shape, found.fixed));
+            saved.fixed = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
+            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, saved.fixed));
         }
-        found
+        saved
     }
 
-    fn works(&self, cpu: &impl Cpu) -> bool {
-        self.bank().works(cpu) && self.fixed().iter().all(|counter| self.keeps(cpu, counter))
+    fn readback_ok(&self, cpu: &impl Cpu) -> bool {
+        self.bank().readback_ok(cpu) && self.fixed().iter().all(|counter| self.fixed_readback_ok(cpu, counter))
     }
 
     /// One write; in version 1 none.
@@ -295,7 +301,7 @@ impl ProfileInterface for Emon {
     }
 
     /// Nothing is read: `row` says what else counts.
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let all = row.active.all.or(counters);
         self.bank().load(cpu, row, counters.and(self.general()), |state| {
             PerfEvtSel::of(self.select(row, state), state).into_bits()
@@ -305,7 +311,7 @@ impl ProfileInterface for Emon {
             Counters::load(*self, cpu, counter, row.get(counter));
         }
         if !fixed.is_empty() {
-            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.shape, row, all));
+            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.capabilities, row, all));
         }
         if self.has_global_control() {
             self.let_count(cpu, row, all);
@@ -313,7 +319,7 @@ impl ProfileInterface for Emon {
     }
 
     /// One write; in version 1 one for each counter.
-    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         if self.has_global_control() {
             self.let_count(cpu, row, row.active.all.without(counters));
         } else {
@@ -324,9 +330,9 @@ impl ProfileInterface for Emon {
     /// One read; in version 1 one RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         if self.has_global_control() {
-            self.counters_in(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & Shape::EVERY).and(active.interrupting)
+            self.counters_in(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & PmuCapabilities::EVERY).and(active.interrupting)
         } else {
-            plain::overflowed(cpu, active.interrupting, self.shape.mask())
+            unmanaged::overflowed(cpu, active.interrupting, self.capabilities.mask())
         }
     }
 
@@ -336,11 +342,11 @@ impl ProfileInterface for Emon {
     /// Version 1 has no register that stops the counters, so the entry is unmasked before the first counter is looked at:
     /// an overflow that comes behind a masked entry may never interrupt.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         if self.has_global_control() {
             self.serve_by_status(cpu, row, overflowed)
         } else {
-            local_vector::unmask(cpu);
+            lvt_pmi::unmask(cpu);
             self.bank().serve(cpu, row, overflowed)
         }
     }
@@ -348,42 +354,42 @@ impl ProfileInterface for Emon {
     /// One read and one write; in version 1 none.
     fn acknowledge(&self, cpu: &impl Cpu) {
         if self.has_global_control() {
-            let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.shape.own();
+            let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.own();
             cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
         }
     }
 
     /// One write for each general counter, and one for all fixed ones; in version 1 none.
-    fn disarm(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         if self.has_global_control() {
             self.bank().clear_selects(cpu, counters.and(self.general()));
             if !counters.and(self.fixed()).is_empty() {
-                cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.shape, row, row.active.all));
+                cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.capabilities, row, row.active.all));
             }
         }
     }
 
     /// A write each.
-    fn hold(&self, cpu: &impl Cpu, row: Row<'_>) {
+    fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         if self.has_global_control() && !row.active.all.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !self.shape.own());
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !self.capabilities.own());
         }
     }
 
-    fn let_go(&self, cpu: &impl Cpu, row: Row<'_>) {
+    fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         if self.has_global_control() && !row.active.all.is_empty() {
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control());
         }
     }
 
-    fn release(&self, cpu: &impl Cpu, found: Found) {
+    fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {
         self.bank().clear(cpu);
         if !self.fixed().is_empty() {
-            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.shape, found.fixed));
+            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, saved.fixed));
         }
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.shape.own());
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found.global);
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.own());
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, saved.global);
         }
     }
 }
@@ -392,23 +398,23 @@ impl Emon {
     /// The order matters. The entry is unmasked after the status is clear, because a set status may raise another interrupt
     /// then, and before the counters go on, because the interrupt of an overflow behind a masked entry may be lost.
     #[inline]
-    fn serve_by_status(self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let (control, own) = (row.known.control(), self.shape.own());
+    fn serve_by_status(self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        let (control, own) = (row.known.control(), self.capabilities.own());
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
         let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & own;
         let ours = self.counters_in(status).and(row.active.interrupting);
-        plain::reload_overflowed(self, cpu, row, ours, overflowed);
+        unmanaged::reload_overflowed(self, cpu, row, ours, overflowed);
         // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
         // spurious interrupt is too rare for a branch of its own.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
-        local_vector::unmask(cpu);
+        lvt_pmi::unmask(cpu);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
         ours
     }
 
     /// Whether a fixed counter keeps what is written to it.
-    fn keeps(self, cpu: &impl Cpu, counter: u8) -> bool {
+    fn fixed_readback_ok(self, cpu: &impl Cpu, counter: u8) -> bool {
         let Some(number) = self.number(counter) else { return true };
-        plain::keeps(cpu, IA32_FIXED_CTR0.at(number), plain::COUNT)
+        unmanaged::readback_ok(cpu, IA32_FIXED_CTR0.at(number), unmanaged::COUNT)
     }
 }

@@ -16,10 +16,10 @@ use bitfield_struct::bitfield;
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
-use crate::local_vector;
+use crate::lvt_pmi;
 use crate::misc_enable::MiscEnable;
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, Found, Row};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 use assignment::Layout;
 use sources::{Event, Unit};
@@ -160,8 +160,8 @@ struct Standing {
 }
 
 impl Standing {
-    const fn of(found: Found) -> Self {
-        Self::from_bits(found.global)
+    const fn of(saved: SavedMsrs) -> Self {
+        Self::from_bits(saved.global)
     }
 
     const fn thread(self) -> Thread {
@@ -261,7 +261,7 @@ impl ProfileInterface for NetBurst {
         Event::of_source(source).map_or(CounterSet::NONE, |event| self.layout.counters_of(event.unit))
     }
 
-    fn assign(&self, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         assignment::assign(self.layout, row, wanted, assigned)
     }
 
@@ -282,17 +282,17 @@ impl ProfileInterface for NetBurst {
     }
 
     /// One read and a write for each counter, or for each of the thread: the other thread's go on.
-    fn initialize(&self, cpu: &impl Cpu) -> Found {
+    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         let thread = self.thread(cpu);
         let available = is_available(cpu);
         if available {
             self.clear(cpu, thread);
         }
-        let standing = Standing::new().with_available(available).with_second(thread == Thread::Second);
-        Found { global: standing.into_bits(), ..Found::default() }
+        let with_frozen = Standing::new().with_available(available).with_second(thread == Thread::Second);
+        SavedMsrs { global: with_frozen.into_bits(), ..SavedMsrs::default() }
     }
 
-    fn works(&self, cpu: &impl Cpu) -> bool {
+    fn readback_ok(&self, cpu: &impl Cpu) -> bool {
         /// Bit 31 is clear, and some above it are set.
         const COUNT: u64 = 0x5A_2468_ACE1;
         if !is_available(cpu) {
@@ -311,8 +311,8 @@ impl ProfileInterface for NetBurst {
 
     /// For each counter, in the seed's order: the ESCR, the counter, twice, and the CCCR, which starts it: 4N writes. An
     /// ESCR to which another counter listens already is written with what it holds.
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        let thread = Standing::of(row.known.found()).thread();
+    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+        let thread = Standing::of(row.known.saved()).thread();
         for counter in counters.iter() {
             let (state, number) = (row.get(counter), self.of_core(thread, counter));
             if let Some(event) = Event::of(state) {
@@ -325,8 +325,8 @@ impl ProfileInterface for NetBurst {
     }
 
     /// The CCCRs without their enable and OVF_PMI flags, and without an OVF that nobody served: N writes.
-    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
-        let thread = Standing::of(row.known.found()).thread();
+    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+        let thread = Standing::of(row.known.saved()).thread();
         for counter in counters.iter() {
             if let Some(event) = Event::of(row.get(counter)) {
                 let cccr = MSR_BPU_CCCR0.at(self.of_core(thread, counter));
@@ -351,8 +351,8 @@ impl ProfileInterface for NetBurst {
     /// asserted until then, and before a counter is loaded, because the interrupt of an overflow behind a masked entry may be
     /// lost. A counter that overflows after its OVF was looked at and before that waits for the next interrupt or tick.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let (mut served, thread) = (CounterSet::NONE, Standing::of(row.known.found()).thread());
+    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        let (mut served, thread) = (CounterSet::NONE, Standing::of(row.known.saved()).thread());
         for counter in row.active.interrupting.iter() {
             let number = self.of_core(thread, counter);
             let register = MSR_BPU_CCCR0.at(number);
@@ -362,25 +362,25 @@ impl ProfileInterface for NetBurst {
                 served = served.with(counter);
             }
         }
-        local_vector::unmask(cpu);
+        lvt_pmi::unmask(cpu);
         for counter in served.iter() {
             let (number, state) = (self.of_core(thread, counter), row.get(counter));
             let (value, initial) = (cpu.rdpmc(u32::from(number)), state.initial_within(MASK));
             load(cpu, number, initial);
-            overflowed(Reloaded { counter, state, value, initial, unused: 64 - WIDTH });
+            overflowed(Reloaded { counter, state, value, initial, missing_bits: 64 - WIDTH });
         }
         served
     }
 
     /// Zero in every CCCR and in every ESCR of a unit that the table has, of a thread in those of its own.
-    fn release(&self, cpu: &impl Cpu, found: Found) {
-        let found = Standing::of(found);
-        if !found.available() {
+    fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {
+        let saved = Standing::of(saved);
+        if !saved.available() {
             return;
         }
-        self.clear(cpu, found.thread());
+        self.clear(cpu, saved.thread());
         for unit in Unit::ALL {
-            match (self.layout, found.thread()) {
+            match (self.layout, saved.thread()) {
                 (Layout::Whole, _) => (0..2).for_each(|column| cpu.wrmsr(unit.escr(column), 0)),
                 (Layout::Threads, Thread::First) => cpu.wrmsr(unit.escr(0), 0),
                 (Layout::Threads, Thread::Second) => cpu.wrmsr(unit.escr(1), 0),

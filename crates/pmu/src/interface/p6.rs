@@ -8,12 +8,12 @@ mod sources;
 
 use bitfield_struct::bitfield;
 
-use super::plain::{self, Bank, Counters};
+use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
-use crate::local_vector;
+use crate::lvt_pmi;
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{self, Active, CounterSet, Found, Row};
+use crate::state::{self, Active, CounterSet, CpuCounters, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -70,7 +70,7 @@ impl PerfEvtSel {
     const OPEN: Self = Self::new().with_en(true);
 
     /// What starts a counter as its state says, once EN is set.
-    fn of(row: Row<'_>, counter: u8) -> Self {
+    fn of(row: CpuCounters<'_>, counter: u8) -> Self {
         let state = row.get(counter);
         Self::from_bits(row.select_of(&SOURCES, state))
             .with_usr(state.user())
@@ -116,18 +116,18 @@ impl ProfileInterface for P6 {
     }
 
     /// Two writes.
-    fn initialize(&self, cpu: &impl Cpu) -> Found {
+    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         BANK.clear(cpu);
-        Found::default()
+        SavedMsrs::default()
     }
 
-    fn works(&self, cpu: &impl Cpu) -> bool {
-        BANK.works(cpu)
+    fn readback_ok(&self, cpu: &impl Cpu) -> bool {
+        BANK.readback_ok(cpu)
     }
 
     /// 2N writes, the first select register last, since it lets both count; and one more to set its flag for the second
     /// counter alone.
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         for counter in counters.iter() {
             Counters::load(BANK, cpu, counter, row.get(counter));
         }
@@ -142,7 +142,7 @@ impl ProfileInterface for P6 {
     }
 
     /// N writes; and one more to clear the flag after the second counter alone.
-    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let left = row.active.all.without(counters);
         BANK.clear_selects(cpu, counters.without(FIRST));
         if left.is_empty() {
@@ -154,18 +154,18 @@ impl ProfileInterface for P6 {
 
     /// One RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
-        plain::overflowed(cpu, active.interrupting, BANK.mask)
+        unmanaged::overflowed(cpu, active.interrupting, BANK.mask)
     }
 
     /// One RDPMC for each counter with an interval, one write for each that overflowed. First the entry of the local
     /// vector table is unmasked, as in version 1 of Emon.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: Row<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        local_vector::unmask(cpu);
+    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        lvt_pmi::unmask(cpu);
         BANK.serve(cpu, row, overflowed)
     }
 
-    fn release(&self, cpu: &impl Cpu, _found: Found) {
+    fn release(&self, cpu: &impl Cpu, _found: SavedMsrs) {
         BANK.clear(cpu);
     }
 }

@@ -11,7 +11,7 @@ use bitfield_struct::bitfield;
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::source::ProfileSource;
-use crate::state::{Active, CounterSet, CounterState, Found, Row};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -63,7 +63,7 @@ impl Cesr {
     }
 
     /// With these counters on, as `row` says.
-    fn of(row: Row<'_>, counters: CounterSet) -> Self {
+    fn of(row: CpuCounters<'_>, counters: CounterSet) -> Self {
         let half = |counter| if counters.has(counter) { Self::half(row.get(counter)) } else { 0 };
         Self::from_bits(u64::from(half(0))).with_second(half(1))
     }
@@ -113,27 +113,27 @@ impl ProfileInterface for Pentium {
     }
 
     /// One write.
-    fn initialize(&self, cpu: &impl Cpu) -> Found {
+    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         cpu.wrmsr(CESR, 0);
-        Found::default()
+        SavedMsrs::default()
     }
 
-    fn works(&self, cpu: &impl Cpu) -> bool {
+    fn readback_ok(&self, cpu: &impl Cpu) -> bool {
         /// Some event in no mode.
         const SELECT: u64 = 0x0000_0016;
         /// Bits above the 32nd are kept too.
         const COUNT: u64 = 0x5A_2468_ACE1;
-        let keeps = |register, value| {
+        let readback_ok = |register, value| {
             cpu.wrmsr(register, value);
             let kept = cpu.rdmsr(register) == value;
             cpu.wrmsr(register, 0);
             kept
         };
-        keeps(CESR, SELECT) && keeps(CTR0, COUNT)
+        readback_ok(CESR, SELECT) && readback_ok(CTR0, COUNT)
     }
 
     /// One write for each counter, and one that starts them all at once. The others' half is written with what it holds.
-    fn enable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         for counter in counters.iter() {
             cpu.wrmsr(CTR0.at(counter), 0);
         }
@@ -141,7 +141,7 @@ impl ProfileInterface for Pentium {
     }
 
     /// One write.
-    fn disable(&self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         cpu.wrmsr(CESR, Cesr::of(row, row.active.all.without(counters)).into_bits());
     }
 
@@ -150,11 +150,11 @@ impl ProfileInterface for Pentium {
     }
 
     #[inline]
-    fn serve(&self, _cpu: &impl Cpu, _row: Row<'_>, _overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _overflowed: impl FnMut(Reloaded)) -> CounterSet {
         CounterSet::NONE
     }
 
-    fn release(&self, cpu: &impl Cpu, _found: Found) {
+    fn release(&self, cpu: &impl Cpu, _found: SavedMsrs) {
         cpu.wrmsr(CESR, 0);
     }
 }

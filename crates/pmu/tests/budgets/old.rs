@@ -143,7 +143,7 @@ fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_regis
         bench.stop(counters);
         assert_eq!(bench.cost(|| bench.hal.release(cpu, 0)), release, "{name}");
         let hal = Hal::new(cpu, 1).unwrap();
-        assert_eq!(bench.cost(|| assert_eq!(hal.foreign(cpu, 0), None)), look, "{name}");
+        assert_eq!(bench.cost(|| assert_eq!(hal.in_use_elsewhere(cpu, 0), None)), look, "{name}");
         assert_eq!(bench.cost(|| assert!(hal.initialize(cpu, 0))), initialize, "{name}");
         assert!(hal.interface().counters() >= 2, "{name}");
     }

@@ -118,13 +118,13 @@ impl Cpu for Bench {
         self.machine.processor(0).rdpmc(index)
     }
 
-    fn local_vector(&self) -> u32 {
-        self.machine.processor(0).local_vector()
+    fn lvt_pmi(&self) -> u32 {
+        self.machine.processor(0).lvt_pmi()
     }
 
-    fn set_local_vector(&self, entry: u32) {
+    fn set_lvt_pmi(&self, entry: u32) {
         self.log.borrow_mut().push(Access::Entry(entry));
-        self.machine.processor(0).set_local_vector(entry);
+        self.machine.processor(0).set_lvt_pmi(entry);
     }
 
     fn save_area(&self, word: u8) -> u64 {

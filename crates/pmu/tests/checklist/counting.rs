@@ -212,25 +212,25 @@ fn d17_an_overflow_sets_the_status_of_its_counter_and_serving_clears_that_and_no
         let usable = Bench::idle(processor_of(identity)).usable();
         for due in usable.iter() {
             let bench = Bench::idle(processor_of(identity));
-            let foreign = foreign_status(&bench, version_of(identity));
-            foreign_seen |= foreign;
+            let in_use_elsewhere = foreign_status(&bench, version_of(identity));
+            foreign_seen |= in_use_elsewhere;
             bench.initialize();
             for counter in usable.iter() {
                 bench.reserve_on(counter, Some(if counter == due { SHORT } else { LONG }));
             }
             bench.start(usable.iter());
-            assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
+            assert_eq!(bench.msr(global.status), in_use_elsewhere, "{}", identity.name);
             bench.run(u64::from(SHORT));
             let bit = bench.bit(due);
-            assert_eq!(bench.msr(global.status), foreign | bit, "{}", identity.name);
+            assert_eq!(bench.msr(global.status), in_use_elsewhere | bit, "{}", identity.name);
             bench.take_log();
             assert_eq!(bench.serve(), [due], "{}", identity.name);
-            assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
+            assert_eq!(bench.msr(global.status), in_use_elsewhere, "{}", identity.name);
             assert!(bench.take_log().contains(&Access::Write(global.clear, bit)), "{}", identity.name);
             assert_eq!(bench.serve(), [], "{}: once", identity.name);
             bench.finish();
             bench.release();
-            assert_eq!(bench.msr(global.status), foreign, "{}", identity.name);
+            assert_eq!(bench.msr(global.status), in_use_elsewhere, "{}", identity.name);
         }
     }
     assert_eq!(foreign_seen, 1 << 62 | 1 << 61 | 1 << 58 | 1 << 35);

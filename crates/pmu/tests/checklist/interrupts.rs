@@ -109,7 +109,7 @@ fn counters_of_others_go_on_while_ours_stand_still_or_are_served() {
         let counter = bench.started(bench.anywhere(), Some(LONG));
         let (others, all) = (1_u64 << 35, 1 << 35 | bench.bit(counter));
         assert_eq!(bench.msr(GLOBAL_CTRL), all, "{}", identity.name);
-        bench.hal.standing(&bench, 0, || assert_eq!(bench.msr(GLOBAL_CTRL), others, "{}: held", identity.name));
+        bench.hal.with_frozen(&bench, 0, || assert_eq!(bench.msr(GLOBAL_CTRL), others, "{}: held", identity.name));
         assert_eq!(bench.msr(GLOBAL_CTRL), all, "{}: let go", identity.name);
         bench.take_log();
         assert_eq!(bench.serve(), [], "{}", identity.name);

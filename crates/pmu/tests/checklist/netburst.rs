@@ -176,7 +176,7 @@ fn where_misc_enable_says_that_nothing_can_be_monitored_no_other_register_is_tou
     let nothing = Bench::idle(model::Processor::new(Box::new(|_, _| [0; 4])).with_absent_msrs_ignored());
     assert!(!bench.hal.initialize(&nothing, 0));
     bench.hal.release(&nothing, 0);
-    assert_eq!(bench.hal.foreign(&nothing, 0), None);
+    assert_eq!(bench.hal.in_use_elsewhere(&nothing, 0), None);
     let others = nothing.take_log().into_iter().filter(|access| *access != Access::Read(0x1A0));
     assert_eq!(others.collect::<Vec<_>>(), []);
 }

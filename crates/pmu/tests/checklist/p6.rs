@@ -110,7 +110,7 @@ fn somebody_elses_counter_is_one_that_is_let_count_and_counts_something() {
             let bench = Bench::idle(processor_of(identity));
             bench.set_msr(SELECT0, first);
             bench.set_msr(SELECT1, second);
-            let told = bench.hal.foreign(&bench, 0).map(|enabled| (enabled.counter, enabled.select));
+            let told = bench.hal.in_use_elsewhere(&bench, 0).map(|enabled| (enabled.counter, enabled.select));
             let select = |counter| if counter == 0 { first } else { second };
             assert_eq!(told, counter.map(|counter| (counter, select(counter))), "{first:#x}, {second:#x}");
         }

@@ -94,7 +94,7 @@ fn d05_a_fixed_counter_that_no_source_needs_and_its_control_are_left_alone_and_g
         bench.set_msr(FIXED_CTR_CTRL, 0x3000); // kernel and user
         let control = bench.msr(GLOBAL_CTRL) | 1 << 35;
         bench.set_msr(GLOBAL_CTRL, control);
-        assert_eq!(bench.hal.foreign(&bench, 0), None, "{}: in nobody's way", identity.name);
+        assert_eq!(bench.hal.in_use_elsewhere(&bench, 0), None, "{}: in nobody's way", identity.name);
         bench.initialize();
         assert_eq!((bench.msr(GLOBAL_CTRL), bench.msr(FIXED_CTR_CTRL)), (1 << 35, 0x3000), "{}", identity.name);
         bench.take_log();
@@ -130,7 +130,7 @@ fn d05_a_fixed_counter_that_another_has_enabled_is_told_and_after_it_is_taken_st
                     continue; // no such bit
                 }
                 bench.set_msr(FIXED_CTR_CTRL, control);
-                let found = bench.hal.foreign(&bench, 0).map(|enabled| (enabled.counter, enabled.select));
+                let found = bench.hal.in_use_elsewhere(&bench, 0).map(|enabled| (enabled.counter, enabled.select));
                 assert_eq!(found, Some((counter, field)), "{}", identity.name);
             }
             bench.set_msr(GLOBAL_CTRL, bench.bit(counter));
@@ -138,7 +138,7 @@ fn d05_a_fixed_counter_that_another_has_enabled_is_told_and_after_it_is_taken_st
             assert_eq!((bench.msr(FIXED_CTR_CTRL), bench.msr(GLOBAL_CTRL)), (0, 0), "{}", identity.name);
             bench.release();
             assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
-            assert_eq!(bench.hal.foreign(&bench, 0), None, "{}", identity.name);
+            assert_eq!(bench.hal.in_use_elsewhere(&bench, 0), None, "{}", identity.name);
         }
     }
 }

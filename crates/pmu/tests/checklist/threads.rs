@@ -80,8 +80,12 @@ fn initializing_stopping_and_releasing_one_thread_leaves_the_other_running() {
         goes.whole_life();
         stays.run(u64::from(SHORT));
         assert_eq!((stays.deliver(), stays.serve()), (true, vec![counter]));
-        assert_eq!(stays.hal.foreign(stays, 0), None, "ours");
-        assert_eq!(goes.hal.foreign(goes, 0), None, "and what the other thread counts is not in this one's way");
+        assert_eq!(stays.hal.in_use_elsewhere(stays, 0), None, "ours");
+        assert_eq!(
+            goes.hal.in_use_elsewhere(goes, 0),
+            None,
+            "and what the other thread counts is not in this one's way"
+        );
         assert_eq!(stays.finish(), [u64::from(SHORT)]);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::registers::{GLOBAL_CTL, GLOBAL_STATUS, GLOBAL_STATUS_CLR, GlobalCtl, GlobalStatus};
 use crate::cpu::Cpu;
-use crate::state::{CounterSet, Row};
+use crate::state::{CounterSet, CpuCounters};
 
 /// The registers, as far as they are ours.
 #[derive(Debug, Clone, Copy)]
@@ -46,9 +46,9 @@ impl Global {
     }
 
     /// Lets these counters through and no others of ours; what is not ours stays as it was found.
-    pub fn let_through(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet) {
+    pub fn let_through(self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let ours = GlobalCtl::new().with_enabled(low(counters));
-        let control = row.known.found().global & !self.own.into_bits() | ours.into_bits();
+        let control = row.known.saved().global & !self.own.into_bits() | ours.into_bits();
         row.known.set_control(control);
         set_control(cpu, control);
     }

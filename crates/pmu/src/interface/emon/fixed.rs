@@ -1,9 +1,9 @@
 //! Fixed counters: what each counts, and the register that starts them (SDM Vol. 3B, 21.2.2).
 
+use super::capabilities::{MAX_FIXED, PmuCapabilities};
 use super::registers::FixedControl;
-use super::shape::{MAX_FIXED, Shape};
 use crate::source::ProfileSource;
-use crate::state::{CounterSet, Row};
+use crate::state::{CounterSet, CpuCounters};
 
 /// For fixed counters 0 to 2 the bit in leaf 0xA EBX of the event that they count: instructions retired, core cycles,
 /// reference cycles (SDM Vol. 3B, 21.2.2, Table 21-2).
@@ -26,17 +26,17 @@ pub fn is_alone(source: &ProfileSource) -> bool {
 }
 
 /// Of what IA32_FIXED_CTR_CTRL held, what does not belong to the interface.
-pub fn others(shape: Shape, found: u64) -> u64 {
+pub fn others(capabilities: PmuCapabilities, saved: u64) -> u64 {
     let all = FixedControl::from_bits(0xF);
     (0..MAX_FIXED)
-        .filter(|number| shape.fixed() >> number & 1 == 1)
-        .fold(found, |rest, number| rest & !all.in_place_of(number))
+        .filter(|number| capabilities.fixed() >> number & 1 == 1)
+        .fold(saved, |rest, number| rest & !all.in_place_of(number))
 }
 
 /// IA32_FIXED_CTR_CTRL with those of `counters` on that are fixed, and others as they were found.
-pub fn control(shape: Shape, row: Row<'_>, counters: CounterSet) -> u64 {
+pub fn control(capabilities: PmuCapabilities, row: CpuCounters<'_>, counters: CounterSet) -> u64 {
     (0..MAX_FIXED)
-        .filter(|number| counters.has(shape.count() + number))
-        .map(|number| FixedControl::of(row.get(shape.count() + number)).in_place_of(number))
-        .fold(others(shape, row.known.found().fixed), |register, bits| register | bits)
+        .filter(|number| counters.has(capabilities.count() + number))
+        .map(|number| FixedControl::of(row.get(capabilities.count() + number)).in_place_of(number))
+        .fold(others(capabilities, row.known.saved().fixed), |register, bits| register | bits)
 }

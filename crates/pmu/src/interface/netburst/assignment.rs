@@ -7,7 +7,7 @@
 
 use super::sources::{Event, Group, Unit};
 use super::{Escr, SECOND_COLUMN, Thread};
-use crate::state::{CounterSet, CounterState, Row};
+use crate::state::{CounterSet, CounterState, CpuCounters};
 
 /// What counters a processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ struct Escrs([Option<Escr>; 2 * Unit::ALL.len()]);
 
 impl Escrs {
     /// As the counters in use have them.
-    fn held(layout: Layout, row: Row<'_>) -> Self {
+    fn held(layout: Layout, row: CpuCounters<'_>) -> Self {
         let mut escrs = Self::default();
         for counter in row.counters(|state| !state.is_free()).iter() {
             if let Some(demand) = Demand::of(row.get(counter)) {
@@ -126,7 +126,7 @@ impl Escrs {
 }
 
 /// See [`ProfileInterface::assign`](crate::ProfileInterface::assign).
-pub fn assign(layout: Layout, row: Row<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+pub fn assign(layout: Layout, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
     /// One bit for each unit.
     const ORDERS: u8 = 1 << Unit::ALL.len();
     let (held, free) = (Escrs::held(layout, row), row.counters(CounterState::is_free));

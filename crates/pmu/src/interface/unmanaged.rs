@@ -6,7 +6,7 @@
 
 use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
-use crate::state::{self, CounterSet, CounterState, Row};
+use crate::state::{self, CounterSet, CounterState, CpuCounters};
 
 /// Registers of such a bank.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ impl Bank {
     }
 
     /// How many bits of 64 a counter has not.
-    const fn unused(self) -> u8 {
+    const fn missing_bits(self) -> u8 {
         (self.mask.leading_zeros() & 0x7F) as u8
     }
 
@@ -60,14 +60,20 @@ impl Bank {
     }
 
     /// Whether the first select register and the first counter keep what is written to them. All have to be off.
-    pub fn works(self, cpu: &impl Cpu) -> bool {
+    pub fn readback_ok(self, cpu: &impl Cpu) -> bool {
         /// Some event in both modes, but not enabled: valid with every vendor.
         const SELECT: u64 = 0x0003_00C0;
-        self.count == 0 || (keeps(cpu, self.selects, SELECT) && keeps(cpu, self.counters, COUNT))
+        self.count == 0 || (readback_ok(cpu, self.selects, SELECT) && readback_ok(cpu, self.counters, COUNT))
     }
 
     /// Loads and selects `counters` as their states say: two writes each.
-    pub fn load(self, cpu: &impl Cpu, row: Row<'_>, counters: CounterSet, select: impl Fn(CounterState) -> u64) {
+    pub fn load(
+        self,
+        cpu: &impl Cpu,
+        row: CpuCounters<'_>,
+        counters: CounterSet,
+        select: impl Fn(CounterState) -> u64,
+    ) {
         for counter in counters.iter() {
             let state = row.get(counter);
             Counters::load(self, cpu, counter, state);
@@ -78,7 +84,7 @@ impl Bank {
     /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
     /// counters go on meanwhile; what they count between the two is lost.
     #[inline]
-    pub fn serve(self, cpu: &impl Cpu, row: Row<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    pub fn serve(self, cpu: &impl Cpu, row: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
         let (mut served, top_bit) = (CounterSet::NONE, state::top_bit(self.mask));
         for counter in row.active.interrupting.iter() {
             let value = cpu.rdpmc(u32::from(counter));
@@ -86,7 +92,7 @@ impl Bank {
                 let state = row.get(counter);
                 let initial = state.armed_within(self.mask);
                 cpu.wrmsr(self.counter(counter), initial);
-                overflowed(Reloaded { counter, state, value, initial, unused: self.unused() });
+                overflowed(Reloaded { counter, state, value, initial, missing_bits: self.missing_bits() });
                 served = served.with(counter);
             }
         }
@@ -104,7 +110,7 @@ pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> Counte
 pub const COUNT: u64 = 0x2468_ACE1;
 
 /// Whether a register keeps what is written to it. It is zero afterwards.
-pub fn keeps(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
+pub fn readback_ok(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
     cpu.wrmsr(register, value);
     let kept = cpu.rdmsr(register) == value;
     cpu.wrmsr(register, 0);
@@ -119,7 +125,7 @@ pub struct Place {
     /// Its number for RDPMC.
     pub index: u32,
     /// How many bits of 64 it has not.
-    pub unused: u8,
+    pub missing_bits: u8,
 }
 
 /// Counters that can be found.
@@ -130,14 +136,14 @@ pub trait Counters: Copy {
     /// Loads a counter as its state says: one write.
     fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
         let place = self.place(counter);
-        cpu.wrmsr(place.register, state.initial_within(state::all_but(place.unused)));
+        cpu.wrmsr(place.register, state.initial_within(state::all_but(place.missing_bits)));
     }
 }
 
 impl Counters for Bank {
     #[inline]
     fn place(self, counter: u8) -> Place {
-        Place { register: self.counter(counter), index: u32::from(counter), unused: self.unused() }
+        Place { register: self.counter(counter), index: u32::from(counter), missing_bits: self.missing_bits() }
     }
 }
 
@@ -147,15 +153,15 @@ impl Counters for Bank {
 pub fn reload_overflowed(
     bank: impl Counters,
     cpu: &impl Cpu,
-    row: Row<'_>,
+    row: CpuCounters<'_>,
     counters: CounterSet,
     mut overflowed: impl FnMut(Reloaded),
 ) {
     for counter in counters.iter() {
-        let (state, Place { register, index, unused }) = (row.get(counter), bank.place(counter));
+        let (state, Place { register, index, missing_bits }) = (row.get(counter), bank.place(counter));
         let value = cpu.rdpmc(index);
-        let initial = state.armed_within(state::all_but(unused));
+        let initial = state.armed_within(state::all_but(missing_bits));
         cpu.wrmsr(register, initial);
-        overflowed(Reloaded { counter, state, value, initial, unused });
+        overflowed(Reloaded { counter, state, value, initial, missing_bits });
     }
 }

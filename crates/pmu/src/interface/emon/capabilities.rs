@@ -23,7 +23,7 @@ const LEAST_WIDTH: u8 = 32;
 /// counters.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
-pub struct Shape {
+pub struct PmuCapabilities {
     /// A bit for each general counter.
     #[bits(10)]
     general: u16,
@@ -31,10 +31,10 @@ pub struct Shape {
     pub full_width: bool,
     /// How many bits of 64 a general counter has not.
     #[bits(6)]
-    pub unused: u8,
+    pub missing_bits: u8,
     /// The same of a fixed counter.
     #[bits(6)]
-    pub fixed_unused: u8,
+    pub fixed_missing_bits: u8,
     /// Version of architectural performance monitoring.
     pub version: u8,
     /// There is IA32_PERF_CAPABILITIES.
@@ -61,7 +61,7 @@ pub struct Shape {
     pub count: u8,
 }
 
-impl Shape {
+impl PmuCapabilities {
     /// The bits of the global registers that belong to the counters, where there are all that can be.
     pub const EVERY: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
 
@@ -79,7 +79,7 @@ impl Shape {
             .with_version(eax.version())
             .with_count(count & 0xF)
             .with_general((state::mask(count) & 0x3FF) as u16)
-            .with_unused(64_u8.saturating_sub(eax.width()) & 0x3F)
+            .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
             .with_enumerated(eax.ebx_length().min(7) & 0xF)
             .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(1, 0).ecx).pdcm())
@@ -96,7 +96,7 @@ impl Shape {
             _ => contiguous | u64::from(ecx),
         };
         let usable = if edx.fixed_width() >= LEAST_WIDTH { there } else { 0 };
-        self.with_fixed((usable & 0b111) as u8).with_fixed_unused(64_u8.saturating_sub(edx.fixed_width()) & 0x3F)
+        self.with_fixed((usable & 0b111) as u8).with_fixed_missing_bits(64_u8.saturating_sub(edx.fixed_width()) & 0x3F)
     }
 
     /// Which events are recorded precisely.
@@ -133,19 +133,19 @@ impl Shape {
     /// The bits of a general counter, all set.
     #[must_use]
     pub const fn mask(self) -> u64 {
-        u64::MAX >> self.unused()
+        u64::MAX >> self.missing_bits()
     }
 
     /// How many bits a general counter has.
     #[must_use]
     pub const fn general_width(self) -> u8 {
-        64 - self.unused()
+        64 - self.missing_bits()
     }
 
     /// How many bits a fixed counter has.
     #[must_use]
     pub const fn fixed_width(self) -> u8 {
-        64 - self.fixed_unused()
+        64 - self.fixed_missing_bits()
     }
 
     /// Whether the bit of an event in leaf 0xA, EBX, means something.

@@ -75,7 +75,7 @@ pub const FIXED: u8 = 0;
 /// LVT Performance Monitoring Counters Register (SDM Vol. 3A, 11.5.1, Figure 11-8; APM Vol. 2, 16.4.4).
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]
-pub struct LocalVector {
+pub struct LvtPmi {
     /// Vector.
     pub vector: u8,
     /// Delivery mode.
@@ -95,7 +95,7 @@ pub struct LocalVector {
     __: u16,
 }
 
-impl LocalVector {
+impl LvtPmi {
     /// Whether Windows' HAL set it up. An entry that it never enabled must be left alone: nobody would take the
     /// interrupt.
     #[must_use]
@@ -108,22 +108,22 @@ impl LocalVector {
 /// needed. The rest of the entry stays. Any IRQL at which the processor stays the same.
 #[inline]
 pub fn unmask(cpu: &impl Cpu) {
-    unmask_entry(cpu, LocalVector::from_bits(cpu.local_vector()));
+    unmask_entry(cpu, LvtPmi::from_bits(cpu.lvt_pmi()));
 }
 
 #[inline]
-fn unmask_entry(cpu: &impl Cpu, entry: LocalVector) {
+fn unmask_entry(cpu: &impl Cpu, entry: LvtPmi) {
     if entry.masked() {
-        cpu.set_local_vector(entry.with_masked(false).into_bits());
+        cpu.set_lvt_pmi(entry.with_masked(false).into_bits());
     }
 }
 
 /// Lets no interrupts of the current processor through, until [`unmask`]: one read, and a write where one is needed. Any IRQL
 /// at which the processor stays the same.
 pub fn mask(cpu: &impl Cpu) {
-    let entry = LocalVector::from_bits(cpu.local_vector());
+    let entry = LvtPmi::from_bits(cpu.lvt_pmi());
     if !entry.masked() {
-        cpu.set_local_vector(entry.with_masked(true).into_bits());
+        cpu.set_lvt_pmi(entry.with_masked(true).into_bits());
     }
 }
 
@@ -131,8 +131,8 @@ pub fn mask(cpu: &impl Cpu) {
 ///
 /// # Errors
 /// The entry, left as it is, if not.
-pub fn enable(cpu: &impl Cpu) -> Result<(), LocalVector> {
-    let entry = LocalVector::from_bits(cpu.local_vector());
+pub fn enable(cpu: &impl Cpu) -> Result<(), LvtPmi> {
+    let entry = LvtPmi::from_bits(cpu.lvt_pmi());
     if !entry.is_windows() {
         return Err(entry);
     }
