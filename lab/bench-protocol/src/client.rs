@@ -289,6 +289,14 @@ impl Client {
         ask!(self, Command::Advance { milliseconds }, Answer::Done => ())
     }
 
+    /// [`Command::HoldCounter`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn hold_counter(&mut self, hold: bool) -> Result<(), Error> {
+        ask!(self, Command::HoldCounter(hold), Answer::Done => ())
+    }
+
     /// [`Command::NotifyPower`].
     ///
     /// # Errors

@@ -212,6 +212,9 @@ pub enum Command {
         /// By how much.
         milliseconds: u64,
     },
+    /// Stops the performance counter, or lets it go on. While it is stopped, a handler takes no time, however busy the
+    /// machine is that runs the bench.
+    HoldCounter(bool),
     /// Calls the callbacks of `\Callback\PowerState` for something else.
     NotifyPower {
         /// Argument1: which of the PO_CB_ constants.
