@@ -1,4 +1,4 @@
-//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, seed 004): their allocation and their users.
+//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, HAL control area): their allocation and their users.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
 //! Intel's Debug Store: its features on a processor, and the registers that control it (SDM Vol. 3B, "Debug Store (DS)
-//! Mechanism"; seed 004). [`debug_store`] decodes its records.
+//! Mechanism"; HAL control area). [`debug_store`] decodes its records.
 //!
 //! These functions are called only for sessions that request branches or precise samples.
 

@@ -1,4 +1,5 @@
-//! Profile interfaces: the HAL's private table of functions that hides hardware differences (seed 003, 3.2).
+//! Profile interfaces: the HAL's private table of functions that hides hardware differences (HAL PMU design, section
+//! 3.2).
 
 pub mod amd64;
 pub mod default;

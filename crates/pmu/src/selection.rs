@@ -1,4 +1,4 @@
-//! Selection of a profile interface, from the boot processor alone (seed 001).
+//! Selection of a profile interface, from the boot processor alone (HAL interface selection, section 3).
 //!
 //! The rules are those of the 64-bit HAL in the original Windows 10; [`Reason`] has the two lists that the document
 //! lost. If leaf 0xA is unusable, the HAL selects Default. This driver then selects the interface of older Intel

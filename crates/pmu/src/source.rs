@@ -100,12 +100,12 @@ impl ProfileSource {
     }
 }
 
-/// Returns an entry of the Amd64 table (seed 000: Value, Symbol, Select).
+/// Returns an entry of the Amd64 table (HAL Amd64 interface, section 2.2: Value, Symbol, Select).
 pub(crate) const fn amd64(source: u32, name: &'static str, select: u64) -> ProfileSource {
     ProfileSource { source: Source(source), name, select, ebx_bit: None }
 }
 
-/// Returns an entry of the Emon table (seed 002: Value, Name, EBX Bit, Select).
+/// Returns an entry of the Emon table (HAL Emon interface, section 2.2: Value, Name, EBX Bit, Select).
 pub(crate) const fn emon(source: u32, name: &'static str, ebx_bit: Option<u8>, select: u64) -> ProfileSource {
     ProfileSource { source: Source(source), name, select, ebx_bit }
 }

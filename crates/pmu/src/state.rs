@@ -1,5 +1,5 @@
 //! State of the counters: 8 bytes per counter per processor, for the maximum number of processors, in one allocation
-//! (seeds 000 and 002, "For the sake of completeness").
+//! (HAL Amd64 interface and HAL Emon interface, section 5).
 //!
 //! The states of a processor are written by the thread that holds the engine's lock, or by the processor itself at
 //! PROFILE_LEVEL. Each state is one atomic word, so readers always see a consistent state.
@@ -76,7 +76,8 @@ impl CounterState {
     }
 
     /// Returns the value that the counter is loaded with at its start and after each overflow: the two's complement of
-    /// the interval in `width` bits, so that the last event of the interval overflows it (seed 003, SetInterval).
+    /// the interval in `width` bits, so that the last event of the interval overflows it (HAL PMU design, section
+    /// 3.2.4).
     #[must_use]
     pub const fn initial_count(self, width: u8) -> u64 {
         self.initial_within(mask(width))

@@ -1,4 +1,5 @@
-//! Control areas of processors, PROCESSOR_PROFILE_CONTROL_AREA (seed 004), and the state of kernel VA shadowing.
+//! Control areas of processors, PROCESSOR_PROFILE_CONTROL_AREA (HAL control area), and the state of kernel VA
+//! shadowing.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use super::processors::{self, Pinned};
 use super::system_process::Worker;
 use super::text::Text;
 
-/// SystemProcessorProfileControlArea of SYSTEM_INFORMATION_CLASS (seed 004).
+/// SystemProcessorProfileControlArea of SYSTEM_INFORMATION_CLASS (HAL control area, section 2).
 const PROCESSOR_PROFILE_CONTROL_AREA: ULONG = 0x81;
 
 /// SystemKernelVaShadowInformation of SYSTEM_INFORMATION_CLASS (winternl.h).

@@ -1,4 +1,4 @@
-//! The Amd64 interface: AMD's performance counters (seed 000; APM Vol. 2, 13.2).
+//! The Amd64 interface: AMD's performance counters (HAL Amd64 interface; APM Vol. 2, 13.2).
 //!
 //! | CPUID | counters | global registers |
 //! |---|---|---|
@@ -27,7 +27,7 @@ use registers::{CORE_PERF_CTR0, ExtendedFeatures, PERF_CTL0, PERF_CTR0, PERF_EVT
 
 pub use sources::SOURCES;
 
-/// Number of counters without PerfCtrExtCore (seed 000).
+/// Number of counters without PerfCtrExtCore (HAL Amd64 interface).
 const LEGACY_COUNTERS: u8 = 4;
 
 /// Number of counters with PerfCtrExtCore (APM Vol. 2, 13.2.1), and the maximum that RDPMC can read: the next indexes

@@ -1,4 +1,5 @@
-//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 5 (seed 002; SDM Vol. 3B, 21.2).
+//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 5 (HAL Emon interface; SDM Vol. 3B,
+//! 21.2).
 //!
 //! Version 1 has only select registers and counters. From version 2 on, a counter counts only while its bit in
 //! IA32_PERF_GLOBAL_CTRL is set too, so one write stops any number of counters. There are also fixed counters, each for

@@ -1,5 +1,5 @@
-//! The NetBurst interface: Pentium 4 and Xeons of the same generation (seed 003, 1.2 and 3.2; SDM Vol. 3B, "Performance
-//! Monitoring (Processors Based on Intel NetBurst Microarchitecture)").
+//! The NetBurst interface: Pentium 4 and Xeons of the same generation (HAL PMU design, sections 1.2 and 3.2; SDM Vol.
+//! 3B, "Performance Monitoring (Processors Based on Intel NetBurst Microarchitecture)").
 //!
 //! A unit of the processor detects an event as configured in one of its two ESCRs. A counter that is wired to that ESCR
 //! counts the event as configured in its own CCCR. Each counter is wired to one of the two ESCRs of any unit, its

@@ -1,5 +1,5 @@
-//! The P6 interface: Pentium Pro, II, III and Pentium M (seed 003, 1.2 and 3.2; SDM Vol. 3B, "Performance Monitoring
-//! (P6 Family Processor)").
+//! The P6 interface: Pentium Pro, II, III and Pentium M (HAL PMU design, sections 1.2 and 3.2; SDM Vol. 3B,
+//! "Performance Monitoring (P6 Family Processor)").
 //!
 //! Two counters with one select register each; the enable flag of the first register enables both. None of these
 //! processors ever ran a 64-bit Windows, so the code is tested only against the model.

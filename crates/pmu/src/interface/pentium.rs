@@ -1,5 +1,5 @@
-//! The Pentium interface: two counters with one control register, without interrupts (seed 003, 1.2; SDM Vol. 3B,
-//! "Performance Monitoring (Pentium Processors)").
+//! The Pentium interface: two counters with one control register, without interrupts (HAL PMU design, section 1.2; SDM
+//! Vol. 3B, "Performance Monitoring (Pentium Processors)").
 //!
 //! The counters count but cannot sample. RDPMC came only with MMX, so they are read as registers. None of these
 //! processors ever ran a 64-bit Windows, so the code is tested only against the model.

@@ -1,5 +1,5 @@
-//! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1): seed 000 has
-//! those of the K8, most of which Zen processors lack.
+//! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1): the HAL's table
+//! has those of the K8, most of which Zen processors lack.
 
 use bitfield_struct::bitfield;
 
@@ -10,9 +10,9 @@ use crate::source::ProfileSource;
 /// Families that share a table of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// Families before 10h: the events of seed 000.
+    /// Families before 10h: the events of the HAL's table.
     K8,
-    /// Families 10h to 16h: the same events, and more that seed 000 does not have.
+    /// Families 10h to 16h: the same events, and more that the HAL's table does not have.
     K10,
     /// Family 17h: Zen, Zen+ and Zen 2.
     Zen,

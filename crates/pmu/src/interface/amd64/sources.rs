@@ -1,4 +1,5 @@
-//! The profile sources of the Amd64 interface: seed 000, every row under its HAL name and in its order.
+//! The profile sources of the Amd64 interface (HAL Amd64 interface, section 2.2): every row under its HAL name and in
+//! its order.
 //!
 //! The names and encodings are those of the K8 era (AMD BKDG for families 0Fh and 10h). The HAL's misspellings stay,
 //! because programs look sources up by name.

@@ -1,5 +1,6 @@
-//! The profile sources of Zen processors. Sources of seed 000 whose event still exists keep their number and name, with
-//! today's encoding. There are two more sources of WDM.H, and from 0x1000 on the driver's own, which no HAL has.
+//! The profile sources of Zen processors. Sources of the HAL's table whose event still exists keep their number and
+//! name, with today's encoding. There are two more sources of WDM.H, and from 0x1000 on the driver's own, which no HAL
+//! has.
 //!
 //! The events come from AMD's Processor Programming References, section "Core Performance Monitor Counters": family 17h
 //! (56176), 19h models 01h (55898) and 11h (55901), and 1Ah (57238), where event NNNH is PMCxNNN. Linux has them in
@@ -192,11 +193,11 @@ const ROWS: [Row; 82] = [
     row(0x1027, "DispatchStallsForRetireQueue", from_zen3(event(0x0AF, 0x20))),
 ];
 
-/// Entries of seed 000, two of WDM.H that it lacks, and the driver's own.
+/// Entries of the HAL's table, two of WDM.H that it lacks, and the driver's own.
 const LENGTH: usize = SOURCES.len() + 2 + 40;
 
-/// Merges the entries of seed 000 and those above by their numbers. A source that a generation lacks keeps its entry,
-/// with a select of zero.
+/// Merges the entries of the HAL's table and those above by their numbers. A source that a generation lacks keeps its
+/// entry, with a select of zero.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
 const fn table(generation: usize) -> [ProfileSource; LENGTH] {
     let mut table = [SOURCES[0]; LENGTH];

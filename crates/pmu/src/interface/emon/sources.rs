@@ -1,4 +1,5 @@
-//! The profile sources of the Emon interface: seed 002, every row under its HAL name and in its order.
+//! The profile sources of the Emon interface (HAL Emon interface, section 2.2): every row under its HAL name and in its
+//! order.
 
 use crate::source::{ProfileSource, emon as row};
 
