@@ -35,7 +35,7 @@ pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS 
     }
 }
 
-/// Completes the waiting requests that have samples or whose deadline has passed. Returns the next deadline.
+/// Completes the waiting requests that have samples or that are past their deadline. Returns the next deadline.
 ///
 /// # IRQL
 /// At most APC_LEVEL.

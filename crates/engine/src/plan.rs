@@ -125,8 +125,8 @@ impl<M: Platform> Planner<'_, M> {
         Ok(session)
     }
 
-    /// Extends the session to one more processor, whose index exceeds those that it has, with a counter or the timer
-    /// for each running event. On failure nothing changes.
+    /// Extends the session to one more processor, with a higher index than those that it has, and with a counter or
+    /// the timer for each running event. On failure nothing changes.
     pub fn extend(&self, session: &mut Session, processor: u32, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let places = session.places.len();
         let extended = self.try_extend(session, processor, reply);

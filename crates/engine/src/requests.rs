@@ -183,7 +183,7 @@ impl<M: Platform> Engine<M> {
     fn admit(&mut self, client: ClientId, code: u32, input: usize, output: usize) -> Result<&'static RequestSpec, u32> {
         let spec = protocol::find(code).ok_or(STATUS_INVALID_DEVICE_REQUEST)?;
         match self.clients.get_mut(client) {
-            // Only a handle whose open was refused is unknown: the kernel need not block its requests.
+            // Unknown handles are those refused at open: the kernel need not block their requests.
             None => Err(STATUS_PRIVILEGE_NOT_HELD),
             Some(client) if !client.greeted && !spec.before_hello => Err(STATUS_INVALID_DEVICE_STATE),
             Some(_) if !spec.input.admits(input) => Err(STATUS_INFO_LENGTH_MISMATCH),

@@ -152,7 +152,7 @@ impl Ring {
         )
     }
 
-    /// Events whose lost samples have not been reported yet: index, source, number of lost samples.
+    /// Events with lost samples that have not been reported yet: index, source, number of lost samples.
     fn untold(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
         let stats = self.samples.side();
         self.events.iter().enumerate().filter_map(|(index, (counter, source, told))| {

@@ -94,7 +94,7 @@ pub struct ForeignUse {
 /// Examines the current processor. It reads only registers that CPUID enumerates, at most two.
 ///
 /// # Errors
-/// The feature whose absence makes the whole Debug Store unusable.
+/// The missing feature, if it makes the whole Debug Store unusable.
 ///
 /// # IRQL
 /// Any at which the thread stays on its processor.

@@ -333,7 +333,8 @@ impl Interface {
         }
     }
 
-    /// Returns the interface for a processor whose first `counters` general counters record these events precisely.
+    /// Returns the interface for a processor on which the first `counters` general counters record these events
+    /// precisely.
     #[must_use]
     pub const fn with_precise(self, counters: u8, events: emon::PreciseEvents) -> Self {
         match self {

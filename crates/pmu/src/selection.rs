@@ -25,9 +25,9 @@ pub enum Reason {
     OtherVendor = 2,
     /// Default: AuthenticAMD, but CPUID.80000001H:EDX\[29\] (long mode) is clear.
     NoLongMode = 3,
-    /// Default: Hv#1 hypervisor whose leaf 0x40000003 has EDX\[2\] (PerformanceMonitorsAvailable) clear.
+    /// Default: Hv#1 hypervisor with EDX\[2\] (PerformanceMonitorsAvailable) of leaf 0x40000003 clear.
     MaskedByHypervisor = 4,
-    /// Default: GenuineIntel whose highest basic leaf is below 0xA.
+    /// Default: GenuineIntel with a highest basic leaf below 0xA.
     NoLeafA = 5,
     /// Default: leaf 0xA EAX\[7:0\] (version) is zero.
     VersionZero = 6,

@@ -463,7 +463,7 @@ impl<'a> CpuCounters<'a> {
         }
     }
 
-    /// Returns the counters whose state satisfies `wanted`.
+    /// Returns the counters with a state for which `wanted` returns true.
     pub fn counters(self, wanted: impl Fn(CounterState) -> bool) -> CounterSet {
         (0_u8..).zip(self.cells).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
     }

@@ -154,7 +154,7 @@ pub enum Support {
     NotOnThisFamily = 5,
     /// A raw event, but the registers of the profile interface do not take an event and a unit mask.
     NoRawEvents = 6,
-    /// A raw event whose number is wider than the event numbers of the processor.
+    /// A raw event with a number wider than the event numbers of the processor.
     NoSuchEvent = 7,
 }
 

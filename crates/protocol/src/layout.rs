@@ -269,7 +269,7 @@ layout! {
         throttled: u64,
     }
 
-    /// In: the session whose samples to fetch, and how long to wait for them.
+    /// In: the session to fetch samples from, and how long to wait for them.
     16 SamplesRequest {
         /// The number that [`Code::Start`](crate::Code::Start) returned.
         session: u64,
@@ -281,7 +281,7 @@ layout! {
 
     /// Out: a sample, or an event of the sampling itself; see [`SampleKind`](crate::SampleKind).
     48 Sample {
-        /// Time, in units of the clock whose frequency [`Code::Start`](crate::Code::Start) returned.
+        /// Time, in units of the clock; [`Code::Start`](crate::Code::Start) returned its frequency.
         time: u64,
         /// Instruction pointer of a sample; [`SampleKind`](crate::SampleKind) describes its use in other kinds.
         ip: u64,

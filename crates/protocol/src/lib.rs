@@ -1,8 +1,8 @@
 //! The protocol between `client.exe` and `halprof.sys`: request codes, sizes, layouts, error codes.
 //!
 //! Every request goes through `DeviceIoControl`, with `METHOD_BUFFERED` except for samples ([`Method`]). A request that
-//! is not in [`REQUESTS`], or whose buffers do not have the sizes listed there, fails with an NTSTATUS and changes
-//! nothing. Every other request is answered: the output begins with a [`ReplyHeader`] with the NTSTATUS of the
+//! is not in [`REQUESTS`], or that has buffers of other sizes than those listed there, fails with an NTSTATUS and
+//! changes nothing. Every other request is answered: the output begins with a [`ReplyHeader`] with the NTSTATUS of the
 //! operation and its [`ErrorCode`], which gives the reason of a refusal.
 //!
 //! All integers are little-endian; every layout is a multiple of 8 bytes and has no hidden padding.

@@ -82,7 +82,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Removes a request for whose key `wanted` returns true; returns it with its key and its deadline.
+    /// Removes a request with a key for which `wanted` returns true; returns it with its key and its deadline.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.

@@ -65,7 +65,7 @@ pub struct Emon {
 }
 
 impl Emon {
-    /// Creates the interface for the current processor, whose highest leaf must be at least 0xA.
+    /// Creates the interface for the current processor. Its highest leaf must be at least 0xA.
     ///
     /// # IRQL
     /// Any.
@@ -98,7 +98,8 @@ impl Emon {
         Self { capabilities: self.capabilities.with_full_width(whole) }
     }
 
-    /// Returns the interface for a processor whose first `counters` general counters record these events precisely.
+    /// Returns the interface for a processor on which the first `counters` general counters record these events
+    /// precisely.
     #[must_use]
     pub const fn with_precise(self, counters: u8, events: PreciseEvents) -> Self {
         Self { capabilities: self.capabilities.recording(counters, events) }

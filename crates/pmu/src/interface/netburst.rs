@@ -339,7 +339,7 @@ impl ProfileInterface for NetBurst {
         }
     }
 
-    /// One read for each counter with an interval, and an RDPMC for each of them that has not overflowed.
+    /// One read for each counter with an interval, and an RDPMC for each of them without OVF.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         let thread = self.thread(cpu);
         let overflowed = |counter: &u8| {

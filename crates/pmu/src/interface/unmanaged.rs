@@ -101,7 +101,7 @@ impl Bank {
     }
 }
 
-/// Returns the counters whose value shows an overflow: one RDPMC for each counter with an interval.
+/// Returns the counters that overflowed, by their values: one RDPMC for each counter with an interval.
 pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> CounterSet {
     let top_bit = state::top_bit(mask);
     interrupting.iter().filter(|counter| cpu.rdpmc(u32::from(*counter)) & top_bit == 0).collect()

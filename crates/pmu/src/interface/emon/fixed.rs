@@ -9,8 +9,9 @@ use crate::state::{CounterSet, CpuCounters};
 /// cycles (SDM Vol. 3B, 21.2.2, Table 21-2).
 const EVENTS: [u8; MAX_FIXED as usize] = [1, 0, 2];
 
-/// The fixed counter whose general event counts in another unit. Fixed counter 2 counts at the rate of the time-stamp
-/// counter; event 3CH, unit mask 01H, at that of the core crystal or the bus on most processors (SDM Vol. 3B, 21.2.3).
+/// The fixed counter that counts in another unit than its general event. Fixed counter 2 counts at the rate of the
+/// time-stamp counter; event 3CH, unit mask 01H, at that of the core crystal or the bus on most processors (SDM Vol.
+/// 3B, 21.2.3).
 const REFERENCE_CYCLES: u8 = 2;
 
 /// Returns the number of the fixed counter for the event of a source, if there is one.
