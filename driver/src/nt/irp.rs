@@ -44,6 +44,9 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// Wraps the argument of a dispatch routine.
+    ///
+    /// # Safety
+    /// `irp` comes from the I/O manager, and no other code uses it before [`complete`](Self::complete).
     pub unsafe fn new(irp: PIRP) -> Self {
         // SAFETY: the driver owns the packet until it completes it
         let irp = unsafe { &mut *irp };
