@@ -1,5 +1,5 @@
-//! The laws of a PMU, numbered as in the project's checklist of what peer test suites cover (item n is `mNN_...`).
-//! Item 24, the whole suite again on AMD's legacy names, is what `UNITS` does to every law here that takes a unit.
+//! The laws of a PMU, numbered as in the project's checklist of peer test suites (item n is `mNN_...`). Item 24, the
+//! suite on AMD's legacy names, is covered by `UNITS`, which repeats every law that takes a unit.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -13,12 +13,12 @@ use model::{CounterId, GeneralProtection, Mode, Processor, Selected};
 
 const REFUSED: Result<(), GeneralProtection> = Err(GeneralProtection);
 
-/// How many registers can be read from `first` on, `stride` apart, before the first that is absent.
+/// Returns the number of readable registers from `first` on, `stride` apart, before the first absent one.
 fn present(processor: &mut Processor, first: u32, stride: u32) -> u32 {
     (0..64).find(|i| processor.rdmsr(first + stride * i).is_err()).unwrap()
 }
 
-/// Architectural events, by their bit in leaf 0AH, EBX.
+/// Architectural events by their bits in leaf 0AH, EBX.
 const EVENTS: [(u16, u8); 8] =
     [(0x3C, 0), (0xC0, 0), (0x3C, 1), (0x2E, 0x4F), (0x2E, 0x41), (0xC4, 0), (0xC5, 0), (0xA4, 1)];
 
@@ -52,7 +52,7 @@ fn m01_counters_without_an_address_do_not_exist() {
     for (first, counters) in [(0x186, 10), (0xC1, 10), (0x4C1, 10), (0x309, 16)] {
         assert_eq!(present(&mut processor, first, 1), counters);
     }
-    // Nor do those without a bit to count in.
+    // Counters of width 0 do not exist either.
     let mut processor = Leaf { width: 0, fixed_width: 0, ..version(5) }.processor();
     for first in [0x186, 0xC1, 0x309] {
         assert_eq!(present(&mut processor, first, 1), 0);
@@ -90,7 +90,7 @@ fn m02_version_decides_the_registers_and_clamps_to_the_highest_known() {
             assert_eq!(processor.rdmsr(0x4C1).is_ok(), whole);
         }
     }
-    // The fixed bitmap came with version 5, and stays.
+    // The bitmap of fixed counters is valid from version 5 on.
     for (version_number, exists) in [(4, false), (5, true), (6, true)] {
         let mut processor = Leaf { fixed: 0, fixed_bitmap: 1, ..version(version_number) }.processor();
         assert_eq!(processor.rdmsr(0x309).is_ok(), exists);
@@ -145,7 +145,7 @@ fn m05_fixed_counter_exists_if_counted_or_in_the_bitmap() {
 #[test]
 fn m06_absent_counter_faults() {
     on_each_unit(|unit, processor| {
-        // What lies after the last select or counter of these names, where that is not a register of another name.
+        // The registers after the last select and after the last counter, unless another set of names uses them.
         let after = if unit.amd && unit.select.1 == 1 { vec![0xC001_0008] } else { vec![unit.select(unit.counters)] };
         for register in after.into_iter().chain((!unit.amd).then(|| unit.counter(unit.counters))) {
             assert_eq!(processor.rdmsr(register), Err(GeneralProtection), "{register:x}");
@@ -316,7 +316,7 @@ fn m12_each_fixed_counter_counts_the_event_it_is_paired_with() {
         run(&mut processor, 9);
         assert_eq!(processor.rdmsr(0x309 + u32::from(i)), Ok(9));
     }
-    // One without an architectural event has the pseudo-encoding of Intel's event lists.
+    // A fixed counter without an architectural event has the pseudo-encoding of Intel's event lists.
     let mut processor = Leaf { fixed: 5, ..version(5) }.processor();
     processor.wrmsr(0x38F, 1 << 36).unwrap();
     processor.wrmsr(0x38D, 0b0011 << 16).unwrap();
@@ -405,7 +405,7 @@ fn m14_fixed_counter_nibble_is_os_usr_any_pmi() {
 
 #[test]
 fn m15_counter_mask_lowers_the_count() {
-    // Events in each of eight cycles.
+    // The number of events in each of eight cycles.
     let cycles = [0u64, 3, 1, 0, 4, 2, 2, 0];
     let events = |selected: Selected| {
         let passes = |&&n: &&u64| (n >= u64::from(selected.cmask)) != selected.invert;
@@ -512,7 +512,7 @@ fn m19_intel_masks_the_entry_on_delivery_and_the_handler_unmasks_it() {
         assert!(!processor.take_interrupt(), "taken once");
         assert_eq!(processor.lvt(), if unit.amd { 0xFE } else { 0xFE | MASK });
 
-        // The second overflow waits for an Intel handler that forgot the entry.
+        // On Intel, the second interrupt stays pending until the handler unmasks the entry.
         unit.load_negative(processor, 0, 1);
         run(processor, 1);
         assert!(processor.interrupt_pending());
@@ -524,7 +524,7 @@ fn m19_intel_masks_the_entry_on_delivery_and_the_handler_unmasks_it() {
         }
         acknowledge(unit, processor);
 
-        // A masked entry holds interrupts back on both.
+        // A masked entry blocks interrupts on both vendors.
         processor.set_lvt(0xFE | MASK);
         unit.load_negative(processor, 0, 1);
         run(processor, 1);
@@ -591,7 +591,7 @@ fn m23_amd_discovery() {
     let table = [
         (0, [0; 4], 4, false),
         (1 << 23, [0; 4], 6, false),
-        (1 << 23, [0, 6, 0, 0], 6, false), // the number counts only with the feature
+        (1 << 23, [0, 6, 0, 0], 6, false), // the number is valid only with PerfMonV2
         (1 << 23, [1, 6, 0, 0], 6, true),
         (1 << 23, [1, 8, 0, 0], 8, true),
         (1 << 23, [1, 0x0FFF_FFF4, 0, 0], 4, true), // bits 3:0 only
@@ -613,7 +613,7 @@ fn m23_amd_discovery() {
     }
     let mut hygon = Processor::new(cpuid(hygon_leaves()));
     assert_eq!(present(&mut hygon, 0xC001_0200, 1), 12);
-    // A leaf beyond the last that the processor reports says nothing.
+    // A leaf above the highest reported leaf is ignored.
     let mut leaves = amd_leaves(1 << 23, [1, 6, 0, 0]);
     leaves[1].1[0] = 0x8000_0021;
     assert_eq!(Processor::new(cpuid(leaves.clone())).rdmsr(0xC000_0301), Err(GeneralProtection));
@@ -687,7 +687,7 @@ fn m26_amd_event_select_has_8_bits_before_family_10h() {
     }
 }
 
-/// Flips bits of a register and tells whether they stayed.
+/// Flips bits of a register and returns whether the register kept the change.
 fn writable(processor: &mut Processor, register: u32, bits: u64) -> Result<bool, GeneralProtection> {
     let before = processor.rdmsr(register)?;
     processor.wrmsr(register, before ^ bits)?;
@@ -709,7 +709,7 @@ fn m27_probe_tells_a_pmu_from_none() {
         assert_eq!(writable(&mut ignoring, register, 1), Ok(false), "dropped writes");
     }
     assert_eq!(ignoring.accesses().faulted, 0);
-    // What is there is refused all the same.
+    // Invalid accesses to existing registers still fault.
     let mut ignoring = version(5).processor().with_absent_msrs_ignored();
     assert_eq!(ignoring.wrmsr(0x186, 1 << 63), REFUSED);
     assert_eq!(ignoring.rdpmc(64), Err(GeneralProtection));
@@ -721,7 +721,7 @@ fn m28_hypervisor_can_keep_the_pmu() {
     // (hypervisor bit, interface, leaf 40000003H EDX, hidden)
     let table = [
         (0, 0, 0, false),
-        (0, microsoft, 0, false), // not under a hypervisor: leaf 40000001H means nothing
+        (0, microsoft, 0, false), // no hypervisor: leaf 40000001H is invalid
         (1, 0, 0, false),         // another hypervisor
         (1, microsoft, 0, true),
         (1, microsoft, !0b100, true),
@@ -734,7 +734,7 @@ fn m28_hypervisor_can_keep_the_pmu() {
             (&intel, vec![0x186, 0xC1, 0x4C1, 0x309, 0x345, 0x38D, 0x38E, 0x38F, 0x390, 0x391, 0x392]),
             (&amd, vec![0xC001_0000, 0xC001_0004, 0xC001_0200, 0xC001_0201, 0xC000_0300, 0xC000_0301]),
         ] {
-            // The first entry for a leaf is the one that counts.
+            // The first entry for a leaf wins.
             let mut all = vec![(0x4000_0001, [interface, 0, 0, 0]), (0x4000_0003, [0, 0, 0, features])];
             all.push((1, [0, 0, hypervisor << 31 | 1 << 15, 0]));
             all.extend(leaves);

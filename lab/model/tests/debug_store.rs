@@ -1,4 +1,4 @@
-//! The laws of the Debug Store: its registers, and what the processor writes to memory.
+//! The laws of the Debug Store: its registers, and the records that the processor writes to memory.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -27,7 +27,7 @@ const ADAPTIVE: u64 = 1 << 34;
 const BASELINE: u64 = 1 << 14;
 const BUFFER_FULL: u64 = 1 << 62;
 
-/// `CPUID.1:EDX`, and the bits of ECX for the 64-bit area, for modes, and for `IA32_PERF_CAPABILITIES`.
+/// `DS` is a bit of `CPUID.1:EDX`; the other bits are in ECX.
 const DS: u32 = 1 << 21;
 const DTES64: u32 = 1 << 2;
 const DS_CPL: u32 = 1 << 4;
@@ -42,14 +42,14 @@ const YONAH: u32 = 0x0000_06E8;
 const COPPERMINE: u32 = 0x0000_0683;
 const PENTIUM: u32 = 0x0000_0543;
 
-/// An Intel processor with leaf 0AH, and with its signature, ECX and EDX in leaf 1.
+/// Creates an Intel processor from leaf 0AH and EAX, ECX and EDX of leaf 1.
 fn intel(leaf: Leaf, signature: u32, more: u32, features: u32) -> Processor {
     let mut leaves = leaf.leaves();
     leaves[1].1 = [signature, 0, more, features];
     Processor::new(cpuid(leaves)).with_perf_capabilities(leaf.perf_capabilities.unwrap_or(0))
 }
 
-/// One with everything and this in `IA32_PERF_CAPABILITIES`.
+/// Creates a processor with all features and this value in `IA32_PERF_CAPABILITIES`.
 fn able(capabilities: u64) -> Processor {
     intel(Leaf { perf_capabilities: Some(capabilities), ..version(5) }, ICE_LAKE, ALL, DS)
 }
@@ -58,7 +58,7 @@ fn capabilities(format: u64) -> u64 {
     format << 8 | if format >= 4 { BASELINE } else { 0 }
 }
 
-/// One from before leaf 0AH.
+/// Creates an Intel processor without leaf 0AH.
 fn old(signature: u32, more: u32, features: u32) -> Processor {
     let mut leaves = version(0).leaves();
     leaves[0].1[0] = 5;
@@ -66,7 +66,7 @@ fn old(signature: u32, more: u32, features: u32) -> Processor {
     Processor::new(cpuid(leaves))
 }
 
-/// Which single bits a register takes.
+/// Returns the bits that a register accepts when they are written one at a time.
 fn accepted(processor: &mut Processor, register: u32) -> u64 {
     (0..64).map(|bit| 1u64 << bit).filter(|&value| processor.wrmsr(register, value).is_ok()).sum()
 }
@@ -129,7 +129,7 @@ fn a_hypervisor_that_keeps_the_counters_keeps_the_debug_store() {
     assert_eq!(REGISTERS.map(|register| processor.rdmsr(register).ok()), [Some(0x1800), None, None, None, None]);
 }
 
-/// A processor, a register, the bits that can be written.
+/// A processor, a register and its writable bits.
 type Case = (Box<dyn Fn() -> Processor>, u32, u64);
 
 #[test]
@@ -181,7 +181,7 @@ fn power_that_is_lost_takes_what_was_written_and_leaves_what_the_processor_tells
     assert_eq!(REGISTERS.map(|register| processor.rdmsr(register)), [Ok(1 << 11), Ok(0), Ok(0), Ok(0), Ok(0)]);
 }
 
-/// Words that are mapped.
+/// The mapped words.
 #[derive(Clone, Default)]
 struct Words(Arc<Mutex<BTreeMap<u64, u64>>>);
 
@@ -224,13 +224,14 @@ impl Words {
         (from..to).step_by(8).flat_map(|address| self.get(address).to_le_bytes()).collect()
     }
 
-    /// Offset of the index of a buffer whose words begin there.
+    /// Returns the index of the buffer that the words at offset `first` describe.
     fn index(&self, first: u64) -> u64 {
         self.get(AREA + first + 8)
     }
 }
 
-/// Room for so many bytes of branches and of events, each with its threshold, and a processor that is pointed at it.
+/// Maps buffers of branch records and PEBS records, each with its size and threshold in bytes, and points the processor
+/// at them.
 fn pointed(mut processor: Processor, branches: [u64; 2], events: [u64; 2]) -> (Processor, Words) {
     let words = Words::default();
     words.map(AREA, 0x1C0);
@@ -337,7 +338,7 @@ fn with_an_interrupt_it_comes_at_the_threshold_and_what_finds_no_room_is_not_wri
     assert_eq!(processor.stored().branches_refused, 2);
     assert_eq!((processor.rdmsr(STATUS), processor.take_interrupt()), (Ok(0), true), "no status tells of it");
     assert_eq!(entries(&processor), []);
-    // Each one at or above the threshold interrupts anew.
+    // Every record at or above the threshold interrupts.
     processor.set_lvt(0xFE);
     words.set(AREA + 8, BTS + 24);
     processor.branch(Mode::User, branch(0));
@@ -355,7 +356,7 @@ fn bounds_that_contradict_each_other_take_nothing() {
     ] {
         for interrupts in [0, BTINT] {
             if interrupts == 0 && base < index && index <= maximum {
-                continue; // a circle that is full
+                continue; // a full circular buffer wraps
             }
             let (mut processor, words) = pointed(able(capabilities(4)), [240, 240], [0, 0]);
             for first in [0, 0x20] {
@@ -379,7 +380,7 @@ fn bounds_that_contradict_each_other_take_nothing() {
     }
 }
 
-/// General counter `number` writes records, and overflows after `distance` events.
+/// Enables PEBS on general counter `number`, which overflows after `distance` events.
 fn precise(processor: &mut Processor, number: u32, distance: u32) {
     processor.wrmsr(0xC1 + number, u64::from(distance).wrapping_neg() & 0xFFFF_FFFF).unwrap();
     processor.wrmsr(SELECT + number, EN | USR | OS | 0xC0).unwrap();
@@ -391,7 +392,7 @@ fn precise(processor: &mut Processor, number: u32, distance: u32) {
 const IP: u64 = 0x1_4000_1230;
 const TIME: u64 = 0x7777_8888;
 
-/// A record of a general register that instructions call by this number.
+/// Returns the recorded value of the general register with this encoding.
 fn register(number: u64) -> u64 {
     0x0101_0101_0101_0101 * (number + 1)
 }
@@ -534,7 +535,7 @@ fn a_counter_is_loaded_from_its_own_place_after_each_record() {
         processor.wrmsr(0x38F, bit).unwrap();
         processor.wrmsr(PEBS_ENABLE, bit).unwrap();
         processor.wrmsr(register, 0xFFFF_FFFF_FFFE & if register < 0x309 { 0xFFFF_FFFF } else { !0 }).unwrap();
-        // Two to the first record, a hundred to the second, and three are left.
+        // 2 events to the first record, 100 to the second, and 3 more.
         processor.run(Mode::User, &|_| 105);
         assert_eq!(processor.rdmsr(register), Ok(0xFFFF_FFFF_FFFF - 99 + 3), "{format} {counter:?}");
         assert_eq!(processor.stored().records, BTreeMap::from([(counter, 2)]), "{format} {counter:?}");
@@ -556,7 +557,7 @@ fn a_counter_is_loaded_from_its_own_place_after_each_record() {
     }
 }
 
-/// `INT` of the event select register is for each overflow of the counter (SDM Vol. 3B, 21.2.1.1).
+/// `INT` of the event select register applies to each overflow of the counter (SDM Vol. 3B, 21.2.1.1).
 #[test]
 fn a_counter_that_records_and_asks_for_an_interrupt_interrupts_with_each_overflow() {
     let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [1000, 1000]);
@@ -574,7 +575,7 @@ fn a_counter_that_records_and_asks_for_an_interrupt_interrupts_with_each_overflo
     assert_eq!(processor.stored().records, BTreeMap::from([(CounterId::General(0), 3)]));
 }
 
-/// Signature, core type of a hybrid, event with unit mask, and the counters that record it.
+/// Each case: signature, core type of a hybrid processor, event with unit mask, and the counters that record it.
 #[test]
 fn a_counter_or_an_event_that_cannot_be_recorded_writes_nothing() {
     let instructions = |umask: u64| 0xC0 | umask << 8;
@@ -632,7 +633,7 @@ fn a_record_at_the_threshold_sets_status_62_and_interrupts_once() {
     processor.wrmsr(STATUS_RESET, BUFFER_FULL).unwrap();
     assert_eq!(processor.rdmsr(STATUS), Ok(0));
     processor.set_lvt(0xFE);
-    // The last that finds room, and then one that does not and is not told of.
+    // The last record that fits interrupts; records that do not fit are not reported.
     processor.run(Mode::Kernel, &|_| 10);
     assert!(processor.take_interrupt());
     processor.wrmsr(STATUS_RESET, BUFFER_FULL).unwrap();
@@ -657,7 +658,7 @@ fn a_counter_that_writes_no_records_overflows_as_ever_beside_one_that_does() {
 #[test]
 fn memory_that_is_not_mapped_is_a_fault_and_nothing_else_changes() {
     let record = PEBS + 32;
-    // An address that is not mapped, faults of branches, and of events.
+    // An unmapped address, the faults of branch records and those of PEBS records.
     for (missing, of_branches, of_events) in [
         (AREA, 1, 0),
         (AREA + 0x18, 1, 0),
@@ -687,7 +688,7 @@ fn memory_that_is_not_mapped_is_a_fault_and_nothing_else_changes() {
         assert_eq!(processor.interrupt_pending(), of_events == 0, "{missing:#x}");
         assert_eq!(processor.rdpmc(0), Ok(0), "{missing:#x}");
     }
-    // No memory at all.
+    // No memory is mapped.
     let mut processor = able(capabilities(4));
     processor.wrmsr(DEBUGCTL, TR | BTS_ON).unwrap();
     processor.branch(Mode::User, branch(0));
@@ -707,7 +708,7 @@ fn a_counter_whose_records_find_no_room_interrupts_nobody() {
 }
 
 proptest! {
-    /// However the events come, in one go or one by one, the same comes of them.
+    /// Counting events in one run and one by one gives the same result.
     #[test]
     fn counting_in_bulk_is_counting_one_by_one(
         format in 0..6_u64,
@@ -741,7 +742,7 @@ proptest! {
         prop_assert_eq!(entries(&bulk), entries(&single));
     }
 
-    /// One counter alone interrupts with exactly the event that was told, several not before.
+    /// A single counter interrupts exactly at the predicted event; several counters do not interrupt before it.
     #[test]
     fn the_event_that_interrupts_is_told_beforehand(
         counters in prop::collection::vec((1..300_u32, 1..300_u64, any::<bool>()), 1..4),

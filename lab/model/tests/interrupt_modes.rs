@@ -1,4 +1,4 @@
-//! What becomes of an interrupt at a masked LVT entry, in each mode.
+//! Interrupts at a masked LVT entry, in each mode.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -10,7 +10,7 @@ use model::{InterruptMode, Mode, Processor};
 const OPEN: u32 = 0xFE;
 const MASKED: u32 = 0x1_00FE;
 
-/// A processor of each kind whose first counter interrupts with the next event.
+/// Returns a processor of each kind. The next event makes its first counter interrupt.
 fn armed(mode: InterruptMode) -> impl Iterator<Item = (&'static common::Unit, Processor)> {
     UNITS.iter().map(move |unit| {
         let mut processor = (unit.make)();
@@ -54,7 +54,7 @@ fn unmasking_raises_again_while_the_status_of_an_interrupting_counter_is_set_in_
                 processor.take_interrupt()
             };
             assert_eq!(unmask(&mut processor), raises, "{mode:?}");
-            // Also while no counter counts.
+            // The same holds while no counter counts.
             if let Some(global) = unit.global {
                 processor.wrmsr(global.control, 0).unwrap();
             }
@@ -86,7 +86,7 @@ fn a_stuck_status_bit_raises_no_further_interrupt_on_intel_from_that_counter() {
         processor.run(Mode::User, &|_| 1);
         assert_eq!(processor.take_interrupt(), !is_stuck);
         processor.set_lvt(OPEN);
-        // Another counter interrupts all the same.
+        // Another counter still interrupts.
         unit.set_select(&mut processor, 1, EN | INT | USR | OS | 0xC0);
         unit.load_negative(&mut processor, 1, 1);
         processor.run(Mode::User, &|_| 1);

@@ -9,7 +9,7 @@ use model::{CounterId, GeneralProtection, Mode, Processor};
 
 const REFUSED: Result<(), GeneralProtection> = Err(GeneralProtection);
 
-/// An Intel processor: signature, EBX and EDX of leaf 1, highest leaf 2.
+/// Creates an Intel processor with highest leaf 2 from its signature and EBX and EDX of leaf 1.
 fn intel(signature: u32, package: u32, features: u32) -> Processor {
     Processor::new(cpuid(leaves(signature, package, features)))
 }
@@ -18,7 +18,7 @@ fn leaves(signature: u32, package: u32, features: u32) -> Vec<(u32, [u32; 4])> {
     vec![(0, [2, 0x756E_6547, 0x6C65_746E, 0x4965_6E69]), (1, [signature, package, 0, features])]
 }
 
-/// `CPUID.1:EDX` of RDMSR, of MMX, of HTT.
+/// Bits of `CPUID.1:EDX`.
 const MSR: u32 = 1 << 5;
 const MMX: u32 = 1 << 23;
 const HTT: u32 = 1 << 28;
@@ -27,7 +27,7 @@ fn netburst() -> Processor {
     intel(0x0F29, 1 << 16, HTT)
 }
 
-/// The two threads of a core.
+/// Creates the two threads of a core.
 fn threads() -> [Processor; 2] {
     let first = intel(0x0F29, 2 << 16, HTT);
     let second = first.other_thread(cpuid(leaves(0x0F29, 1 << 24 | 2 << 16, HTT))).unwrap();
@@ -46,10 +46,10 @@ const ENABLE: u64 = 1 << 12;
 const ANY_THREAD: u64 = 3 << 16;
 const OVF_PMI: [u64; 2] = [1 << 26, 1 << 27];
 const OVF: u64 = 1 << 31;
-/// Kernel and user mode of a thread.
+/// The kernel and user mode bits of each thread in an ESCR.
 const MODES: [u64; 2] = [0xC, 0x3];
 
-/// First ESCR, select, event select, event mask, first and second counters.
+/// First ESCR of a pair, ESCR select, event select, event mask, counters of the first and of the second ESCR.
 type Wiring = (u32, u64, u64, u64, &'static [u32], &'static [u32]);
 
 const WIRING: [Wiring; 6] = [
@@ -84,7 +84,7 @@ fn each_family_has_its_registers_and_none_of_the_others() {
             assert_eq!(processor.rdmsr(beyond), Err(GeneralProtection), "{beyond:#x}");
         }
     }
-    // A hypervisor, another vendor, another family, or a later model.
+    // None of the registers exist under a hypervisor, or with another vendor, another family or a later model.
     let mut under = leaves(0x0F29, 0, HTT);
     under[1].1[2] = 1 << 31;
     let mut other = leaves(0x0F29, 0, HTT);
@@ -104,7 +104,7 @@ fn each_family_has_its_registers_and_none_of_the_others() {
     }
 }
 
-/// A processor, a register, the bits that can be written.
+/// A processor, a register and its writable bits.
 type Valid = (fn() -> Processor, u32, u64);
 
 #[test]
@@ -236,7 +236,7 @@ fn netburst_threads_share_registers_and_count_and_interrupt_by_their_own_bits() 
     for thread in [0, 1] {
         let mut threads = threads();
         let cccr = ENABLE | ANY_THREAD | 4 << 13 | OVF_PMI[thread];
-        // Written by one, seen by the other.
+        // One thread writes, the other reads.
         threads[0].wrmsr(0x3B8, 0x02 << 25 | 1 << 9 | MODES[thread]).unwrap();
         load(&mut threads[1], 12, (1 << 40) - 10);
         threads[0].wrmsr(0x36C, cccr).unwrap();

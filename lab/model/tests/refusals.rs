@@ -1,4 +1,4 @@
-//! What the registers refuse, bit by bit, and the rest of the model that the checklist does not name.
+//! The writes that registers refuse, bit by bit, and other laws that are not in the checklist.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{EN, FULL_WIDTH, INT, Leaf, USR, amd_leaves, amd_v2, cpuid, entries, on_each_unit, run, version};
 use model::{Accesses, CounterId, GeneralProtection, Mode, Processor};
 
-/// Which single bits a register takes.
+/// Returns the bits that a register accepts when they are written one at a time.
 fn accepted(processor: &mut Processor, register: u32) -> u64 {
     (0..64).map(|bit| 1u64 << bit).filter(|&value| processor.wrmsr(register, value).is_ok()).sum()
 }
@@ -132,7 +132,7 @@ fn in_use_tells_what_is_programmed() {
     for (select, fixed_control, in_use) in [
         (0, 0, 0),
         (0xC0, 0, 1),
-        (EN | USR, 0, 0), // no event
+        (EN | USR, 0, 0), // event 0: not in use
         (INT | 0xC0, 0, 1 << 63 | 1),
         (0, 0b0001, 1 << 32),
         (0, 0b0010 << 8, 1 << 34),
@@ -180,14 +180,14 @@ fn apic_mode_changes_only_along_the_legal_ways() {
             assert_ne!(processor.rdmsr(0x1B).unwrap() & 1 << 8, 0, "the bootstrap processor remains that");
         }
     }
-    // Without x2APIC the bit is reserved.
+    // Without x2APIC support, EXTD is reserved.
     assert_eq!(version(5).processor().wrmsr(0x1B, x2), Err(GeneralProtection));
-    // MAXPHYADDR moves the reserved bits.
+    // MAXPHYADDR determines the reserved bits.
     let mut wide = leaves.clone();
     wide.extend([(0x8000_0000, [0x8000_0008, 0, 0, 0]), (0x8000_0008, [0x302E, 0, 0, 0])]);
     let mut processor = Processor::new(cpuid(wide));
     assert_eq!([45, 46].map(|bit| processor.wrmsr(0x1B, x | 1 << bit).is_ok()), [true, false]);
-    // A disabled APIC delivers nothing.
+    // A disabled APIC delivers no interrupt.
     let mut disabled = make();
     disabled.wrmsr(0xC1, 0xFFFF_FFFF).unwrap();
     disabled.wrmsr(0x186, EN | USR | INT | 0xC0).unwrap();

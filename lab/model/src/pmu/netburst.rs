@@ -16,7 +16,8 @@ use crate::{
     select::Selected,
 };
 
-/// `MSR_BPU_COUNTER0` (SDM Vol. 4, "MSRs in Processors Based on Intel NetBurst Microarchitecture", like all registers here).
+/// `MSR_BPU_COUNTER0` (SDM Vol. 4, "MSRs in Processors Based on Intel NetBurst Microarchitecture", like all registers
+/// here).
 const COUNTER0: u32 = 0x300;
 /// `MSR_BPU_CCCR0`.
 const CCCR0: u32 = 0x360;
