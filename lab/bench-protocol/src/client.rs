@@ -23,16 +23,16 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Error)]
 pub enum Error {
     /// The connection failed.
-    #[error("the lab can not be reached: {0}")]
+    #[error("the lab cannot be reached: {0}")]
     Io(#[from] io::Error),
     /// The answer is not valid JSON of the protocol.
-    #[error("a line that can not be read: {0}")]
+    #[error("the lab sent an invalid line: {0}")]
     Json(#[from] serde_json::Error),
     /// The lab refused the command.
-    #[error("the lab refuses: {0}")]
+    #[error("the lab refused the command: {0}")]
     Refused(String),
     /// The answer belongs to another command.
-    #[error("not an answer to this: {0:?}")]
+    #[error("unexpected answer: {0:?}")]
     Unexpected(Box<Answer>),
 }
 
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_answers_arrive_as_they_were_sent() {
+    fn commands_and_answers_arrive_unchanged() {
         let entry = LedgerEntry {
             counter: Counter::Fixed(2),
             event: 0xFFF,
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_is_told_in_words() {
+    fn a_violation_is_described_in_words() {
         let read = Violation::GeneralProtection {
             processor: 0,
             instruction: Instruction::Rdmsr,
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_that_does_not_come_is_an_error_in_time() {
+    fn find_fails_after_the_time_limit_without_a_lab() {
         let nowhere = std::env::temp_dir().join("no such folder").join("port");
         assert!(matches!(Client::find(&nowhere, Duration::from_millis(50)), Err(Error::Io(_))));
     }
