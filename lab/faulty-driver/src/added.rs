@@ -1,4 +1,4 @@
-//! The callback for processors that are added.
+//! The callback for added processors.
 
 use crate::{
     kernel::{self, Change, NtStatus, Pointer, STATUS_SUCCESS, STATUS_UNSUCCESSFUL},
@@ -20,7 +20,7 @@ static REGISTRATION: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut
 static CALLS: AtomicU32 = AtomicU32::new(0);
 static SEEN: [[AtomicU32; 2]; TOLD] = [const { [const { AtomicU32::new(0) }; 2] }; TOLD];
 
-/// The status that the callback returns before a processor is added, and the processor for which it does.
+/// The status that the callback returns before the processor `UNWANTED` is added.
 static ANSWER: AtomicI32 = AtomicI32::new(STATUS_SUCCESS);
 static UNWANTED: AtomicU32 = AtomicU32::new(0);
 

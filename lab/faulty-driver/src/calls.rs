@@ -19,7 +19,7 @@ const WRITE_DAC: u32 = 0x0004_0000;
 const SYNCHRONIZE: u32 = 0x0010_0000;
 const ALL_OF_A_THREAD: u32 = 0x001F_FFFF;
 const KERNEL_HANDLE: u32 = 0x200;
-/// FILE_DEVICE_SECURE_OPEN; NormalPagePriority, and MdlMappingNoExecute beside it.
+/// FILE_DEVICE_SECURE_OPEN; NormalPagePriority and its flag MdlMappingNoExecute.
 pub const SECURE_OPEN: u32 = 0x100;
 const PRIORITY: u32 = 16;
 const NO_EXECUTE: u32 = 0x4000_0000;
@@ -59,8 +59,8 @@ impl Tally {
     }
 }
 
-/// Makes all the calls; the request is one with direct output. A careless driver maps pages as executable, and makes a
-/// device of which names behind it pass the descriptor.
+/// Makes all the calls. The request must have direct output. A careless driver maps pages as executable and creates its
+/// device without FILE_DEVICE_SECURE_OPEN, so that the I/O manager does not check access to names below it.
 pub fn make(driver: Pointer, device: Pointer, request: &Irp, careless: bool) {
     let mut tally = Tally::default();
     memory(&mut tally, request, if careless { PRIORITY } else { PRIORITY | NO_EXECUTE });
@@ -85,7 +85,7 @@ fn memory(tally: &mut Tally, request: &Irp, priority: u32) {
         // SAFETY: allocated above.
         unsafe { kernel::ExFreePool(memory) };
     }
-    // SAFETY: the pages of a request with direct output, which this driver has.
+    // SAFETY: the request has direct output and belongs to this driver, so its pages are locked.
     let pages = unsafe { kernel::MmMapLockedPagesSpecifyCache(request.pages, 0, 1, ptr::null_mut(), 0, priority) };
     tally.note(!pages.is_null());
 }
@@ -93,7 +93,7 @@ fn memory(tally: &mut Tally, request: &Irp, priority: u32) {
 fn objects(tally: &mut Tally, driver: Pointer, device: Pointer, characteristics: u32) {
     let (mut another, mut handle) = (ptr::null_mut(), ptr::null_mut());
     let name = Text::new(&NAME);
-    // SAFETY: the name is counted and only read; the device may be written.
+    // SAFETY: the name is a counted string and only read; `another` is writable.
     let status =
         unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, characteristics, 0, &raw mut another) };
     if tally.note(status >= 0) {
@@ -136,25 +136,25 @@ fn thread(tally: &mut Tally) {
         unsafe { kernel::ObfDereferenceObject(thread) };
     }
     if created {
-        // SAFETY: made above; no time means until it has ended.
+        // SAFETY: created above; a null timeout waits without limit.
         unsafe { kernel::ZwWaitForSingleObject(handle, 0, ptr::null()) };
-        // SAFETY: made above, closed once.
+        // SAFETY: created above, and closed once.
         unsafe { kernel::ZwClose(handle) };
     }
 }
 
-/// Makes a thread that ends at once, and does not wait for its end.
+/// Creates a thread that ends immediately, and does not wait for its end.
 pub fn leave_thread() {
     let (mut handle, mut thread, none) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the handle may be written; a routine of the right type.
+    // SAFETY: `handle` is writable, and the routine has the required type.
     unsafe { kernel::PsCreateSystemThread(&raw mut handle, ALL_OF_A_THREAD, none, none, none, ended, none) };
-    // SAFETY: made above; the thread may be written.
+    // SAFETY: the handle was created above; `thread` is writable.
     let referenced = unsafe { kernel::ObReferenceObjectByHandle(handle, SYNCHRONIZE, none, 0, &raw mut thread, none) };
     if referenced >= 0 {
         // SAFETY: referenced above.
         unsafe { kernel::ObfDereferenceObject(thread) };
     }
-    // SAFETY: made above.
+    // SAFETY: created above.
     unsafe { kernel::ZwClose(handle) };
 }
 

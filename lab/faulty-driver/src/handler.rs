@@ -63,7 +63,7 @@ const DEEDS: [fn(); 10] = [
     },
 ];
 
-/// The number of calls of the handler and what it saw in the last one; then what the DPC saw that it queued.
+/// The number of handler calls and the observations of the last one; then those of the DPC that it queued.
 pub type Report = [u32; 9];
 
 static DPC: Shared = Shared::new();
@@ -112,7 +112,7 @@ pub fn begin(deed: u32, milliseconds: u32) -> NtStatus {
     status
 }
 
-/// Returns when no processor runs an unregistered handler any more.
+/// Waits until no processor runs an unregistered handler.
 pub fn wait() {
     // SAFETY: the routine has the required type.
     unsafe { kernel::KeIpiGenericCall(nothing, 0) };

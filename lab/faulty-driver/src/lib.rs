@@ -69,12 +69,11 @@ mod code {
     /// Output: the result of `processor::time`, the numbers of active and of possible processors, and a bit for each
     /// processor on which KeIpiGenericCall ran its routine.
     pub const MACHINE: u32 = of(0x80D);
-    /// METHOD_OUT_DIRECT: makes the calls of `calls`. In: 1 to make some of them as a secure driver does not.
+    /// METHOD_OUT_DIRECT: makes the calls of `calls`. Input: 1 to make some of them carelessly; see `calls::make`.
     pub const CALLS: u32 = of(0x80E) | 2;
     /// Output: a bit for each of these calls that failed.
     pub const CALLS_REPORT: u32 = of(0x80F);
-    /// In: 0 for a work item, 1 for a thread that it does not wait for, 2 for a work item that is queued after its device
-    /// is deleted.
+    /// Input: 0 to leak a work item, 1 to leave a thread running, 2 to queue a work item after its device is deleted.
     pub const FORGET: u32 = of(0x810);
 }
 
@@ -91,7 +90,7 @@ pub unsafe extern "system" fn DriverEntry(driver: Pointer, _registry_path: Point
     unsafe { kernel::IoGetCurrentProcess() };
     let mut device = ptr::null_mut();
     let (name, link) = (Text::new(&NAME), Text::new(&LINK));
-    // SAFETY: the name is counted and only read; the device may be written.
+    // SAFETY: the name is a counted string and only read; `device` is writable.
     let status =
         unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, calls::SECURE_OPEN, 0, &raw mut device) };
     if status < 0 {
@@ -234,11 +233,11 @@ fn machine() -> [u32; 5] {
     [counter, time, active, maximum, RAN.load(Ordering::SeqCst)]
 }
 
-/// Leaves a work item or a thread behind.
+/// Leaks a work item or a thread, or queues a work item too late.
 fn forget(device: Pointer, what: u32) {
     match what {
         0 => {
-            // SAFETY: this driver's device.
+            // SAFETY: this is the driver's device.
             unsafe { kernel::IoAllocateWorkItem(device) };
         }
         1 => calls::leave_thread(),
@@ -246,27 +245,27 @@ fn forget(device: Pointer, what: u32) {
     }
 }
 
-/// Queues a work item of a device that is deleted, and waits until the routine has freed it.
+/// Queues a work item of a deleted device, and waits until its routine has freed it.
 fn queue_too_late(device: Pointer) {
     static FREED: Shared = Shared::new();
     unsafe extern "system" fn run(_device: Pointer, item: Pointer) {
-        // SAFETY: allocated below, and not queued any more.
+        // SAFETY: allocated below, and no longer queued.
         unsafe { kernel::IoFreeWorkItem(item) };
         // SAFETY: initialized below.
         unsafe { kernel::KeSetEvent(FREED.address(), 0, 0) };
     }
-    // SAFETY: room for an event: a notification event, not set.
+    // SAFETY: there is room for an event.
     unsafe { kernel::KeInitializeEvent(FREED.address(), 0, 0) };
     let mut another = ptr::null_mut();
-    // SAFETY: this driver's device.
+    // SAFETY: this is the driver's device.
     let driver = unsafe { kernel::driver_of(device) };
-    // SAFETY: a device without a name; it may be written.
+    // SAFETY: the device has no name, and `another` is writable.
     unsafe { kernel::IoCreateDevice(driver, 0, ptr::null(), 0x8000, 0, 0, &raw mut another) };
-    // SAFETY: made above.
+    // SAFETY: created above.
     let item = unsafe { kernel::IoAllocateWorkItem(another) };
-    // SAFETY: made above.
+    // SAFETY: created above.
     unsafe { kernel::IoDeleteDevice(another) };
-    // SAFETY: wrong, which is the point: the lab keeps the device.
+    // SAFETY: a deliberate violation. The lab does not free the device.
     unsafe { kernel::IoQueueWorkItem(item, run, 1, item) };
     // SAFETY: initialized above.
     unsafe { kernel::KeWaitForSingleObject(FREED.address(), 0, 0, 0, ptr::null()) };
@@ -290,7 +289,7 @@ fn fate(request: &mut Irp, which: u32) -> NtStatus {
         4 => {
             let irp = ptr::from_mut(request);
             request.complete(STATUS_SUCCESS, &[]);
-            // SAFETY: wrong, which is the point: the lab does not look at the request.
+            // SAFETY: a deliberate violation. The lab does not access the request again.
             unsafe { kernel::IofCompleteRequest(irp, 0) };
             STATUS_SUCCESS
         }
