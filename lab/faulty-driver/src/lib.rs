@@ -9,13 +9,13 @@
 #![no_std]
 #![expect(unsafe_code, reason = "a driver")]
 
-mod added;
 mod apic;
 mod calls;
 mod handler;
 mod kernel;
 mod power;
 mod processor;
+mod processor_change;
 mod reservation;
 
 use core::{
@@ -38,7 +38,7 @@ mod code {
         0x8000 << 16 | function << 2
     }
 
-    /// Input: what the handler does, as an index of `handler::DEEDS`, and how long it runs, in milliseconds.
+    /// Input: what the handler does, as an index of `handler::ACTIONS`, and how long it runs, in milliseconds.
     pub const BEGIN: u32 = of(0x800);
     /// Output: a `handler::Report`.
     pub const REPORT: u32 = of(0x801);
@@ -46,19 +46,19 @@ mod code {
     /// after that call.
     pub const END: u32 = of(0x802);
     /// Pends the request until the handler completes it.
-    pub const HOLD: u32 = of(0x803);
-    /// Input: which rule of completion to break, as a number that `fate` takes.
-    pub const FATE: u32 = of(0x804);
+    pub const PEND: u32 = of(0x803);
+    /// Input: the rule of completion to break, as a number that `break_completion` takes.
+    pub const BREAK_COMPLETION: u32 = of(0x804);
     /// Input: 0 to open the callback object and register, 1 to unregister and release it, 2 to open it only, 3 to open
     /// another object. Output: the status.
     pub const POWER: u32 = of(0x805);
     /// Output: the result of `power::report`.
     pub const POWER_REPORT: u32 = of(0x806);
     /// Input: flags, or all ones to unregister; the processor to reject plus 1, or 0 for none. Output: the status.
-    pub const ADDED: u32 = of(0x807);
-    /// Output: an `added::Report`.
-    pub const ADDED_REPORT: u32 = of(0x808);
-    /// Input: a function of `apic`, as a number that `of_the_apic` takes, and its argument. Output: its result.
+    pub const PROCESSOR_CHANGE: u32 = of(0x807);
+    /// Output: a `processor_change::Report`.
+    pub const PROCESSOR_CHANGE_REPORT: u32 = of(0x808);
+    /// Input: a function of `apic`, as a number that `serve_apic` takes, and its argument. Output: its result.
     pub const APIC: u32 = of(0x809);
     /// Input: an MSR, and the lower half of the value to write to it on the current processor.
     pub const WRITE: u32 = of(0x80A);
@@ -74,7 +74,7 @@ mod code {
     /// Output: a bit for each of these calls that failed.
     pub const CALLS_REPORT: u32 = of(0x80F);
     /// Input: 0 to leak a work item, 1 to leave a thread running, 2 to queue a work item after its device is deleted.
-    pub const FORGET: u32 = of(0x810);
+    pub const LEAK: u32 = of(0x810);
 }
 
 static NAME: [u16; 21] = wide(b"\\Device\\faultydriver\0");
@@ -131,17 +131,19 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
         }
         code::REPORT => request.complete(STATUS_SUCCESS, &handler::report()),
         code::END => request.complete(STATUS_SUCCESS, &handler::end(first == 1)),
-        code::HOLD => {
+        code::PEND => {
             request.mark_pending();
             handler::hold(irp);
             STATUS_PENDING
         }
-        code::FATE => fate(request, first),
-        code::POWER => request.complete(STATUS_SUCCESS, &[listen_to_power(first).cast_unsigned()]),
+        code::BREAK_COMPLETION => break_completion(request, first),
+        code::POWER => request.complete(STATUS_SUCCESS, &[serve_power(first).cast_unsigned()]),
         code::POWER_REPORT => request.complete(STATUS_SUCCESS, &power::report()),
-        code::ADDED => request.complete(STATUS_SUCCESS, &[listen_to_processors(first, second).cast_unsigned()]),
-        code::ADDED_REPORT => request.complete(STATUS_SUCCESS, &added::report()),
-        code::APIC => request.complete(STATUS_SUCCESS, &of_the_apic(first, second)),
+        code::PROCESSOR_CHANGE => {
+            request.complete(STATUS_SUCCESS, &[serve_processor_change(first, second).cast_unsigned()])
+        }
+        code::PROCESSOR_CHANGE_REPORT => request.complete(STATUS_SUCCESS, &processor_change::report()),
+        code::APIC => request.complete(STATUS_SUCCESS, &serve_apic(first, second)),
         code::WRITE => {
             processor::write(first, second.into());
             request.complete(STATUS_SUCCESS, &[])
@@ -156,38 +158,38 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
             request.complete(STATUS_SUCCESS, &[])
         }
         code::CALLS_REPORT => request.complete(STATUS_SUCCESS, &[calls::failed()]),
-        code::FORGET => {
-            forget(device, first);
+        code::LEAK => {
+            leak(device, first);
             request.complete(STATUS_SUCCESS, &[])
         }
         _ => request.complete(STATUS_UNSUCCESSFUL, &[]),
     }
 }
 
-fn listen_to_power(what: u32) -> NtStatus {
+fn serve_power(what: u32) -> NtStatus {
     match what {
         0 => match power::find(false) {
             STATUS_SUCCESS => power::register(),
             refused => refused,
         },
         1 => {
-            power::leave();
+            power::unregister();
             STATUS_SUCCESS
         }
         what => power::find(what == 3),
     }
 }
 
-fn listen_to_processors(flags: u32, unwanted: u32) -> NtStatus {
+fn serve_processor_change(flags: u32, unwanted: u32) -> NtStatus {
     if flags == u32::MAX {
-        added::leave();
+        processor_change::unregister();
         return STATUS_SUCCESS;
     }
-    added::listen(flags, unwanted.checked_sub(1))
+    processor_change::register(flags, unwanted.checked_sub(1))
 }
 
-fn of_the_apic(what: u32, value: u32) -> [u32; 8] {
-    let told = match what {
+fn serve_apic(what: u32, value: u32) -> [u32; 8] {
+    let result = match what {
         0 => u32::from(apic::map()),
         1 => return apic::entries(),
         2 => {
@@ -205,7 +207,7 @@ fn of_the_apic(what: u32, value: u32) -> [u32; 8] {
         5 => apic::read_wide(),
         _ => apic::map_wrongly(),
     };
-    [told, 0, 0, 0, 0, 0, 0, 0]
+    [result, 0, 0, 0, 0, 0, 0, 0]
 }
 
 fn reservation(what: u32) -> NtStatus {
@@ -234,7 +236,7 @@ fn machine() -> [u32; 5] {
 }
 
 /// Leaks a work item or a thread, or queues a work item too late.
-fn forget(device: Pointer, what: u32) {
+fn leak(device: Pointer, what: u32) {
     match what {
         0 => {
             // SAFETY: this is the driver's device.
@@ -271,7 +273,7 @@ fn queue_too_late(device: Pointer) {
     unsafe { kernel::KeWaitForSingleObject(FREED.address(), 0, 0, 0, ptr::null()) };
 }
 
-fn fate(request: &mut Irp, which: u32) -> NtStatus {
+fn break_completion(request: &mut Irp, which: u32) -> NtStatus {
     match which {
         0 => {
             request.complete(STATUS_SUCCESS, &[]);
