@@ -1,5 +1,5 @@
-//! faulty-driver.sys: a driver that breaks the rules for drivers on request, so that tests can check that the lab notices.
-//! It also makes permitted calls, which the lab must allow.
+//! faulty-driver.sys: a driver that breaks the rules for drivers on request, so that tests can check that the lab
+//! notices. It also makes permitted calls, which the lab must allow.
 //!
 //! [`code`] lists its requests, which the other modules serve.
 //!
