@@ -1,8 +1,8 @@
-//! What a user gets wrong, and what the client says: what happened, why, and what to do.
+//! Mistakes of users, and the client's messages: what happened, why, and what to do.
 
 use tests::{Lab, Ran};
 
-/// The client failed with this code, and its message has all of this.
+/// Checks that the client failed with this exit code and a message that contains all of these words.
 fn says(ran: &Ran, code: i32, words: &[&str]) {
     assert_eq!(ran.code, code, "{}\n{}{}", ran.line, ran.out, ran.err);
     for word in words {

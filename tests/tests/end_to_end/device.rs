@@ -1,4 +1,4 @@
-//! The device: who may open it, and requests that are wrong.
+//! Access to the device, and invalid requests.
 
 use protocol::{Code, ErrorCode, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
 use tests::{Lab, Reply, hex};
@@ -6,14 +6,14 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::life::{greet, start, start_request};
 
-/// Win32 errors that NTSTATUS values become (source: RtlNtStatusToDosError, ntstatus.h).
+/// Win32 errors to which NTSTATUS values are mapped (RtlNtStatusToDosError, ntstatus.h).
 const ERROR_INVALID_FUNCTION: u32 = 1;
 const ERROR_BAD_LENGTH: u32 = 24;
 const ERROR_INSUFFICIENT_BUFFER: u32 = 122;
 const ERROR_BAD_COMMAND: u32 = 22;
 const ERROR_PRIVILEGE_NOT_HELD: u32 = 1314;
 
-/// D:P(A;;FA;;;SY)(A;;FA;;;BA), self-relative (MS-DTYP 2.4.6).
+/// D:P(A;;FA;;;SY)(A;;FA;;;BA) in self-relative form (MS-DTYP 2.4.6).
 const DESCRIPTOR: &str = "01000490000000000000000000000000 14000000
     0200340002000000
     00001400ff011f00 010100000000000512000000
@@ -41,7 +41,7 @@ fn without_the_privilege_nobody_gets_in() {
     let mut probe = lab.probe().unwrap();
     match probe.open("").unwrap() {
         Err(code) => assert_eq!(code, ERROR_PRIVILEGE_NOT_HELD),
-        // Wine gives the handle out although the driver failed IRP_MJ_CREATE.
+        // Wine returns a handle although the driver failed IRP_MJ_CREATE.
         Ok(handle) => {
             let hello = hex(Hello { version: PROTOCOL_VERSION, reserved: 0 }.as_bytes());
             let reply = probe.control(handle, Code::Hello as u32, &hello, "72").unwrap();
@@ -186,7 +186,7 @@ fn a_driver_that_finds_no_memory_does_not_load_and_leaves_nothing() {
     }
     assert!(refused > 1, "{refused} allocations failed in turn");
     lab.client(&["list"]).unwrap().success().unwrap();
-    // Wine keeps the file of a driver that did not load, so that uninstall could not remove it.
+    // Wine keeps the file of a driver that failed to load, so uninstall could not remove it.
     lab.stop().unwrap();
     lab.left_nothing().unwrap();
 }

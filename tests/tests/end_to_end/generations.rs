@@ -1,12 +1,12 @@
-//! What only some generations of processors have: events by their numbers, and two kinds of processors in one machine.
+//! Features of some generations only: raw events, and two kinds of processors in one machine.
 
 use serde_json::Value;
 use tests::{Lab, first_or_all};
 
-/// An event that no table has.
+/// An event that is in no table.
 const RAW: &str = "cpu/event=0xa1,umask=0x04/";
 
-/// Of `--json`: name and count of each event.
+/// Returns the name and the count of each event from `--json` output.
 fn counts(json: &Value) -> Vec<(&str, u64)> {
     let events = json["events"].as_array().unwrap();
     events.iter().map(|event| (event["name"].as_str().unwrap(), event["count"].as_u64().unwrap())).collect()
@@ -72,7 +72,7 @@ fn an_event_by_its_numbers_is_sampled_and_reported_by_its_name() {
     lab.finish().unwrap();
 }
 
-/// The first kind has eight general counters and three fixed ones, the second six and two; LLCMisses is of the first alone.
+/// The first kind has eight general and three fixed counters, the second six and two. Only the first has LLCMisses.
 #[test]
 fn on_a_machine_of_two_kinds_each_processor_uses_its_own_counters() {
     let mut lab = Lab::boot("intel-hybrid").unwrap();

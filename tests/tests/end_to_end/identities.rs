@@ -1,4 +1,4 @@
-//! Each processor gets its interface, told with its reason, by the real binary.
+//! The shipped binary chooses and explains the interface of each processor.
 
 use protocol::{Code, InfoReply};
 use tests::{Lab, Reply};

@@ -1,4 +1,4 @@
-//! The local APIC: an interrupt that Windows has not enabled is not taken, and one that is masked is let through again.
+//! The local APIC: sampling requires that Windows has enabled the interrupt, and the driver unmasks it after delivery.
 
 use tests::Lab;
 
@@ -6,7 +6,7 @@ use crate::sampling::Sampler;
 
 const INTERVAL: u32 = 10_000;
 
-/// The exit code for what this machine does not support.
+/// Exit code for a feature that the machine does not support.
 const UNSUPPORTED: i32 = 7;
 
 const MASKED: u32 = 1 << 16;

@@ -1,4 +1,4 @@
-//! The package: what is in it, and the life of the driver that is installed from it.
+//! The contents of the package, and the life cycle of the driver installed from it.
 
 use std::collections::BTreeSet;
 use std::fs;

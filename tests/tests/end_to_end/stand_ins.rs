@@ -1,5 +1,5 @@
-//! What the bench stands in for: that it does what Windows and the processor do, and notices what they punish. The driver
-//! is faulty-driver.sys, as in `bench.rs`.
+//! The bench behaves like Windows and the processor, and reports violations that would crash them. The driver is
+//! faulty-driver.sys, as in `bench.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const CALLS: u32 = code(0x80E) | 2;
 const CALLS_REPORT: u32 = code(0x80F);
 const FORGET: u32 = code(0x810);
 
-/// What requests of the faulty driver take: see its `lib.rs`.
+/// Control codes and inputs of the faulty driver; see its `lib.rs`.
 const LISTEN: u32 = 0;
 const LEAVE: u32 = 1;
 const FIND: u32 = 2;
@@ -49,7 +49,7 @@ const NOT_FOUND: u32 = 0xC000_0034;
 const INSUFFICIENT: u32 = 0xC000_009A;
 const BUSY: u32 = 0x8000_0011;
 
-/// PerfEvtSel0 and PerfCtr0 of AMD, and an event.
+/// AMD's PerfEvtSel0 and PerfCtr0, and an event.
 const SELECT: u32 = 0xC001_0000;
 const COUNTER: u32 = 0xC001_0004;
 const SELECTED: u32 = 0x43_00C0;
@@ -57,13 +57,13 @@ const SELECTED: u32 = 0x43_00C0;
 const NOTHING: [&str; 0] = [];
 
 impl Bench {
-    /// Milliseconds of the performance counter and the interrupt time; processors that are active, that can be, and, a
-    /// bit for each, on which KeIpiGenericCall runs.
+    /// Returns the performance counter and the interrupt time in milliseconds, the active and the maximum number of
+    /// processors, and a bit for each processor on which KeIpiGenericCall ran.
     fn machine(&mut self) -> [u32; 5] {
         self.ask(MACHINE, &[], 5).try_into().unwrap()
     }
 
-    /// How often the handler ran.
+    /// Returns the number of handler calls.
     fn handled(&mut self) -> u32 {
         self.ask(REPORT, &[], 9)[0]
     }
@@ -72,7 +72,8 @@ impl Bench {
         self.ask(APIC, &[ENTRIES], 8)
     }
 
-    /// The calls for processors that were added: stage, processor, its number, active ones, level; and the status.
+    /// Returns the calls of the processor change callback: stage, index, number, active processors and IRQL as digits,
+    /// and the status.
     fn added(&mut self) -> Vec<(u32, u32)> {
         let report = self.ask(ADDED_REPORT, &[], 33);
         let calls = report[1..].chunks_exact(2).map(|call| (call[0], call[1]));
@@ -257,7 +258,7 @@ fn in_x2apic_mode_the_entry_is_a_register_and_not_in_memory() {
     assert_eq!(bench.ask(APIC, &[MAP], 1), [0]);
     assert_eq!(bench.noticed(), ["MmMapIoSpaceEx of the APIC in x2APIC mode"]);
     bench.finish();
-    // Another identity is another machine.
+    // Setting an identity replaces the machine.
     let mut bench = Bench::start();
     bench.ask(READ, &[0x834], 2);
     assert!(bench.noticed()[0].starts_with("Rdmsr of 0x834"));
@@ -329,7 +330,7 @@ fn others_access_registers_in_nobodys_account() {
     bench.finish();
 }
 
-/// What can fail, in the order of the faulty driver's calls.
+/// The calls that can fail, in the order in which the faulty driver makes them.
 const FALLIBLE: [&str; 19] = [
     "ExAllocatePool2",
     "MmMapLockedPagesSpecifyCache",
@@ -391,7 +392,8 @@ fn work_items_and_threads_that_are_left_are_noticed() {
     bench.ask(FORGET, &[QUEUE_TOO_LATE], 0);
     assert_eq!(bench.noticed(), ["IoQueueWorkItem for a device that is deleted"]);
     bench.ask(FORGET, &[WORK_ITEM], 0);
-    // The second call that can fail: the thread, which would end at once, begins when the driver is gone.
+    // Call 2 is ObReferenceObjectByHandle. If it fails, the lab starts the thread only after the unload, so it outlives
+    // the driver.
     bench.lab.wire.fail_call(Some(2)).unwrap();
     bench.ask(FORGET, &[THREAD], 0);
     assert_eq!(bench.lab.wire.failed_call().unwrap().as_deref(), Some("ObReferenceObjectByHandle"));
