@@ -12,7 +12,7 @@ const USUAL: usize = 2;
 const INTERVAL: u32 = 10_000;
 
 #[test]
-fn what_counts_everywhere_counts_on_an_added_processor() {
+fn a_session_on_all_processors_counts_on_an_added_processor() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();
@@ -41,7 +41,7 @@ fn what_counts_everywhere_counts_on_an_added_processor() {
 }
 
 #[test]
-fn what_samples_everywhere_samples_on_an_added_processor() {
+fn a_session_on_all_processors_samples_on_an_added_processor() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();

@@ -110,7 +110,7 @@ fn level(function: &str, level: u8, allowed: u8) -> Violation {
 }
 
 #[test]
-fn a_handler_sees_what_it_interrupts_and_its_dpc_runs_on_its_processor() {
+fn a_handler_gets_the_interrupted_state_and_its_dpc_runs_on_its_processor() {
     let mut bench = Bench::start();
     bench.ask(BEGIN, &[0, 0], 0);
     for (processor, user) in [(0, false), (1, true), (1, false), (0, true)] {
@@ -139,7 +139,7 @@ fn a_handler_sees_what_it_interrupts_and_its_dpc_runs_on_its_processor() {
 }
 
 #[test]
-fn what_is_not_allowed_at_high_level_is_noticed_and_nothing_else_is() {
+fn only_calls_that_high_level_forbids_are_reported() {
     let mut bench = Bench::start();
     for (deed, functions) in (0_u32..).zip(DEEDS) {
         let held = (deed as usize == COMPLETES)
@@ -161,7 +161,7 @@ fn what_is_not_allowed_at_high_level_is_noticed_and_nothing_else_is() {
 }
 
 #[test]
-fn a_request_is_completed_and_told_of_as_windows_wants_it() {
+fn violations_of_the_completion_rules_are_reported() {
     let mut bench = Bench::start();
     let fates = [
         "was told to be pending and not marked so",
@@ -192,7 +192,7 @@ fn a_request_is_completed_and_told_of_as_windows_wants_it() {
 }
 
 #[test]
-fn keipigenericcall_comes_back_when_no_handler_runs_that_was_registered_before() {
+fn keipigenericcall_returns_when_no_unregistered_handler_runs() {
     let mut bench = Bench::start();
     bench.lab.live().unwrap();
     let (mut before, begun) = (0, Instant::now());
@@ -210,7 +210,7 @@ fn keipigenericcall_comes_back_when_no_handler_runs_that_was_registered_before()
 }
 
 #[test]
-fn memory_that_a_handler_may_still_use_is_not_given_back_unnoticed() {
+fn freeing_memory_that_a_handler_may_still_use_is_reported() {
     let mut bench = Bench::start();
     for (early, noticed) in [(0, 0), (1, 1), (0, 0)] {
         bench.ask(BEGIN, &[0, 0], 0);
@@ -223,7 +223,7 @@ fn memory_that_a_handler_may_still_use_is_not_given_back_unnoticed() {
 }
 
 #[test]
-fn a_processor_whose_handler_is_too_slow_falls_behind_and_says_by_how_much() {
+fn a_processor_with_a_slow_handler_falls_behind_and_reports_the_skipped_time() {
     // One processor: with slow handlers on both, nothing else would run.
     let mut bench = Bench::start_on("amd-legacy", |lab| lab.wire.set_processors(1, 1).unwrap());
     assert_eq!(bench.lab.wire.skipped().unwrap(), [0]);

@@ -77,7 +77,7 @@ pub const SOME: [&str; 6] =
     ["netburst-irwindale", "intel-v1", "haswell-4710mq", "intel-hybrid", "k8-clawhammer", "zen4-7700x"];
 
 #[test]
-fn every_generation_is_among_the_cases() {
+fn the_cases_include_every_generation() {
     for generation in cpuid_dumps::GENERATIONS {
         assert!(CASES.iter().any(|(name, _)| *name == generation), "{generation}");
     }
@@ -126,7 +126,7 @@ fn happen(lab: &mut Lab, sources: &[Source], round: u64) {
 }
 
 #[test]
-fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
+fn read_and_stop_return_the_counts_of_the_model() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for (identity, sources) in CASES.into_iter().filter(|(identity, _)| is_soak() || SOME.contains(identity)) {
         lab.become_processor(identity).unwrap();
@@ -149,7 +149,7 @@ fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
 }
 
 #[test]
-fn what_stat_counts_over_a_command_is_the_models_own_ledger() {
+fn stat_prints_the_counts_of_the_model() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.live().unwrap();
     for (identity, sources) in CASES.into_iter().filter(|(identity, _)| SOME.contains(identity)) {
@@ -166,7 +166,7 @@ fn what_stat_counts_over_a_command_is_the_models_own_ledger() {
 }
 
 #[test]
-fn a_mode_and_a_processor_alone_can_be_counted() {
+fn one_mode_or_one_processor_can_be_counted() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     lab.client(&["start", "TotalIssues:u", "TotalCycles:k", "-C", "1"]).unwrap().success().unwrap();

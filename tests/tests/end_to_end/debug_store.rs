@@ -52,7 +52,7 @@ fn json(lab: &Lab, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn control_areas_are_allocated_and_freed_on_all_processors_as_the_kernel_does_it() {
+fn control_areas_are_allocated_and_freed_on_all_processors() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     for (build, size) in [(17_763, 0x60), (18_362, 0xA0), (26_100, 0xA0)] {
@@ -81,7 +81,7 @@ fn control_areas_are_allocated_and_freed_on_all_processors_as_the_kernel_does_it
 }
 
 #[test]
-fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_driver() {
+fn a_refused_area_is_reported_and_remaining_areas_are_freed_at_unload() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -111,7 +111,7 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
 }
 
 #[test]
-fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
+fn every_branch_record_is_delivered_or_reported_lost() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -142,7 +142,7 @@ fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
 }
 
 #[test]
-fn precise_samples_have_no_skid_in_any_format_and_add_up() {
+fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -187,7 +187,7 @@ fn precise_samples_have_no_skid_in_any_format_and_add_up() {
 }
 
 #[test]
-fn ordinary_samples_and_precise_records_are_put_in_one_order() {
+fn merged_reports_order_samples_and_precise_records_together() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -214,7 +214,7 @@ fn ordinary_samples_and_precise_records_are_put_in_one_order() {
 type Obstacle = fn(&mut Lab);
 
 #[test]
-fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
+fn recording_is_refused_with_its_reason() {
     const RECORD: [&str; 6] = ["record", "-a", "--duration", "0.4", "-e", "InstructionRetired:p"];
     const TRACE: [&str; 3] = ["branches", "--duration", "0.4"];
     let cases: [(&str, Obstacle, &[&str], i32, &str); 10] = [
@@ -271,7 +271,7 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
 }
 
 #[test]
-fn unloaded_in_the_middle_it_leaves_the_registers_as_it_found_them() {
+fn unloading_while_recording_restores_the_registers() {
     /// LBR in IA32_DEBUGCTL, set by other software.
     const OTHERS: u64 = 1;
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
@@ -315,7 +315,7 @@ fn start() -> String {
 }
 
 #[test]
-fn a_client_that_is_killed_leaves_nothing_on() {
+fn killing_a_client_stops_its_recording() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -333,7 +333,7 @@ fn a_client_that_is_killed_leaves_nothing_on() {
 }
 
 #[test]
-fn over_a_sleep_records_go_on() {
+fn recording_continues_after_a_sleep() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();

@@ -20,7 +20,7 @@ const DESCRIPTOR: &str = "01000490000000000000000000000000 14000000
     00001800ff011f00 01020000000000052000000020020000";
 
 #[test]
-fn the_device_is_for_system_and_administrators_alone() {
+fn only_system_and_administrators_can_open_the_device() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let descriptor = lab.wire.descriptor().unwrap().expect("the driver sets one");
@@ -34,7 +34,7 @@ fn the_device_is_for_system_and_administrators_alone() {
 }
 
 #[test]
-fn without_the_privilege_nobody_gets_in() {
+fn opening_the_device_requires_the_privilege() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     lab.wire.deny_privilege(true).unwrap();
@@ -65,7 +65,7 @@ fn right_lengths(size: Size) -> usize {
 }
 
 #[test]
-fn wrong_requests_fail_by_themselves_and_change_nothing() {
+fn invalid_requests_fail_and_change_nothing() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -103,7 +103,7 @@ fn wrong_requests_fail_by_themselves_and_change_nothing() {
 }
 
 #[test]
-fn nothing_is_served_before_hello_and_a_wrong_version_is_told_both_numbers() {
+fn hello_is_required_and_a_version_mismatch_reports_both_versions() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -122,7 +122,7 @@ fn nothing_is_served_before_hello_and_a_wrong_version_is_told_both_numbers() {
 }
 
 #[test]
-fn a_handle_for_reading_reads_and_changes_nothing() {
+fn a_read_only_handle_cannot_change_anything() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -140,7 +140,7 @@ fn a_handle_for_reading_reads_and_changes_nothing() {
 }
 
 #[test]
-fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
+fn a_failed_allocation_is_reported_and_leaks_nothing() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -169,7 +169,7 @@ fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
 }
 
 #[test]
-fn a_driver_that_finds_no_memory_does_not_load_and_leaves_nothing() {
+fn a_driver_without_memory_fails_to_load_and_leaks_nothing() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     let mut refused = 0;
     for nth in 1.. {

@@ -67,7 +67,7 @@ fn lived(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
 const MOST: u64 = 300;
 
 #[test]
-fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
+fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
     for identity in first_or_all(&["haswell-4710mq", "zen4-7700x"], 1) {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
@@ -119,7 +119,7 @@ fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn a_driver_whose_handler_the_hal_goes_on_calling_stays_loaded() {
+fn a_driver_stays_loaded_while_the_hal_calls_its_handler() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     for nth in 1..MOST {

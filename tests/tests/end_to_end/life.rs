@@ -54,7 +54,7 @@ pub fn counting_becomes(lab: &mut Lab, wanted: usize) {
 }
 
 #[test]
-fn lives_one_after_the_other_leave_nothing_behind() {
+fn repeated_life_cycles_leave_nothing_behind() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for round in 0..rounds(4, 20) {
         lab.client(&["install"]).unwrap().success().unwrap();
@@ -85,7 +85,7 @@ fn lives_one_after_the_other_leave_nothing_behind() {
 }
 
 #[test]
-fn a_client_killed_in_the_middle_of_stat_frees_its_counters() {
+fn killing_a_client_during_stat_frees_its_counters() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let hang = ["stat", "-e", "TotalIssues,TotalCycles", "--", "cmd", "/c", "pause"];
@@ -109,7 +109,7 @@ fn a_detached_session_outlives_its_client_and_ends_with_the_driver() {
 }
 
 #[test]
-fn counters_are_followed_by_the_driver_itself() {
+fn the_driver_reads_running_counters_periodically() {
     let mut lab = Lab::boot("core2-6420").unwrap();
     lab.install().unwrap();
     lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();

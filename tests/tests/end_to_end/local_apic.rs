@@ -13,7 +13,7 @@ const MASKED: u32 = 1 << 16;
 const OF_WINDOWS: u32 = 0xFE;
 
 #[test]
-fn sampling_is_refused_where_windows_has_not_enabled_the_interrupt() {
+fn sampling_is_refused_if_windows_has_not_enabled_the_interrupt() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for (identity, x2apic) in [("haswell-4710mq", false), ("haswell-4710mq", true), ("zen4-7700x", false)] {
         lab.become_processor(identity).unwrap();
@@ -37,7 +37,7 @@ fn sampling_is_refused_where_windows_has_not_enabled_the_interrupt() {
 }
 
 #[test]
-fn every_interrupt_comes_through_also_where_the_hal_leaves_the_entry_masked() {
+fn every_interrupt_is_delivered_even_if_the_hal_leaves_the_entry_masked() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for (identity, x2apic) in [("haswell-4710mq", false), ("haswell-4710mq", true), ("intel-v1", false)] {
         lab.become_processor(identity).unwrap();

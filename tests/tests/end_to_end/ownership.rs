@@ -11,7 +11,7 @@ const CASES: [(&str, u32); 3] = [("haswell-4710mq", 0x187), ("amd-legacy", 0xC00
 const USUAL: usize = 2;
 
 #[test]
-fn counters_that_the_hal_does_not_give_are_told_and_not_touched() {
+fn counters_that_the_hal_refuses_are_reported_and_not_accessed() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for (identity, _) in first_or_all(&CASES, USUAL) {
         lab.become_processor(identity).unwrap();
@@ -44,7 +44,7 @@ fn counters_that_the_hal_does_not_give_are_told_and_not_touched() {
 }
 
 #[test]
-fn a_counter_that_another_enabled_is_told_and_taken_only_by_force() {
+fn a_foreign_counter_is_reported_and_used_only_with_force() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for &(identity, register) in first_or_all(&CASES, USUAL) {
         const THEIRS: u64 = 1 << 22 | 0x3_00C0;

@@ -13,7 +13,7 @@ const USUAL: usize = 2;
 const INTERVAL: u32 = 10_000;
 
 #[test]
-fn counts_go_on_after_a_sleep_and_say_how_long_it_was() {
+fn counting_continues_after_a_sleep_and_reports_its_duration() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();
@@ -45,7 +45,7 @@ fn counts_go_on_after_a_sleep_and_say_how_long_it_was() {
 }
 
 #[test]
-fn sampling_goes_on_after_a_sleep_and_tells_of_it_on_every_processor() {
+fn sampling_continues_after_a_sleep_and_records_it_on_every_processor() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();
@@ -72,7 +72,7 @@ fn sampling_goes_on_after_a_sleep_and_tells_of_it_on_every_processor() {
 }
 
 #[test]
-fn a_driver_that_is_loaded_and_not_used_sleeps_well() {
+fn an_idle_driver_accesses_no_register_across_a_sleep() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let before = lab.wire.accesses().unwrap();

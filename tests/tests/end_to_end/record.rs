@@ -37,7 +37,7 @@ fn row<'a>(table: &'a Table, name: &str) -> &'a Row {
 }
 
 #[test]
-fn the_report_shows_the_functions_with_the_shares_that_they_had() {
+fn the_report_shows_the_true_shares_of_the_functions() {
     for identity in ["zen4-7700x", "haswell-4710mq"] {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
@@ -85,7 +85,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
 }
 
 #[test]
-fn the_client_reports_exports_and_draws_what_it_recorded() {
+fn the_client_reports_exports_and_draws_its_recording() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
     let target = lab.target().unwrap();
@@ -122,7 +122,7 @@ fn the_client_reports_exports_and_draws_what_it_recorded() {
 }
 
 #[test]
-fn a_client_killed_while_it_records_leaves_every_complete_block() {
+fn a_killed_recording_keeps_every_complete_block() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -147,7 +147,7 @@ fn a_client_killed_while_it_records_leaves_every_complete_block() {
 }
 
 #[test]
-fn without_options_it_samples_cycles_about_a_thousand_times_a_second_and_says_so() {
+fn record_samples_cycles_at_one_kilohertz_by_default() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();

@@ -128,7 +128,7 @@ pub fn overflows(lab: &mut Lab) -> Vec<u64> {
 }
 
 #[test]
-fn every_overflow_becomes_a_sample_on_its_own_processor() {
+fn every_overflow_becomes_a_sample_on_its_processor() {
     for identity in cpuid_dumps::GENERATIONS.into_iter().filter(|identity| is_soak() || SOME.contains(identity)) {
         let (event, umask) = total_issues(identity);
         let mut lab = Lab::boot(identity).unwrap();
@@ -159,7 +159,7 @@ fn every_overflow_becomes_a_sample_on_its_own_processor() {
 }
 
 #[test]
-fn a_full_ring_loses_samples_and_says_how_many() {
+fn a_full_ring_reports_its_lost_samples() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
@@ -177,7 +177,7 @@ fn a_full_ring_loses_samples_and_says_how_many() {
 }
 
 #[test]
-fn a_request_waits_for_half_a_ring_for_its_time_or_for_the_stop() {
+fn a_request_waits_for_half_a_ring_its_timeout_or_the_unload() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
@@ -208,7 +208,7 @@ fn a_request_waits_for_half_a_ring_for_its_time_or_for_the_stop() {
 }
 
 #[test]
-fn a_client_killed_while_it_waits_leaves_nothing_behind() {
+fn killing_a_waiting_client_leaves_nothing_behind() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     for round in 0..rounds(3, 10) {
@@ -253,7 +253,7 @@ fn two_clients_share_a_counter_and_each_has_every_sample() {
 }
 
 #[test]
-fn it_unloads_in_the_middle_of_sampling() {
+fn the_driver_unloads_while_sampling() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -270,7 +270,7 @@ fn it_unloads_in_the_middle_of_sampling() {
 }
 
 #[test]
-fn a_session_that_samples_can_be_read() {
+fn a_sampling_session_can_be_read() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
@@ -287,7 +287,7 @@ fn a_session_that_samples_can_be_read() {
 }
 
 #[test]
-fn an_interrupt_without_a_trap_frame_is_a_sample_at_address_zero() {
+fn an_interrupt_without_a_trap_frame_is_sampled_at_address_zero() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);

@@ -44,7 +44,7 @@ fn tally(samples: &[Sample], processor: u32) -> BTreeMap<(u64, u16, u32, u32), u
 }
 
 #[test]
-fn samples_are_where_the_processor_was_as_often_as_it_was_there() {
+fn samples_match_the_interrupted_places_and_their_frequency() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in ["amd-legacy", "haswell-4710mq"] {
         lab.become_processor(identity).unwrap();
@@ -81,7 +81,7 @@ fn samples_are_where_the_processor_was_as_often_as_it_was_there() {
 }
 
 #[test]
-fn a_handler_that_another_has_refuses_the_start_and_leaves_nothing() {
+fn a_start_is_refused_cleanly_if_another_driver_has_the_interrupt() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
     lab.wire.refuse_handler(true).unwrap();
@@ -110,7 +110,7 @@ fn are_apart(events: u64, overflows: u64, interval: u64) -> bool {
 }
 
 #[test]
-fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
+fn each_overflow_in_real_time_has_its_own_interrupt() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     // About a thousand per second, and more than any machine can handle.
     for (identity, interval) in [("amd-legacy", 4_000_000), ("haswell-4710mq", 4_000_000), ("zen4-7700x", SHORTEST)] {
@@ -141,7 +141,7 @@ fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
 }
 
 #[test]
-fn the_functions_of_the_target_are_its_own_and_apart() {
+fn the_functions_of_the_workload_do_not_overlap() {
     let lab = Lab::boot("amd-legacy").unwrap();
     let target = lab.target().unwrap();
     let file = fs::read(artifacts().unwrap().join("workload.exe")).unwrap();

@@ -66,7 +66,7 @@ fn event(select: u64) -> (u16, u8) {
 }
 
 #[test]
-fn profile_time_counts_what_the_timers_of_each_processor_did() {
+fn profile_time_counts_the_timer_ticks_of_each_processor() {
     let mut lab = Lab::boot("intel-no-leaf-a").unwrap();
     for identity in first_or_all(&["intel-no-leaf-a", "haswell-4710mq", "amd-legacy", "amd-hyperv-masked"], 2) {
         lab.become_processor(identity).unwrap();
@@ -91,7 +91,7 @@ fn profile_time_counts_what_the_timers_of_each_processor_did() {
 }
 
 #[test]
-fn a_driver_that_goes_while_its_timers_run_takes_them_along() {
+fn unloading_cancels_running_timers() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.live().unwrap();
     for _ in 0..rounds(2, 5) {

@@ -82,7 +82,7 @@ impl Bench {
 }
 
 #[test]
-fn who_listens_to_power_is_called_at_dispatch_level_around_a_sleep_that_takes_its_time() {
+fn power_callbacks_are_called_at_dispatch_level_around_a_sleep() {
     let mut bench = Bench::start();
     assert_eq!(bench.ask(POWER, &[LISTEN], 1), [0]);
     let before = bench.machine();
@@ -105,7 +105,7 @@ fn who_listens_to_power_is_called_at_dispatch_level_around_a_sleep_that_takes_it
 }
 
 #[test]
-fn a_sleep_takes_the_registers_and_nothing_may_touch_or_happen_meanwhile() {
+fn a_sleep_resets_the_registers_and_forbids_accesses() {
     let mut bench = Bench::start();
     bench.ask(BEGIN, &[0, 0], 0);
     bench.lab.wire.set_lvt(1, 0x1_0000).unwrap();
@@ -127,7 +127,7 @@ fn a_sleep_takes_the_registers_and_nothing_may_touch_or_happen_meanwhile() {
 }
 
 #[test]
-fn live_time_stands_still_in_a_sleep() {
+fn real_time_stands_still_during_a_sleep() {
     let mut bench = Bench::start();
     bench.lab.live().unwrap();
     bench.lab.wire.sleep().unwrap();
@@ -148,7 +148,7 @@ fn live_time_stands_still_in_a_sleep() {
 }
 
 #[test]
-fn callback_objects_are_found_by_name_and_what_is_left_of_them_is_noticed() {
+fn callback_objects_are_found_by_name_and_leaks_are_reported() {
     let mut bench = Bench::start();
     assert_eq!(bench.ask(POWER, &[FIND_OTHER], 1), [NOT_FOUND]);
     assert_eq!(bench.ask(POWER, &[FIND], 1), [0]);
@@ -161,7 +161,7 @@ fn callback_objects_are_found_by_name_and_what_is_left_of_them_is_noticed() {
 }
 
 #[test]
-fn processors_are_added_to_those_that_run_and_take_part_in_everything() {
+fn added_processors_take_part_in_everything() {
     let mut bench = Bench::start_on("amd-legacy", |lab| {
         for (active, maximum) in [(0, 1), (3, 2), (1, 99)] {
             assert!(lab.wire.set_processors(active, maximum).is_err(), "{active} of {maximum}");
@@ -196,7 +196,7 @@ fn processors_are_added_to_those_that_run_and_take_part_in_everything() {
 }
 
 #[test]
-fn a_driver_can_refuse_a_processor_and_is_told_of_those_that_run_if_it_asks() {
+fn a_driver_can_reject_a_processor_and_be_notified_of_active_ones() {
     let mut bench = Bench::start_on("amd-legacy", |lab| lab.wire.set_processors(2, 3).unwrap());
     bench.ask(ADDED, &[NO_FLAGS, 2 + 1], 1);
     assert!(!bench.lab.wire.add_processor().unwrap());
@@ -214,7 +214,7 @@ fn a_driver_can_refuse_a_processor_and_is_told_of_those_that_run_if_it_asks() {
 }
 
 #[test]
-fn the_apic_in_memory_is_that_of_the_processor_that_goes_there() {
+fn each_processor_accesses_its_own_memory_mapped_apic() {
     let mut bench = Bench::start();
     assert_eq!(bench.ask(READ, &[0x1B], 2)[0] & !(1 << 8), 0xFEE0_0800);
     assert_eq!(bench.ask(APIC, &[MAP], 1), [1]);
@@ -246,7 +246,7 @@ fn the_apic_in_memory_is_that_of_the_processor_that_goes_there() {
 }
 
 #[test]
-fn in_x2apic_mode_the_entry_is_a_register_and_not_in_memory() {
+fn the_lvt_entry_is_an_msr_in_x2apic_mode() {
     let mut bench = Bench::start_on("haswell-4710mq", |lab| lab.wire.set_apic(true).unwrap());
     assert!(bench.lab.wire.set_apic(false).is_err(), "a driver is loaded");
     assert_eq!(bench.ask(READ, &[0x1B], 2)[0] & !(1 << 8), 0xFEE0_0C00);
@@ -266,7 +266,7 @@ fn in_x2apic_mode_the_entry_is_a_register_and_not_in_memory() {
 }
 
 #[test]
-fn a_hal_that_leaves_the_entry_masked_lets_one_interrupt_through() {
+fn a_hal_that_leaves_the_entry_masked_delivers_one_interrupt() {
     let mut bench = Bench::start_on("intel-v1", |_| {});
     bench.ask(BEGIN, &[0, 0], 0);
     for interrupts in 1..4 {
@@ -292,7 +292,7 @@ fn a_hal_that_leaves_the_entry_masked_lets_one_interrupt_through() {
 }
 
 #[test]
-fn counters_are_reserved_or_refused_with_the_status_of_the_test() {
+fn counters_are_reserved_or_refused_with_the_set_status() {
     let mut bench = Bench::start();
     for status in [BUSY, INSUFFICIENT] {
         bench.lab.wire.refuse_counters(Some(status)).unwrap();
@@ -320,7 +320,7 @@ fn counters_are_reserved_or_refused_with_the_status_of_the_test() {
 }
 
 #[test]
-fn others_access_registers_in_nobodys_account() {
+fn accesses_by_the_test_are_not_counted() {
     let mut bench = Bench::start();
     bench.lab.wire.write_msr(1, COUNTER, 77).unwrap();
     assert_eq!([0, 1].map(|processor| bench.lab.wire.read_msr(processor, COUNTER).unwrap()), [0, 77]);
@@ -354,7 +354,7 @@ const FALLIBLE: [&str; 19] = [
 ];
 
 #[test]
-fn each_call_that_can_fail_does_when_it_is_its_turn() {
+fn each_call_that_can_fail_does_so_in_its_turn() {
     let mut bench = Bench::start();
     bench.ask(CALLS, &[], 1);
     assert_eq!(bench.ask(CALLS_REPORT, &[], 1), [0], "none was asked for");
@@ -373,7 +373,7 @@ fn each_call_that_can_fail_does_when_it_is_its_turn() {
 }
 
 #[test]
-fn what_a_secure_driver_does_not_do_is_noticed() {
+fn insecure_calls_are_reported() {
     let mut bench = Bench::start();
     bench.ask(CALLS, &[CARELESS], 1);
     assert_eq!(
@@ -387,7 +387,7 @@ fn what_a_secure_driver_does_not_do_is_noticed() {
 }
 
 #[test]
-fn work_items_and_threads_that_are_left_are_noticed() {
+fn leaked_work_items_and_threads_are_reported() {
     let mut bench = Bench::start();
     bench.ask(FORGET, &[QUEUE_TOO_LATE], 0);
     assert_eq!(bench.noticed(), ["IoQueueWorkItem for a device that is deleted"]);

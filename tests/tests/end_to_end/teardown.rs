@@ -7,7 +7,7 @@ use crate::life::{greet, header};
 use crate::sampling::start_sampling;
 
 #[test]
-fn unloaded_at_the_full_rate_of_interrupts_nothing_runs_after_its_memory_is_freed() {
+fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     let mut interrupted = 0;
     for identity in ["zen4-7700x", "haswell-4710mq"] {

@@ -68,7 +68,7 @@ fn nothing_counts_soon(lab: &mut Lab) {
 }
 
 #[test]
-fn a_request_that_waits_can_be_cancelled_and_the_session_goes_on() {
+fn a_pending_request_can_be_cancelled_and_the_session_continues() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     for kind in KINDS {
@@ -90,7 +90,7 @@ fn a_request_that_waits_can_be_cancelled_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_cancelled_request_leaves_its_place_to_the_next() {
+fn a_cancelled_request_frees_its_slot() {
     /// More than the maximum number of pending requests.
     const CANCELS: u32 = 40;
     let mut lab = Lab::boot("amd-legacy").unwrap();
@@ -105,7 +105,7 @@ fn a_cancelled_request_leaves_its_place_to_the_next() {
 }
 
 #[test]
-fn a_cancel_at_the_worst_moment_ends_the_request_once() {
+fn a_racing_cancellation_completes_the_request_once() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
@@ -125,7 +125,7 @@ fn a_cancel_at_the_worst_moment_ends_the_request_once() {
 }
 
 #[test]
-fn a_stop_ends_what_waits_with_the_last_samples() {
+fn a_stop_completes_the_pending_request_with_the_last_samples() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
@@ -145,7 +145,7 @@ fn a_stop_ends_what_waits_with_the_last_samples() {
 }
 
 #[test]
-fn a_handle_closed_while_a_request_waits_ends_the_session() {
+fn closing_a_handle_with_a_pending_request_ends_the_session() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
     for kind in KINDS {
