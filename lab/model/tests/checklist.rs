@@ -14,7 +14,7 @@ use model::{CounterId, GeneralProtection, Mode, Processor, Selected};
 const REFUSED: Result<(), GeneralProtection> = Err(GeneralProtection);
 
 /// Returns the number of readable registers from `first` on, `stride` apart, before the first absent one.
-fn present(processor: &mut Processor, first: u32, stride: u32) -> u32 {
+fn readable_registers(processor: &mut Processor, first: u32, stride: u32) -> u32 {
     (0..64).find(|i| processor.rdmsr(first + stride * i).is_err()).unwrap()
 }
 
@@ -23,19 +23,19 @@ const EVENTS: [(u16, u8); 8] =
     [(0x3C, 0), (0xC0, 0), (0x3C, 1), (0x2E, 0x4F), (0x2E, 0x41), (0xC4, 0), (0xC5, 0), (0xA4, 1)];
 
 #[test]
-fn m01_intel_discovery_follows_leaf_0a() {
+fn m01_intel_registers_follow_leaf_0a() {
     for version_number in 1..=5 {
         for general in 0..=8 {
             for fixed in 0..=4 {
                 for capabilities in [None, Some(0), Some(FULL_WIDTH)] {
                     let leaf = Leaf { general, fixed, perf_capabilities: capabilities, ..version(version_number) };
                     let mut processor = leaf.processor();
-                    assert_eq!(present(&mut processor, 0x186, 1), general);
-                    assert_eq!(present(&mut processor, 0xC1, 1), general);
+                    assert_eq!(readable_registers(&mut processor, 0x186, 1), general);
+                    assert_eq!(readable_registers(&mut processor, 0xC1, 1), general);
                     let whole = if capabilities == Some(FULL_WIDTH) { general } else { 0 };
-                    assert_eq!(present(&mut processor, 0x4C1, 1), whole);
+                    assert_eq!(readable_registers(&mut processor, 0x4C1, 1), whole);
                     let global = version_number > 1;
-                    assert_eq!(present(&mut processor, 0x309, 1), if global { fixed } else { 0 });
+                    assert_eq!(readable_registers(&mut processor, 0x309, 1), if global { fixed } else { 0 });
                     for register in [0x38D, 0x38E, 0x38F, 0x390] {
                         assert_eq!(processor.rdmsr(register).is_ok(), global);
                     }
@@ -50,12 +50,12 @@ fn m01_intel_discovery_follows_leaf_0a() {
 fn m01_counters_without_an_address_do_not_exist() {
     let mut processor = Leaf { general: 255, fixed: 31, perf_capabilities: Some(FULL_WIDTH), ..version(5) }.processor();
     for (first, counters) in [(0x186, 10), (0xC1, 10), (0x4C1, 10), (0x309, 16)] {
-        assert_eq!(present(&mut processor, first, 1), counters);
+        assert_eq!(readable_registers(&mut processor, first, 1), counters);
     }
     // Counters of width 0 do not exist either.
     let mut processor = Leaf { width: 0, fixed_width: 0, ..version(5) }.processor();
     for first in [0x186, 0xC1, 0x309] {
-        assert_eq!(present(&mut processor, first, 1), 0);
+        assert_eq!(readable_registers(&mut processor, first, 1), 0);
     }
 }
 
@@ -76,7 +76,7 @@ fn m01_counter_width_follows_leaf_0a() {
 }
 
 #[test]
-fn m02_version_decides_the_registers_and_clamps_to_the_highest_known() {
+fn m02_version_determines_the_registers_up_to_the_highest_known() {
     // (register, first version that has it)
     let registers = [(0x186, 1), (0xC1, 1), (0x309, 2), (0x38D, 2), (0x38E, 2), (0x38F, 2), (0x390, 2)];
     let later = [(0x391, 4), (0x392, 4)];
@@ -98,7 +98,7 @@ fn m02_version_decides_the_registers_and_clamps_to_the_highest_known() {
 }
 
 #[test]
-fn m03_architectural_event_is_available_within_length_and_with_its_bit_clear() {
+fn m03_architectural_event_is_available_within_the_length_if_its_bit_is_clear() {
     for events_length in 0..=9 {
         for events_absent in 0..=255 {
             let processor = Leaf { events_length, events_absent, ..version(2) }.processor();
@@ -126,7 +126,7 @@ fn m04_unavailable_architectural_encoding_remains_programmable() {
 }
 
 #[test]
-fn m05_fixed_counter_exists_if_counted_or_in_the_bitmap() {
+fn m05_fixed_counter_exists_if_counted_or_set_in_the_bitmap() {
     for version_number in 1..=5 {
         for fixed in 0..=5 {
             for fixed_bitmap in 0..32 {
@@ -180,7 +180,7 @@ fn m07_control_bit_of_an_absent_counter_faults() {
 }
 
 #[test]
-fn m08_global_control_resets_to_the_general_counters() {
+fn m08_global_control_resets_to_all_general_counters() {
     for (general, reset) in [(0, 0), (1, 1), (4, 0xF), (8, 0xFF)] {
         assert_eq!(Leaf { general, ..version(2) }.processor().rdmsr(0x38F), Ok(reset));
     }
@@ -190,7 +190,7 @@ fn m08_global_control_resets_to_the_general_counters() {
 }
 
 #[test]
-fn m08_all_else_resets_to_zero() {
+fn m08_all_other_registers_reset_to_zero() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             assert_eq!(processor.rdmsr(unit.select(i)), Ok(0));
@@ -259,7 +259,7 @@ fn m10_fixed_counter_refuses_bits_above_its_width() {
 }
 
 #[test]
-fn m11_rdpmc_names_general_counters_from_0_and_fixed_ones_by_bit_30() {
+fn m11_rdpmc_selects_general_counters_from_0_and_fixed_counters_by_bit_30() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             processor.wrmsr(unit.counter(i), u64::from(i) + 100).unwrap();
@@ -304,7 +304,7 @@ fn m12_every_available_event_counts_on_every_general_counter() {
 }
 
 #[test]
-fn m12_each_fixed_counter_counts_the_event_it_is_paired_with() {
+fn m12_each_fixed_counter_counts_its_architectural_event() {
     let paired = [(0xC0, 0), (0x3C, 0), (0x3C, 1), (0xA4, 1)];
     let mut processor = version(5).processor();
     processor.wrmsr(0x38F, 0xF << 32).unwrap();
@@ -324,7 +324,7 @@ fn m12_each_fixed_counter_counts_the_event_it_is_paired_with() {
 }
 
 #[test]
-fn m12_all_counters_count_at_once() {
+fn m12_all_counters_count_simultaneously() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             unit.set_select(processor, i, EN | USR | u64::from(i + 1));
@@ -348,7 +348,7 @@ fn m12_all_counters_count_at_once() {
 }
 
 #[test]
-fn m13_disabled_counter_keeps_what_was_written() {
+fn m13_disabled_counter_keeps_its_value() {
     on_each_unit(|unit, processor| {
         for select in [0, USR | OS | 0xC0, USR | OS | INT | 0xC0, EN | 0xC0] {
             for i in 0..unit.counters {
@@ -365,7 +365,7 @@ fn m13_disabled_counter_keeps_what_was_written() {
 }
 
 #[test]
-fn m14_user_and_kernel_filters() {
+fn m14_user_and_kernel_bits_filter_modes() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             for (modes, counted) in [(0, 0), (USR, 3), (OS, 50), (USR | OS, 53)] {
@@ -424,7 +424,7 @@ fn m15_counter_mask_lowers_the_count() {
 }
 
 #[test]
-fn m16_preset_of_one_minus_the_count_ends_at_one() {
+fn m16_counter_loaded_with_one_minus_the_count_ends_at_one() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             for count in [2, 1000, 0x7FFF_FFFF] {
@@ -475,7 +475,7 @@ fn m17_overflow_sets_the_status_bit_and_a_write_clears_it() {
 }
 
 #[test]
-fn m18_overflow_interrupts_if_and_only_if_the_int_bit_is_set() {
+fn m18_overflow_interrupts_only_if_the_int_bit_is_set() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             let interrupts = i % 2 == 0;
@@ -552,7 +552,7 @@ fn m20_write_to_a_running_counter_takes_effect() {
 }
 
 #[test]
-fn m21_global_control_gates_counts_exactly() {
+fn m21_global_control_enables_exactly_the_selected_counters() {
     on_each_unit(|unit, processor| {
         let Some(global) = unit.global else { return };
         for i in 0..unit.counters {
@@ -577,7 +577,7 @@ fn m21_global_control_gates_counts_exactly() {
 }
 
 #[test]
-fn m22_transaction_bits_are_reserved_without_transactions() {
+fn m22_transaction_bits_are_reserved_without_tsx() {
     let mut processor = version(5).processor();
     for i in 0..8 {
         assert_eq!(processor.wrmsr(0x186 + i, 1 << 32), REFUSED);
@@ -586,7 +586,7 @@ fn m22_transaction_bits_are_reserved_without_transactions() {
 }
 
 #[test]
-fn m23_amd_discovery() {
+fn m23_amd_registers_follow_the_extended_leaves() {
     // (extended features ECX, leaf 80000022H, counters, has global registers)
     let table = [
         (0, [0; 4], 4, false),
@@ -599,9 +599,9 @@ fn m23_amd_discovery() {
     for (features, leaf_22, counters, global) in table {
         let mut processor = Processor::new(cpuid(amd_leaves(features, leaf_22)));
         assert_eq!((0..64).find(|&i| processor.rdpmc(i).is_err()), Some(counters));
-        assert_eq!(present(&mut processor, 0xC001_0000, 1), 8, "four selects, then four counters");
+        assert_eq!(readable_registers(&mut processor, 0xC001_0000, 1), 8, "four selects, then four counters");
         let extended = features != 0;
-        assert_eq!(present(&mut processor, 0xC001_0200, 1), if extended { 2 * counters } else { 0 });
+        assert_eq!(readable_registers(&mut processor, 0xC001_0200, 1), if extended { 2 * counters } else { 0 });
         for register in 0xC000_0300..=0xC000_0303 {
             assert_eq!(processor.rdmsr(register).is_ok(), global);
         }
@@ -612,7 +612,7 @@ fn m23_amd_discovery() {
         assert_eq!(processor.rdmsr(0xC001_0004), Ok((1 << 48) - 1), "48 bits");
     }
     let mut hygon = Processor::new(cpuid(hygon_leaves()));
-    assert_eq!(present(&mut hygon, 0xC001_0200, 1), 12);
+    assert_eq!(readable_registers(&mut hygon, 0xC001_0200, 1), 12);
     // A leaf above the highest reported leaf is ignored.
     let mut leaves = amd_leaves(1 << 23, [1, 6, 0, 0]);
     leaves[1].1[0] = 0x8000_0021;
@@ -622,7 +622,7 @@ fn m23_amd_discovery() {
 }
 
 #[test]
-fn m24_legacy_names_are_the_first_four_extended_ones() {
+fn m24_legacy_registers_alias_the_first_four_extended_ones() {
     assert_eq!(UNITS.iter().filter(|unit| unit.amd && unit.select.1 == 1).count(), 3, "the suite runs on them");
     for mut processor in [amd_core(), amd_v2()] {
         for i in 0..4 {
@@ -640,7 +640,7 @@ fn m24_legacy_names_are_the_first_four_extended_ones() {
 }
 
 #[test]
-fn m25_before_perfmon_v2_an_overflow_shows_in_the_top_bit_only() {
+fn m25_overflow_shows_only_in_the_top_bit_before_perfmon_v2() {
     for (mut processor, counter) in [(amd_legacy(), 0xC001_0004), (amd_core(), 0xC001_0201)] {
         for register in 0xC000_0300..=0xC000_0303 {
             assert_eq!(processor.rdmsr(register), Err(GeneralProtection));
@@ -695,7 +695,7 @@ fn writable(processor: &mut Processor, register: u32, bits: u64) -> Result<bool,
 }
 
 #[test]
-fn m27_probe_tells_a_pmu_from_none() {
+fn m27_write_test_distinguishes_a_pmu_from_ignored_msrs() {
     on_each_unit(|unit, processor| {
         let control = unit.global.map(|global| global.control);
         for register in [unit.select(0), unit.counter(0)].into_iter().chain(control) {
@@ -716,7 +716,7 @@ fn m27_probe_tells_a_pmu_from_none() {
 }
 
 #[test]
-fn m28_hypervisor_can_keep_the_pmu() {
+fn m28_hypervisor_can_hide_the_pmu() {
     let microsoft = u32::from_le_bytes(*b"Hv#1");
     // (hypervisor bit, interface, leaf 40000003H EDX, hidden)
     let table = [

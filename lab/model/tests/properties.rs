@@ -86,7 +86,7 @@ proptest! {
     /// The value of a counter is its loaded value plus the events in the ledger since then, modulo its width. The
     /// number of wraps matches the ledger.
     #[test]
-    fn counter_is_its_load_plus_the_ledger(program in steps(), unit in 0..UNITS.len()) {
+    fn counter_equals_its_load_plus_the_ledger(program in steps(), unit in 0..UNITS.len()) {
         let unit = &UNITS[unit];
         let mut processor = (unit.make)();
         // The loaded value of each counter, and its events and overflows in the ledger at that time.
@@ -149,7 +149,7 @@ proptest! {
 
     /// The status holds the counters that overflowed since their bits were last cleared.
     #[test]
-    fn status_is_the_overflows_not_yet_cleared(program in steps(), unit in 0..UNITS.len()) {
+    fn status_equals_the_overflows_not_yet_cleared(program in steps(), unit in 0..UNITS.len()) {
         let unit = &UNITS[unit];
         let Some(global) = unit.global else { return Ok(()) };
         let mut processor = (unit.make)();
@@ -187,7 +187,7 @@ proptest! {
 
     /// The interrupting counters are those enabled with INT, each with its modes and remaining events.
     #[test]
-    fn interrupting_counters_are_those_that_would_interrupt(
+    fn interrupting_counters_lists_the_counters_that_will_interrupt(
         unit in 0..UNITS.len(),
         flags in prop::collection::vec((any::<[bool; 4]>(), 1..200u32), 1..4),
     ) {
