@@ -1,8 +1,8 @@
-//! The behaviours that suites for virtual PMUs check (kvm-unit-tests and the selftests of KVM), from the driver's side:
-//! one test each, by its number in the checklist.
+//! The behaviors that test suites for virtual PMUs check (kvm-unit-tests and the KVM selftests), from the driver's
+//! side: one test for each, by its number in the checklist.
 //!
-//! 13 and 21 are laws of the hardware alone, which the model's own tests have. 29 is the engine's. 30 does not apply:
-//! nothing here filters events.
+//! 13 and 21 concern only the hardware and are in the tests of `model`. 29 is in the tests of `engine`. 30 does not
+//! apply, because this driver does not filter events.
 //!
 //! | numbers | file |
 //! |---|---|
