@@ -123,9 +123,9 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_it_is_ma
 
 #[test]
 fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_registers_are() {
-    // Identity; read; InitializeProfiling and the probe of the registers; looking for others; release.
+    // Identity; read; InitializeProfiling with the probe of the registers; search for foreign counters; release.
     let cases: [(&str, Cost, Cost, Cost, Cost); 6] = [
-        // 18 CCCRs, or the 9 of a thread; 8 ESCRs, or 4. The probe: one CCCR and one counter, written, twice, and put back.
+        // 18 CCCRs, or 9 of a thread; 8 ESCRs, or 4. The probe writes one CCCR and one counter twice and restores them.
         ("netburst-cedarmill", (0, 0, 1), (4, 18 + 6, 0), (19, 0, 0), (0, 18 + 8, 0)),
         ("netburst-irwindale", (0, 0, 1), (4, 9 + 6, 0), (10, 0, 0), (0, 9 + 4, 0)),
         ("p6-coppermine", (0, 0, 1), (2, 2 + 4, 0), (3, 0, 0), (0, 2, 0)),
