@@ -268,7 +268,7 @@ impl Lab {
         Ok(self.wire.enabled()?.iter().map(Vec::len).sum())
     }
 
-    /// Returns the number of processors that have a control area, whoever allocated it.
+    /// Returns the number of processors that have a control area, regardless of its owner.
     ///
     /// # Errors
     /// The connection to the lab is lost.
@@ -276,7 +276,7 @@ impl Lab {
         Ok(self.wire.control_areas()?.iter().flatten().count())
     }
 
-    /// Returns the model's record of what a processor itself wrote to memory.
+    /// Returns the totals of a processor's Debug Store in the model.
     ///
     /// # Errors
     /// The connection to the lab is lost, or there is no such processor.

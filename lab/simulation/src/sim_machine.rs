@@ -330,8 +330,8 @@ impl SimMachine {
         self.processor(processor).model().run(mode, events);
     }
 
-    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, whose number is in
-    /// Intel's leaf 0AH.
+    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's leaf
+    /// 0AH enumerates.
     #[must_use]
     pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
         let model = self.processor(processor).model();
