@@ -1,6 +1,7 @@
 //! The processor as profile interfaces see it.
 
 use raw_cpuid::CpuIdResult;
+use x86_defs::intel::misc_enable::{self, MiscEnable};
 
 /// Address of a model-specific register that a profile interface owns.
 ///
@@ -44,4 +45,11 @@ pub trait Cpu {
     fn save_area(&self, word: u8) -> u64;
     /// Writes one.
     fn set_save_area(&self, word: u8, value: u64);
+}
+
+/// Returns IA32_MISC_ENABLE of the current processor, which has to have that register. One read. Any IRQL at which the
+/// processor stays the same.
+pub(crate) fn misc_enable(cpu: &impl Cpu) -> MiscEnable {
+    const IA32_MISC_ENABLE: Msr = Msr::new(misc_enable::IA32_MISC_ENABLE);
+    MiscEnable::from_bits(cpu.rdmsr(IA32_MISC_ENABLE))
 }

@@ -3,16 +3,19 @@
 //!
 //! Nothing here is called unless somebody asked for branches or for precise samples.
 
-mod registers;
-
 use debug_store::Layout;
 use debug_store::pebs::Format;
+use x86_defs::cpuid::Leaf1Edx;
+use x86_defs::intel::debug_control::{self, DebugCtl};
+use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 
-use crate::cpu::Cpu;
+use crate::cpu::{self, Cpu, Msr};
 use crate::interface::emon::{self, PreciseEvents};
-use crate::misc_enable::MiscEnable;
 use crate::state::CounterSet;
-use registers::{DebugCtl, IA32_DEBUGCTL, IA32_DS_AREA, IA32_PEBS_ENABLE, Leaf1Edx};
+
+const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
+const IA32_PEBS_ENABLE: Msr = Msr::new(registers::IA32_PEBS_ENABLE);
+const IA32_DS_AREA: Msr = Msr::new(registers::IA32_DS_AREA);
 
 /// What is missing. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +115,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
     if vendor.eax < 0xA || emon::LeafAEax::of(cpu).version() < 2 {
         return Err(MissingFeature::NotInInterface);
     }
-    let enabled = MiscEnable::of(cpu);
+    let enabled = cpu::misc_enable(cpu);
     if !enabled.perfmon_available() {
         return Err(MissingFeature::NoMonitoring);
     }
@@ -191,7 +194,7 @@ pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
 
 /// Overflows of these counters are recorded from now on, and of no others. PROFILE_LEVEL.
 pub fn record(cpu: &impl Cpu, counters: CounterSet) {
-    cpu.wrmsr(IA32_PEBS_ENABLE, counters.bits().into());
+    cpu.wrmsr(IA32_PEBS_ENABLE, PebsEnable::new().with_general(counters.bits()).into_bits());
 }
 
 /// The records have been fetched: the status that tells of them is cleared. PROFILE_LEVEL.

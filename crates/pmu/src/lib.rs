@@ -10,7 +10,6 @@
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and what they do to a processor |
 //! | [`interval`] | ranges and defaults of intervals |
 //! | [`lvt_pmi`] | how a counter's interrupt gets through the local APIC |
-//! | `misc_enable` | what of performance monitoring an Intel processor has switched on |
 //! | [`state`] | 8 bytes of state per counter per processor |
 //! | [`hal`] | the HAL functions that stand on all this |
 //!
@@ -29,7 +28,6 @@ pub mod hypervisor;
 pub mod interface;
 pub mod interval;
 pub mod lvt_pmi;
-mod misc_enable;
 pub mod selection;
 pub mod source;
 pub mod state;

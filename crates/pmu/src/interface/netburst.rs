@@ -15,9 +15,8 @@ mod sources;
 use bitfield_struct::bitfield;
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::{Cpu, Msr};
+use crate::cpu::{self, Cpu, Msr};
 use crate::lvt_pmi;
-use crate::misc_enable::MiscEnable;
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -219,7 +218,7 @@ impl NetBurst {
 
 /// Bit 7 of IA32_MISC_ENABLE.
 fn is_available(cpu: &impl Cpu) -> bool {
-    MiscEnable::of(cpu).perfmon_available()
+    cpu::misc_enable(cpu).perfmon_available()
 }
 
 /// Whether the cores of the current processor have two threads: more logical processors in the package (CPUID.1:EBX\[23:16\],
