@@ -37,7 +37,7 @@ pub trait Cpu {
     fn wrmsr(&self, msr: Msr, value: u64);
     /// RDPMC: what goes into ECX is of a counter that the interface in use has.
     fn rdpmc(&self, index: u32) -> u64;
-    /// The entry for counters in the local APIC's vector table: see [`LvtPmi`](crate::LvtPmi).
+    /// The entry for counters in the local APIC's vector table: [`LvtPerformance`](x86_defs::local_apic::LvtPerformance).
     fn lvt_pmi(&self) -> u32;
     /// Writes that entry.
     fn set_lvt_pmi(&self, entry: u32);

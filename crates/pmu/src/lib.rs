@@ -36,6 +36,5 @@ pub use cpu::{Cpu, Msr};
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};
-pub use lvt_pmi::LvtPmi;
 pub use selection::{Reason, Selection};
 pub use source::{ProfileSource, Source};
