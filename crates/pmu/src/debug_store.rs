@@ -5,7 +5,7 @@
 
 use debug_store::Layout;
 use debug_store::pebs::Format;
-use x86_defs::cpuid::Leaf1Edx;
+use x86_defs::cpuid::{Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
 use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 
@@ -100,10 +100,10 @@ pub struct ForeignUse {
 /// # Errors
 /// What is missing for everything.
 pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
-    let vendor = cpu.cpuid(0, 0);
-    let features = cpu.cpuid(1, 0);
-    let (wide, misc) = (emon::Leaf1Ecx::from_bits(features.ecx), Leaf1Edx::from_bits(features.edx));
-    if [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes) != [*b"Genu", *b"ineI", *b"ntel"] {
+    let vendor = cpu.cpuid(leaf::VENDOR, 0);
+    let features = cpu.cpuid(leaf::FEATURES, 0);
+    let (wide, misc) = (Leaf1Ecx::from_bits(features.ecx), Leaf1Edx::from_bits(features.edx));
+    if [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() != VENDOR_INTEL {
         return Err(MissingFeature::NotIntel);
     }
     if !misc.ds() || !misc.msr() {
@@ -112,7 +112,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
     if !wide.dtes64() {
         return Err(MissingFeature::NotWide);
     }
-    if vendor.eax < 0xA || emon::LeafAEax::of(cpu).version() < 2 {
+    if vendor.eax < leaf::ARCHITECTURAL_PERFMON || version(cpu) < 2 {
         return Err(MissingFeature::NotInInterface);
     }
     let enabled = cpu::misc_enable(cpu);
@@ -131,6 +131,11 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
         events: PreciseEvents::of(cpu),
         modes: wide.ds_cpl(),
     })
+}
+
+/// Returns the version of architectural performance monitoring of the current processor, which has to have that leaf.
+fn version(cpu: &impl Cpu) -> u8 {
+    LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).version()
 }
 
 /// What is put back when the Debug Store is given back.
@@ -217,7 +222,7 @@ const _: () = assert!(MAX_COUNTERS <= Layout::V62.general_resets());
 /// Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table 21-18), told by family 6
 /// and their models (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
 fn is_alone(cpu: &impl Cpu) -> bool {
-    let signature = emon::Leaf1Eax::of(cpu);
+    let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
     signature.family() == 6
         && matches!(signature.model(), 0x37 | 0x4A | 0x4D | 0x5A | 0x5D | 0x4C | 0x57 | 0x85 | 0x5C | 0x5F)
 }

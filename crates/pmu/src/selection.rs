@@ -7,11 +7,11 @@
 use core::fmt;
 
 use bitfield_struct::bitfield;
+use x86_defs::cpuid::{LeafAEax, LeafAEbx, leaf};
 
 use crate::cpu::Cpu;
 use crate::hypervisor::Hypervisor;
 use crate::interface::Kind;
-use crate::interface::emon::{LeafAEax, LeafAEbx};
 
 /// Why a profile interface was chosen. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,7 +111,7 @@ impl Selection {
             return Self::both(Kind::Default, Reason::MaskedByHypervisor);
         }
         // Nothing could ever be started on it. The HAL has no such rule.
-        if kind == Kind::Emon && LeafAEax::of(cpu).counters() == 0 {
+        if kind == Kind::Emon && LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).counters() == 0 {
             return Self { windows10: Kind::Emon, interface: Kind::Default, reason: Reason::ZeroCounters };
         }
         let old = matches!(reason, Reason::NoLeafA | Reason::VersionZero).then(|| before_leaf_a(cpu)).flatten();
@@ -131,12 +131,13 @@ fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
         b"AuthenticAMD" => (Kind::Default, Reason::NoLongMode),
         b"GenuineIntel" if leaf0.eax < 0xA => (Kind::Default, Reason::NoLeafA),
         b"GenuineIntel" => {
-            let eax = LeafAEax::of(cpu);
+            let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
+            let eax = LeafAEax::from_bits(perfmon.eax);
             if eax.version() == 0 {
                 (Kind::Default, Reason::VersionZero)
             } else if eax.ebx_length() == 0 {
                 (Kind::Default, Reason::NoEvents)
-            } else if LeafAEbx::of(cpu).no_core_cycles() {
+            } else if LeafAEbx::from_bits(perfmon.ebx).no_core_cycles() {
                 (Kind::Default, Reason::NoCycles)
             } else {
                 (Kind::Emon, Reason::Intel)
@@ -149,8 +150,8 @@ fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
 /// What a GenuineIntel processor without a usable leaf 0xA has, by its family and model (SDM Vol. 4, "CPUID Signature
 /// Values of DisplayFamily_DisplayModel"). None under a hypervisor, which need not have the registers.
 fn before_leaf_a(cpu: &impl Cpu) -> Option<(Kind, Reason)> {
-    let leaf = cpu.cpuid(1, 0);
-    let signature = Signature::from_bits(leaf.eax);
+    let features = cpu.cpuid(leaf::FEATURES, 0);
+    let signature = Signature::from_bits(features.eax);
     if Hypervisor::of(cpu) != Hypervisor::None {
         return None;
     }
@@ -161,7 +162,7 @@ fn before_leaf_a(cpu: &impl Cpu) -> Option<(Kind, Reason)> {
         // Pentium Pro; II; III; Pentium M. Newer ones have the leaf, or somebody hides it.
         (6, 1 | 3 | 5..=0xB | 0xD) => Some((Kind::P6, Reason::P6)),
         // Quark is of family 5 as well, and has no such counters.
-        (5, 1..=8) if leaf.edx & MSR_AND_TSC == MSR_AND_TSC => Some((Kind::Pentium, Reason::Pentium)),
+        (5, 1..=8) if features.edx & MSR_AND_TSC == MSR_AND_TSC => Some((Kind::Pentium, Reason::Pentium)),
         _ => None,
     }
 }

@@ -6,9 +6,9 @@
 //! of Nehalem, for the processors that have no row of their own here.
 
 use debug_store::pebs::Format;
+use x86_defs::cpuid::{CORE_TYPE_ATOM, Leaf1AEax, Leaf7Edx, Signature, leaf};
+use x86_defs::intel::perfmon::PerfEvtSel;
 
-use super::leaf::{self, Leaf1Eax};
-use super::registers::PerfEvtSel;
 use crate::cpu::Cpu;
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
@@ -79,11 +79,11 @@ pub enum PreciseEvents {
 impl PreciseEvents {
     /// Returns those of the current processor, by its family, model and core type. Any IRQL at which it stays the same.
     pub fn of(cpu: &impl Cpu) -> Self {
-        let signature = Leaf1Eax::of(cpu);
+        let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
         match signature.model() {
             _ if signature.family() != 6 => Self::Usual,
             model if SANDY_BRIDGE_MODELS.contains(&model) => Self::SandyBridge,
-            model if GOLDEN_COVE_MODELS.contains(&model) && !leaf::is_efficient(cpu) => Self::GoldenCove,
+            model if GOLDEN_COVE_MODELS.contains(&model) && !is_efficient(cpu) => Self::GoldenCove,
             _ => Self::Usual,
         }
     }
@@ -121,6 +121,13 @@ impl PreciseEvents {
     pub fn allows(self, source: &ProfileSource, format: Format) -> bool {
         self.form_of(source).is_some_and(|form| format >= form.since)
     }
+}
+
+/// Returns whether the current processor is an E core of a hybrid. Any IRQL at which it stays the same.
+fn is_efficient(cpu: &impl Cpu) -> bool {
+    cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::NATIVE_MODEL
+        && Leaf7Edx::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).edx).hybrid()
+        && Leaf1AEax::from_bits(cpu.cpuid(leaf::NATIVE_MODEL, 0).eax).core_type() == CORE_TYPE_ATOM
 }
 
 impl PreciseForm {
