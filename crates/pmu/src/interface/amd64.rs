@@ -11,28 +11,31 @@
 
 mod generation;
 mod global;
-mod registers;
 mod sources;
 mod zen;
 
+use x86_defs::amd::perfmon::{self, CORE_COUNTERS, LEGACY_COUNTERS, PerfEvtSel, STRIDE, WIDTH};
+use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
+
 use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Msr};
 use crate::hypervisor::Hypervisor;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 use generation::Generation;
 use global::Global;
-use registers::{CORE_PERF_CTR0, ExtendedFeatures, PERF_CTL0, PERF_CTR0, PERF_EVT_SEL0, PerfEvtSel, WIDTH, perf_mon};
 
 pub use sources::SOURCES;
 
-/// Counters where nothing says otherwise (seed 000).
-const LEGACY_COUNTERS: u8 = 4;
-
-/// Counters with PerfCtrExtCore (APM Vol. 2, 13.2.1), and the most that RDPMC has numbers for: those that follow are of
-/// counters outside the core (APM Vol. 3, RDPMC).
-const CORE_COUNTERS: u8 = 6;
+/// Returns EAX and EBX of leaf 80000022H of the current processor; zeros if it does not have that leaf.
+fn extended_perfmon(cpu: &impl Cpu) -> (Leaf80000022Eax, Leaf80000022Ebx) {
+    if cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax < leaf::EXTENDED_PERFMON {
+        return Default::default();
+    }
+    let perfmon = cpu.cpuid(leaf::EXTENDED_PERFMON, 0);
+    (Leaf80000022Eax::from_bits(perfmon.eax), Leaf80000022Ebx::from_bits(perfmon.ebx))
+}
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -53,25 +56,37 @@ impl Amd64 {
     /// With what CPUID says of the current processor, which has to have long mode. Any IRQL.
     #[must_use]
     pub fn new(cpu: &impl Cpu) -> Self {
-        let features = ExtendedFeatures::of(cpu);
-        let (eax, ebx) = perf_mon(cpu);
+        let features = Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx);
+        let (eax, ebx) = extended_perfmon(cpu);
         // The global registers are over the core's counters, and nothing without them. Windows does not touch them itself,
         // so a hypervisor that shows them and has them not would stop the machine with the first access.
         let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
-        let version_2 = features.perf_ctr_ext_core() && eax.version_2() && is_bare;
+        let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2() && is_bare;
         let mask = state::mask(WIDTH);
         let bank = if features.perf_ctr_ext_core() {
-            let count = if version_2 { ebx.counters().min(CORE_COUNTERS) } else { CORE_COUNTERS };
-            Bank { selects: PERF_CTL0, counters: CORE_PERF_CTR0, stride: 2, count, mask }
+            let count = if version_2 { ebx.num_perf_ctr_core().min(CORE_COUNTERS) } else { CORE_COUNTERS };
+            Bank {
+                selects: Msr::new(perfmon::PERF_CTL0),
+                counters: Msr::new(perfmon::PERF_CTR0),
+                stride: STRIDE,
+                count,
+                mask,
+            }
         } else {
-            Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: LEGACY_COUNTERS, mask }
+            Bank {
+                selects: Msr::new(perfmon::PERF_LEGACY_CTL0),
+                counters: Msr::new(perfmon::PERF_LEGACY_CTR0),
+                stride: 1,
+                count: LEGACY_COUNTERS,
+                mask,
+            }
         };
         let all = CounterSet::first(bank.count);
-        let generation = Generation::of(cpu, eax.version_2());
+        let generation = Generation::of(cpu, eax.perf_mon_v2());
         Self {
             bank,
             all,
-            global: version_2.then(|| Global::new(all, eax.freeze())),
+            global: version_2.then(|| Global::new(all, eax.lbr_and_pmc_freeze())),
             sources: generation.sources(),
             has_wide_events: generation.has_wide_events(),
             has_northbridge_counters: features.perf_ctr_ext_nb(),

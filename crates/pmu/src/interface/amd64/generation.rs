@@ -1,7 +1,7 @@
 //! Whose events a processor counts. Event numbers are the family's own (APM Vol. 2, 13.2.1): seed 000 has those of the
 //! K8, and a Zen does not know most of them.
 
-use bitfield_struct::bitfield;
+use x86_defs::cpuid::{Signature, leaf};
 
 use super::{SOURCES, zen};
 use crate::cpu::Cpu;
@@ -24,27 +24,12 @@ pub enum Generation {
     Zen5,
 }
 
-/// CPUID.80000001H, EAX: AMD Family, Model, Stepping (APM Vol. 3, E.4.2). Leaf 1 has the same, but hypervisors change it.
-#[bitfield(u32)]
-struct Signature {
-    #[bits(8)]
-    __: u8,
-    #[bits(4)]
-    base_family: u8,
-    #[bits(8)]
-    __: u8,
-    extended_family: u8,
-    #[bits(4)]
-    __: u8,
-}
-
 impl Generation {
     /// Of the current processor, which has to have long mode.
     pub fn of(cpu: &impl Cpu, version_2: bool) -> Self {
-        let signature = Signature::from_bits(cpu.cpuid(0x8000_0001, 0).eax);
-        // The extended family counts only beside the highest base family (same place).
-        let extended = if signature.base_family() == 0xF { signature.extended_family() } else { 0 };
-        match u16::from(signature.base_family()).wrapping_add(extended.into()) {
+        // Leaf 1 has the same signature, but hypervisors change it.
+        let signature = Signature::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).eax);
+        match signature.family() {
             ..=0xF => Self::K8,
             0x10..=0x16 => Self::K10,
             0x17 | 0x18 => Self::Zen,
