@@ -4,6 +4,9 @@
 //! it is loaded with its top bit set, and an overflow clears that. The seed compares with the initial value instead,
 //! which fails when as many events as the interval follow an overflow before it is looked for.
 
+use x86_defs::amd;
+use x86_defs::intel::perfmon::PerfEvtSel;
+
 use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
 use crate::state::{self, CounterSet, CounterState, CpuCounters};
@@ -23,6 +26,11 @@ pub struct Bank {
     pub mask: u64,
 }
 
+const _: () = assert!(
+    PerfEvtSel::new().with_en(true).into_bits() == amd::perfmon::PerfEvtSel::new().with_en(true).into_bits(),
+    "both vendors have EN in the same bit"
+);
+
 impl Bank {
     fn select(self, counter: u8) -> Msr {
         self.selects.at(counter.wrapping_mul(self.stride))
@@ -36,10 +44,8 @@ impl Bank {
     /// The first counter that is selected and enabled, and its select register: somebody's. A read for each counter
     /// up to that.
     pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
-        /// EN, which both vendors have at the same place.
-        const EN: u64 = 1 << 22;
         let read = |counter| Enabled { counter, select: cpu.rdmsr(self.select(counter)) };
-        (0..self.count).map(read).find(|enabled| enabled.select & EN != 0)
+        (0..self.count).map(read).find(|enabled| PerfEvtSel::from_bits(enabled.select).en())
     }
 
     /// How many bits of 64 a counter has not.
@@ -62,7 +68,7 @@ impl Bank {
     /// Whether the first select register and the first counter keep what is written to them. All have to be off.
     pub fn readback_ok(self, cpu: &impl Cpu) -> bool {
         /// Some event in both modes, but not enabled: valid with every vendor.
-        const SELECT: u64 = 0x0003_00C0;
+        const SELECT: u64 = PerfEvtSel::new().with_event_select(0xC0).with_usr(true).with_os(true).into_bits();
         self.count == 0 || (readback_ok(cpu, self.selects, SELECT) && readback_ok(cpu, self.counters, COUNT))
     }
 
