@@ -1,5 +1,7 @@
 //! What stands between the system and the processor, by CPUID alone (TLFS, "Hypervisor Discovery").
 
+use x86_defs::cpuid::{HV1, Leaf1Ecx, Leaf40000003Ebx, leaf};
+
 use crate::cpu::Cpu;
 
 /// The kind. The numbers travel to the client.
@@ -23,15 +25,11 @@ impl Hypervisor {
     /// Of the current processor. Any IRQL.
     #[must_use]
     pub fn of(cpu: &impl Cpu) -> Self {
-        /// CPUID.1:ECX\[31\].
-        const PRESENT: u32 = 1 << 31;
-        /// Leaf 0x40000003, EBX: CpuManagement, a privilege of the root partition.
-        const CPU_MANAGEMENT: u32 = 1 << 12;
-        if cpu.cpuid(1, 0).ecx & PRESENT == 0 {
+        if !Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).hypervisor() {
             Self::None
-        } else if cpu.cpuid(0x4000_0001, 0).eax != u32::from_le_bytes(*b"Hv#1") {
+        } else if cpu.cpuid(leaf::HYPERVISOR_INTERFACE, 0).eax != HV1 {
             Self::Other
-        } else if cpu.cpuid(0x4000_0003, 0).ebx & CPU_MANAGEMENT == 0 {
+        } else if !Leaf40000003Ebx::from_bits(cpu.cpuid(leaf::HYPERVISOR_FEATURES, 0).ebx).cpu_management() {
             Self::Guest
         } else {
             Self::Root
