@@ -207,7 +207,7 @@ impl DrainContext<'_> {
         let Some(subscriber) = ds_buffers.traced_for() else { return false };
         ds_buffers.fetch_branches(cpu, go_on, |branch| {
             let sample =
-                self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.predicted()), SampleKind::Branch);
+                self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.flags.predicted()), SampleKind::Branch);
             self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, sample);
         })
     }
