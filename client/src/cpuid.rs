@@ -1,7 +1,7 @@
 //! A processor of which nothing but its CPUID is known.
 
 use cpuid_dump::Dump;
-use pmu::{Cpu, Msr};
+use pmu::Cpuid;
 use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::identity::Identity;
 
 /// Answers CPUID through a function of leaf and subleaf.
 ///
-/// [`Hal::new`](pmu::Hal::new) asks CPUID alone, so that it chooses here as it does in the driver.
+/// [`Hal::new`](pmu::Hal::new) needs no more, so it makes the same choice here as in the driver.
 pub struct CpuidOnly<F>(F);
 
 /// The processor on which this program runs at the moment.
@@ -26,33 +26,10 @@ pub fn of_dump(dump: &Dump) -> CpuidOnly<impl Fn(u32, u32) -> CpuIdResult> {
     })
 }
 
-/// Registers do not exist here: reads answer zero and writes are lost.
-impl<F: Fn(u32, u32) -> CpuIdResult> Cpu for CpuidOnly<F> {
+impl<F: Fn(u32, u32) -> CpuIdResult> Cpuid for CpuidOnly<F> {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         (self.0)(leaf, subleaf)
     }
-
-    fn rdmsr(&self, _msr: Msr) -> u64 {
-        0
-    }
-
-    fn wrmsr(&self, _msr: Msr, _value: u64) {}
-
-    fn rdpmc(&self, _index: u32) -> u64 {
-        0
-    }
-
-    fn lvt_pmi(&self) -> u32 {
-        0
-    }
-
-    fn set_lvt_pmi(&self, _entry: u32) {}
-
-    fn save_area(&self, _word: u8) -> u64 {
-        0
-    }
-
-    fn set_save_area(&self, _word: u8, _value: u64) {}
 }
 
 /// Leaf 0xA in parts (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").
@@ -71,7 +48,7 @@ pub struct LeafA {
 }
 
 /// Leaf 0xA, where there is one that says anything.
-pub fn leaf_a(cpu: &impl Cpu) -> Option<LeafA> {
+pub fn leaf_a(cpu: &impl Cpuid) -> Option<LeafA> {
     if cpu.cpuid(0, 0).eax < 0xA {
         return None;
     }
@@ -81,20 +58,20 @@ pub fn leaf_a(cpu: &impl Cpu) -> Option<LeafA> {
 }
 
 /// Vendor string of the hypervisor, where one shows itself.
-pub fn hypervisor(cpu: &impl Cpu) -> Option<[u8; 12]> {
+pub fn hypervisor(cpu: &impl Cpuid) -> Option<[u8; 12]> {
     const HYPERVISOR_PRESENT: u32 = 1 << 31;
     let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0x4000_0000, 0);
     (cpu.cpuid(1, 0).ecx & HYPERVISOR_PRESENT != 0).then(|| text(&[ebx, ecx, edx]))
 }
 
 /// Who the processor is.
-pub fn identity(cpu: &impl Cpu) -> Identity {
+pub fn identity(cpu: &impl Cpuid) -> Identity {
     let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0, 0);
     Identity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(1, 0).eax)
 }
 
 /// Leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.
-fn brand(cpu: &impl Cpu) -> [u8; 48] {
+fn brand(cpu: &impl Cpuid) -> [u8; 48] {
     if cpu.cpuid(0x8000_0000, 0).eax < 0x8000_0004 {
         return [0; 48];
     }

@@ -1,6 +1,6 @@
 //! What the boot processor says of itself.
 
-use pmu::{Cpu, selection};
+use pmu::{Cpuid, selection};
 use x86_defs::cpuid::leaf;
 
 /// Strings and numbers for people; nothing is decided by them here.
@@ -16,7 +16,7 @@ pub struct Identity {
 
 impl Identity {
     /// Of the current processor. Any IRQL.
-    pub fn of(cpu: &impl Cpu) -> Self {
+    pub fn of(cpu: &impl Cpuid) -> Self {
         let mut vendor = [0; 16];
         for (to, from) in vendor.iter_mut().zip(selection::vendor(cpu)) {
             *to = from;
@@ -26,7 +26,7 @@ impl Identity {
 }
 
 /// Leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String").
-fn brand(cpu: &impl Cpu) -> [u8; 48] {
+fn brand(cpu: &impl Cpuid) -> [u8; 48] {
     let mut text = [0; 48];
     if cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax >= leaf::BRAND_STRING_LAST {
         let registers = (leaf::BRAND_STRING_FIRST..=leaf::BRAND_STRING_LAST).flat_map(|number| {

@@ -27,10 +27,15 @@ impl Msr {
     }
 }
 
-/// The processor on which the caller runs, at any IRQL; who calls must see to it that it stays the same.
-pub trait Cpu {
-    /// CPUID with `leaf` in EAX and `subleaf` in ECX.
+/// CPUID of one processor: the one on which the caller runs, or one of which nothing else is known. Any IRQL. On the current
+/// processor, the caller ensures that it stays the same.
+pub trait Cpuid {
+    /// Returns the registers for `leaf` in EAX and `subleaf` in ECX.
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult;
+}
+
+/// The processor on which the caller runs, at any IRQL. The caller ensures that it stays the same.
+pub trait Cpu: Cpuid {
     /// RDMSR.
     fn rdmsr(&self, msr: Msr) -> u64;
     /// WRMSR.

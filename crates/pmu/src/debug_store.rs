@@ -9,7 +9,7 @@ use x86_defs::cpuid::{Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, lea
 use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 
-use crate::cpu::{self, Cpu, Msr};
+use crate::cpu::{self, Cpu, Cpuid, Msr};
 use crate::interface::emon::{self, PreciseEvents};
 use crate::state::CounterSet;
 
@@ -134,7 +134,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
 }
 
 /// Returns the version of architectural performance monitoring of the current processor, which has to have that leaf.
-fn version(cpu: &impl Cpu) -> u8 {
+fn version(cpu: &impl Cpuid) -> u8 {
     LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).version()
 }
 
@@ -221,7 +221,7 @@ const _: () = assert!(MAX_COUNTERS <= Layout::V62.general_resets());
 /// Whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing, Knights Mill and
 /// Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table 21-18), told by family 6
 /// and their models (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
-fn is_alone(cpu: &impl Cpu) -> bool {
+fn is_alone(cpu: &impl Cpuid) -> bool {
     let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
     signature.family() == 6
         && matches!(signature.model(), 0x37 | 0x4A | 0x4D | 0x5A | 0x5D | 0x4C | 0x57 | 0x85 | 0x5C | 0x5F)

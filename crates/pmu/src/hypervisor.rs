@@ -2,7 +2,7 @@
 
 use x86_defs::cpuid::{HV1, Leaf1Ecx, Leaf40000003Ebx, leaf};
 
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 
 /// The kind. The numbers travel to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ impl Hypervisor {
 
     /// Of the current processor. Any IRQL.
     #[must_use]
-    pub fn of(cpu: &impl Cpu) -> Self {
+    pub fn of(cpu: &impl Cpuid) -> Self {
         if !Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).hypervisor() {
             Self::None
         } else if cpu.cpuid(leaf::HYPERVISOR_INTERFACE, 0).eax != HV1 {

@@ -8,7 +8,7 @@ pub mod p6;
 pub mod pentium;
 mod unmanaged;
 
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Cpuid};
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -240,7 +240,7 @@ pub enum Interface {
 impl Interface {
     /// The interface of this kind, with what CPUID says of the processor on which it runs. Any IRQL.
     #[must_use]
-    pub fn new(kind: Kind, cpu: &impl Cpu) -> Self {
+    pub fn new(kind: Kind, cpu: &impl Cpuid) -> Self {
         match kind {
             Kind::Default => Self::Default(default::Default),
             Kind::Emon => Self::Emon(emon::Emon::new(cpu)),

@@ -32,7 +32,7 @@ pub mod selection;
 pub mod source;
 pub mod state;
 
-pub use cpu::{Cpu, Msr};
+pub use cpu::{Cpu, Cpuid, Msr};
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};

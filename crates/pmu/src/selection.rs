@@ -11,7 +11,7 @@ use x86_defs::cpuid::{
     VENDOR_INTEL, leaf,
 };
 
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 use crate::hypervisor::Hypervisor;
 use crate::interface::Kind;
 
@@ -107,7 +107,7 @@ pub struct Selection {
 impl Selection {
     /// Chooses for the processor on which it runs, which has to be the boot processor. Any IRQL.
     #[must_use]
-    pub fn of_boot_processor(cpu: &impl Cpu) -> Self {
+    pub fn of_boot_processor(cpu: &impl Cpuid) -> Self {
         let (kind, reason) = tentative(cpu);
         if kind != Kind::Default && masked_by_hypervisor(cpu) {
             return Self::both(Kind::Default, Reason::MaskedByHypervisor);
@@ -126,7 +126,7 @@ impl Selection {
 }
 
 /// What the vendor and the leaves indicate, save for what a hypervisor may have to say.
-fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
+fn tentative(cpu: &impl Cpuid) -> (Kind, Reason) {
     let highest_leaf = cpu.cpuid(leaf::VENDOR, 0).eax;
     match vendor(cpu) {
         VENDOR_AMD if has_long_mode(cpu) => (Kind::Amd64, Reason::Amd),
@@ -151,7 +151,7 @@ fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
 
 /// What a GenuineIntel processor without a usable leaf 0xA has, by its family and model (SDM Vol. 4, "CPUID Signature
 /// Values of DisplayFamily_DisplayModel"). None under a hypervisor, which need not have the registers.
-fn before_leaf_a(cpu: &impl Cpu) -> Option<(Kind, Reason)> {
+fn before_leaf_a(cpu: &impl Cpuid) -> Option<(Kind, Reason)> {
     let features = cpu.cpuid(leaf::FEATURES, 0);
     let signature = Signature::from_bits(features.eax);
     let edx = Leaf1Edx::from_bits(features.edx);
@@ -174,7 +174,7 @@ fn before_leaf_a(cpu: &impl Cpu) -> Option<(Kind, Reason)> {
 
 /// Vendor string of leaf 0: EBX, EDX, ECX.
 #[must_use]
-pub fn vendor(cpu: &impl Cpu) -> [u8; 12] {
+pub fn vendor(cpu: &impl Cpuid) -> [u8; 12] {
     let registers = cpu.cpuid(leaf::VENDOR, 0);
     let mut text = [0; 12];
     for (part, register) in text.chunks_exact_mut(4).zip([registers.ebx, registers.edx, registers.ecx]) {
@@ -184,7 +184,7 @@ pub fn vendor(cpu: &impl Cpu) -> [u8; 12] {
 }
 
 /// CPUID.80000001H:EDX\[29\], where that leaf exists (APM Vol. 3 E.4.2, "LM").
-fn has_long_mode(cpu: &impl Cpu) -> bool {
+fn has_long_mode(cpu: &impl Cpuid) -> bool {
     cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax >= leaf::EXTENDED_FEATURES
         && Leaf80000001Edx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).edx).long_mode()
 }
@@ -193,7 +193,7 @@ fn has_long_mode(cpu: &impl Cpu) -> bool {
 /// processor with long mode has them, but a hypervisor need not, and then the first access stops the machine. One that
 /// lends them out shows PerfCtrExtCore (CPUID.80000001H:ECX\[23\]) as well; Microsoft's says so itself.
 #[must_use]
-pub fn enumerated(cpu: &impl Cpu, kind: Kind) -> bool {
+pub fn enumerated(cpu: &impl Cpuid, kind: Kind) -> bool {
     kind != Kind::Amd64
         || Hypervisor::of(cpu) != Hypervisor::Other
         || Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx).perf_ctr_ext_core()
@@ -201,7 +201,7 @@ pub fn enumerated(cpu: &impl Cpu, kind: Kind) -> bool {
 
 /// Whether a Microsoft-compatible hypervisor is present, as HviIsHypervisorMicrosoftCompatible has it, and
 /// shows no performance monitors (TLFS, "Hypervisor CPUID Leaf Range").
-fn masked_by_hypervisor(cpu: &impl Cpu) -> bool {
+fn masked_by_hypervisor(cpu: &impl Cpuid) -> bool {
     Hypervisor::of(cpu).is_microsoft_compatible()
         && !Leaf40000003Edx::from_bits(cpu.cpuid(leaf::HYPERVISOR_FEATURES, 0).edx).performance_monitors_available()
 }

@@ -19,7 +19,7 @@ use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 
 use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::{Cpu, Msr};
+use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::hypervisor::Hypervisor;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
@@ -29,7 +29,7 @@ use global::Global;
 pub use sources::SOURCES;
 
 /// Returns EAX and EBX of leaf 80000022H of the current processor; zeros if it does not have that leaf.
-fn extended_perfmon(cpu: &impl Cpu) -> (Leaf80000022Eax, Leaf80000022Ebx) {
+fn extended_perfmon(cpu: &impl Cpuid) -> (Leaf80000022Eax, Leaf80000022Ebx) {
     if cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax < leaf::EXTENDED_PERFMON {
         return Default::default();
     }
@@ -55,7 +55,7 @@ pub struct Amd64 {
 impl Amd64 {
     /// With what CPUID says of the current processor, which has to have long mode. Any IRQL.
     #[must_use]
-    pub fn new(cpu: &impl Cpu) -> Self {
+    pub fn new(cpu: &impl Cpuid) -> Self {
         let features = Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx);
         let (eax, ebx) = extended_perfmon(cpu);
         // The global registers are over the core's counters, and nothing without them. Windows does not touch them itself,

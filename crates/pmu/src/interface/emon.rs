@@ -22,7 +22,7 @@ use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalSta
 
 use super::unmanaged::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::{Cpu, Msr};
+use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::lvt_pmi;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
@@ -70,7 +70,7 @@ pub struct Emon {
 impl Emon {
     /// With what CPUID says of the current processor, whose highest leaf has to be at least 0xA. Any IRQL.
     #[must_use]
-    pub fn new(cpu: &impl Cpu) -> Self {
+    pub fn new(cpu: &impl Cpuid) -> Self {
         Self { capabilities: PmuCapabilities::of(cpu) }
     }
 

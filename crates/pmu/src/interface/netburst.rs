@@ -17,7 +17,7 @@ use x86_defs::cpuid::{Leaf1Ebx, Leaf1Edx, Leaf4Eax, leaf};
 use x86_defs::intel::netburst::{self, COUNTERS, Cccr, Escr, WIDTH};
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::{self, Cpu, Msr};
+use crate::cpu::{self, Cpu, Cpuid, Msr};
 use crate::lvt_pmi;
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
@@ -96,13 +96,13 @@ pub struct NetBurst {
 impl NetBurst {
     /// With what CPUID says of threads on the current processor. Any IRQL.
     #[must_use]
-    pub fn new(cpu: &impl Cpu) -> Self {
+    pub fn new(cpu: &impl Cpuid) -> Self {
         Self { layout: if is_threaded(cpu) { Layout::Threads } else { Layout::Whole } }
     }
 
     /// The thread that the current processor is: the lowest bit of its APIC number (SDM Vol. 3A, "Hierarchical Mapping
     /// of Shared Resources").
-    fn thread(self, cpu: &impl Cpu) -> Thread {
+    fn thread(self, cpu: &impl Cpuid) -> Thread {
         match self.layout {
             Layout::Threads if Leaf1Ebx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ebx).initial_apic_id() & 1 == 1 => {
                 Thread::Second
@@ -143,7 +143,7 @@ fn is_available(cpu: &impl Cpu) -> bool {
 
 /// Whether the cores of the current processor have two threads: more logical processors in the package (CPUID.1:EBX\[23:16\],
 /// with HTT, EDX\[28\]) than cores (leaf 4, EAX\[31:26\] and one more).
-fn is_threaded(cpu: &impl Cpu) -> bool {
+fn is_threaded(cpu: &impl Cpuid) -> bool {
     let features = cpu.cpuid(leaf::FEATURES, 0);
     let cores = if cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::CACHE_PARAMETERS {
         Leaf4Eax::from_bits(cpu.cpuid(leaf::CACHE_PARAMETERS, 0).eax).cores_minus_1() + 1

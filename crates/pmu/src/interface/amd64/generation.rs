@@ -4,7 +4,7 @@
 use x86_defs::cpuid::{Signature, leaf};
 
 use super::{SOURCES, zen};
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 use crate::source::ProfileSource;
 
 /// Families with one table of sources.
@@ -26,7 +26,7 @@ pub enum Generation {
 
 impl Generation {
     /// Of the current processor, which has to have long mode.
-    pub fn of(cpu: &impl Cpu, version_2: bool) -> Self {
+    pub fn of(cpu: &impl Cpuid, version_2: bool) -> Self {
         // Leaf 1 has the same signature, but hypervisors change it.
         let signature = Signature::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).eax);
         match signature.family() {

@@ -6,7 +6,7 @@ use x86_defs::cpuid::{Leaf1Ecx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
 use x86_defs::intel::perfmon::GlobalCtrl;
 
 use super::precise::PreciseEvents;
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 use crate::state;
 
 /// The most general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last that have addresses (SDM Vol. 4,
@@ -73,7 +73,7 @@ impl PmuCapabilities {
 
     /// By the leaves of the current processor; without leaf 0xA it has no counters. Any IRQL.
     #[must_use]
-    pub fn of(cpu: &impl Cpu) -> Self {
+    pub fn of(cpu: &impl Cpuid) -> Self {
         if cpu.cpuid(leaf::VENDOR, 0).eax < leaf::ARCHITECTURAL_PERFMON {
             return Self::new();
         }

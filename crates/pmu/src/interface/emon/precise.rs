@@ -9,7 +9,7 @@ use debug_store::pebs::Format;
 use x86_defs::cpuid::{CORE_TYPE_ATOM, Leaf1AEax, Leaf7Edx, Signature, leaf};
 use x86_defs::intel::perfmon::PerfEvtSel;
 
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
 
@@ -78,7 +78,7 @@ pub enum PreciseEvents {
 
 impl PreciseEvents {
     /// Returns those of the current processor, by its family, model and core type. Any IRQL at which it stays the same.
-    pub fn of(cpu: &impl Cpu) -> Self {
+    pub fn of(cpu: &impl Cpuid) -> Self {
         let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
         match signature.model() {
             _ if signature.family() != 6 => Self::Usual,
@@ -124,7 +124,7 @@ impl PreciseEvents {
 }
 
 /// Returns whether the current processor is an E core of a hybrid. Any IRQL at which it stays the same.
-fn is_efficient(cpu: &impl Cpu) -> bool {
+fn is_efficient(cpu: &impl Cpuid) -> bool {
     cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::NATIVE_MODEL
         && Leaf7Edx::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).edx).hybrid()
         && Leaf1AEax::from_bits(cpu.cpuid(leaf::NATIVE_MODEL, 0).eax).core_type() == CORE_TYPE_ATOM
