@@ -158,7 +158,7 @@ impl Format {
     /// Returns the size in 64-bit words of a record without optional groups.
     #[must_use]
     pub const fn least_words(self) -> u8 {
-        (self.least_size() / 8 & 0xFF) as u8
+        ((self.least_size() as u64 / 8) & 0xFF) as u8
     }
 
     /// Decodes the first record of `left`. Returns it and the bytes after it.
