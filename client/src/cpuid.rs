@@ -5,6 +5,7 @@ use pmu::Cpuid;
 use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
+use x86_defs::cpuid::{Leaf1Ecx, LeafAEax, leaf};
 
 use crate::identity::Identity;
 
@@ -49,34 +50,39 @@ pub struct LeafA {
 
 /// Leaf 0xA, where there is one that says anything.
 pub fn leaf_a(cpu: &impl Cpuid) -> Option<LeafA> {
-    if cpu.cpuid(0, 0).eax < 0xA {
+    if cpu.cpuid(leaf::VENDOR, 0).eax < leaf::ARCHITECTURAL_PERFMON {
         return None;
     }
-    let CpuIdResult { eax, ebx, .. } = cpu.cpuid(0xA, 0);
-    let [version, counters, width, events] = eax.to_le_bytes();
-    (eax != 0).then_some(LeafA { version, counters, width, events, ebx })
+    let CpuIdResult { eax, ebx, .. } = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
+    let bits = LeafAEax::from_bits(eax);
+    (eax != 0).then(|| LeafA {
+        version: bits.version(),
+        counters: bits.counters(),
+        width: bits.width(),
+        events: bits.ebx_length(),
+        ebx,
+    })
 }
 
 /// Vendor string of the hypervisor, where one shows itself.
 pub fn hypervisor(cpu: &impl Cpuid) -> Option<[u8; 12]> {
-    const HYPERVISOR_PRESENT: u32 = 1 << 31;
-    let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0x4000_0000, 0);
-    (cpu.cpuid(1, 0).ecx & HYPERVISOR_PRESENT != 0).then(|| text(&[ebx, ecx, edx]))
+    let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(leaf::HYPERVISOR_VENDOR, 0);
+    Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).hypervisor().then(|| text(&[ebx, ecx, edx]))
 }
 
 /// Who the processor is.
 pub fn identity(cpu: &impl Cpuid) -> Identity {
-    let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0, 0);
-    Identity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(1, 0).eax)
+    let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(leaf::VENDOR, 0);
+    Identity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(leaf::FEATURES, 0).eax)
 }
 
 /// Leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.
 fn brand(cpu: &impl Cpuid) -> [u8; 48] {
-    if cpu.cpuid(0x8000_0000, 0).eax < 0x8000_0004 {
+    if cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax < leaf::BRAND_STRING_LAST {
         return [0; 48];
     }
-    let leaves = [0x8000_0002, 0x8000_0003, 0x8000_0004].map(|leaf| cpu.cpuid(leaf, 0));
-    text(leaves.map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx]).as_flattened())
+    let parts = [0, 1, 2].map(|index| cpu.cpuid(leaf::BRAND_STRING_FIRST + index, 0));
+    text(parts.map(|part| [part.eax, part.ebx, part.ecx, part.edx]).as_flattened())
 }
 
 /// The bytes of registers, in their order.
