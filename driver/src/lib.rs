@@ -110,7 +110,7 @@ fn work() -> u64 {
     let Some(engine) = engine.as_mut() else { return FOLLOW };
     let now = clock::now();
     if now.saturating_sub(FOLLOWED.load(Ordering::Relaxed)) >= FOLLOW {
-        engine.follow();
+        engine.accumulate_counts();
         FOLLOWED.store(now, Ordering::Relaxed);
     }
     let deadline = waiting::go_on(engine);
