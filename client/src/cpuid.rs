@@ -1,4 +1,4 @@
-//! A processor of which nothing but its CPUID is known.
+//! A processor that is known only by its CPUID.
 
 use cpuid_dump::Dump;
 use pmu::Cpuid;
@@ -7,19 +7,19 @@ use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
 use x86_defs::cpuid::{Leaf1Ecx, LeafAEax, leaf};
 
-use crate::identity::Identity;
+use crate::processor_identity::ProcessorIdentity;
 
-/// Answers CPUID through a function of leaf and subleaf.
+/// A processor that reads CPUID through a function of leaf and subleaf.
 ///
-/// [`Hal::new`](pmu::Hal::new) needs no more, so it makes the same choice here as in the driver.
+/// [`Hal::new`](pmu::Hal::new) reads nothing but CPUID, so its choice is the same as in the driver.
 pub struct CpuidOnly<F>(F);
 
-/// The processor on which this program runs at the moment.
+/// Returns the processor on which this program is running.
 pub fn this_processor() -> CpuidOnly<fn(u32, u32) -> CpuIdResult> {
     CpuidOnly(cpuid_count)
 }
 
-/// The processor of a dump.
+/// Returns the processor of a dump.
 pub fn of_dump(dump: &Dump) -> CpuidOnly<impl Fn(u32, u32) -> CpuIdResult> {
     CpuidOnly(|leaf, subleaf| {
         let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
@@ -33,7 +33,7 @@ impl<F: Fn(u32, u32) -> CpuIdResult> Cpuid for CpuidOnly<F> {
     }
 }
 
-/// Leaf 0xA in parts (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").
+/// Fields of leaf 0xA (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct LeafA {
     /// EAX\[7:0\].
@@ -42,13 +42,13 @@ pub struct LeafA {
     pub counters: u8,
     /// EAX\[23:16\].
     pub width: u8,
-    /// EAX\[31:24\]: how many bits of EBX mean something.
+    /// EAX\[31:24\]: number of valid bits in EBX.
     pub events: u8,
-    /// A set bit: this event is not available.
+    /// A set bit means that the event is not available.
     pub ebx: u32,
 }
 
-/// Leaf 0xA, where there is one that says anything.
+/// Returns leaf 0xA, if it exists and is not zero.
 pub fn leaf_a(cpu: &impl Cpuid) -> Option<LeafA> {
     if cpu.cpuid(leaf::VENDOR, 0).eax < leaf::ARCHITECTURAL_PERFMON {
         return None;
@@ -64,19 +64,19 @@ pub fn leaf_a(cpu: &impl Cpuid) -> Option<LeafA> {
     })
 }
 
-/// Vendor string of the hypervisor, where one shows itself.
+/// Returns the vendor string of the hypervisor, if CPUID reports one.
 pub fn hypervisor(cpu: &impl Cpuid) -> Option<[u8; 12]> {
     let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(leaf::HYPERVISOR_VENDOR, 0);
     Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).hypervisor().then(|| text(&[ebx, ecx, edx]))
 }
 
-/// Who the processor is.
-pub fn identity(cpu: &impl Cpuid) -> Identity {
+/// Returns vendor, brand and signature of the processor.
+pub fn identity(cpu: &impl Cpuid) -> ProcessorIdentity {
     let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(leaf::VENDOR, 0);
-    Identity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(leaf::FEATURES, 0).eax)
+    ProcessorIdentity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(leaf::FEATURES, 0).eax)
 }
 
-/// Leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.
+/// Returns leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.
 fn brand(cpu: &impl Cpuid) -> [u8; 48] {
     if cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax < leaf::BRAND_STRING_LAST {
         return [0; 48];
@@ -85,7 +85,7 @@ fn brand(cpu: &impl Cpuid) -> [u8; 48] {
     text(parts.map(|part| [part.eax, part.ebx, part.ecx, part.edx]).as_flattened())
 }
 
-/// The bytes of registers, in their order.
+/// Returns the bytes of registers in order.
 fn text<const LENGTH: usize>(registers: &[u32]) -> [u8; LENGTH] {
     let mut text = [0; LENGTH];
     for (part, register) in text.chunks_exact_mut(4).zip(registers) {

@@ -88,7 +88,7 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
     lab.wire.occupy_control_area(1).unwrap();
     let refused = lab.client(&["control-area", "allocate"]).unwrap();
     assert_eq!(refused.code, TAKEN, "{}", refused.err);
-    assert!(refused.err.contains("processor 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
+    assert!(refused.err.contains("CPU 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
     assert_eq!(lab.control_areas().unwrap(), 1, "all or none: the other's");
     become_machine(&mut lab, &mut probe, "skylake-6600k", Areas::Missing);
     let made = json(&lab, &["control-area", "allocate", "--json"]);

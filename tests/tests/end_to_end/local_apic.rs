@@ -23,7 +23,7 @@ fn sampling_is_refused_where_windows_has_not_enabled_the_interrupt() {
             lab.wire.set_lvt(1, entry).unwrap();
             let ran = lab.client(&["record", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap();
             assert_eq!(ran.code, UNSUPPORTED, "{identity}: {}", ran.err);
-            assert!(ran.err.contains("has not enabled the performance interrupt of processor 1"), "{}", ran.err);
+            assert!(ran.err.contains("has not enabled the performance interrupt of CPU 1"), "{}", ran.err);
             assert!(ran.err.contains(&format!("{entry:#x}")), "{}", ran.err);
             assert_eq!(lab.wire.lvt(1).unwrap(), entry, "{identity}: left as it was");
             assert!(lab.wire.handler().unwrap().registration.is_none(), "{identity}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use report::{Atlas, Column, Contents, Detail, Filter, Row, SymbolFinder, Table};
+use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 use tests::{Lab, SHARES, artifacts};
 
 use crate::life::counting_becomes;
@@ -20,8 +20,8 @@ fn read(file: &Path, columns: &[Column]) -> (Contents, Table) {
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
-    let atlas = Atlas::new(&contents, &filter, &finder);
-    let table = Table::new(&contents, &atlas, SOURCE, columns, &filter);
+    let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
+    let table = Table::new(&contents, &symbol_index, SOURCE, columns, &filter);
     (contents, table)
 }
 
@@ -30,7 +30,7 @@ fn symbol(name: &str) -> String {
     format!("workload::functions::{name}()")
 }
 
-fn row<'a>(table: &'a Table, name: &str) -> &'a Row {
+fn row<'a>(table: &'a Table, name: &str) -> &'a TableRow {
     let mut found = table.rows.iter().filter(|row| row.symbol == Some(symbol(name)));
     found.next().unwrap_or_else(|| panic!("no {name} in {table:#?}"))
 }
@@ -141,7 +141,7 @@ fn a_client_killed_while_it_records_leaves_every_complete_block() {
     lab.scripted().unwrap();
     let contents = Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true }).unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
-    assert!(contents.tally.total(SOURCE).weight.samples > 100, "what was written is there");
+    assert!(contents.sample_counts.total(SOURCE).weight.samples > 100, "what was written is there");
     lab.finish().unwrap();
 }
 

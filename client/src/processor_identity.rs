@@ -1,16 +1,16 @@
-//! Who a processor is: vendor, brand and signature.
+//! Vendor, brand and signature of a processor.
 
 use serde::Serialize;
 use x86_defs::cpuid::Signature;
 
 use crate::format::{hexadecimal, text};
 
-/// What CPUID says of the processor for people; nothing is decided by it.
+/// Identity of the processor according to CPUID. It is only displayed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Identity {
+pub struct ProcessorIdentity {
     /// Vendor string of leaf 0.
     pub vendor: String,
-    /// Brand string, where there is one.
+    /// Brand string, if the processor has one.
     pub brand: Option<String>,
     /// EAX of leaf 1.
     pub signature: u32,
@@ -19,8 +19,8 @@ pub struct Identity {
     stepping: u8,
 }
 
-impl Identity {
-    /// From the bytes of both strings and EAX of leaf 1.
+impl ProcessorIdentity {
+    /// Creates an identity from the bytes of both strings and EAX of leaf 1.
     pub fn new(vendor: &[u8], brand: &[u8], signature: u32) -> Self {
         let bits = Signature::from_bits(signature);
         let brand = Some(text(brand)).filter(|brand| !brand.is_empty());
@@ -34,7 +34,7 @@ impl Identity {
         }
     }
 
-    /// As properties of a machine.
+    /// Returns the identity as properties of a machine.
     pub fn rows(&self) -> [(&'static str, String); 3] {
         let family = format!("family {:#x}, model {:#x}, stepping {}", self.family, self.model, self.stepping);
         [
