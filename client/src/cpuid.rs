@@ -1,10 +1,11 @@
 //! A processor that is known only by its CPUID.
 
 use cpuid_dump::Dump;
-use pmu::{Cpu, Msr};
+use pmu::Cpuid;
 use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
+use x86_defs::cpuid::{Leaf1Ecx, LeafAEax, leaf};
 
 use crate::processor_identity::ProcessorIdentity;
 
@@ -26,33 +27,10 @@ pub fn of_dump(dump: &Dump) -> CpuidOnly<impl Fn(u32, u32) -> CpuIdResult> {
     })
 }
 
-/// There are no registers: reads return zero, and writes have no effect.
-impl<F: Fn(u32, u32) -> CpuIdResult> Cpu for CpuidOnly<F> {
+impl<F: Fn(u32, u32) -> CpuIdResult> Cpuid for CpuidOnly<F> {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         (self.0)(leaf, subleaf)
     }
-
-    fn rdmsr(&self, _msr: Msr) -> u64 {
-        0
-    }
-
-    fn wrmsr(&self, _msr: Msr, _value: u64) {}
-
-    fn rdpmc(&self, _index: u32) -> u64 {
-        0
-    }
-
-    fn lvt_pmi(&self) -> u32 {
-        0
-    }
-
-    fn set_lvt_pmi(&self, _entry: u32) {}
-
-    fn save_area(&self, _word: u8) -> u64 {
-        0
-    }
-
-    fn set_save_area(&self, _word: u8, _value: u64) {}
 }
 
 /// Fields of leaf 0xA (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").
@@ -71,35 +49,40 @@ pub struct LeafA {
 }
 
 /// Returns leaf 0xA, if it exists and is not zero.
-pub fn leaf_a(cpu: &impl Cpu) -> Option<LeafA> {
-    if cpu.cpuid(0, 0).eax < 0xA {
+pub fn leaf_a(cpu: &impl Cpuid) -> Option<LeafA> {
+    if cpu.cpuid(leaf::VENDOR, 0).eax < leaf::ARCHITECTURAL_PERFMON {
         return None;
     }
-    let CpuIdResult { eax, ebx, .. } = cpu.cpuid(0xA, 0);
-    let [version, counters, width, events] = eax.to_le_bytes();
-    (eax != 0).then_some(LeafA { version, counters, width, events, ebx })
+    let CpuIdResult { eax, ebx, .. } = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
+    let bits = LeafAEax::from_bits(eax);
+    (eax != 0).then(|| LeafA {
+        version: bits.version(),
+        counters: bits.counters(),
+        width: bits.width(),
+        events: bits.ebx_length(),
+        ebx,
+    })
 }
 
 /// Returns the vendor string of the hypervisor, if CPUID reports one.
-pub fn hypervisor(cpu: &impl Cpu) -> Option<[u8; 12]> {
-    const HYPERVISOR_PRESENT: u32 = 1 << 31;
-    let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0x4000_0000, 0);
-    (cpu.cpuid(1, 0).ecx & HYPERVISOR_PRESENT != 0).then(|| text(&[ebx, ecx, edx]))
+pub fn hypervisor(cpu: &impl Cpuid) -> Option<[u8; 12]> {
+    let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(leaf::HYPERVISOR_VENDOR, 0);
+    Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).hypervisor().then(|| text(&[ebx, ecx, edx]))
 }
 
 /// Returns vendor, brand and signature of the processor.
-pub fn identity(cpu: &impl Cpu) -> ProcessorIdentity {
-    let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0, 0);
-    ProcessorIdentity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(1, 0).eax)
+pub fn identity(cpu: &impl Cpuid) -> ProcessorIdentity {
+    let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(leaf::VENDOR, 0);
+    ProcessorIdentity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(leaf::FEATURES, 0).eax)
 }
 
 /// Returns leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.
-fn brand(cpu: &impl Cpu) -> [u8; 48] {
-    if cpu.cpuid(0x8000_0000, 0).eax < 0x8000_0004 {
+fn brand(cpu: &impl Cpuid) -> [u8; 48] {
+    if cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax < leaf::BRAND_STRING_LAST {
         return [0; 48];
     }
-    let leaves = [0x8000_0002, 0x8000_0003, 0x8000_0004].map(|leaf| cpu.cpuid(leaf, 0));
-    text(leaves.map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx]).as_flattened())
+    let parts = [0, 1, 2].map(|index| cpu.cpuid(leaf::BRAND_STRING_FIRST + index, 0));
+    text(parts.map(|part| [part.eax, part.ebx, part.ecx, part.edx]).as_flattened())
 }
 
 /// Returns the bytes of registers in order.

@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
-use pmu::{Cpu, Msr};
+use pmu::{Cpu, Cpuid, Msr};
 use raw_cpuid::CpuIdResult;
 
 use crate::nt::control_area;
@@ -24,11 +24,13 @@ impl Processor {
     }
 }
 
-impl Cpu for Processor {
+impl Cpuid for Processor {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf)
     }
+}
 
+impl Cpu for Processor {
     fn rdmsr(&self, msr: Msr) -> u64 {
         let (low, high): (u32, u32);
         // SAFETY: an `Msr` names a register that CPUID enumerates, and reading one has no effect on memory

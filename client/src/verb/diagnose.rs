@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use pmu::hal::SourceInformation;
-use pmu::{Cpu, Hal, Hypervisor, ProfileInterface, Support};
+use pmu::{Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 
 use super::context::Context;
@@ -85,7 +85,7 @@ struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn new(cpuid: String, cpu: &impl Cpu) -> Result<Self, Error> {
+    fn new(cpuid: String, cpu: &impl Cpuid) -> Result<Self, Error> {
         let hal = Hal::new(cpu, 1).map_err(|_| OutOfMemory)?;
         let (selection, interface) = (hal.selection(), hal.interface());
         let (reason_number, hypervisor_number) = (selection.reason as u32, Hypervisor::of(cpu) as u32);

@@ -3,10 +3,12 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `area` | the save area, in the layouts of the processor and of Windows |
+//! | `area` | which layout of the control area a build of Windows has |
 //! | `buffer` | bounds of a buffer and how much of it has been written |
 //! | `branch` | BTS records |
 //! | `pebs` | PEBS records, by format |
+//!
+//! [`x86_defs::intel::debug_store`] defines the registers, the save area and the records.
 //!
 //! The contents of a buffer are untrusted: no value makes the code read beyond the buffer, panic, or take longer than
 //! linear time.
@@ -18,6 +20,5 @@ pub mod branch;
 pub mod buffer;
 pub mod pebs;
 
-pub use area::{ControlArea1903, ControlAreaV62, Layout, SaveArea, word};
-pub use branch::BranchRecord;
+pub use area::Layout;
 pub use buffer::Buffer;

@@ -9,7 +9,13 @@
 //! | 3 | Skylake to Comet Lake | 200 | also the time |
 //! | 4, 5 | Ice Lake and later | in each record | a basic group, and the groups that were requested |
 
-use bitfield_struct::bitfield;
+use core::mem::offset_of;
+
+use x86_defs::intel::debug_store::pebs::{
+    BasicGroup, LbrEntry, MemoryGroup, PebsFormat0, PebsFormat1, PebsFormat2, PebsFormat3, RecordFormat,
+    RegistersGroup, XmmGroup,
+};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// PEBS record format: PEBS_FMT of IA32_PERF_CAPABILITIES (SDM Vol. 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,54 +104,24 @@ pub enum Damage {
     Torn(usize),
 }
 
-/// First word of an adaptive record: the groups, as in MSR_PEBS_DATA_CFG, and the size of the record.
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct Basic {
-    /// Memory information follows.
-    pub memory: bool,
-    /// General registers follow.
-    pub registers: bool,
-    /// XMM registers follow.
-    pub xmm: bool,
-    /// Last branch records follow.
-    pub branches: bool,
-    #[bits(20)]
-    __: u32,
-    /// Number of LBR entries minus 1.
-    pub last_branch: u8,
-    /// Clock cycles since the previous instruction retired (format 5).
-    pub retire_latency: u16,
-    /// Size of the record in bytes.
-    pub size: u16,
-}
-
-impl Basic {
-    /// Returns the size in bytes of a record with these groups.
-    #[must_use]
-    pub const fn size_by_groups(self) -> usize {
-        let mut size = BASIC;
-        if self.memory() {
-            size += MEMORY;
-        }
-        if self.registers() {
-            size += REGISTERS;
-        }
-        if self.xmm() {
-            size += XMM;
-        }
-        if self.branches() {
-            size += BRANCH * (self.last_branch() as usize + 1);
-        }
-        size
+/// Returns the size in bytes of an adaptive record with these groups.
+#[must_use]
+pub const fn size_by_groups(format: RecordFormat) -> usize {
+    let mut size = size_of::<BasicGroup>();
+    if format.memory() {
+        size += size_of::<MemoryGroup>();
     }
+    if format.registers() {
+        size += size_of::<RegistersGroup>();
+    }
+    if format.xmm() {
+        size += size_of::<XmmGroup>();
+    }
+    if format.lbr() {
+        size += size_of::<LbrEntry>() * (format.last_lbr_entry() as usize + 1);
+    }
+    size
 }
-
-const BASIC: usize = 32;
-const MEMORY: usize = 32;
-const REGISTERS: usize = 144;
-const XMM: usize = 256;
-const BRANCH: usize = 24;
 
 impl Format {
     /// Every format, indexed by PEBS_FMT.
@@ -170,19 +146,19 @@ impl Format {
     /// Returns the size in bytes of a record without optional groups.
     #[must_use]
     pub const fn least_size(self) -> usize {
-        self.least_words() as usize * 8
+        match self {
+            Self::Core2 => size_of::<PebsFormat0>(),
+            Self::Nehalem => size_of::<PebsFormat1>(),
+            Self::Haswell => size_of::<PebsFormat2>(),
+            Self::Skylake => size_of::<PebsFormat3>(),
+            Self::Adaptive | Self::Adaptive5 => size_of::<BasicGroup>(),
+        }
     }
 
     /// Returns the size in 64-bit words of a record without optional groups.
     #[must_use]
     pub const fn least_words(self) -> u8 {
-        match self {
-            Self::Core2 => 18,
-            Self::Nehalem => 22,
-            Self::Haswell => 24,
-            Self::Skylake => 25,
-            Self::Adaptive | Self::Adaptive5 => 4,
-        }
+        ((self.least_size() as u64 / 8) & 0xFF) as u8
     }
 
     /// Decodes the first record of `left`. Returns it and the bytes after it.
@@ -203,40 +179,47 @@ impl Format {
     /// adaptive record does not have [`least_size`](Self::least_size).
     pub fn record(self, at: impl Fn(usize) -> u64) -> Option<PebsRecord> {
         if self.size().is_none() {
-            let is_basic = usize::from(Basic::from_bits(at(0x00)).size()) == BASIC;
-            return is_basic.then(|| PebsRecord { ip: at(0x08), is_exact: true, counters: Some(at(0x10)) });
+            let format = RecordFormat::from_bits(at(offset_of!(BasicGroup, format)));
+            let is_basic = usize::from(format.size()) == size_of::<BasicGroup>();
+            let (ip, counters) = (offset_of!(BasicGroup, ip), offset_of!(BasicGroup, counters));
+            return is_basic.then(|| PebsRecord { ip: at(ip), is_exact: true, counters: Some(at(counters)) });
         }
         let is_exact = self >= Self::Haswell;
-        let counters = (self >= Self::Nehalem).then(|| at(0x90));
-        Some(PebsRecord { ip: at(if is_exact { 0xB0 } else { 0x08 }), is_exact, counters })
+        let counters = (self >= Self::Nehalem).then(|| at(offset_of!(PebsFormat1, counters)));
+        let ip = if is_exact { offset_of!(PebsFormat2, eventing_ip) } else { offset_of!(PebsFormat0, ip) };
+        Some(PebsRecord { ip: at(ip), is_exact, counters })
     }
 
+    /// Decodes a record of a fixed size. Each format begins with the fields of the one before it.
     fn of_fixed_size(self, record: &[u8]) -> Record {
-        let at = |offset| word(record, offset);
-        let since = |format: Self, offset| (self >= format).then(|| at(offset));
-        let registers = Registers {
-            flags: at(0x00),
-            ip: at(0x08),
-            ax: at(0x10),
-            bx: at(0x18),
-            cx: at(0x20),
-            dx: at(0x28),
-            si: at(0x30),
-            di: at(0x38),
-            bp: at(0x40),
-            sp: at(0x48),
-            r8: eight_words(record, 0x50),
-        };
-        let memory = Memory { address: at(0x98), source: at(0xA0), latency: at(0xA8) };
+        let mut longest = PebsFormat3::default();
+        for (to, from) in longest.as_mut_bytes().iter_mut().zip(record) {
+            *to = *from;
+        }
+        let PebsFormat3 { format2: PebsFormat2 { format1, eventing_ip, .. }, tsc } = longest;
+        let memory = Memory { address: format1.address, source: format1.source, latency: format1.latency };
+        let is_exact = self >= Self::Haswell;
         Record {
-            ip: since(Self::Haswell, 0xB0).unwrap_or(registers.ip),
-            is_exact: self >= Self::Haswell,
-            counters: since(Self::Nehalem, 0x90),
-            time: since(Self::Skylake, 0xC0),
-            registers: Some(registers),
+            ip: if is_exact { eventing_ip } else { format1.registers.ip },
+            is_exact,
+            counters: (self >= Self::Nehalem).then_some(format1.counters),
+            time: (self >= Self::Skylake).then_some(tsc),
+            registers: Some(format1.registers.into()),
             memory: (self >= Self::Nehalem && memory != Memory::default()).then_some(memory),
             branches: 0,
         }
+    }
+}
+
+impl From<PebsFormat0> for Registers {
+    fn from(PebsFormat0 { flags, ip, ax, bx, cx, dx, si, di, bp, sp, r8 }: PebsFormat0) -> Self {
+        Self { flags, ip, ax, bx, cx, dx, si, di, bp, sp, r8 }
+    }
+}
+
+impl From<RegistersGroup> for Registers {
+    fn from(RegistersGroup { flags, ip, ax, cx, dx, bx, sp, bp, si, di, r8 }: RegistersGroup) -> Self {
+        Self { flags, ip, ax, bx, cx, dx, si, di, bp, sp, r8 }
     }
 }
 
@@ -253,51 +236,33 @@ pub fn records(format: Format, written: &[u8]) -> impl Iterator<Item = Result<Re
 }
 
 fn adaptive(left: &[u8]) -> Result<(Record, &[u8]), Damage> {
-    let basic =
-        Basic::from_bits(left.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)).ok_or(Damage::Torn(left.len()))?);
-    let size = usize::from(basic.size());
-    if size != basic.size_by_groups() {
+    let torn = Damage::Torn(left.len());
+    let (format, _) = RecordFormat::read_from_prefix(left).map_err(|_| torn)?;
+    let size = usize::from(format.size());
+    if size != size_by_groups(format) {
         return Err(Damage::Size(size));
     }
-    let (record, rest) = left.split_at_checked(size).ok_or(Damage::Torn(left.len()))?;
-    let memory = BASIC;
-    let registers = if basic.memory() { memory + MEMORY } else { memory };
-    let group = |is_there: bool, offset: usize| is_there.then(|| record.get(offset..).unwrap_or_default());
+    let (mut groups, rest) = left.split_at_checked(size).ok_or(torn)?;
+    let BasicGroup { ip, counters, tsc, .. } = take(&mut groups).ok_or(torn)?;
+    let memory: Option<MemoryGroup> = format.memory().then(|| take(&mut groups)).flatten();
+    let registers: Option<RegistersGroup> = format.registers().then(|| take(&mut groups)).flatten();
     let decoded = Record {
-        ip: word(record, 0x08),
+        ip,
         is_exact: true,
-        counters: Some(word(record, 0x10)),
-        time: Some(word(record, 0x18)),
-        memory: group(basic.memory(), memory).map(|group| Memory {
-            address: word(group, 0x00),
-            source: word(group, 0x08),
-            latency: word(group, 0x10),
-        }),
-        registers: group(basic.registers(), registers).map(|group| Registers {
-            flags: word(group, 0x00),
-            ip: word(group, 0x08),
-            ax: word(group, 0x10),
-            cx: word(group, 0x18),
-            dx: word(group, 0x20),
-            bx: word(group, 0x28),
-            sp: word(group, 0x30),
-            bp: word(group, 0x38),
-            si: word(group, 0x40),
-            di: word(group, 0x48),
-            r8: eight_words(group, 0x50),
-        }),
-        branches: if basic.branches() { basic.last_branch().saturating_add(1) } else { 0 },
+        counters: Some(counters),
+        time: Some(tsc),
+        memory: memory.map(|MemoryGroup { address, source, latency, .. }| Memory { address, source, latency }),
+        registers: registers.map(Registers::from),
+        branches: if format.lbr() { format.last_lbr_entry().saturating_add(1) } else { 0 },
     };
     Ok((decoded, rest))
 }
 
-/// Returns the word at an offset, or 0 beyond the end.
-fn word(bytes: &[u8], offset: usize) -> u64 {
-    bytes.get(offset..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-fn eight_words(bytes: &[u8], offset: usize) -> [u64; 8] {
-    core::array::from_fn(|number| word(bytes, offset + 8 * number))
+/// Takes a group from the start of `left`; `None` if `left` is shorter.
+fn take<Group: FromBytes>(left: &mut &[u8]) -> Option<Group> {
+    let (group, rest) = Group::read_from_prefix(left).ok()?;
+    *left = rest;
+    Some(group)
 }
 
 #[cfg(test)]
@@ -342,13 +307,14 @@ mod tests {
         for format in Format::ALL {
             let mut bytes = counting(format.least_size());
             if format.size().is_none() {
-                bytes[..8].copy_from_slice(&Basic::new().with_size(32).into_bits().to_le_bytes());
+                bytes[..8].copy_from_slice(&RecordFormat::new().with_size(32).into_bits().to_le_bytes());
             }
             let (record, _) = format.decode(&bytes).unwrap();
             let record = PebsRecord { ip: record.ip, is_exact: record.is_exact, counters: record.counters };
-            assert_eq!(format.record(|offset| word(&bytes, offset)), Some(record), "{format:?}");
+            let word = |offset: usize| u64::from_le_bytes(bytes[offset..offset + 8].try_into().unwrap());
+            assert_eq!(format.record(word), Some(record), "{format:?}");
         }
-        let longer = Basic::new().with_registers(true).with_size(176).into_bits();
+        let longer = RecordFormat::new().with_registers(true).with_size(176).into_bits();
         assert_eq!(Format::Adaptive.record(|_| longer), None);
     }
 
@@ -356,13 +322,13 @@ mod tests {
     fn adaptive_groups_follow_in_the_order_of_the_first_word() {
         for groups in 0..16_u64 {
             let branches = 3;
-            let basic = Basic::from_bits(groups).with_last_branch(branches - 1);
+            let basic = RecordFormat::from_bits(groups).with_last_lbr_entry(branches - 1);
             let size = 32
                 + if groups & 1 == 0 { 0 } else { 32 }
                 + if groups & 2 == 0 { 0 } else { 144 }
                 + if groups & 4 == 0 { 0 } else { 256 }
                 + if groups & 8 == 0 { 0 } else { 24 * usize::from(branches) };
-            assert_eq!(basic.size_by_groups(), size, "{groups:#b}");
+            assert_eq!(size_by_groups(basic), size, "{groups:#b}");
             let mut bytes = counting(size);
             bytes[..8].copy_from_slice(&basic.with_size(u16::try_from(size).unwrap()).into_bits().to_le_bytes());
             bytes.extend([0xAA; 5]);
@@ -383,8 +349,8 @@ mod tests {
 
     #[test]
     fn record_size_that_contradicts_its_groups_stops_decoding() {
-        let good = Basic::new().with_size(32);
-        let word = |basic: Basic| basic.into_bits().to_le_bytes();
+        let good = RecordFormat::new().with_size(32);
+        let word = |format: RecordFormat| format.into_bits().to_le_bytes();
         for bad in [good.with_size(0), good.with_size(40), good.with_registers(true), good.with_size(u16::MAX)] {
             let bytes = [word(good), [0; 8], [0; 8], [0; 8], word(bad), [0; 8], [0; 8], [0; 8]].concat();
             let found: Vec<_> = records(Format::Adaptive, &bytes).collect();

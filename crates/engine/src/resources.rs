@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use pmu::{LvtPmi, Source, debug_store, lvt_pmi};
+use pmu::{Source, debug_store, lvt_pmi};
 use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
@@ -170,7 +170,7 @@ impl Resources {
         let shut = FirstFailure::none();
         context.on_awake(processors, |processor, cpu| {
             if let Err(entry) = lvt_pmi::enable(cpu) {
-                shut.tell(processor, u64::from(LvtPmi::into_bits(entry)), 0);
+                shut.tell(processor, entry.into_bits().into(), 0);
             }
         })?;
         shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;

@@ -1,6 +1,7 @@
 //! Access to a processor for the profile interfaces.
 
 use raw_cpuid::CpuIdResult;
+use x86_defs::intel::misc_enable::{self, MiscEnable};
 
 /// Address of a model-specific register that belongs to a profile interface.
 ///
@@ -26,13 +27,21 @@ impl Msr {
     }
 }
 
-/// The processor on which the caller runs. The caller must ensure that the thread stays on it.
+/// CPUID of one processor: the current one, or one that is known by a dump only. For the current processor, the caller
+/// ensures that the thread stays on it.
 ///
 /// # IRQL
 /// Any.
-pub trait Cpu {
-    /// Executes CPUID with `leaf` in EAX and `subleaf` in ECX.
+pub trait Cpuid {
+    /// Returns the registers for `leaf` in EAX and `subleaf` in ECX.
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult;
+}
+
+/// The processor on which the caller runs. The caller ensures that the thread stays on it.
+///
+/// # IRQL
+/// Any.
+pub trait Cpu: Cpuid {
     /// Reads a register.
     fn rdmsr(&self, msr: Msr) -> u64;
     /// Writes a register.
@@ -47,4 +56,11 @@ pub trait Cpu {
     fn save_area(&self, word: u8) -> u64;
     /// Writes a word of the processor's save area.
     fn set_save_area(&self, word: u8, value: u64);
+}
+
+/// Returns IA32_MISC_ENABLE of the current processor, which has to have that register. One read. Any IRQL at which the
+/// processor stays the same.
+pub(crate) fn misc_enable(cpu: &impl Cpu) -> MiscEnable {
+    const IA32_MISC_ENABLE: Msr = Msr::new(misc_enable::IA32_MISC_ENABLE);
+    MiscEnable::from_bits(cpu.rdmsr(IA32_MISC_ENABLE))
 }

@@ -3,16 +3,19 @@
 //!
 //! These functions are called only for sessions that request branches or precise samples.
 
-mod registers;
-
 use debug_store::Layout;
 use debug_store::pebs::Format;
+use x86_defs::cpuid::{Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
+use x86_defs::intel::debug_control::{self, DebugCtl};
+use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 
-use crate::cpu::Cpu;
+use crate::cpu::{self, Cpu, Cpuid, Msr};
 use crate::interface::emon::{self, PreciseEvents};
-use crate::misc_enable::MiscEnable;
 use crate::state::CounterSet;
-use registers::{DebugCtl, IA32_DEBUGCTL, IA32_DS_AREA, IA32_PEBS_ENABLE, Leaf1Edx};
+
+const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
+const IA32_PEBS_ENABLE: Msr = Msr::new(registers::IA32_PEBS_ENABLE);
+const IA32_DS_AREA: Msr = Msr::new(registers::IA32_DS_AREA);
 
 /// A missing feature. The protocol uses its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,10 +102,10 @@ pub struct ForeignUse {
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
-    let vendor = cpu.cpuid(0, 0);
-    let features = cpu.cpuid(1, 0);
-    let (wide, misc) = (emon::Leaf1Ecx::from_bits(features.ecx), Leaf1Edx::from_bits(features.edx));
-    if [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes) != [*b"Genu", *b"ineI", *b"ntel"] {
+    let vendor = cpu.cpuid(leaf::VENDOR, 0);
+    let features = cpu.cpuid(leaf::FEATURES, 0);
+    let (wide, misc) = (Leaf1Ecx::from_bits(features.ecx), Leaf1Edx::from_bits(features.edx));
+    if [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() != VENDOR_INTEL {
         return Err(MissingFeature::NotIntel);
     }
     if !misc.ds() || !misc.msr() {
@@ -111,10 +114,10 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
     if !wide.dtes64() {
         return Err(MissingFeature::NotWide);
     }
-    if vendor.eax < 0xA || emon::LeafAEax::of(cpu).version() < 2 {
+    if vendor.eax < leaf::ARCHITECTURAL_PERFMON || version(cpu) < 2 {
         return Err(MissingFeature::NotInInterface);
     }
-    let enabled = MiscEnable::of(cpu);
+    let enabled = cpu::misc_enable(cpu);
     if !enabled.perfmon_available() {
         return Err(MissingFeature::NoMonitoring);
     }
@@ -130,6 +133,11 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
         events: PreciseEvents::of(cpu),
         modes: wide.ds_cpl(),
     })
+}
+
+/// Returns the version of architectural performance monitoring of the current processor, which has to have that leaf.
+fn version(cpu: &impl Cpuid) -> u8 {
+    LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).version()
 }
 
 /// Register values to restore when the Debug Store is released.
@@ -212,7 +220,7 @@ pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
 /// # IRQL
 /// PROFILE_LEVEL.
 pub fn record(cpu: &impl Cpu, counters: CounterSet) {
-    cpu.wrmsr(IA32_PEBS_ENABLE, counters.bits().into());
+    cpu.wrmsr(IA32_PEBS_ENABLE, PebsEnable::new().with_general(counters.bits()).into_bits());
 }
 
 /// Clears the PEBS status after the records have been fetched.
@@ -237,8 +245,8 @@ const _: () = assert!(MAX_COUNTERS <= Layout::V62.general_resets());
 /// Returns whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing,
 /// Knights Mill and Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table
 /// 21-18), identified by family 6 and model (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
-fn is_alone(cpu: &impl Cpu) -> bool {
-    let signature = emon::Leaf1Eax::of(cpu);
+fn is_alone(cpu: &impl Cpuid) -> bool {
+    let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
     signature.family() == 6
         && matches!(signature.model(), 0x37 | 0x4A | 0x4D | 0x5A | 0x5D | 0x4C | 0x57 | 0x85 | 0x5C | 0x5F)
 }

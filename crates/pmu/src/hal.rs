@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Cpuid};
 use crate::debug_store::Facilities;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
@@ -171,7 +171,7 @@ impl Hal {
     /// # Errors
     /// [`HalError::NoMemory`] where memory is short. For the state of the counters that is so on Amd64,
     /// where the HAL stops the machine; on Emon it makes every source unsupported, as in the HAL.
-    pub fn new(cpu: &impl Cpu, maximum_processors: u32) -> Result<Self, HalError> {
+    pub fn new(cpu: &impl Cpuid, maximum_processors: u32) -> Result<Self, HalError> {
         Self::with_states(cpu, maximum_processors, 0, state::allocate)
     }
 
@@ -181,7 +181,7 @@ impl Hal {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_states(
-        cpu: &impl Cpu,
+        cpu: &impl Cpuid,
         maximum_processors: u32,
         most_counters: u8,
         allocate: impl FnOnce(u32, u8) -> Option<Box<[CounterCell]>>,

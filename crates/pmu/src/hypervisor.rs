@@ -1,6 +1,8 @@
 //! Detection of a hypervisor by CPUID (TLFS, "Hypervisor Discovery").
 
-use crate::cpu::Cpu;
+use x86_defs::cpuid::{HV1, Leaf1Ecx, Leaf40000003Ebx, leaf};
+
+use crate::cpu::Cpuid;
 
 /// Kind of hypervisor. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,16 +28,12 @@ impl Hypervisor {
     /// # IRQL
     /// Any.
     #[must_use]
-    pub fn of(cpu: &impl Cpu) -> Self {
-        /// CPUID.1:ECX\[31\].
-        const PRESENT: u32 = 1 << 31;
-        /// Leaf 0x40000003, EBX: CpuManagement, a privilege of the root partition.
-        const CPU_MANAGEMENT: u32 = 1 << 12;
-        if cpu.cpuid(1, 0).ecx & PRESENT == 0 {
+    pub fn of(cpu: &impl Cpuid) -> Self {
+        if !Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).hypervisor() {
             Self::None
-        } else if cpu.cpuid(0x4000_0001, 0).eax != u32::from_le_bytes(*b"Hv#1") {
+        } else if cpu.cpuid(leaf::HYPERVISOR_INTERFACE, 0).eax != HV1 {
             Self::Other
-        } else if cpu.cpuid(0x4000_0003, 0).ebx & CPU_MANAGEMENT == 0 {
+        } else if !Leaf40000003Ebx::from_bits(cpu.cpuid(leaf::HYPERVISOR_FEATURES, 0).ebx).cpu_management() {
             Self::Guest
         } else {
             Self::Root

@@ -9,7 +9,7 @@ pub mod p6;
 pub mod pentium;
 mod unmanaged;
 
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Cpuid};
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -250,7 +250,7 @@ impl Interface {
     /// # IRQL
     /// Any.
     #[must_use]
-    pub fn new(kind: Kind, cpu: &impl Cpu) -> Self {
+    pub fn new(kind: Kind, cpu: &impl Cpuid) -> Self {
         match kind {
             Kind::Default => Self::Default(default::Default),
             Kind::Emon => Self::Emon(emon::Emon::new(cpu)),

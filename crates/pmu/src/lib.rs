@@ -29,15 +29,13 @@ pub mod hypervisor;
 pub mod interface;
 pub mod interval;
 pub mod lvt_pmi;
-mod misc_enable;
 pub mod selection;
 pub mod source;
 pub mod state;
 
-pub use cpu::{Cpu, Msr};
+pub use cpu::{Cpu, Cpuid, Msr};
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};
-pub use lvt_pmi::LvtPmi;
 pub use selection::{Reason, Selection};
 pub use source::{ProfileSource, Source};

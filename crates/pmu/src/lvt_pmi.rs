@@ -4,48 +4,20 @@
 //! The HAL unmasks it before it calls a handler, but only since Windows 10 1803, so the handler must check the entry
 //! itself.
 
-use bitfield_struct::bitfield;
+use x86_defs::cpuid::{Leaf1Edx, leaf};
+use x86_defs::local_apic::{self, ApicBase, DELIVERY_MODE_FIXED, LvtPerformance};
 
 use crate::cpu::{Cpu, Msr};
 
-/// IA32_APIC_BASE (SDM Vol. 3A, 11.4.4; APM Vol. 2, 16.3.1).
-pub const IA32_APIC_BASE: Msr = Msr::new(0x1B);
+const IA32_APIC_BASE: Msr = Msr::new(local_apic::IA32_APIC_BASE);
 
-/// The entry as a register, in x2APIC mode (SDM Vol. 3A, 11.12.1.2).
-pub const X2APIC_LVT_PERFORMANCE: Msr = Msr::new(0x834);
-
-/// Where the entry is in the page of the local APIC's registers, in xAPIC mode (SDM Vol. 3A, 11.4.1, Table 11-1).
-pub const XAPIC_OFFSET: usize = 0x340;
-
-/// Bytes of that page.
-pub const XAPIC_PAGE: usize = 0x1000;
-
-/// IA32_APIC_BASE.
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct ApicBase {
-    /// Reserved.
-    __: u8,
-    /// BSP: the boot processor; read-only.
-    pub bsp: bool,
-    /// Reserved.
-    __: bool,
-    /// EXTD: x2APIC mode.
-    pub extd: bool,
-    /// EN: the local APIC is enabled.
-    pub en: bool,
-    /// Number of the physical page where its registers are, in xAPIC mode.
-    #[bits(40)]
-    pub page: u64,
-    /// Reserved: no processor has more than 52 bits of physical address.
-    #[bits(12)]
-    __: u16,
-}
+/// The entry as a register, in x2APIC mode.
+pub const X2APIC_LVT_PERFORMANCE: Msr = Msr::new(local_apic::IA32_X2APIC_LVT_PMI);
 
 /// Location of the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// At [`XAPIC_OFFSET`] of the page at this physical address.
+    /// At [`XAPIC_LVT_PERFORMANCE`](local_apic::XAPIC_LVT_PERFORMANCE) of the page at this physical address.
     Page(u64),
     /// [`X2APIC_LVT_PERFORMANCE`].
     Register,
@@ -56,9 +28,7 @@ pub enum Place {
 /// # IRQL
 /// Any.
 pub fn place(cpu: &impl Cpu) -> Option<Place> {
-    /// CPUID.1:EDX\[9\].
-    const APIC: u32 = 1 << 9;
-    if cpu.cpuid(1, 0).edx & APIC == 0 {
+    if !Leaf1Edx::from_bits(cpu.cpuid(leaf::FEATURES, 0).edx).apic() {
         return None;
     }
     let base = ApicBase::from_bits(cpu.rdmsr(IA32_APIC_BASE));
@@ -72,39 +42,10 @@ pub fn place(cpu: &impl Cpu) -> Option<Place> {
 /// The vector that the HAL of Windows uses for the interrupt.
 pub const VECTOR: u8 = 0xFE;
 
-/// Delivery mode: to the processor's own vector, as an ordinary interrupt.
-pub const FIXED: u8 = 0;
-
-/// LVT Performance Monitoring Counters Register (SDM Vol. 3A, 11.5.1, Figure 11-8; APM Vol. 2, 16.4.4).
-#[bitfield(u32)]
-#[derive(PartialEq, Eq)]
-pub struct LvtPmi {
-    /// Vector.
-    pub vector: u8,
-    /// Delivery mode.
-    #[bits(3)]
-    pub delivery_mode: u8,
-    /// Reserved.
-    __: bool,
-    /// Delivery status; read-only.
-    pub send_pending: bool,
-    /// Reserved.
-    #[bits(3)]
-    __: u8,
-    /// Mask: nothing is delivered.
-    pub masked: bool,
-    /// Reserved.
-    #[bits(15)]
-    __: u16,
-}
-
-impl LvtPmi {
-    /// Returns whether the HAL of Windows has set up the entry. An entry that it never enabled must be left alone: no
-    /// handler would take the interrupt.
-    #[must_use]
-    pub const fn is_windows(self) -> bool {
-        self.vector() == VECTOR && self.delivery_mode() == FIXED
-    }
+/// Returns whether Windows' HAL set the entry up. An entry that it never enabled must be left alone: no driver would take the
+/// interrupt.
+const fn is_windows(entry: LvtPerformance) -> bool {
+    entry.vector() == VECTOR && entry.delivery_mode() == DELIVERY_MODE_FIXED
 }
 
 /// Unmasks the entry of the current processor, if it is masked: one read, and one write if needed. The rest of the
@@ -114,11 +55,11 @@ impl LvtPmi {
 /// Any at which the thread stays on its processor.
 #[inline]
 pub fn unmask(cpu: &impl Cpu) {
-    unmask_entry(cpu, LvtPmi::from_bits(cpu.lvt_pmi()));
+    unmask_entry(cpu, LvtPerformance::from_bits(cpu.lvt_pmi()));
 }
 
 #[inline]
-fn unmask_entry(cpu: &impl Cpu, entry: LvtPmi) {
+fn unmask_entry(cpu: &impl Cpu, entry: LvtPerformance) {
     if entry.masked() {
         cpu.set_lvt_pmi(entry.with_masked(false).into_bits());
     }
@@ -129,7 +70,7 @@ fn unmask_entry(cpu: &impl Cpu, entry: LvtPmi) {
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn mask(cpu: &impl Cpu) {
-    let entry = LvtPmi::from_bits(cpu.lvt_pmi());
+    let entry = LvtPerformance::from_bits(cpu.lvt_pmi());
     if !entry.masked() {
         cpu.set_lvt_pmi(entry.with_masked(true).into_bits());
     }
@@ -139,9 +80,9 @@ pub fn mask(cpu: &impl Cpu) {
 ///
 /// # Errors
 /// The entry, unchanged, if not.
-pub fn enable(cpu: &impl Cpu) -> Result<(), LvtPmi> {
-    let entry = LvtPmi::from_bits(cpu.lvt_pmi());
-    if !entry.is_windows() {
+pub fn enable(cpu: &impl Cpu) -> Result<(), LvtPerformance> {
+    let entry = LvtPerformance::from_bits(cpu.lvt_pmi());
+    if !is_windows(entry) {
         return Err(entry);
     }
     unmask_entry(cpu, entry);

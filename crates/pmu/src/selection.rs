@@ -6,12 +6,14 @@
 
 use core::fmt;
 
-use bitfield_struct::bitfield;
+use x86_defs::cpuid::{
+    Leaf1Edx, Leaf40000003Edx, Leaf80000001Ecx, Leaf80000001Edx, LeafAEax, LeafAEbx, Signature, VENDOR_AMD,
+    VENDOR_INTEL, leaf,
+};
 
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 use crate::hypervisor::Hypervisor;
 use crate::interface::Kind;
-use crate::interface::emon::{LeafAEax, LeafAEbx};
 
 /// Reason for which a profile interface was selected. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -108,13 +110,13 @@ impl Selection {
     /// # IRQL
     /// Any.
     #[must_use]
-    pub fn of_boot_processor(cpu: &impl Cpu) -> Self {
+    pub fn of_boot_processor(cpu: &impl Cpuid) -> Self {
         let (kind, reason) = tentative(cpu);
         if kind != Kind::Default && masked_by_hypervisor(cpu) {
             return Self::both(Kind::Default, Reason::MaskedByHypervisor);
         }
         // No event could ever be started on it. The HAL has no such rule.
-        if kind == Kind::Emon && LeafAEax::of(cpu).counters() == 0 {
+        if kind == Kind::Emon && LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).counters() == 0 {
             return Self { windows10: Kind::Emon, interface: Kind::Default, reason: Reason::ZeroCounters };
         }
         let old = matches!(reason, Reason::NoLeafA | Reason::VersionZero).then(|| before_leaf_a(cpu)).flatten();
@@ -127,19 +129,20 @@ impl Selection {
 }
 
 /// Returns the selection by vendor and CPUID leaves, before a hypervisor is taken into account.
-fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
-    let leaf0 = cpu.cpuid(0, 0);
-    match &vendor(cpu) {
-        b"AuthenticAMD" if has_long_mode(cpu) => (Kind::Amd64, Reason::Amd),
-        b"AuthenticAMD" => (Kind::Default, Reason::NoLongMode),
-        b"GenuineIntel" if leaf0.eax < 0xA => (Kind::Default, Reason::NoLeafA),
-        b"GenuineIntel" => {
-            let eax = LeafAEax::of(cpu);
+fn tentative(cpu: &impl Cpuid) -> (Kind, Reason) {
+    let highest_leaf = cpu.cpuid(leaf::VENDOR, 0).eax;
+    match vendor(cpu) {
+        VENDOR_AMD if has_long_mode(cpu) => (Kind::Amd64, Reason::Amd),
+        VENDOR_AMD => (Kind::Default, Reason::NoLongMode),
+        VENDOR_INTEL if highest_leaf < leaf::ARCHITECTURAL_PERFMON => (Kind::Default, Reason::NoLeafA),
+        VENDOR_INTEL => {
+            let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
+            let eax = LeafAEax::from_bits(perfmon.eax);
             if eax.version() == 0 {
                 (Kind::Default, Reason::VersionZero)
             } else if eax.ebx_length() == 0 {
                 (Kind::Default, Reason::NoEvents)
-            } else if LeafAEbx::of(cpu).no_core_cycles() {
+            } else if LeafAEbx::from_bits(perfmon.ebx).no_core_cycles() {
                 (Kind::Default, Reason::NoCycles)
             } else {
                 (Kind::Emon, Reason::Intel)
@@ -152,68 +155,42 @@ fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
 /// Returns the interface of a GenuineIntel processor without a usable leaf 0xA, by its family and model (SDM Vol. 4,
 /// "CPUID Signature Values of DisplayFamily_DisplayModel"). Under a hypervisor there is none, because the registers may
 /// be missing.
-fn before_leaf_a(cpu: &impl Cpu) -> Option<(Kind, Reason)> {
-    let leaf = cpu.cpuid(1, 0);
-    let signature = Signature::from_bits(leaf.eax);
+fn before_leaf_a(cpu: &impl Cpuid) -> Option<(Kind, Reason)> {
+    let features = cpu.cpuid(leaf::FEATURES, 0);
+    let signature = Signature::from_bits(features.eax);
+    let edx = Leaf1Edx::from_bits(features.edx);
+    // The time-stamp counter came with the Pentium's counters.
+    let has_msr_and_tsc = edx.msr() && edx.tsc();
     if Hypervisor::of(cpu) != Hypervisor::None {
         return None;
     }
-    match (signature.family(), signature.model()) {
+    match (signature.base_family(), signature.base_model()) {
         _ if signature.extended_family() != 0 => None,
         (0xF, _) => Some((Kind::NetBurst, Reason::NetBurst)),
         _ if signature.extended_model() != 0 => None,
         // Pentium Pro, II, III, Pentium M. Newer models have the leaf, unless a hypervisor hides it.
         (6, 1 | 3 | 5..=0xB | 0xD) => Some((Kind::P6, Reason::P6)),
         // Quark is in family 5 too, but has no such counters.
-        (5, 1..=8) if leaf.edx & MSR_AND_TSC == MSR_AND_TSC => Some((Kind::Pentium, Reason::Pentium)),
+        (5, 1..=8) if has_msr_and_tsc => Some((Kind::Pentium, Reason::Pentium)),
         _ => None,
     }
 }
 
-/// CPUID.1:EDX\[5\], RDMSR and WRMSR, and EDX\[4\], the time-stamp counter, which was introduced with the Pentium's
-/// counters.
-const MSR_AND_TSC: u32 = 1 << 5 | 1 << 4;
-
-/// CPUID.1:EAX (SDM Vol. 2A, CPUID, "Version Information Returned by CPUID in EAX").
-#[bitfield(u32)]
-struct Signature {
-    /// Stepping.
-    #[bits(4)]
-    stepping: u8,
-    /// Model.
-    #[bits(4)]
-    model: u8,
-    /// Family.
-    #[bits(4)]
-    family: u8,
-    /// Type, and reserved.
-    #[bits(4)]
-    __: u8,
-    /// Extended model: of families 6 and 15.
-    #[bits(4)]
-    extended_model: u8,
-    /// Extended family: of family 15.
-    extended_family: u8,
-    /// Reserved.
-    #[bits(4)]
-    __: u8,
-}
-
-/// Returns the vendor string of leaf 0: EBX, EDX, ECX.
+/// Vendor string of leaf 0: EBX, EDX, ECX.
 #[must_use]
-pub fn vendor(cpu: &impl Cpu) -> [u8; 12] {
-    let leaf = cpu.cpuid(0, 0);
+pub fn vendor(cpu: &impl Cpuid) -> [u8; 12] {
+    let registers = cpu.cpuid(leaf::VENDOR, 0);
     let mut text = [0; 12];
-    for (part, register) in text.chunks_exact_mut(4).zip([leaf.ebx, leaf.edx, leaf.ecx]) {
+    for (part, register) in text.chunks_exact_mut(4).zip([registers.ebx, registers.edx, registers.ecx]) {
         part.copy_from_slice(&register.to_le_bytes());
     }
     text
 }
 
 /// Returns CPUID.80000001H:EDX\[29\], if that leaf exists (APM Vol. 3 E.4.2, "LM").
-fn has_long_mode(cpu: &impl Cpu) -> bool {
-    const LONG_MODE: u32 = 1 << 29;
-    cpu.cpuid(0x8000_0000, 0).eax >= 0x8000_0001 && cpu.cpuid(0x8000_0001, 0).edx & LONG_MODE != 0
+fn has_long_mode(cpu: &impl Cpuid) -> bool {
+    cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax >= leaf::EXTENDED_FEATURES
+        && Leaf80000001Edx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).edx).long_mode()
 }
 
 /// Returns whether CPUID enumerates the registers of an interface. Nothing enumerates AMD's four legacy counters: every
@@ -221,16 +198,15 @@ fn has_long_mode(cpu: &impl Cpu) -> bool {
 /// hypervisor that provides them also sets PerfCtrExtCore (CPUID.80000001H:ECX\[23\]); Microsoft's reports them in
 /// its own leaf.
 #[must_use]
-pub fn enumerated(cpu: &impl Cpu, kind: Kind) -> bool {
-    const PERF_CTR_EXT_CORE: u32 = 1 << 23;
+pub fn enumerated(cpu: &impl Cpuid, kind: Kind) -> bool {
     kind != Kind::Amd64
         || Hypervisor::of(cpu) != Hypervisor::Other
-        || cpu.cpuid(0x8000_0001, 0).ecx & PERF_CTR_EXT_CORE != 0
+        || Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx).perf_ctr_ext_core()
 }
 
 /// Returns whether a Microsoft-compatible hypervisor, as HviIsHypervisorMicrosoftCompatible detects it, provides no
 /// performance monitors (TLFS, "Hypervisor CPUID Leaf Range").
-fn masked_by_hypervisor(cpu: &impl Cpu) -> bool {
-    const PERFORMANCE_MONITORS_AVAILABLE: u32 = 1 << 2;
-    Hypervisor::of(cpu).is_microsoft_compatible() && cpu.cpuid(0x4000_0003, 0).edx & PERFORMANCE_MONITORS_AVAILABLE == 0
+fn masked_by_hypervisor(cpu: &impl Cpuid) -> bool {
+    Hypervisor::of(cpu).is_microsoft_compatible()
+        && !Leaf40000003Edx::from_bits(cpu.cpuid(leaf::HYPERVISOR_FEATURES, 0).edx).performance_monitors_available()
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{InterruptMode, Mode};
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
-use pmu::{Cpu, Hal, Msr, ProfileInterface, Source};
+use pmu::{Cpu, Cpuid, Hal, Msr, ProfileInterface, Source};
 use proptest::prelude::*;
 use raw_cpuid::CpuIdResult;
 use simulation::{ModelCpu, SimMachine};
@@ -29,11 +29,13 @@ impl Recorder<'_> {
     }
 }
 
-impl Cpu for Recorder<'_> {
+impl Cpuid for Recorder<'_> {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         self.cpu.cpuid(leaf, subleaf)
     }
+}
 
+impl Cpu for Recorder<'_> {
     fn rdmsr(&self, msr: Msr) -> u64 {
         self.note(msr);
         self.cpu.rdmsr(msr)

@@ -3,8 +3,8 @@
 use x86_defs::{
     amd,
     cpuid::{
-        Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, Leaf40000003Ebx, Leaf40000003Edx, Leaf80000001Ecx, Leaf80000001Edx,
-        Leaf80000022Eax, Leaf80000022Ebx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, Signature,
+        Leaf1AEax, Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, Leaf7Edx, Leaf40000003Ebx, Leaf40000003Edx, Leaf80000001Ecx,
+        Leaf80000001Edx, Leaf80000022Eax, Leaf80000022Ebx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, Signature,
     },
     intel::{
         debug_control::DebugCtl,
@@ -58,6 +58,8 @@ fn cpuid_basic_leaves() {
     layout!(Leaf1Edx, u32, fields: tsc 4:4, msr 5:5, apic 9:9, ds 21:21, htt 28:28;
         none: 3:0, 8:6, 20:10, 27:22, 31:29);
     layout!(Leaf4Eax, u32, fields: cores_minus_1 31:26; none: 25:0);
+    layout!(Leaf7Edx, u32, fields: hybrid 15:15; none: 14:0, 31:16);
+    layout!(Leaf1AEax, u32, fields: native_model 23:0, core_type 31:24; none:);
 }
 
 #[test]

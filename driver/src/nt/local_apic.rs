@@ -3,9 +3,10 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::Cpu;
-use pmu::lvt_pmi::{self, Place, XAPIC_OFFSET, XAPIC_PAGE};
+use pmu::lvt_pmi::{self, Place};
 use wdk_sys::ntddk::{MmMapIoSpaceEx, MmUnmapIoSpace};
 use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, STATUS_INSUFFICIENT_RESOURCES};
+use x86_defs::local_apic::{XAPIC_LVT_PERFORMANCE, XAPIC_PAGE_SIZE};
 
 /// STATUS_NOT_SUPPORTED (ntstatus.h).
 const STATUS_NOT_SUPPORTED: NTSTATUS = 0xC000_00BB_u32.cast_signed();
@@ -34,7 +35,7 @@ pub fn entry() -> Entry {
     match STATE.load(Ordering::Acquire) {
         CLOSED => Entry::Shut,
         REGISTER => Entry::Register,
-        page => Entry::Memory(address(page).wrapping_byte_add(XAPIC_OFFSET).cast()),
+        page => Entry::Memory(address(page).wrapping_byte_add(XAPIC_LVT_PERFORMANCE).cast()),
     }
 }
 
@@ -62,7 +63,7 @@ pub fn open(cpu: &impl Cpu) -> Result<(), NTSTATUS> {
 fn map(physical: u64) -> Result<u64, NTSTATUS> {
     let physical = PHYSICAL_ADDRESS { QuadPart: physical.cast_signed() };
     // SAFETY: the processor reports its local APIC at this address; the access flags suit device memory
-    let page = unsafe { MmMapIoSpaceEx(physical, XAPIC_PAGE as u64, PAGE_READWRITE | PAGE_NOCACHE) };
+    let page = unsafe { MmMapIoSpaceEx(physical, XAPIC_PAGE_SIZE as u64, PAGE_READWRITE | PAGE_NOCACHE) };
     if page.is_null() { Err(STATUS_INSUFFICIENT_RESOURCES) } else { Ok(page.expose_provenance() as u64) }
 }
 
@@ -74,6 +75,6 @@ pub fn close() {
     let page = STATE.swap(CLOSED, Ordering::AcqRel);
     if !matches!(page, CLOSED | REGISTER) {
         // SAFETY: mapped by `open`, with this length, and unmapped once
-        unsafe { MmUnmapIoSpace(address(page), XAPIC_PAGE as u64) };
+        unsafe { MmUnmapIoSpace(address(page), XAPIC_PAGE_SIZE as u64) };
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use common::{EN, INT, Leaf, OS, USR, amd_v2, cpuid, entries, version};
+use debug_store::Buffer;
 use debug_store::pebs::{Format, Record};
-use debug_store::{Buffer, SaveArea};
 use model::{Branch, CounterId, GeneralProtection, INSTRUCTION_LENGTH, Memory, Mode, Processor, Stored};
 use proptest::prelude::*;
 
@@ -260,7 +260,7 @@ fn branches(words: &Words, from: u64, to: u64) -> Vec<(u64, bool)> {
     let bytes = words.bytes(from, to);
     let told = debug_store::branch::records(&bytes).map(|record| {
         assert_eq!(record.to, record.from + 0x1000);
-        (record.from - 0x1000, record.predicted())
+        (record.from - 0x1000, record.flags.predicted())
     });
     told.collect()
 }
@@ -469,24 +469,9 @@ fn the_product_decodes_the_records_of_the_model() {
             processor.set_place(IP + place, TIME + place);
             processor.run(Mode::User, &|_| events);
         }
-        let base: [u64; 8] = std::array::from_fn(|word| words.get(AREA + 8 * word as u64));
-        let area = SaveArea {
-            bts_buffer_base: base[0],
-            bts_index: base[1],
-            bts_absolute_maximum: base[2],
-            bts_interrupt_threshold: base[3],
-            pebs_buffer_base: base[4],
-            pebs_index: base[5],
-            pebs_absolute_maximum: base[6],
-            pebs_interrupt_threshold: base[7],
-        };
         let bytes = words.bytes(PEBS, PEBS + 4000);
-        let written = &bytes[..Buffer {
-            base: area.pebs_buffer_base,
-            index: area.pebs_index,
-            maximum: area.pebs_absolute_maximum,
-        }
-        .written(bytes.len())];
+        let [base, index, maximum] = [0x20, 0x28, 0x30].map(|offset| words.get(AREA + offset));
+        let written = &bytes[..Buffer { base, index, maximum }.written(bytes.len())];
         let records: Vec<Record> = debug_store::pebs::records(format, written).map(Result::unwrap).collect();
         assert_eq!(records.len(), 3, "{format:?}");
         for (place, record) in (0..).zip(records) {

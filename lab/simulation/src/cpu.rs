@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Mode, Processor};
-use pmu::{Cpu, Msr};
+use pmu::{Cpu, Cpuid, Msr};
 use raw_cpuid::CpuIdResult;
 
 /// A model processor that the code under test runs on.
@@ -117,12 +117,14 @@ pub fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::D
     }
 }
 
-impl Cpu for ModelCpu {
+impl Cpuid for ModelCpu {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         let [eax, ebx, ecx, edx] = self.model().cpuid(leaf, subleaf);
         CpuIdResult { eax, ebx, ecx, edx }
     }
+}
 
+impl Cpu for ModelCpu {
     fn rdmsr(&self, msr: Msr) -> u64 {
         let access = format_args!("rdmsr {:#x}", msr.address());
         self.check_awake(&access);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cpuid_dumps::Identity;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
 use pmu::state::CounterSet;
-use pmu::{Cpu, Msr};
+use pmu::{Cpu, Cpuid, Msr};
 use protocol::status::STATUS_NOT_SUPPORTED;
 use raw_cpuid::CpuIdResult;
 
@@ -42,12 +42,14 @@ impl PlainCpu {
     }
 }
 
-impl Cpu for PlainCpu {
+impl Cpuid for PlainCpu {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         let [eax, ebx, ecx, edx] = self.identity.cpuid().cpuid(leaf, subleaf);
         CpuIdResult { eax, ebx, ecx, edx }
     }
+}
 
+impl Cpu for PlainCpu {
     #[inline]
     fn rdmsr(&self, msr: Msr) -> u64 {
         let register = if STATUS.contains(&msr.address()) { &self.status } else { &self.written };

@@ -6,12 +6,14 @@
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use debug_store::Buffer;
 use debug_store::pebs::{Format, PebsRecord};
-use debug_store::{BranchRecord, Buffer, word};
 use pmu::Cpu;
 use pmu::debug_store::{self as registers, Modes, SavedDebugStore};
 use pmu::state::{self, CounterSet};
 use protocol::MAX_BATCH;
+use x86_defs::intel::debug_store::area::word;
+use x86_defs::intel::debug_store::bts::{BtsFlags, BtsRecord};
 
 use super::per_cpu::Subscriber;
 
@@ -21,7 +23,7 @@ type Words = Box<[AtomicU64]>;
 /// Words of a branch.
 const BRANCH_WORDS: u8 = 3;
 
-const _: () = assert!(size_of::<BranchRecord>() == BRANCH_WORDS as usize * 8);
+const _: () = assert!(size_of::<BtsRecord>() == BRANCH_WORDS as usize * 8);
 
 /// Branches for which there is room behind the threshold, for those that come before the interrupt does.
 const SPARE_BRANCHES: u32 = 512;
@@ -130,7 +132,7 @@ impl DsBuffers {
             put(cpu, word::PEBS_BUFFER_BASE, &precise.words, precise.format.least_size() as u64, precise.before);
         }
         if let Some(branches) = &self.branches {
-            put(cpu, word::BTS_BUFFER_BASE, &branches.words, size_of::<BranchRecord>() as u64, branches.before);
+            put(cpu, word::BTS_BUFFER_BASE, &branches.words, size_of::<BtsRecord>() as u64, branches.before);
         }
         self.saved = registers::take(cpu, self.area);
         self.installed = true;
@@ -263,14 +265,14 @@ impl DsBuffers {
 
     /// Gives each branch to `each`, oldest first, and empties the buffer; answers whether there were any. None is written
     /// meanwhile, nor behind it unless it is to `go_on`.
-    pub fn fetch_branches(&mut self, cpu: &impl Cpu, go_on: bool, mut each: impl FnMut(BranchRecord)) -> bool {
+    pub fn fetch_branches(&mut self, cpu: &impl Cpu, go_on: bool, mut each: impl FnMut(BtsRecord)) -> bool {
         let (Some(branches), true) = (&self.branches, self.installed) else { return false };
         self.freeze_branches(cpu);
         let count = branches.waiting(cpu);
         for record in branches.words.chunks_exact(BRANCH_WORDS.into()).take(count) {
             let mut words = record.iter().map(load);
             let mut next = || words.next().unwrap_or_default();
-            each(BranchRecord { from: next(), to: next(), flags: next() });
+            each(BtsRecord { from: next(), to: next(), flags: BtsFlags::from_bits(next()) });
         }
         cpu.set_save_area(word::BTS_INDEX, address(&branches.words));
         if go_on {
@@ -303,7 +305,7 @@ impl Precise {
 
 impl Branches {
     fn waiting(&self, cpu: &impl Cpu) -> usize {
-        written(cpu, word::BTS_BUFFER_BASE, &self.words) / size_of::<BranchRecord>()
+        written(cpu, word::BTS_BUFFER_BASE, &self.words) / size_of::<BtsRecord>()
     }
 }
 

@@ -207,7 +207,7 @@ impl DrainContext<'_> {
         let Some(subscriber) = ds_buffers.traced_for() else { return false };
         ds_buffers.fetch_branches(cpu, go_on, |branch| {
             let sample =
-                self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.predicted()), SampleKind::Branch);
+                self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.flags.predicted()), SampleKind::Branch);
             self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, sample);
         })
     }
@@ -235,7 +235,7 @@ impl DrainContext<'_> {
 mod tests {
     use core::sync::atomic::{AtomicU64, Ordering};
 
-    use pmu::Msr;
+    use pmu::{Cpuid, Msr};
     use raw_cpuid::CpuIdResult;
 
     use super::*;
@@ -251,11 +251,13 @@ mod tests {
         }
     }
 
-    impl Cpu for Counting {
+    impl Cpuid for Counting {
         fn cpuid(&self, _: u32, _: u32) -> CpuIdResult {
             CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 }
         }
+    }
 
+    impl Cpu for Counting {
         fn rdmsr(&self, _: Msr) -> u64 {
             self.touch()
         }

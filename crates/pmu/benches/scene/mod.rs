@@ -6,7 +6,7 @@ use std::hint::black_box;
 use cpuid_dumps::Identity;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
-use pmu::{Cpu, Hal, Msr, Source};
+use pmu::{Cpu, Cpuid, Hal, Msr, Source};
 use raw_cpuid::CpuIdResult;
 
 /// The interfaces with counters, each with a processor that has four of them at least. Both stand here twice: the older
@@ -56,12 +56,14 @@ impl Recorder {
     }
 }
 
-impl Cpu for Recorder {
+impl Cpuid for Recorder {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         let [eax, ebx, ecx, edx] = self.identity.cpuid().cpuid(leaf, subleaf);
         CpuIdResult { eax, ebx, ecx, edx }
     }
+}
 
+impl Cpu for Recorder {
     #[inline(never)]
     fn rdmsr(&self, msr: Msr) -> u64 {
         let so_far = self.accesses.get();

@@ -11,28 +11,31 @@
 
 mod generation;
 mod global;
-mod registers;
 mod sources;
 mod zen;
 
+use x86_defs::amd::perfmon::{self, CORE_COUNTERS, LEGACY_COUNTERS, PerfEvtSel, STRIDE, WIDTH};
+use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
+
 use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::hypervisor::Hypervisor;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 use generation::Generation;
 use global::Global;
-use registers::{CORE_PERF_CTR0, ExtendedFeatures, PERF_CTL0, PERF_CTR0, PERF_EVT_SEL0, PerfEvtSel, WIDTH, perf_mon};
 
 pub use sources::SOURCES;
 
-/// Number of counters without PerfCtrExtCore (HAL Amd64 interface).
-const LEGACY_COUNTERS: u8 = 4;
-
-/// Number of counters with PerfCtrExtCore (APM Vol. 2, 13.2.1), and the maximum that RDPMC can read: the next indexes
-/// belong to counters outside the core (APM Vol. 3, RDPMC).
-const CORE_COUNTERS: u8 = 6;
+/// Returns EAX and EBX of leaf 80000022H of the current processor; zeros if it does not have that leaf.
+fn extended_perfmon(cpu: &impl Cpuid) -> (Leaf80000022Eax, Leaf80000022Ebx) {
+    if cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax < leaf::EXTENDED_PERFMON {
+        return Default::default();
+    }
+    let perfmon = cpu.cpuid(leaf::EXTENDED_PERFMON, 0);
+    (Leaf80000022Eax::from_bits(perfmon.eax), Leaf80000022Ebx::from_bits(perfmon.ebx))
+}
 
 /// The Amd64 interface of a processor.
 #[derive(Debug, Clone, Copy)]
@@ -55,26 +58,38 @@ impl Amd64 {
     /// # IRQL
     /// Any.
     #[must_use]
-    pub fn new(cpu: &impl Cpu) -> Self {
-        let features = ExtendedFeatures::of(cpu);
-        let (eax, ebx) = perf_mon(cpu);
+    pub fn new(cpu: &impl Cpuid) -> Self {
+        let features = Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx);
+        let (eax, ebx) = extended_perfmon(cpu);
         // The global registers control only the six core counters. Windows itself does not access them, so a hypervisor
         // that enumerates but lacks them would crash the machine at the first access.
         let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
-        let version_2 = features.perf_ctr_ext_core() && eax.version_2() && is_bare;
+        let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2() && is_bare;
         let mask = state::mask(WIDTH);
         let bank = if features.perf_ctr_ext_core() {
-            let count = if version_2 { ebx.counters().min(CORE_COUNTERS) } else { CORE_COUNTERS };
-            Bank { selects: PERF_CTL0, counters: CORE_PERF_CTR0, stride: 2, count, mask }
+            let count = if version_2 { ebx.num_perf_ctr_core().min(CORE_COUNTERS) } else { CORE_COUNTERS };
+            Bank {
+                selects: Msr::new(perfmon::PERF_CTL0),
+                counters: Msr::new(perfmon::PERF_CTR0),
+                stride: STRIDE,
+                count,
+                mask,
+            }
         } else {
-            Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: LEGACY_COUNTERS, mask }
+            Bank {
+                selects: Msr::new(perfmon::PERF_LEGACY_CTL0),
+                counters: Msr::new(perfmon::PERF_LEGACY_CTR0),
+                stride: 1,
+                count: LEGACY_COUNTERS,
+                mask,
+            }
         };
         let all = CounterSet::first(bank.count);
-        let generation = Generation::of(cpu, eax.version_2());
+        let generation = Generation::of(cpu, eax.perf_mon_v2());
         Self {
             bank,
             all,
-            global: version_2.then(|| Global::new(all, eax.freeze())),
+            global: version_2.then(|| Global::new(all, eax.lbr_and_pmc_freeze())),
             sources: generation.sources(),
             has_wide_events: generation.has_wide_events(),
             has_northbridge_counters: features.perf_ctr_ext_nb(),

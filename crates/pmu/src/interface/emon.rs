@@ -16,31 +16,41 @@
 
 mod capabilities;
 mod fixed;
-mod leaf;
 mod precise;
-mod registers;
 mod sources;
+
+use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalStatus, PerfCapabilities, PerfEvtSel};
 
 use super::unmanaged::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::lvt_pmi;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 pub use capabilities::PmuCapabilities;
-pub use leaf::{Leaf1Eax, Leaf1Ecx, LeafAEax, LeafAEbx};
 pub use precise::PreciseEvents;
 use precise::PreciseForm;
-use registers::{
-    FixedControl, IA32_A_PMC0, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_CAPABILITIES, IA32_PERF_GLOBAL_CTRL,
-    IA32_PERF_GLOBAL_OVF_CTRL, IA32_PERF_GLOBAL_STATUS, IA32_PERFEVTSEL0, IA32_PMC0, OVF_BUF, PerfCapabilities,
-    PerfEvtSel, RDPMC_FIXED,
-};
 pub use sources::SOURCES;
 
-/// First bit of the fixed counters in the global registers.
-const FIXED_IN_GLOBAL: u32 = 32;
+const IA32_PERFEVTSEL0: Msr = Msr::new(perfmon::IA32_PERFEVTSEL0);
+const IA32_PMC0: Msr = Msr::new(perfmon::IA32_PMC0);
+const IA32_A_PMC0: Msr = Msr::new(perfmon::IA32_A_PMC0);
+const IA32_FIXED_CTR0: Msr = Msr::new(perfmon::IA32_FIXED_CTR0);
+const IA32_FIXED_CTR_CTRL: Msr = Msr::new(perfmon::IA32_FIXED_CTR_CTRL);
+const IA32_PERF_GLOBAL_CTRL: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_CTRL);
+const IA32_PERF_GLOBAL_STATUS: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_STATUS);
+const IA32_PERF_GLOBAL_OVF_CTRL: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_OVF_CTRL);
+const IA32_PERF_CAPABILITIES: Msr = Msr::new(perfmon::IA32_PERF_CAPABILITIES);
+
+/// Returns the value of an event select register that starts a counter in this state.
+const fn started(select: u64, state: CounterState) -> PerfEvtSel {
+    PerfEvtSel::from_bits(select)
+        .with_usr(state.user())
+        .with_os(state.kernel())
+        .with_int(state.interrupts())
+        .with_en(true)
+}
 
 /// Reads PEBS_FMT of the current processor, which must have IA32_PERF_CAPABILITIES.
 ///
@@ -55,7 +65,7 @@ pub fn pebs_format(cpu: &impl Cpu) -> u8 {
 /// # IRQL
 /// PROFILE_LEVEL.
 pub fn acknowledge_records(cpu: &impl Cpu) {
-    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, OVF_BUF);
+    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, GlobalStatus::new().with_ovf_buf(true).into_bits());
 }
 
 /// The Emon interface of a processor.
@@ -70,7 +80,7 @@ impl Emon {
     /// # IRQL
     /// Any.
     #[must_use]
-    pub fn new(cpu: &impl Cpu) -> Self {
+    pub fn new(cpu: &impl Cpuid) -> Self {
         Self { capabilities: PmuCapabilities::of(cpu) }
     }
 
@@ -162,7 +172,7 @@ impl Emon {
     /// Returns the bits of the counters in the global registers.
     const fn bits(self, counters: CounterSet) -> u64 {
         let all = counters.bits() as u64;
-        all & self.capabilities.own() & 0xFFFF_FFFF | all >> self.capabilities.count() << FIXED_IN_GLOBAL
+        all & self.capabilities.own() & 0xFFFF_FFFF | all >> self.capabilities.count() << GLOBAL_FIXED_SHIFT
     }
 
     /// Writes IA32_PERF_GLOBAL_CTRL with these counters on. Bits outside the interface, such as the counter of slots
@@ -177,7 +187,7 @@ impl Emon {
     #[inline]
     const fn counters_in(self, global: u64) -> CounterSet {
         // General counters have lower bits than fixed ones in both forms, so no bit is lost.
-        CounterSet::from_bits(global & 0xFFFF_FFFF | global >> FIXED_IN_GLOBAL << self.capabilities.count())
+        CounterSet::from_bits(global & 0xFFFF_FFFF | global >> GLOBAL_FIXED_SHIFT << self.capabilities.count())
     }
 
     /// Returns the index of the fixed counter that counts the event of a source.
@@ -193,7 +203,7 @@ impl Counters for Emon {
         match self.number(counter) {
             Some(number) => Place {
                 register: IA32_FIXED_CTR0.at(number),
-                index: RDPMC_FIXED | u32::from(number),
+                index: perfmon::RDPMC_FIXED | u32::from(number),
                 missing_bits: self.capabilities.fixed_missing_bits(),
             },
             None => Place {
@@ -281,7 +291,7 @@ impl ProfileInterface for Emon {
             let fixed = self.fixed();
             let control = if fixed.is_empty() { 0 } else { cpu.rdmsr(IA32_FIXED_CTR_CTRL) };
             let of = |counter| {
-                let select = FixedControl::in_register(control, self.number(counter)?).into_bits();
+                let select = FixedControl::from_register(control, self.number(counter)?).into_bits();
                 (select != 0).then_some(Enabled { counter, select: u64::from(select) })
             };
             fixed.iter().find_map(of)
@@ -320,9 +330,8 @@ impl ProfileInterface for Emon {
     /// Reads no register: `row` has the other active counters.
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let all = row.active.all.or(counters);
-        self.bank().load(cpu, row, counters.and(self.general()), |state| {
-            PerfEvtSel::of(self.select(row, state), state).into_bits()
-        });
+        self.bank()
+            .load(cpu, row, counters.and(self.general()), |state| started(self.select(row, state), state).into_bits());
         let fixed = counters.and(self.fixed());
         for counter in fixed.iter() {
             Counters::load(*self, cpu, counter, row.get(counter));

@@ -13,11 +13,12 @@ mod assignment;
 mod sources;
 
 use bitfield_struct::bitfield;
+use x86_defs::cpuid::{Leaf1Ebx, Leaf1Edx, Leaf4Eax, leaf};
+use x86_defs::intel::netburst::{self, COUNTERS, Cccr, Escr, WIDTH};
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::{Cpu, Msr};
+use crate::cpu::{self, Cpu, Cpuid, Msr};
 use crate::lvt_pmi;
-use crate::misc_enable::MiscEnable;
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -26,21 +27,11 @@ use sources::{Event, Unit};
 
 pub use sources::SOURCES;
 
-/// MSR_BPU_COUNTER0 and those that follow, 18 in all (SDM Vol. 4, "MSRs in Processors Based on Intel NetBurst
-/// Microarchitecture").
-pub const MSR_BPU_COUNTER0: Msr = Msr::new(0x300);
-
-/// MSR_BPU_CCCR0 and those that follow, one for each counter (same table).
-pub const MSR_BPU_CCCR0: Msr = Msr::new(0x360);
-
-/// Counters of a core (seed 003, 1.2).
-pub const COUNTERS: u8 = 18;
+const MSR_BPU_COUNTER0: Msr = Msr::new(netburst::MSR_BPU_COUNTER0);
+const MSR_BPU_CCCR0: Msr = Msr::new(netburst::MSR_BPU_CCCR0);
 
 /// Counters of each of two threads.
 pub const THREAD_COUNTERS: u8 = 9;
-
-/// Bits of a counter (SDM Vol. 3B, "Performance Counters" of NetBurst).
-pub const WIDTH: u8 = 40;
 
 const MASK: u64 = state::mask(WIDTH);
 
@@ -51,93 +42,20 @@ const COLUMNS: [[u8; THREAD_COUNTERS as usize]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13,
 /// The counters of the second column.
 const SECOND_COLUMN: CounterSet = CounterSet::from_bits(0x2_CCCC);
 
-/// ESCR: event selection control register (SDM Vol. 3B, "ESCR MSRs", and the same of processors with Hyper-Threading).
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct Escr {
-    /// T1_USR: count in user mode of thread 1; reserved without Hyper-Threading.
-    pub t1_usr: bool,
-    /// T1_OS: count in kernel mode of thread 1; reserved without Hyper-Threading.
-    pub t1_os: bool,
-    /// T0_USR: count in user mode of thread 0, or of the only one.
-    pub t0_usr: bool,
-    /// T0_OS: count in kernel mode of thread 0, or of the only one.
-    pub t0_os: bool,
-    /// Tag enable.
-    pub tag_enable: bool,
-    /// Tag value.
-    #[bits(4)]
-    pub tag_value: u8,
-    /// Event mask.
-    pub event_mask: u16,
-    /// Event select.
-    #[bits(6)]
-    pub event_select: u8,
-    /// Reserved.
-    #[bits(33)]
-    __: u64,
-}
-
-impl Escr {
-    /// Returns the ESCR that detects an event on a thread by the state of a counter.
-    const fn of(event: Event, state: CounterState, thread: Thread) -> Self {
-        match thread {
-            Thread::First => event.escr.with_t0_usr(state.user()).with_t0_os(state.kernel()),
-            Thread::Second => event.escr.with_t1_usr(state.user()).with_t1_os(state.kernel()),
-        }
+/// Returns the ESCR that detects an event on a thread, as the state of its counter says.
+const fn escr(event: Event, state: CounterState, thread: Thread) -> Escr {
+    match thread {
+        Thread::First => event.escr.with_t0_usr(state.user()).with_t0_os(state.kernel()),
+        Thread::Second => event.escr.with_t1_usr(state.user()).with_t1_os(state.kernel()),
     }
 }
 
-/// CCCR: counter configuration control register (SDM Vol. 3B, "CCCR MSRs", and the same of processors with
-/// Hyper-Threading).
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct Cccr {
-    /// Reserved.
-    #[bits(12)]
-    __: u16,
-    /// ENABLE: count.
-    pub enable: bool,
-    /// ESCR select: the unit whose ESCR the counter listens to.
-    #[bits(3)]
-    pub escr_select: u8,
-    /// Active thread: 3 is any; without Hyper-Threading nothing else is allowed.
-    #[bits(2)]
-    pub active_thread: u8,
-    /// COMPARE: filter by the threshold.
-    pub compare: bool,
-    /// COMPLEMENT: below the threshold, instead of above it.
-    pub complement: bool,
-    /// THRESHOLD.
-    #[bits(4)]
-    pub threshold: u8,
-    /// EDGE: count where the threshold is passed.
-    pub edge: bool,
-    /// FORCE_OVF: overflow at every count.
-    pub force_ovf: bool,
-    /// OVF_PMI_T0: interrupt thread 0, or the only one, on overflow.
-    pub ovf_pmi_t0: bool,
-    /// OVF_PMI_T1: interrupt thread 1 on overflow; reserved without Hyper-Threading.
-    pub ovf_pmi_t1: bool,
-    /// Reserved.
-    #[bits(2)]
-    __: u8,
-    /// CASCADE: be enabled by another counter's overflow.
-    pub cascade: bool,
-    /// OVF: it has overflowed. Written while set, the register interrupts once more.
-    pub ovf: bool,
-    /// Reserved.
-    __: u32,
-}
-
-impl Cccr {
-    /// Returns the CCCR that starts a counter of a thread by its state.
-    const fn of(event: Event, state: CounterState, thread: Thread) -> Self {
-        let started = event.unit.cccr().with_enable(true);
-        match thread {
-            Thread::First => started.with_ovf_pmi_t0(state.interrupt()),
-            Thread::Second => started.with_ovf_pmi_t1(state.interrupt()),
-        }
+/// Returns the CCCR that starts a counter of a thread, as its state says.
+const fn cccr(event: Event, state: CounterState, thread: Thread) -> Cccr {
+    let started = event.unit.cccr().with_enable(true);
+    match thread {
+        Thread::First => started.with_ovf_pmi_t0(state.interrupt()),
+        Thread::Second => started.with_ovf_pmi_t1(state.interrupt()),
     }
 }
 
@@ -181,16 +99,17 @@ impl NetBurst {
     /// # IRQL
     /// Any.
     #[must_use]
-    pub fn new(cpu: &impl Cpu) -> Self {
+    pub fn new(cpu: &impl Cpuid) -> Self {
         Self { layout: if is_threaded(cpu) { Layout::Threads } else { Layout::Whole } }
     }
 
     /// Returns the thread of the current processor: the lowest bit of its APIC ID (SDM Vol. 3A, "Hierarchical Mapping
     /// of Shared Resources").
-    fn thread(self, cpu: &impl Cpu) -> Thread {
-        const APIC_NUMBER: u32 = 1 << 24;
+    fn thread(self, cpu: &impl Cpuid) -> Thread {
         match self.layout {
-            Layout::Threads if cpu.cpuid(1, 0).ebx & APIC_NUMBER != 0 => Thread::Second,
+            Layout::Threads if Leaf1Ebx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ebx).initial_apic_id() & 1 == 1 => {
+                Thread::Second
+            }
             _ => Thread::First,
         }
     }
@@ -223,16 +142,19 @@ impl NetBurst {
 
 /// Returns bit 7 of IA32_MISC_ENABLE.
 fn is_available(cpu: &impl Cpu) -> bool {
-    MiscEnable::of(cpu).perfmon_available()
+    cpu::misc_enable(cpu).perfmon_available()
 }
 
 /// Returns whether the cores of the current processor have two threads: more logical processors in the package
 /// (CPUID.1:EBX\[23:16\], with HTT, EDX\[28\]) than cores (leaf 4, EAX\[31:26\] + 1).
-fn is_threaded(cpu: &impl Cpu) -> bool {
-    const HTT: u32 = 1 << 28;
-    let leaf = cpu.cpuid(1, 0);
-    let cores = if cpu.cpuid(0, 0).eax >= 4 { (cpu.cpuid(4, 0).eax >> 26) + 1 } else { 1 };
-    leaf.edx & HTT != 0 && leaf.ebx >> 16 & 0xFF > cores
+fn is_threaded(cpu: &impl Cpuid) -> bool {
+    let features = cpu.cpuid(leaf::FEATURES, 0);
+    let cores = if cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::CACHE_PARAMETERS {
+        Leaf4Eax::from_bits(cpu.cpuid(leaf::CACHE_PARAMETERS, 0).eax).cores_minus_1() + 1
+    } else {
+        1
+    };
+    Leaf1Edx::from_bits(features.edx).htt() && Leaf1Ebx::from_bits(features.ebx).logical_processors() > cores
 }
 
 /// Loads a counter of the core twice: by erratum N15 the first write may have no effect (Linux, `p4_pmu_set_period`).
@@ -321,9 +243,9 @@ impl ProfileInterface for NetBurst {
             let (state, number) = (row.get(counter), self.of_core(thread, counter));
             if let Some(event) = Event::of(state) {
                 let column = u8::from(SECOND_COLUMN.has(number));
-                cpu.wrmsr(event.unit.escr(column), Escr::of(event, state, thread).into_bits());
+                cpu.wrmsr(event.unit.escr(column), escr(event, state, thread).into_bits());
                 load(cpu, number, state.initial_within(MASK));
-                cpu.wrmsr(MSR_BPU_CCCR0.at(number), Cccr::of(event, state, thread).into_bits());
+                cpu.wrmsr(MSR_BPU_CCCR0.at(number), cccr(event, state, thread).into_bits());
             }
         }
     }

@@ -6,7 +6,7 @@
 
 mod sources;
 
-use bitfield_struct::bitfield;
+use x86_defs::intel::p6::{self, COUNTERS, PerfEvtSel, WIDTH};
 
 use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
@@ -17,17 +17,8 @@ use crate::state::{self, Active, CounterSet, CpuCounters, SavedMsrs};
 
 pub use sources::SOURCES;
 
-/// PerfEvtSel0 and PerfEvtSel1 (SDM Vol. 4, "MSRs in the P6 Family Processors").
-pub const PERF_EVT_SEL0: Msr = Msr::new(0x186);
-
-/// PerfCtr0 and PerfCtr1 (same table).
-pub const PERF_CTR0: Msr = Msr::new(0xC1);
-
-/// Counters of a processor (seed 003, 1.2).
-pub const COUNTERS: u8 = 2;
-
-/// Bits of a counter (seed 003, 1.2). A write gives 32 and extends their sign.
-pub const WIDTH: u8 = 40;
+const PERF_EVT_SEL0: Msr = Msr::new(p6::PERF_EVT_SEL0);
+const PERF_CTR0: Msr = Msr::new(p6::PERF_CTR0);
 
 const BANK: Bank =
     Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: COUNTERS, mask: state::mask(WIDTH) };
@@ -35,52 +26,20 @@ const BANK: Bank =
 /// The first counter; its select register has the enable flag of both counters.
 const FIRST: CounterSet = CounterSet::NONE.with(0);
 
-/// PerfEvtSel0 and PerfEvtSel1 (SDM Vol. 3B, "PerfEvtSel0 and PerfEvtSel1 MSRs").
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct PerfEvtSel {
-    /// Event select.
-    pub event_select: u8,
-    /// Unit mask.
-    pub umask: u8,
-    /// USR: count at privilege levels 1 to 3.
-    pub usr: bool,
-    /// OS: count at privilege level 0.
-    pub os: bool,
-    /// E: edge detect.
-    pub edge: bool,
-    /// PC: pin control.
-    pub pin_control: bool,
-    /// INT: APIC interrupt enable.
-    pub int: bool,
-    /// Reserved.
-    __: bool,
-    /// EN: both counters count; reserved in PerfEvtSel1.
-    pub en: bool,
-    /// INV: invert the counter mask.
-    pub inv: bool,
-    /// CMASK: counter mask.
-    pub cmask: u8,
-    /// Reserved.
-    __: u32,
+/// Counts nothing itself, but lets both counters count.
+const OPEN: PerfEvtSel = PerfEvtSel::new().with_en(true);
+
+/// Returns what starts a counter as its state says, once EN is set.
+fn started(row: CpuCounters<'_>, counter: u8) -> PerfEvtSel {
+    let state = row.get(counter);
+    PerfEvtSel::from_bits(row.select_of(&SOURCES, state))
+        .with_usr(state.user())
+        .with_os(state.kernel())
+        .with_int(state.interrupt())
 }
 
-impl PerfEvtSel {
-    /// Enables both counters without counting an event itself.
-    const OPEN: Self = Self::new().with_en(true);
-
-    /// Returns the select register for a counter by its state, without EN.
-    fn of(row: CpuCounters<'_>, counter: u8) -> Self {
-        let state = row.get(counter);
-        Self::from_bits(row.select_of(&SOURCES, state))
-            .with_usr(state.user())
-            .with_os(state.kernel())
-            .with_int(state.interrupt())
-    }
-
-    const fn counts(self) -> bool {
-        self.usr() || self.os()
-    }
+const fn counts(select: PerfEvtSel) -> bool {
+    select.usr() || select.os()
 }
 
 /// The P6 interface.
@@ -111,7 +70,7 @@ impl ProfileInterface for P6 {
         let read = |counter| PerfEvtSel::from_bits(cpu.rdmsr(PERF_EVT_SEL0.at(counter)));
         let is_open = read(0).en();
         let mut all = (0..COUNTERS).map(|counter| (counter, read(counter)));
-        let (counter, select) = all.find(|(_, select)| is_open && select.counts())?;
+        let (counter, select) = all.find(|(_, select)| is_open && counts(*select))?;
         Some(Enabled { counter, select: select.into_bits() })
     }
 
@@ -132,12 +91,12 @@ impl ProfileInterface for P6 {
             Counters::load(BANK, cpu, counter, row.get(counter));
         }
         if counters.has(1) {
-            cpu.wrmsr(PERF_EVT_SEL0.at(1), PerfEvtSel::of(row, 1).into_bits());
+            cpu.wrmsr(PERF_EVT_SEL0.at(1), started(row, 1).into_bits());
         }
         if counters.has(0) {
-            cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::of(row, 0).with_en(true).into_bits());
+            cpu.wrmsr(PERF_EVT_SEL0, started(row, 0).with_en(true).into_bits());
         } else if row.active.all.is_empty() {
-            cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::OPEN.into_bits());
+            cpu.wrmsr(PERF_EVT_SEL0, OPEN.into_bits());
         }
     }
 
@@ -148,7 +107,7 @@ impl ProfileInterface for P6 {
         if left.is_empty() {
             BANK.clear_selects(cpu, FIRST);
         } else if counters.has(0) {
-            cpu.wrmsr(PERF_EVT_SEL0, PerfEvtSel::OPEN.into_bits());
+            cpu.wrmsr(PERF_EVT_SEL0, OPEN.into_bits());
         }
     }
 

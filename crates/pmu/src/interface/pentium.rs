@@ -6,7 +6,7 @@
 
 mod sources;
 
-use bitfield_struct::bitfield;
+use x86_defs::intel::pentium::{self, COUNTERS, Cesr, CesrHalf, WIDTH};
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
@@ -15,63 +15,19 @@ use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 pub use sources::SOURCES;
 
-/// CESR: control and event select register (SDM Vol. 4, "MSRs in Pentium Processors").
-pub const CESR: Msr = Msr::new(0x11);
+const CESR: Msr = Msr::new(pentium::CESR);
+const CTR0: Msr = Msr::new(pentium::CTR0);
 
-/// CTR0 and CTR1 (same table).
-pub const CTR0: Msr = Msr::new(0x12);
-
-/// Counters of a processor (seed 003, 1.2).
-pub const COUNTERS: u8 = 2;
-
-/// Bits of a counter (seed 003, 1.2).
-pub const WIDTH: u8 = 40;
-
-/// The half of [`Cesr`] that is one counter's.
-const OF_ONE: u64 = 0xFFFF;
-
-/// CESR (SDM Vol. 3B, "Control and Event Select Register (CESR)").
-#[bitfield(u64)]
-#[derive(PartialEq, Eq)]
-pub struct Cesr {
-    /// ES0: event select of counter 0.
-    #[bits(6)]
-    pub es0: u8,
-    /// CC0, lowest bit: count at privilege levels 0 to 2.
-    pub kernel0: bool,
-    /// CC0, middle bit: count at privilege level 3.
-    pub user0: bool,
-    /// CC0, highest bit: count the clocks for which the event lasts.
-    pub clocks0: bool,
-    /// PC0: pin control.
-    pub pin_control0: bool,
-    /// Reserved.
-    #[bits(6)]
-    __: u8,
-    /// The same of counter 1.
-    pub second: u16,
-    /// Reserved.
-    __: u32,
+/// Returns the half of CESR that starts a counter in this state.
+fn half(state: CounterState) -> CesrHalf {
+    let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
+    CesrHalf::from_bits((select & 0xFFFF) as u16).with_user(state.user()).with_kernel(state.kernel())
 }
 
-impl Cesr {
-    /// The half of a counter, as its state says.
-    fn half(state: CounterState) -> u16 {
-        let select = SOURCES.get(usize::from(state.event())).map_or(0, |source| source.select);
-        let half = Self::from_bits(select).with_user0(state.user()).with_kernel0(state.kernel());
-        (half.into_bits() & OF_ONE) as u16
-    }
-
-    /// With these counters on, as `row` says.
-    fn of(row: CpuCounters<'_>, counters: CounterSet) -> Self {
-        let half = |counter| if counters.has(counter) { Self::half(row.get(counter)) } else { 0 };
-        Self::from_bits(u64::from(half(0))).with_second(half(1))
-    }
-
-    /// What the half of a counter would be of counter 0.
-    fn of_counter(self, counter: u8) -> Self {
-        if counter == 0 { self } else { Self::from_bits(u64::from(self.second())) }
-    }
+/// Returns CESR with these counters on, as `row` says.
+fn cesr(row: CpuCounters<'_>, counters: CounterSet) -> Cesr {
+    let half = |counter| if counters.has(counter) { half(row.get(counter)) } else { CesrHalf::new() };
+    Cesr::new().with_counter0(half(0)).with_counter1(half(1))
 }
 
 /// The Pentium interface.
@@ -105,8 +61,8 @@ impl ProfileInterface for Pentium {
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
         let cesr = Cesr::from_bits(cpu.rdmsr(CESR));
         let counts = |counter: &u8| {
-            let half = cesr.of_counter(*counter);
-            half.user0() || half.kernel0()
+            let half = if *counter == 0 { cesr.counter0() } else { cesr.counter1() };
+            half.user() || half.kernel()
         };
         let counter = (0..COUNTERS).find(counts)?;
         Some(Enabled { counter, select: cesr.into_bits() })
@@ -138,12 +94,12 @@ impl ProfileInterface for Pentium {
         for counter in counters.iter() {
             cpu.wrmsr(CTR0.at(counter), 0);
         }
-        cpu.wrmsr(CESR, Cesr::of(row, row.active.all.or(counters)).into_bits());
+        cpu.wrmsr(CESR, cesr(row, row.active.all.or(counters)).into_bits());
     }
 
     /// One write.
     fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        cpu.wrmsr(CESR, Cesr::of(row, row.active.all.without(counters)).into_bits());
+        cpu.wrmsr(CESR, cesr(row, row.active.all.without(counters)).into_bits());
     }
 
     fn check_overflow(&self, _cpu: &impl Cpu, _active: Active) -> CounterSet {

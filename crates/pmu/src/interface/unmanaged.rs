@@ -5,6 +5,9 @@
 //! PMU design (section 3.2.5) compares with the initial value instead, which fails if at least as many events as the
 //! interval follow the overflow before the check.
 
+use x86_defs::amd;
+use x86_defs::intel::perfmon::PerfEvtSel;
+
 use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
 use crate::state::{self, CounterSet, CounterState, CpuCounters};
@@ -24,6 +27,11 @@ pub struct Bank {
     pub mask: u64,
 }
 
+const _: () = assert!(
+    PerfEvtSel::new().with_en(true).into_bits() == amd::perfmon::PerfEvtSel::new().with_en(true).into_bits(),
+    "both vendors have EN in the same bit"
+);
+
 impl Bank {
     fn select(self, counter: u8) -> Msr {
         self.selects.at(counter.wrapping_mul(self.stride))
@@ -36,10 +44,8 @@ impl Bank {
 
     /// Returns the first counter that is enabled, with its select register. One read for each counter up to it.
     pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
-        /// EN, the same bit for both vendors.
-        const EN: u64 = 1 << 22;
         let read = |counter| Enabled { counter, select: cpu.rdmsr(self.select(counter)) };
-        (0..self.count).map(read).find(|enabled| enabled.select & EN != 0)
+        (0..self.count).map(read).find(|enabled| PerfEvtSel::from_bits(enabled.select).en())
     }
 
     /// Returns 64 minus the width of a counter.
@@ -63,7 +69,7 @@ impl Bank {
     /// be off.
     pub fn readback_ok(self, cpu: &impl Cpu) -> bool {
         /// An event in both modes that is not enabled: valid for every vendor.
-        const SELECT: u64 = 0x0003_00C0;
+        const SELECT: u64 = PerfEvtSel::new().with_event_select(0xC0).with_usr(true).with_os(true).into_bits();
         self.count == 0 || (readback_ok(cpu, self.selects, SELECT) && readback_ok(cpu, self.counters, COUNT))
     }
 

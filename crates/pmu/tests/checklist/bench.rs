@@ -8,7 +8,7 @@ use model::{CounterId, Mode, Processor, Selected};
 use pmu::hal::SourceInformation;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
-use pmu::{Cpu, Hal, Kind, Msr, ProfileInterface, Source, Support};
+use pmu::{Cpu, Cpuid, Hal, Kind, Msr, ProfileInterface, Source, Support};
 use raw_cpuid::CpuIdResult;
 use simulation::SimMachine;
 
@@ -99,11 +99,13 @@ pub struct Bench {
     thread: usize,
 }
 
-impl Cpu for Bench {
+impl Cpuid for Bench {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         self.machine.processor(0).cpuid(leaf, subleaf)
     }
+}
 
+impl Cpu for Bench {
     fn rdmsr(&self, msr: Msr) -> u64 {
         self.log.borrow_mut().push(Access::Read(msr.address()));
         self.machine.processor(0).rdmsr(msr)

@@ -1,10 +1,10 @@
 //! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1): the HAL's table
 //! has those of the K8, most of which Zen processors lack.
 
-use bitfield_struct::bitfield;
+use x86_defs::cpuid::{Signature, leaf};
 
 use super::{SOURCES, zen};
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 use crate::source::ProfileSource;
 
 /// Families that share a table of sources.
@@ -24,27 +24,12 @@ pub enum Generation {
     Zen5,
 }
 
-/// CPUID.80000001H, EAX: AMD Family, Model, Stepping (APM Vol. 3, E.4.2). Leaf 1 has the same, but hypervisors change it.
-#[bitfield(u32)]
-struct Signature {
-    #[bits(8)]
-    __: u8,
-    #[bits(4)]
-    base_family: u8,
-    #[bits(8)]
-    __: u8,
-    extended_family: u8,
-    #[bits(4)]
-    __: u8,
-}
-
 impl Generation {
     /// Returns the generation of the current processor, which must have long mode.
-    pub fn of(cpu: &impl Cpu, version_2: bool) -> Self {
-        let signature = Signature::from_bits(cpu.cpuid(0x8000_0001, 0).eax);
+    pub fn of(cpu: &impl Cpuid, version_2: bool) -> Self {
         // The extended family is only added to the highest base family (same source).
-        let extended = if signature.base_family() == 0xF { signature.extended_family() } else { 0 };
-        match u16::from(signature.base_family()).wrapping_add(extended.into()) {
+        let signature = Signature::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).eax);
+        match signature.family() {
             ..=0xF => Self::K8,
             0x10..=0x16 => Self::K10,
             0x17 | 0x18 => Self::Zen,

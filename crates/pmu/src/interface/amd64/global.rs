@@ -1,9 +1,14 @@
 //! PerfMonV2: the global registers (APM Vol. 2, 13.2.1). A counter counts only while its bit in the control register is
 //! set too, and a status register reports which counters overflowed.
 
-use super::registers::{GLOBAL_CTL, GLOBAL_STATUS, GLOBAL_STATUS_CLR, GlobalCtl, GlobalStatus};
-use crate::cpu::Cpu;
+use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
+
+use crate::cpu::{Cpu, Msr};
 use crate::state::{CounterSet, CpuCounters};
+
+const PERF_CNTR_GLOBAL_STATUS: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS);
+const PERF_CNTR_GLOBAL_CTL: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_CTL);
+const PERF_CNTR_GLOBAL_STATUS_CLR: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS_CLR);
 
 /// The bits of the global registers that belong to the driver.
 #[derive(Debug, Clone, Copy)]
@@ -21,17 +26,17 @@ fn low(counters: CounterSet) -> u16 {
 
 /// Reads the control register.
 pub fn control(cpu: &impl Cpu) -> u64 {
-    cpu.rdmsr(GLOBAL_CTL)
+    cpu.rdmsr(PERF_CNTR_GLOBAL_CTL)
 }
 
 /// Writes the control register.
 pub fn set_control(cpu: &impl Cpu, control: u64) {
-    cpu.wrmsr(GLOBAL_CTL, control);
+    cpu.wrmsr(PERF_CNTR_GLOBAL_CTL, control);
 }
 
 /// Clears the bits of a status that was read.
 pub fn clear(cpu: &impl Cpu, status: GlobalStatus) {
-    cpu.wrmsr(GLOBAL_STATUS_CLR, status.into_bits());
+    cpu.wrmsr(PERF_CNTR_GLOBAL_STATUS_CLR, status.into_bits());
 }
 
 impl Global {
@@ -40,7 +45,7 @@ impl Global {
     pub fn new(counters: CounterSet, freeze: bool) -> Self {
         let counters = low(counters);
         Self {
-            clearable: GlobalStatus::new().with_overflowed(counters).with_counters_frozen(freeze),
+            clearable: GlobalStatus::new().with_overflowed(counters).with_pmcs_frozen(freeze),
             own: GlobalCtl::new().with_enabled(counters),
         }
     }
@@ -61,7 +66,7 @@ impl Global {
 
     /// Reads the status bits that the driver may clear: overflows, and the bit of frozen counters.
     pub fn status(self, cpu: &impl Cpu) -> GlobalStatus {
-        GlobalStatus::from_bits(cpu.rdmsr(GLOBAL_STATUS) & self.clearable.into_bits())
+        GlobalStatus::from_bits(cpu.rdmsr(PERF_CNTR_GLOBAL_STATUS) & self.clearable.into_bits())
     }
 
     /// Clears the status of these counters, and unfreezes the counters if they are frozen: otherwise they would

@@ -7,6 +7,8 @@
 //! tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5. An event that increments by more than 15 per cycle needs two
 //! counters, and is not included.
 
+use x86_defs::amd::perfmon::PerfEvtSel;
+
 use super::SOURCES;
 use crate::source::{ProfileSource, Source};
 
@@ -26,9 +28,14 @@ const fn row(source: u32, name: &'static str, encodings: Encodings) -> Row {
 
 /// Returns the select of a 12-bit event with its unit mask, in both modes (APM Vol. 2, 13.2.1, "PerfEvtSel").
 const fn event(number: u16, unit_mask: u8) -> u64 {
-    const USR_AND_OS: u64 = 0x0003_0000;
     let [low, high] = number.to_le_bytes();
-    (high as u64 & 0xF) << 32 | USR_AND_OS | (unit_mask as u64) << 8 | low as u64
+    PerfEvtSel::new()
+        .with_event_select(low)
+        .with_event_select_high(high & 0xF)
+        .with_unit_mask(unit_mask)
+        .with_usr(true)
+        .with_os(true)
+        .into_bits()
 }
 
 const ABSENT: u64 = 0;

@@ -2,10 +2,11 @@
 //! differ (SDM Vol. 3B, "Performance Monitoring on Hybrid Processors").
 
 use bitfield_struct::bitfield;
+use x86_defs::cpuid::{Leaf1Ecx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
+use x86_defs::intel::perfmon::GlobalCtrl;
 
-use super::leaf::{Leaf1Ecx, LeafAEax, LeafAEbx, LeafAEdx};
 use super::precise::PreciseEvents;
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 use crate::state;
 
 /// Maximum number of general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last with addresses (SDM Vol. 4,
@@ -60,6 +61,11 @@ pub struct PmuCapabilities {
     pub count: u8,
 }
 
+const _: () = assert!(
+    PmuCapabilities::EVERY == GlobalCtrl::new().with_general(0x3FF).with_fixed(0b111).into_bits(),
+    "`own` and `EVERY` are values of the global registers"
+);
+
 impl PmuCapabilities {
     /// The bits of all possible counters in the global registers.
     pub const EVERY: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
@@ -69,12 +75,12 @@ impl PmuCapabilities {
     /// # IRQL
     /// Any.
     #[must_use]
-    pub fn of(cpu: &impl Cpu) -> Self {
-        if cpu.cpuid(0, 0).eax < 0xA {
+    pub fn of(cpu: &impl Cpuid) -> Self {
+        if cpu.cpuid(leaf::VENDOR, 0).eax < leaf::ARCHITECTURAL_PERFMON {
             return Self::new();
         }
-        let (eax, ebx) = (LeafAEax::of(cpu), LeafAEbx::of(cpu));
-        let leaf = cpu.cpuid(0xA, 0);
+        let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
+        let (eax, ebx) = (LeafAEax::from_bits(perfmon.eax), LeafAEbx::from_bits(perfmon.ebx));
         let count = if eax.width() == 0 { 0 } else { eax.counters().min(MAX_GENERAL) };
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
@@ -84,18 +90,18 @@ impl PmuCapabilities {
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
             .with_enumerated(eax.ebx_length().min(7) & 0xF)
-            .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(1, 0).ecx).pdcm())
-            .fixed_by(LeafAEdx::from_bits(leaf.edx), leaf.ecx)
+            .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
+            .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
     }
 
     /// Adds the fixed counters. Fixed counter i exists if it is below the number in EDX, or from version 5 on if its
     /// bit in ECX is set (SDM Vol. 2A, CPUID leaf 0xA).
-    fn fixed_by(self, edx: LeafAEdx, ecx: u32) -> Self {
+    fn fixed_by(self, edx: LeafAEdx, ecx: LeafAEcx) -> Self {
         let contiguous = state::mask(edx.fixed());
         let there = match self.version() {
             ..2 => 0,
             2..5 => contiguous,
-            _ => contiguous | u64::from(ecx),
+            _ => contiguous | u64::from(ecx.fixed_counters()),
         };
         let usable = if edx.fixed_width() >= LEAST_WIDTH { there } else { 0 };
         self.with_fixed((usable & 0b111) as u8).with_fixed_missing_bits(64_u8.saturating_sub(edx.fixed_width()) & 0x3F)

@@ -1,9 +1,10 @@
 //! Fixed counters: their events and their control register (SDM Vol. 3B, 21.2.2).
 
+use x86_defs::intel::perfmon::FixedControl;
+
 use super::capabilities::{MAX_FIXED, PmuCapabilities};
-use super::registers::FixedControl;
 use crate::source::ProfileSource;
-use crate::state::{CounterSet, CpuCounters};
+use crate::state::{CounterSet, CounterState, CpuCounters};
 
 /// Bits in leaf 0xA EBX of the events that fixed counters 0 to 2 count: instructions retired, core cycles, reference
 /// cycles (SDM Vol. 3B, 21.2.2, Table 21-2).
@@ -27,16 +28,20 @@ pub fn is_alone(source: &ProfileSource) -> bool {
 
 /// Returns the bits of IA32_FIXED_CTR_CTRL outside the interface, as they were found.
 pub fn others(capabilities: PmuCapabilities, saved: u64) -> u64 {
-    let all = FixedControl::from_bits(0xF);
     (0..MAX_FIXED)
         .filter(|number| capabilities.fixed() >> number & 1 == 1)
-        .fold(saved, |rest, number| rest & !all.in_place_of(number))
+        .fold(saved, |rest, number| rest & !FixedControl::ALL.to_register(number))
+}
+
+/// Returns what starts a fixed counter in this state.
+const fn started(state: CounterState) -> FixedControl {
+    FixedControl::new().with_os(state.kernel()).with_usr(state.user()).with_pmi(state.interrupts())
 }
 
 /// Returns IA32_FIXED_CTR_CTRL with the fixed ones of `counters` on, and bits outside the interface as they were found.
 pub fn control(capabilities: PmuCapabilities, row: CpuCounters<'_>, counters: CounterSet) -> u64 {
     (0..MAX_FIXED)
         .filter(|number| counters.has(capabilities.count() + number))
-        .map(|number| FixedControl::of(row.get(capabilities.count() + number)).in_place_of(number))
+        .map(|number| started(row.get(capabilities.count() + number)).to_register(number))
         .fold(others(capabilities, row.known.saved().fixed), |register, bits| register | bits)
 }

@@ -6,10 +6,10 @@
 //! 2 and Nehalem, for processors without a table of their own.
 
 use debug_store::pebs::Format;
+use x86_defs::cpuid::{CORE_TYPE_ATOM, Leaf1AEax, Leaf7Edx, Signature, leaf};
+use x86_defs::intel::perfmon::PerfEvtSel;
 
-use super::leaf::{self, Leaf1Eax};
-use super::registers::PerfEvtSel;
-use crate::cpu::Cpu;
+use crate::cpu::Cpuid;
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
 
@@ -81,12 +81,12 @@ impl PreciseEvents {
     ///
     /// # IRQL
     /// Any at which the thread stays on its processor.
-    pub fn of(cpu: &impl Cpu) -> Self {
-        let signature = Leaf1Eax::of(cpu);
+    pub fn of(cpu: &impl Cpuid) -> Self {
+        let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
         match signature.model() {
             _ if signature.family() != 6 => Self::Usual,
             model if SANDY_BRIDGE_MODELS.contains(&model) => Self::SandyBridge,
-            model if GOLDEN_COVE_MODELS.contains(&model) && !leaf::is_efficient(cpu) => Self::GoldenCove,
+            model if GOLDEN_COVE_MODELS.contains(&model) && !is_efficient(cpu) => Self::GoldenCove,
             _ => Self::Usual,
         }
     }
@@ -124,6 +124,13 @@ impl PreciseEvents {
     pub fn allows(self, source: &ProfileSource, format: Format) -> bool {
         self.form_of(source).is_some_and(|form| format >= form.since)
     }
+}
+
+/// Returns whether the current processor is an E core of a hybrid. Any IRQL at which it stays the same.
+fn is_efficient(cpu: &impl Cpuid) -> bool {
+    cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::NATIVE_MODEL
+        && Leaf7Edx::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).edx).hybrid()
+        && Leaf1AEax::from_bits(cpu.cpuid(leaf::NATIVE_MODEL, 0).eax).core_type() == CORE_TYPE_ATOM
 }
 
 impl PreciseForm {

@@ -6,7 +6,7 @@
 //! each the counters are simply counted.
 
 use super::sources::{Event, Group, Unit};
-use super::{Escr, SECOND_COLUMN, Thread};
+use super::{Escr, SECOND_COLUMN, Thread, escr};
 use crate::state::{CounterSet, CounterState, CpuCounters};
 
 /// The counters of a processor.
@@ -65,7 +65,7 @@ struct Demand {
 impl Demand {
     fn of(state: CounterState) -> Option<Self> {
         let event = Event::of(state)?;
-        Some(Self { unit: event.unit, escr: Escr::of(event, state, Thread::First) })
+        Some(Self { unit: event.unit, escr: escr(event, state, Thread::First) })
     }
 }
 

@@ -3,7 +3,10 @@
 //!
 //! Numbers and names are those of the same events in Emon.
 
-use super::{Cccr, Escr};
+use x86_defs::intel::netburst::{
+    ACTIVE_THREAD_ANY, Cccr, Escr, MSR_BSU_ESCR0, MSR_CRU_ESCR0, MSR_CRU_ESCR2, MSR_FSB_ESCR0, escr_select,
+};
+
 use crate::cpu::Msr;
 use crate::source::{ProfileSource, Source};
 use crate::state::CounterState;
@@ -37,22 +40,22 @@ impl Unit {
     /// Returns the ESCR of a column, 0 or 1.
     pub const fn escr(self, column: u8) -> Msr {
         let first = match self {
-            Self::Bsu => Msr::new(0x3A0),
-            Self::Fsb => Msr::new(0x3A2),
-            Self::Cru01 => Msr::new(0x3B8),
-            Self::Cru23 => Msr::new(0x3CC),
+            Self::Bsu => MSR_BSU_ESCR0,
+            Self::Fsb => MSR_FSB_ESCR0,
+            Self::Cru01 => MSR_CRU_ESCR0,
+            Self::Cru23 => MSR_CRU_ESCR2,
         };
-        first.at(column)
+        Msr::new(first).at(column)
     }
 
     /// Returns the CCCR of a stopped counter that uses the unit, for any active threads.
     pub const fn cccr(self) -> Cccr {
-        let any = Cccr::new().with_active_thread(3);
+        let any = Cccr::new().with_active_thread(ACTIVE_THREAD_ANY);
         match self {
-            Self::Bsu => any.with_escr_select(7),
-            Self::Fsb => any.with_escr_select(6),
-            Self::Cru01 => any.with_escr_select(4),
-            Self::Cru23 => any.with_escr_select(5),
+            Self::Bsu => any.with_escr_select(escr_select::BSU_ESCR0),
+            Self::Fsb => any.with_escr_select(escr_select::FSB_ESCR0),
+            Self::Cru01 => any.with_escr_select(escr_select::CRU_ESCR0),
+            Self::Cru23 => any.with_escr_select(escr_select::CRU_ESCR2),
         }
     }
 

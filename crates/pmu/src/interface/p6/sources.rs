@@ -1,10 +1,13 @@
 //! The profile sources of the P6 interface (SDM Vol. 3B, "Performance Monitoring Events for P6 Family Processors"), under
 //! the numbers and names of WDM.H.
 
+use x86_defs::intel::p6::PerfEvtSel;
+
 use crate::source::{ProfileSource, Source};
 
 const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource {
-    ProfileSource { source: Source(source), name, select: 0x0003_0000 | event_select as u64, ebx_bit: None }
+    let select = PerfEvtSel::new().with_event_select(event_select).with_usr(true).with_os(true);
+    ProfileSource { source: Source(source), name, select: select.into_bits(), ebx_bit: None }
 }
 
 /// The sources in ascending order of KPROFILE_SOURCE.

@@ -3,12 +3,13 @@
 //!
 //! Cycles are not among them: a counter can count the clocks for which an event lasts, but no event always lasts.
 
-use super::{Cesr, OF_ONE};
+use x86_defs::intel::pentium::CesrHalf;
+
 use crate::source::{ProfileSource, Source};
 
 const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource {
-    let select = Cesr::new().with_es0(event_select).with_user0(true).with_kernel0(true).into_bits();
-    ProfileSource { source: Source(source), name, select: select & OF_ONE, ebx_bit: None }
+    let select = CesrHalf::new().with_event_select(event_select).with_user(true).with_kernel(true).into_bits();
+    ProfileSource { source: Source(source), name, select: select as u64, ebx_bit: None }
 }
 
 /// The sources in ascending order of KPROFILE_SOURCE; the select is counter 0's half of CESR.

@@ -1,0 +1,28 @@
+//! Leaves 7 and 1AH: the core types of hybrid processors.
+
+use bitfield_struct::bitfield;
+
+/// CPUID.(7,0):EDX (SDM Vol. 2A, CPUID, "Structured Extended Feature Flags Enumeration Leaf").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf7Edx {
+    #[bits(15)]
+    _other: u16,
+    /// Hybrid: leaf 1AH reports the type of each core.
+    pub hybrid: bool,
+    _other: u16,
+}
+
+/// CPUID.1AH:EAX (SDM Vol. 2A, CPUID, "Native Model ID Enumeration Leaf").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf1AEax {
+    /// Native model ID of the core.
+    #[bits(24)]
+    pub native_model: u32,
+    /// Core type: [`CORE_TYPE_ATOM`] or another.
+    pub core_type: u8,
+}
+
+/// Value of [`Leaf1AEax::core_type`]: Intel Atom, an E core.
+pub const CORE_TYPE_ATOM: u8 = 0x20;
