@@ -25,98 +25,18 @@
 //!
 //! What has no Windows in it is built, and tested, on every system.
 
-pub mod branches;
-pub mod clock;
-pub mod code;
+#[cfg(windows)]
+mod control;
 pub mod countdown;
-pub mod dpcs;
-pub mod exchange;
-pub mod fates;
-pub mod gate;
-pub mod mmio;
-pub mod pe;
-pub mod registry;
-pub mod scene;
-pub mod timers;
-
-#[cfg(windows)]
-mod affinity;
-#[cfg(windows)]
-mod answer;
-#[cfg(windows)]
-mod apic;
-#[cfg(windows)]
-mod callbacks;
-#[cfg(windows)]
-mod cancel_race;
-#[cfg(windows)]
-mod control_areas;
-#[cfg(windows)]
-mod deferred;
-#[cfg(windows)]
-mod devices;
-#[cfg(windows)]
-mod dpc;
-#[cfg(windows)]
-mod entry;
+pub mod cpu;
 #[cfg(windows)]
 mod failing;
-#[cfg(windows)]
-mod guarded;
-#[cfg(windows)]
-mod hal;
-#[cfg(windows)]
-mod hook;
-#[cfg(windows)]
-mod image;
-#[cfg(windows)]
-mod interrupt;
-#[cfg(windows)]
-mod ipi;
-#[cfg(windows)]
-mod level;
+pub mod kernel;
+pub mod loader;
 #[cfg(windows)]
 mod nt;
 #[cfg(windows)]
-mod numbers;
-#[cfg(windows)]
-mod object;
-#[cfg(windows)]
-mod pool;
-#[cfg(windows)]
-mod power;
-#[cfg(windows)]
-mod processor;
-#[cfg(windows)]
-mod processor_change;
-#[cfg(windows)]
-mod requests;
-#[cfg(windows)]
-mod seat;
-#[cfg(windows)]
-mod security;
-#[cfg(windows)]
-mod served;
-#[cfg(windows)]
-mod server;
-#[cfg(windows)]
-mod system_information;
-#[cfg(windows)]
-mod system_threads;
-#[cfg(windows)]
-mod time;
-#[cfg(windows)]
-mod timer;
-#[cfg(windows)]
-mod trap;
-#[cfg(windows)]
 mod violation;
-#[cfg(windows)]
-mod watched;
-#[cfg(windows)]
-mod who;
-#[cfg(windows)]
-mod work_items;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

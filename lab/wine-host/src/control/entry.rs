@@ -1,0 +1,91 @@
+//! What shim.sys calls.
+
+#![expect(unsafe_code, reason = "exports by name")]
+
+use crate::{
+    control::server,
+    cpu::{processor, trap},
+    kernel::{deferred, interrupt, ipi, requests},
+    loader::image,
+    lock, nt,
+    nt::NtStatus,
+    violation::caught,
+};
+use std::{sync::Mutex, thread::JoinHandle};
+
+/// The lab's folder.
+pub const FOLDER: &str = "C:\\lab";
+
+/// The identity when the file `identity` does not tell one.
+const DEFAULT_IDENTITY: &str = "amd-legacy";
+
+/// What shim.sys takes for "give your reference to the library back".
+const RUNS_ALREADY: NtStatus = 1;
+
+/// While the lab runs, its threads.
+static THREADS: Mutex<Option<Vec<JoinHandle<()>>>> = Mutex::new(None);
+
+/// Starts the lab. When it runs already, because it outlived its shim, it says so with another success.
+#[unsafe(no_mangle)]
+pub extern "system" fn lab_start() -> NtStatus {
+    caught("lab_start", nt::UNSUCCESSFUL, || {
+        let mut threads = lock(&THREADS);
+        if threads.is_some() {
+            return RUNS_ALREADY;
+        }
+        let text = std::fs::read_to_string(format!("{FOLDER}\\identity")).unwrap_or_default();
+        let identity = if text.trim().is_empty() { DEFAULT_IDENTITY } else { text.trim() };
+        if !processor::start(identity) {
+            nt::say(&format!("there is no identity {identity}"));
+            return nt::NOT_FOUND;
+        }
+        match server::start() {
+            Ok(server) => {
+                let running = threads.insert(vec![server]);
+                running.extend(processor::possible().iter().map(interrupt::start));
+                running.extend(ipi::start());
+                running.extend(deferred::start());
+            }
+            Err(error) => {
+                nt::say(&format!("no port: {error}"));
+                return nt::UNSUCCESSFUL;
+            }
+        }
+        let status = if trap::start() && requests::start() { image::start() } else { nt::UNSUCCESSFUL };
+        if status < 0 {
+            stop(threads.take());
+        } else {
+            nt::say(&format!("{} processors, {identity}", processor::all().len()));
+        }
+        status
+    })
+}
+
+/// Stops the lab, after which the library can be unloaded; unless a driver is loaded, which needs it.
+#[unsafe(no_mangle)]
+pub extern "system" fn lab_stop() -> NtStatus {
+    caught("lab_stop", nt::UNSUCCESSFUL, || {
+        if !image::names().is_empty() {
+            nt::say("stays, because a driver is loaded");
+            return nt::UNSUCCESSFUL;
+        }
+        stop(lock(&THREADS).take());
+        nt::say("stopped");
+        nt::SUCCESS
+    })
+}
+
+fn stop(threads: Option<Vec<JoinHandle<()>>>) {
+    image::stop();
+    requests::stop();
+    trap::stop();
+    interrupt::stop();
+    ipi::stop();
+    deferred::stop();
+    server::stop();
+    for thread in threads.into_iter().flatten() {
+        if thread.join().is_err() {
+            nt::say("a thread of the lab had failed");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The processors of the machine: each a model, and what makes its events happen.
+
+use crate::{
+    cpu::{branches::Branches, clock::Clock, gate::Gate, scene::Scene, seat},
+    kernel::{hal::Registered, interrupt::Bell, power, watched::Watched},
+    lock, nt,
+};
+use bench_protocol::{Happened, Time};
+use cpuid_dumps::Identity;
+use model::{Mode, Processor, Selected};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+/// The most processors that the machine can have.
+pub const MOST: u32 = 8;
+
+/// In live time a processor does its work at least so often.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What does not run looks so often whether it does.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Between two branches of live time, while they are stored.
+const BRANCHES_APART: Duration = Duration::from_micros(50);
+
+/// `IA32_PERF_GLOBAL_STATUS` (SDM, "Architectural Performance Monitoring Version 2 Facilities"), and its bit of a buffer of
+/// records.
+const GLOBAL_STATUS: u32 = 0x38E;
+const OVF_BUFFER: u64 = 1 << 62;
+
+/// How far behind the instruction of the last record its interrupt comes.
+const SKID: u64 = 3;
+
+/// How far a processor that has to wait for its interrupts to be handled falls behind the time, at most.
+const MAX_BEHIND: Duration = Duration::from_millis(100);
+
+/// One processor.
+pub struct Core {
+    pub number: u32,
+    /// In it are who is at HIGH_LEVEL and who touches a register.
+    pub gate: Gate,
+    /// In it is the one thread at DISPATCH_LEVEL or above, routines of DPCs included and interrupts excluded.
+    pub dispatch: Gate,
+    /// In it is KeIpiGenericCall.
+    pub ipi: Gate,
+    pub bell: Bell,
+    /// The handler of the profile interrupt that runs there.
+    pub handling: Mutex<Option<Registered>>,
+    state: Mutex<State>,
+}
+
+/// What changes with time.
+pub struct State {
+    pub processor: Processor,
+    /// How often the handler of the profile interrupt was called.
+    pub delivered: u64,
+    /// What it interrupts.
+    pub scene: Scene,
+    /// An interrupt is being handled: nothing else happens. To the processor that is a moment; here it takes its time.
+    pub interrupted: bool,
+    clock: Clock,
+    branches: Branches,
+}
+
+/// What the processors are.
+#[derive(Clone, Copy)]
+struct Kind {
+    identity: &'static Identity,
+    x2apic: bool,
+}
+
+impl Kind {
+    /// The processor of this number after reset.
+    fn make(self, number: u32) -> State {
+        let identity = self.identity.of_processor(number);
+        let leaves = identity.cpuid();
+        let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
+        self.state_of(number, processor.with_perf_capabilities(identity.perf_capabilities()))
+    }
+
+    /// The processor of this number as the second thread of the core whose first is `first`, after reset; none where threads
+    /// have registers of their own.
+    fn make_second(self, number: u32, first: &Processor) -> Option<State> {
+        let second = first.other_thread(Box::new(self.identity.cpuid_of_second_thread()));
+        second.map(|processor| self.state_of(number, processor))
+    }
+
+    fn state_of(self, number: u32, mut processor: Processor) -> State {
+        processor.set_memory(Box::new(Watched { processor: number }));
+        State {
+            processor: if self.x2apic { processor.with_x2apic() } else { processor },
+            delivered: 0,
+            scene: Scene::default(),
+            interrupted: false,
+            clock: Clock::default(),
+            branches: Branches::default(),
+        }
+    }
+}
+
+/// Those that run, and behind them those that can be added.
+static CORES: OnceLock<Vec<Core>> = OnceLock::new();
+static KIND: Mutex<Option<Kind>> = Mutex::new(None);
+static ACTIVE: AtomicU32 = AtomicU32::new(1);
+static MAXIMUM: AtomicU32 = AtomicU32::new(1);
+static LIVE: AtomicBool = AtomicBool::new(true);
+
+/// Builds the machine; false if there is no such identity.
+pub fn start(identity: &str) -> bool {
+    let Some(identity) = cpuid_dumps::find(identity) else { return false };
+    let kind = Kind { identity, x2apic: false };
+    let cores = (0..MOST).map(|number| Core {
+        number,
+        gate: Gate::default(),
+        dispatch: Gate::default(),
+        ipi: Gate::default(),
+        bell: Bell::default(),
+        handling: Mutex::new(None),
+        state: Mutex::new(kind.make(number)),
+    });
+    CORES.set(cores.collect()).is_ok() && reset(identity.name)
+}
+
+/// Another machine, with as many processors as Wine has; false if there is no such identity.
+pub fn reset(identity: &str) -> bool {
+    let Some(identity) = cpuid_dumps::find(identity) else { return false };
+    let count = nt::processor_count().min(MOST);
+    set_count(count, count);
+    make_anew(Kind { identity, x2apic: false });
+    true
+}
+
+/// Makes every processor anew, with its APIC in x2APIC mode or not.
+pub fn set_apic(x2apic: bool) {
+    let kind = *lock(&KIND);
+    if let Some(kind) = kind {
+        make_anew(Kind { x2apic, ..kind });
+    }
+}
+
+fn make_anew(kind: Kind) {
+    *lock(&KIND) = Some(kind);
+    for core in possible() {
+        *lock(&core.state) = kind.make(core.number);
+    }
+    // Threads of one core are neighbours.
+    for pair in possible().chunks_exact(2) {
+        if let [first, second] = pair
+            && let Some(state) = kind.make_second(second.number, &lock(&first.state).processor)
+        {
+            *lock(&second.state) = state;
+        }
+    }
+}
+
+/// How many run, and how many can; false if there can not be so many.
+pub fn set_count(active: u32, maximum: u32) -> bool {
+    let can_be = (1..=maximum).contains(&active) && maximum <= MOST;
+    if can_be {
+        MAXIMUM.store(maximum, Ordering::SeqCst);
+        ACTIVE.store(active, Ordering::SeqCst);
+    }
+    can_be
+}
+
+/// How many run.
+pub fn active() -> u32 {
+    ACTIVE.load(Ordering::SeqCst)
+}
+
+/// How many can run.
+pub fn maximum() -> u32 {
+    MAXIMUM.load(Ordering::SeqCst)
+}
+
+/// One more processor runs, from its reset on.
+pub fn add() {
+    let added = possible().get(all().len());
+    if let (Some(core), Some(kind)) = (added, *lock(&KIND)) {
+        *lock(&core.state) = kind.make(core.number);
+        ACTIVE.store(core.number + 1, Ordering::SeqCst);
+        core.bell.ring();
+    }
+}
+
+/// Those that run and those that do not.
+pub fn possible() -> &'static [Core] {
+    CORES.get().map_or(&[], Vec::as_slice)
+}
+
+/// Those that run.
+pub fn all() -> &'static [Core] {
+    let count = usize::try_from(active()).unwrap_or_default();
+    possible().get(..count).unwrap_or_default()
+}
+
+pub fn find(number: u32) -> Option<&'static Core> {
+    all().get(usize::try_from(number).ok()?)
+}
+
+/// Does something with the processor on which this thread is.
+pub fn here(body: impl FnOnce(&'static Core)) {
+    if let Some(core) = find(seat::current()) {
+        body(core);
+    }
+}
+
+pub fn set_time(time: Time) {
+    change_time(|| LIVE.store(time == Time::Live, Ordering::SeqCst));
+}
+
+/// Makes time go by in another way.
+pub fn change_time(change: impl FnOnce()) {
+    for core in all() {
+        core.with(|_| {}); // What happened until now is counted in the old way.
+    }
+    change();
+    for core in all() {
+        lock(&core.state).clock.begin();
+    }
+}
+
+/// Whether time goes by, now, by the time-stamp counter.
+pub fn is_live() -> bool {
+    LIVE.load(Ordering::SeqCst) && !power::asleep()
+}
+
+/// Whether events happen when a test says so.
+pub fn is_scripted() -> bool {
+    !LIVE.load(Ordering::SeqCst)
+}
+
+impl Core {
+    /// Does something with the processor, all work until now done.
+    pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = lock(&self.state);
+        if is_live() {
+            state.catch_up();
+        }
+        let result = body(&mut state);
+        let due = state.processor.interrupt_due();
+        drop(state);
+        if due {
+            self.bell.ring();
+        }
+        result
+    }
+
+    /// How long the thread that delivers interrupts may wait for the next.
+    pub fn until_interrupt(&self) -> Duration {
+        if self.number >= active() {
+            return IDLE;
+        }
+        if !is_live() {
+            return TICK;
+        }
+        let ticks = self.with(|state| if state.processor.interrupt_due() { Some(0) } else { state.until_overflow() });
+        ticks.map_or(TICK, nt::duration).min(TICK)
+    }
+}
+
+impl State {
+    /// Does the work of the time since the last time, but goes no further than to an overflow, a record or a branch that
+    /// interrupts, before that has been handled.
+    fn catch_up(&mut self) {
+        let mut behind = self.clock.behind(nt::time_stamp());
+        while behind > 0 && !self.interrupted && !self.processor.interrupt_due() {
+            let next = [self.until_overflow(), self.until_branch()].into_iter().flatten().min();
+            let step = next.map_or(behind, |next| next.clamp(1, behind));
+            self.live(step);
+            behind -= step;
+        }
+        let most = nt::ticks(MAX_BEHIND);
+        if behind > most {
+            self.clock.skip(behind - most);
+        }
+    }
+
+    /// Ticks from now to the next overflow that makes an interrupt pending, if there will be one.
+    fn until_overflow(&self) -> Option<u64> {
+        if self.processor.interrupt_pending() {
+            return None;
+        }
+        self.processor.interrupting_counters().iter().map(|counter| self.clock.until(counter)).min()
+    }
+
+    /// Ticks from now to the next branch, while they are stored.
+    fn until_branch(&self) -> Option<u64> {
+        self.processor.stores_branches().then(|| self.branches.until(nt::ticks(BRANCHES_APART)))
+    }
+
+    /// Records of what happens now are of the place at which the next interrupt comes.
+    fn take_place(&mut self) {
+        if let Some(place) = self.scene.peek() {
+            self.processor.set_place(place.ip, nt::time_stamp());
+        }
+    }
+
+    /// How far behind its place an interrupt comes that is delivered now: one for a buffer of records is late.
+    pub fn skid(&mut self) -> u64 {
+        let status = self.processor.uncounted(|processor| processor.rdmsr(GLOBAL_STATUS));
+        if status.is_ok_and(|status| status & OVF_BUFFER != 0) { SKID } else { 0 }
+    }
+
+    /// Ticks that were left out.
+    pub const fn skipped(&self) -> u64 {
+        self.clock.skipped()
+    }
+
+    fn live(&mut self, ticks: u64) {
+        self.clock.pass(ticks);
+        self.take_place();
+        let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
+        selected.sort_unstable();
+        selected.dedup();
+        for mode in [Mode::User, Mode::Kernel] {
+            let events: BTreeMap<Selected, u64> =
+                selected.iter().map(|what| (*what, self.clock.happen(*what, mode, ticks))).collect();
+            self.processor.run(mode, &|what| events.get(&what).copied().unwrap_or_default());
+        }
+        let is_due = self.processor.stores_branches() && self.branches.pass(ticks, nt::ticks(BRANCHES_APART));
+        if is_due && let Some((mode, branch)) = self.branches.take(&self.scene.places()) {
+            self.processor.branch(mode, branch);
+        }
+    }
+
+    /// Does the work of a script.
+    pub fn run(&mut self, mode: Mode, happened: &[Happened]) {
+        self.take_place();
+        self.processor.run(mode, &|what| {
+            let same = happened.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
+            same.map(|(_, _, count)| *count).sum()
+        });
+    }
+}

@@ -1,0 +1,66 @@
+//! A thread asks for processors: KeSetSystemGroupAffinityThread and its counterpart, which Wine lacks.
+
+#![expect(unsafe_code, reason = "reads and writes what the driver points to")]
+
+use crate::{
+    cpu::processor,
+    kernel::level,
+    nt::DISPATCH_LEVEL,
+    violation::{self, caught},
+};
+use std::cell::Cell;
+
+/// GROUP_AFFINITY. The lab's machine has one group.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GroupAffinity {
+    mask: usize,
+    group: u16,
+    reserved: [u16; 3],
+}
+
+/// The affinity that the system gave a thread, and the one it had of its own.
+#[derive(Clone, Copy)]
+struct System {
+    mask: usize,
+    own: usize,
+}
+
+thread_local! {
+    static SYSTEM: Cell<Option<System>> = const { Cell::new(None) };
+}
+
+/// KeSetSystemGroupAffinityThread: the previous affinity is zero where the system had given none.
+pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut GroupAffinity) {
+    caught("KeSetSystemGroupAffinityThread", (), || {
+        level::check("KeSetSystemGroupAffinityThread", DISPATCH_LEVEL);
+        // SAFETY: the driver promises an affinity that can be read.
+        let GroupAffinity { mask, group, .. } = unsafe { affinity.read() };
+        let before = SYSTEM.get();
+        let runs = processor::all().iter().any(|core| mask >> core.number & 1 == 1);
+        let own = if runs && group == 0 { level::set_affinity(mask) } else { 0 };
+        if own == 0 {
+            return violation::other(format!("KeSetSystemGroupAffinityThread of {mask:#x} in group {group}"));
+        }
+        SYSTEM.set(Some(System { mask, own: before.map_or(own, |system| system.own) }));
+        if !previous.is_null() {
+            let mask = before.map_or(0, |system| system.mask);
+            // SAFETY: not null, and then the driver promises a variable.
+            unsafe { previous.write(GroupAffinity { mask, group: 0, reserved: [0; 3] }) };
+        }
+    });
+}
+
+/// KeRevertToUserGroupAffinityThread: to the previous affinity, or to the thread's own if that is zero.
+pub unsafe extern "system" fn revert(previous: *const GroupAffinity) {
+    caught("KeRevertToUserGroupAffinityThread", (), || {
+        level::check("KeRevertToUserGroupAffinityThread", DISPATCH_LEVEL);
+        // SAFETY: the driver promises an affinity that can be read.
+        let mask = unsafe { previous.read() }.mask;
+        let Some(System { own, .. }) = SYSTEM.get() else {
+            return violation::other("KeRevertToUserGroupAffinityThread without a system affinity");
+        };
+        level::set_affinity(if mask == 0 { own } else { mask });
+        SYSTEM.set((mask != 0).then_some(System { mask, own }));
+    });
+}

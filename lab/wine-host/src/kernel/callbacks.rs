@@ -1,0 +1,205 @@
+//! Callback objects of the executive, of which Wine's call nobody: `\Callback\PowerState`, and what drivers make.
+
+#![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
+
+use crate::{
+    failing,
+    kernel::{
+        level,
+        registry::{Registry, Wrong},
+    },
+    lock, nt,
+    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
+    violation::{self, caught},
+};
+use std::{
+    ops::Range,
+    ptr,
+    sync::{LazyLock, Mutex},
+    time::Duration,
+};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn ObfDereferenceObject(object: Pointer) -> isize;
+}
+
+type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer);
+
+const POWER_STATE: &str = "\\Callback\\PowerState";
+
+/// The first object, `\Callback\PowerState`. Addresses of objects are those of nothing.
+const FIRST_OBJECT: usize = 0x7FFF_0B1E_0000_0000;
+const STEP: usize = 0x100;
+
+/// OBJ_CASE_INSENSITIVE.
+const CASE_INSENSITIVE: u32 = 0x40;
+
+/// How long a driver that is gone may still be in a routine before the lab goes on.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// OBJECT_ATTRIBUTES (ntdef.h, x64).
+#[repr(C)]
+pub struct ObjectAttributes {
+    length: u32,
+    root: Pointer,
+    name: *const UnicodeString,
+    attributes: u32,
+    security: [Pointer; 2],
+}
+
+const _: () = assert!(size_of::<ObjectAttributes>() == 0x30);
+
+struct Object {
+    name: String,
+    /// Of drivers, without those of what is registered.
+    references: u64,
+}
+
+/// What ExRegisterCallback was given.
+#[derive(Clone, Copy)]
+struct Registered {
+    object: usize,
+    routine: Routine,
+    /// An address of the driver's, which the lab does not use.
+    context: usize,
+}
+
+impl Registered {
+    fn is_in(&self, addresses: &Range<usize>) -> bool {
+        addresses.contains(&(self.routine as *const ()).addr())
+    }
+}
+
+static OBJECTS: LazyLock<Mutex<Vec<Object>>> =
+    LazyLock::new(|| Mutex::new(vec![Object { name: POWER_STATE.to_owned(), references: 0 }]));
+static REGISTRY: Registry<Registered> = Registry::new();
+
+fn place(object: Pointer) -> Option<usize> {
+    let distance = object.addr().checked_sub(FIRST_OBJECT)?;
+    distance.is_multiple_of(STEP).then_some(distance / STEP)
+}
+
+fn same(name: &str, other: &str, attributes: u32) -> bool {
+    name == other || attributes & CASE_INSENSITIVE != 0 && name.eq_ignore_ascii_case(other)
+}
+
+/// Does something with the object, if it is one.
+fn with<T>(object: Pointer, body: impl FnOnce(&mut Object) -> T) -> Option<T> {
+    lock(&OBJECTS).get_mut(place(object)?).map(body)
+}
+
+/// ExCreateCallback.
+pub unsafe extern "system" fn create(
+    object: *mut Pointer,
+    attributes: *const ObjectAttributes,
+    create: u8,
+    _multiple: u8,
+) -> NtStatus {
+    caught("ExCreateCallback", nt::UNSUCCESSFUL, || {
+        level::check("ExCreateCallback", APC_LEVEL);
+        if failing::hits("ExCreateCallback") {
+            return nt::INSUFFICIENT_RESOURCES;
+        }
+        // SAFETY: the driver promises attributes that can be read.
+        let ObjectAttributes { length, root, name, attributes, .. } = unsafe { attributes.read() };
+        // SAFETY: and a valid name in them.
+        let name = unsafe { nt::text(name) };
+        if usize::try_from(length) != Ok(size_of::<ObjectAttributes>()) || !root.is_null() {
+            violation::other(format!("ExCreateCallback of {name} with attributes of {length} bytes, root {root:p}"));
+            return nt::INVALID_PARAMETER;
+        }
+        let mut objects = lock(&OBJECTS);
+        let found = objects.iter().position(|known| !name.is_empty() && same(&known.name, &name, attributes));
+        let place = match found {
+            None if create == 0 => return nt::OBJECT_NAME_NOT_FOUND,
+            None => {
+                objects.push(Object { name, references: 0 });
+                objects.len() - 1
+            }
+            Some(place) => place,
+        };
+        if let Some(object) = objects.get_mut(place) {
+            object.references += 1;
+        }
+        // SAFETY: the driver promises a variable.
+        unsafe { object.write(ptr::without_provenance_mut(FIRST_OBJECT + place * STEP)) };
+        nt::SUCCESS
+    })
+}
+
+/// ObfDereferenceObject: of a callback object here, of any other in Wine.
+pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
+    let left = caught("ObfDereferenceObject", None, || {
+        level::check("ObfDereferenceObject", DISPATCH_LEVEL);
+        with(object, |known| {
+            if known.references == 0 {
+                violation::other(format!("ObfDereferenceObject of {}, of which no driver has a reference", known.name));
+            }
+            known.references = known.references.saturating_sub(1);
+            isize::try_from(known.references).unwrap_or(isize::MAX)
+        })
+    });
+    // SAFETY: as the driver called it.
+    left.unwrap_or_else(|| unsafe { ObfDereferenceObject(object) })
+}
+
+/// ExRegisterCallback.
+pub extern "system" fn register(object: Pointer, routine: Routine, context: Pointer) -> Pointer {
+    caught("ExRegisterCallback", ptr::null_mut(), || {
+        level::check("ExRegisterCallback", APC_LEVEL);
+        if failing::hits("ExRegisterCallback") {
+            return ptr::null_mut();
+        }
+        if with(object, |known| known.references > 0) != Some(true) {
+            violation::other(format!("ExRegisterCallback with {object:p}, of which no driver has a reference"));
+            return ptr::null_mut();
+        }
+        let registered = Registered { object: object.addr(), routine, context: context.expose_provenance() };
+        ptr::without_provenance_mut(REGISTRY.add(registered))
+    })
+}
+
+/// ExUnregisterCallback: waits until the routine is not being called.
+pub extern "system" fn unregister(handle: Pointer) {
+    caught("ExUnregisterCallback", (), || {
+        level::check("ExUnregisterCallback", APC_LEVEL);
+        match REGISTRY.remove(handle.addr(), nt::current_thread()) {
+            Ok(_) => {}
+            Err(Wrong::Unknown) => {
+                violation::other(format!("ExUnregisterCallback of {handle:p}, which is not registered"));
+            }
+            Err(Wrong::Itself) => violation::other("ExUnregisterCallback in the routine, which waits for itself"),
+        }
+    });
+}
+
+/// Calls the routines that are registered with `\Callback\PowerState`, at the level at which Windows may.
+pub fn notify_power(first: usize, second: usize) {
+    REGISTRY.call(nt::current_thread(), |Registered { object, routine, context }| {
+        if object != FIRST_OBJECT {
+            return;
+        }
+        let before = level::set(DISPATCH_LEVEL);
+        let [first, second] = [first, second].map(ptr::without_provenance_mut);
+        let context = ptr::with_exposed_provenance_mut(context);
+        // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
+        level::at(DISPATCH_LEVEL, || unsafe { routine(context, first, second) });
+        level::set(before);
+    });
+}
+
+/// A driver is gone; what it left is noted and forgotten.
+pub fn image_unloaded(addresses: &Range<usize>) {
+    if REGISTRY.forget(|registered| registered.is_in(addresses)) > 0 {
+        violation::other("a driver was unloaded that had registered a callback, with ExRegisterCallback");
+    }
+    if REGISTRY.pass(PATIENCE, |registered| registered.is_in(addresses)) {
+        violation::other("a driver was unloaded while its callback ran, of ExRegisterCallback");
+    }
+    for object in &mut *lock(&OBJECTS) {
+        if std::mem::take(&mut object.references) > 0 {
+            violation::other(format!("a driver was unloaded that had a reference of {}", object.name));
+        }
+    }
+}

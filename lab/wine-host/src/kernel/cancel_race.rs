@@ -1,0 +1,150 @@
+//! The worst moments for a cancel: just before and just after a driver exchanges the cancel routine of a request, while it
+//! has a spin lock.
+//!
+//! The exchange is inline in the driver, so nothing is called there. While a moment is wanted, each instruction that a
+//! thread executes between KeAcquireSpinLockRaiseToDpc and KeReleaseSpinLock traps, by the trap flag. At the moment,
+//! another thread on another processor cancels the request. The driver goes on when that thread is through or waits for
+//! a spin lock: so it is always the same order, and not luck.
+
+#![expect(unsafe_code, reason = "sets the trap flag, and reads the instructions of the driver")]
+
+use crate::{
+    cpu::{exchange, mmio, processor, seat},
+    kernel::requests,
+    loader::image,
+    violation,
+};
+use bench_protocol::CancelMoment;
+use std::{
+    arch::asm,
+    cell::{Cell, RefCell},
+    convert::Infallible,
+    ptr,
+    sync::{
+        atomic::{AtomicU8, Ordering},
+        mpsc::{self, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::Duration,
+};
+use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
+
+/// EFLAGS.TF (SDM Vol. 1, 3.4.3.3).
+const TRAP_FLAG: u32 = 0x100;
+
+/// How long a cancel may take to come to its lock or to its end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The moment that is wanted, by its place here, or [`NONE`]. An exception handler reads it, which must not wait.
+const MOMENTS: [CancelMoment; 4] =
+    [CancelMoment::BeforeSet, CancelMoment::AfterSet, CancelMoment::BeforeTake, CancelMoment::AfterTake];
+const NONE: u8 = u8::MAX;
+static WANTED: AtomicU8 = AtomicU8::new(NONE);
+
+thread_local! {
+    /// Whether this thread has a spin lock and every instruction of it traps.
+    static LOCKED: Cell<bool> = const { Cell::new(false) };
+    /// Whether one more trap may come.
+    static STEPPED: Cell<bool> = const { Cell::new(false) };
+    /// The request whose exchange this thread is executing, which is cancelled after it.
+    static AFTER: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Of a thread that cancels: what it drops when it has come to a lock.
+    static COMES: RefCell<Option<Sender<Infallible>>> = const { RefCell::new(None) };
+}
+
+/// The next request with which a driver comes to this moment is cancelled then. False where there is one processor only:
+/// nothing happens at the same time there.
+pub fn want(moment: Option<CancelMoment>) -> bool {
+    let place = MOMENTS.iter().position(|known| Some(*known) == moment);
+    WANTED.store(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(NONE), Ordering::SeqCst);
+    processor::active() > 1
+}
+
+fn wanted() -> Option<CancelMoment> {
+    MOMENTS.get(usize::from(WANTED.load(Ordering::SeqCst))).copied()
+}
+
+/// This thread is about to wait for a spin lock.
+pub fn at_lock() {
+    COMES.with_borrow_mut(Option::take);
+}
+
+/// This thread has a spin lock.
+pub fn locked() {
+    if wanted().is_some() {
+        LOCKED.set(true);
+        STEPPED.set(true);
+        // SAFETY: the stack is as before; each trap is answered by `stepped`.
+        unsafe { asm!("pushfq", "or qword ptr [rsp], {flag}", "popfq", flag = const TRAP_FLAG) };
+    }
+}
+
+/// This thread is about to release a spin lock.
+pub fn unlocking() {
+    LOCKED.set(false);
+}
+
+/// An instruction has trapped: whether that was for the lab.
+pub fn stepped(context: &mut CONTEXT) -> bool {
+    if !STEPPED.get() {
+        return false;
+    }
+    if let Some(request) = AFTER.take() {
+        cancel(request);
+    }
+    if let Some(moment) = wanted().filter(|_| LOCKED.get()) {
+        look(moment, context);
+    }
+    let goes_on = LOCKED.get() && (wanted().is_some() || AFTER.get().is_some());
+    if goes_on {
+        context.EFlags |= TRAP_FLAG;
+    }
+    STEPPED.set(goes_on);
+    true
+}
+
+/// Cancels the request if the next instruction is the one that is wanted.
+fn look(moment: CancelMoment, context: &CONTEXT) {
+    let Some(at) = usize::try_from(context.Rip).ok().filter(|at| image::holds(*at)) else { return };
+    let length = image::left(at).min(mmio::LONGEST);
+    // SAFETY: an adopted driver is executing there, and its image goes on for so long.
+    let code = unsafe { std::slice::from_raw_parts(ptr::with_exposed_provenance(at), length) };
+    let Some(found) = exchange::decode(code, context.Rip, |number| register(context, number)) else { return };
+    let field = usize::try_from(found.address).unwrap_or_default();
+    let request = field.wrapping_sub(requests::CANCEL_ROUTINE);
+    if !requests::holds(request) {
+        return;
+    }
+    match (moment, found.value == 0) {
+        (CancelMoment::BeforeSet, false) | (CancelMoment::BeforeTake, true) => cancel(request),
+        (CancelMoment::AfterSet, false) | (CancelMoment::AfterTake, true) => {
+            WANTED.store(NONE, Ordering::SeqCst);
+            AFTER.set(Some(request));
+        }
+        _ => {}
+    }
+}
+
+/// A general register of the thread, by the number that it has in instructions.
+fn register(context: &CONTEXT, number: usize) -> Option<u64> {
+    let CONTEXT { Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi, R8, R9, R10, R11, R12, R13, R14, R15, .. } = *context;
+    [Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi, R8, R9, R10, R11, R12, R13, R14, R15].get(number).copied()
+}
+
+/// Cancels the request on another thread and processor, up to the first lock that it may have to wait for.
+fn cancel(request: usize) {
+    WANTED.store(NONE, Ordering::SeqCst);
+    let here = seat::current();
+    let there = (0..processor::active()).find(|number| *number != here).unwrap_or(here);
+    let (comes, come) = mpsc::channel::<Infallible>();
+    thread::spawn(move || {
+        seat::restrict(1 << there);
+        COMES.set(Some(comes));
+        // SAFETY: a driver has the request, and cannot complete it before this thread has come to a lock or is through.
+        unsafe { requests::cancel(ptr::with_exposed_provenance_mut(request)) };
+        at_lock();
+    });
+    if come.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        violation::other("the lab itself failed: a cancel came neither to a lock nor to its end");
+    }
+}

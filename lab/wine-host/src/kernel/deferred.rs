@@ -1,0 +1,254 @@
+//! DPCs and timers at work: one thread for each processor, on which timers expire and the routines of DPCs run, at
+//! DISPATCH_LEVEL and so when no other thread there is at that level.
+//!
+//! A routine begins when no profile interrupt and no KeIpiGenericCall is being handled on its processor. Either may
+//! come while it runs, and then runs beside it.
+
+#![expect(unsafe_code, reason = "calls functions of the driver")]
+
+use crate::{
+    cpu::{
+        processor::{self, Core},
+        seat,
+    },
+    kernel::{
+        dpcs::{Call, Cause, Dpcs},
+        level,
+        object::{self, Kdpc, Ktimer},
+        timers::Timers,
+    },
+    lock, nt,
+    nt::{DISPATCH_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use bench_protocol::Ticks;
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    ptr,
+    sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a test may wait for routines.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
+
+/// The account of everything. Who holds it may access the objects that it knows.
+pub struct Book {
+    pub dpcs: Dpcs,
+    pub timers: Timers,
+    /// How often the timers of a processor still are to expire, of a script.
+    ticks: BTreeMap<u32, u64>,
+    stop: bool,
+}
+
+static BOOK: LazyLock<Mutex<Book>> = LazyLock::new(|| {
+    let dpcs = Dpcs::new(processor::possible().len());
+    Mutex::new(Book { dpcs, timers: Timers::default(), ticks: BTreeMap::new(), stop: false })
+});
+static CHANGED: Condvar = Condvar::new();
+
+/// Changes the account; the processors see to what follows from it.
+pub fn change<T>(body: impl FnOnce(&mut Book) -> T) -> T {
+    let result = body(&mut lock(&BOOK));
+    CHANGED.notify_all();
+    result
+}
+
+/// Waits until that is so; false if it takes too long.
+fn wait_until(deadline: Instant, so: impl Fn(&Book) -> bool) -> bool {
+    let mut book = lock(&BOOK);
+    while !so(&book) {
+        let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
+        book = wait(book, Some(left));
+    }
+    true
+}
+
+fn wait(book: MutexGuard<'static, Book>, most: Option<Duration>) -> MutexGuard<'static, Book> {
+    match most {
+        None => CHANGED.wait(book).unwrap_or_else(PoisonError::into_inner),
+        Some(most) => CHANGED.wait_timeout(book, most).unwrap_or_else(PoisonError::into_inner).0,
+    }
+}
+
+/// Starts the thread of each processor.
+pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
+    processor::possible().iter().map(|core| {
+        thread::spawn(move || {
+            seat::restrict(1 << core.number);
+            let thread = nt::current_thread();
+            while is_wanted(core.number) {
+                core.dispatch.enter(thread);
+                caught("a DPC", (), || retire(core, thread));
+                core.dispatch.leave(thread);
+            }
+        })
+    })
+}
+
+pub fn stop() {
+    change(|book| book.stop = true);
+}
+
+/// Waits until there is something to do on a processor; false when its thread is to end.
+fn is_wanted(processor: u32) -> bool {
+    let mut book = lock(&BOOK);
+    while !book.stop {
+        let next = if processor::is_live() { book.timers.next(processor, &book.dpcs) } else { None };
+        let left = next.map(|due| due.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) || book.dpcs.wait_on(processor) || book.ticks.contains_key(&processor) {
+            return true;
+        }
+        book = wait(book, left);
+    }
+    false
+}
+
+/// Lets timers expire, and runs what is queued.
+fn retire(core: &Core, thread: u32) {
+    change(|book| book.expire(core.number));
+    loop {
+        core.ipi.pass(thread);
+        core.gate.pass(thread);
+        let call = lock(&BOOK).begin(core.number);
+        let Some(call) = call else { break };
+        // SAFETY: the driver initialized the DPC with this routine and this context, and queued it.
+        level::at(DISPATCH_LEVEL, || unsafe { run(call) });
+        change(|book| book.dpcs.end(core.number));
+    }
+}
+
+/// # Safety
+/// The call is one that the driver asked for.
+unsafe fn run(Call { dpc, routine, context, arguments: [first, second] }: Call) {
+    let pointer = ptr::with_exposed_provenance_mut;
+    let routine: *const () = ptr::with_exposed_provenance(routine);
+    // SAFETY: what KeInitializeDpc was given is a function of this type.
+    let routine = unsafe { std::mem::transmute::<*const (), Routine>(routine) };
+    // SAFETY: the caller promises it.
+    unsafe { routine(pointer(dpc), pointer(context), pointer(first), pointer(second)) };
+}
+
+impl Book {
+    /// Lets expire what is due on a processor: by the clock, or by the script.
+    fn expire(&mut self, processor: u32) {
+        let now = if let Some(left) = self.ticks.get_mut(&processor) {
+            *left -= 1;
+            if *left == 0 {
+                self.ticks.remove(&processor);
+            }
+            None
+        } else if processor::is_live() {
+            Some(Instant::now())
+        } else {
+            return;
+        };
+        for (timer, dpc) in self.timers.expire(processor, now, &self.dpcs) {
+            // SAFETY: a timer that is set; freed memory is no longer in the account, which this thread holds.
+            let object: &mut Ktimer = unsafe { object::at(timer) };
+            object.expired();
+            if let Some(dpc) = dpc {
+                // One that is still queued from the last time is not queued again, as in Windows.
+                self.insert(dpc, processor, Cause::Timer);
+            }
+        }
+    }
+
+    /// Queues a DPC, on its processor or on the one told; None if there is no such DPC.
+    pub fn insert(&mut self, dpc: usize, here: u32, cause: Cause) -> Option<bool> {
+        let inserted = self.dpcs.insert(dpc, here, cause).ok()?;
+        if inserted {
+            // SAFETY: a DPC of the account, which this thread holds.
+            let object: &mut Kdpc = unsafe { object::at(dpc) };
+            object.queued(if let Cause::Driver(arguments) = cause { arguments } else { [0; 2] });
+        }
+        Some(inserted)
+    }
+
+    fn begin(&mut self, processor: u32) -> Option<Call> {
+        let call = self.dpcs.begin(processor)?;
+        // SAFETY: a DPC of the account, which this thread holds.
+        let object: &mut Kdpc = unsafe { object::at(call.dpc) };
+        if !object.calls(call.routine, call.context) {
+            violation::other(format!("the DPC {:#x} was written over while it was queued", call.dpc));
+        }
+        object.taken();
+        Some(call)
+    }
+
+    /// Forgets timers and DPCs that are in memory which goes; tells what was set or queued.
+    fn forget(&mut self, addresses: &Range<usize>) -> impl Iterator<Item = &'static str> + use<> {
+        let timer = self.timers.forget(addresses, &self.dpcs).then_some("a timer that is set");
+        let dpc = self.dpcs.forget(addresses).then_some("a DPC that is queued");
+        timer.into_iter().chain(dpc)
+    }
+}
+
+/// Waits until everything that was queued before has come to its end.
+pub fn flush() {
+    let mut book = lock(&BOOK);
+    let mark = book.dpcs.mark();
+    while !book.dpcs.done(mark) {
+        book = wait(book, None);
+    }
+}
+
+/// Memory is about to be freed; timers that are set, and DPCs that are queued, are noted and forgotten.
+pub fn memory_goes(function: &str, addresses: &Range<usize>) {
+    for what in change(|book| book.forget(addresses)) {
+        violation::other(format!("{function} of {:#x}, which {what} needs", addresses.start));
+    }
+}
+
+/// A driver is gone, and with it its routines: the same.
+pub fn image_unloaded(addresses: &Range<usize>) {
+    for what in change(|book| book.forget(addresses)) {
+        violation::other(format!("a driver was unloaded that {what} needs"));
+    }
+    if lock(&BOOK).dpcs.runs_in(addresses) {
+        violation::other("a driver was unloaded while a DPC of it ran");
+        // Its code goes when this returns: the lab goes on if the routine ends.
+        wait_until(Instant::now() + PATIENCE, |book| !book.dpcs.runs_in(addresses));
+    }
+}
+
+/// Time goes on in another way: by the clock from now on, or no longer; then nothing runs that it had begun.
+pub fn time_changed() {
+    let mark = change(|book| {
+        book.timers.begin_anew(Instant::now());
+        book.dpcs.mark()
+    });
+    wait_until(Instant::now() + PATIENCE, |book| book.dpcs.done(mark));
+}
+
+/// Lets the timers of a processor expire so often, each time to the end of what follows; false if that takes too long.
+pub fn tick(processor: u32, times: u64) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    if times > 0 {
+        change(|book| {
+            let left = book.ticks.entry(processor).or_default();
+            *left = left.saturating_add(times);
+        });
+    }
+    let ticked = wait_until(deadline, |book| !book.ticks.contains_key(&processor));
+    let mark = change(|book| {
+        book.ticks.remove(&processor);
+        book.dpcs.mark()
+    });
+    ticked && wait_until(deadline, |book| book.dpcs.done(mark))
+}
+
+pub fn ticks() -> Ticks {
+    let book = lock(&BOOK);
+    let ran = book.dpcs.from_timers().into_iter().take(processor::all().len()).collect();
+    Ticks { ran, set: u64::try_from(book.timers.count_set()).unwrap_or(u64::MAX) }
+}
+
+/// Begins the account of what ran anew.
+pub fn clear_account() {
+    lock(&BOOK).dpcs.clear_account();
+}

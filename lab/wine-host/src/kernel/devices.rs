@@ -1,0 +1,63 @@
+//! Device objects: how they are made, and in what order they go.
+
+#![expect(unsafe_code, reason = "reads what the driver points to, and hands calls on to Wine")]
+
+use crate::{
+    failing,
+    kernel::{level, work_items},
+    nt,
+    nt::{APC_LEVEL, NtStatus, Pointer, UnicodeString},
+    violation::{self, caught},
+};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn IoCreateDevice(
+        driver: Pointer,
+        extension: u32,
+        name: *const UnicodeString,
+        kind: u32,
+        characteristics: u32,
+        exclusive: u8,
+        device: *mut Pointer,
+    ) -> NtStatus;
+    fn IoDeleteDevice(device: Pointer);
+}
+
+/// FILE_DEVICE_SECURE_OPEN (wdm.h).
+const SECURE_OPEN: u32 = 0x100;
+
+/// IoCreateDevice.
+pub unsafe extern "system" fn create(
+    driver: Pointer,
+    extension: u32,
+    name: *const UnicodeString,
+    kind: u32,
+    characteristics: u32,
+    exclusive: u8,
+    device: *mut Pointer,
+) -> NtStatus {
+    caught("IoCreateDevice", nt::UNSUCCESSFUL, || {
+        level::check("IoCreateDevice", APC_LEVEL);
+        if failing::hits("IoCreateDevice") {
+            return nt::INSUFFICIENT_RESOURCES;
+        }
+        // SAFETY: null, or the driver promises a valid string.
+        let text = unsafe { nt::text(name) };
+        if !text.is_empty() && characteristics & SECURE_OPEN == 0 {
+            violation::other(format!("any user can open {text}\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN"));
+        }
+        // SAFETY: as the driver called it.
+        unsafe { IoCreateDevice(driver, extension, name, kind, characteristics, exclusive, device) }
+    })
+}
+
+/// IoDeleteDevice.
+pub unsafe extern "system" fn delete(device: Pointer) {
+    caught("IoDeleteDevice", (), || {
+        level::check("IoDeleteDevice", APC_LEVEL);
+        work_items::device_deleted(device);
+    });
+    // SAFETY: as the driver called it.
+    unsafe { IoDeleteDevice(device) };
+}

@@ -1,0 +1,124 @@
+//! What a driver does with DPCs. In Wine they never run.
+
+#![expect(unsafe_code, reason = "reads and writes what the driver points to")]
+
+use crate::{
+    cpu::seat,
+    failing,
+    kernel::{
+        deferred,
+        dpcs::{Cause, Unknown},
+        level,
+        numbers::ProcessorNumber,
+        object::{self, Kdpc},
+    },
+    nt,
+    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
+    violation::{self, caught},
+};
+
+/// HighImportance of KDPC_IMPORTANCE, the one that goes before what is queued already.
+const HIGH: i32 = 2;
+
+fn unknown(function: &str, dpc: Pointer) {
+    violation::other(format!("{function} of {dpc:p}, which is no initialized DPC"));
+}
+
+fn initialize_as(function: &str, kind: u8, dpc: Pointer, routine: Pointer, context: Pointer) {
+    let Some(address) = object::address(dpc) else { return unknown(function, dpc) };
+    let (routine, context) = (routine.expose_provenance(), context.expose_provenance());
+    let free = deferred::change(|book| {
+        let free = book.dpcs.initialize(address, routine, context);
+        if free {
+            // SAFETY: the driver promises room for a DPC, and it is in the account, which this thread holds.
+            let object: &mut Kdpc = unsafe { object::at(address) };
+            object.initialize(kind, routine, context);
+        }
+        free
+    });
+    if !free {
+        violation::other(format!("{function} of {dpc:p}, which is queued"));
+    }
+}
+
+/// KeInitializeDpc.
+pub unsafe extern "system" fn initialize(dpc: Pointer, routine: Pointer, context: Pointer) {
+    caught("KeInitializeDpc", (), || initialize_as("KeInitializeDpc", object::DPC, dpc, routine, context));
+}
+
+/// KeInitializeThreadedDpc. The routine runs at DISPATCH_LEVEL all the same, as Windows reserves to do.
+pub unsafe extern "system" fn initialize_threaded(dpc: Pointer, routine: Pointer, context: Pointer) {
+    let function = "KeInitializeThreadedDpc";
+    caught(function, (), || initialize_as(function, object::THREADED_DPC, dpc, routine, context));
+}
+
+/// KeSetTargetProcessorDpcEx.
+pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorNumber) -> NtStatus {
+    caught("KeSetTargetProcessorDpcEx", nt::UNSUCCESSFUL, || {
+        // SAFETY: the driver promises a number that can be read.
+        let number = unsafe { number.read() };
+        let hit = failing::hits("KeSetTargetProcessorDpcEx");
+        let Some(processor) = number.index().filter(|_| !hit) else { return nt::INVALID_PARAMETER };
+        if deferred::change(|book| book.dpcs.set_target(dpc.addr(), processor)) == Err(Unknown) {
+            unknown("KeSetTargetProcessorDpcEx", dpc);
+            return nt::INVALID_PARAMETER;
+        }
+        nt::SUCCESS
+    })
+}
+
+/// KeSetImportanceDpc. Only high importance makes a difference: the lab delays no DPC.
+pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
+    caught("KeSetImportanceDpc", (), || {
+        let set = deferred::change(|book| {
+            book.dpcs.set_urgent(dpc.addr(), importance == HIGH)?;
+            // SAFETY: a DPC of the account, which this thread holds.
+            let object: &mut Kdpc = unsafe { object::at(dpc.addr()) };
+            object.importance = u8::try_from(importance).unwrap_or_default();
+            Ok(())
+        });
+        if set == Err(Unknown) {
+            unknown("KeSetImportanceDpc", dpc);
+        }
+    });
+}
+
+/// KeInsertQueueDpc. The routine runs soon, but not before this returns, even where the level is below DISPATCH_LEVEL.
+pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> u8 {
+    caught("KeInsertQueueDpc", 0, || {
+        let cause = Cause::Driver([first, second].map(Pointer::expose_provenance));
+        let inserted = deferred::change(|book| book.insert(dpc.addr(), seat::current(), cause));
+        if inserted.is_none() {
+            unknown("KeInsertQueueDpc", dpc);
+        }
+        u8::from(inserted == Some(true))
+    })
+}
+
+/// KeRemoveQueueDpc.
+pub unsafe extern "system" fn remove(dpc: Pointer) -> u8 {
+    caught("KeRemoveQueueDpc", 0, || {
+        let removed = deferred::change(|book| {
+            let removed = book.dpcs.remove(dpc.addr())?;
+            // SAFETY: a DPC of the account, which this thread holds.
+            let object: &mut Kdpc = unsafe { object::at(dpc.addr()) };
+            object.taken();
+            Ok(removed)
+        });
+        if removed == Err(Unknown) {
+            unknown("KeRemoveQueueDpc", dpc);
+        }
+        u8::from(removed == Ok(true))
+    })
+}
+
+/// KeFlushQueuedDpcs. Documented for PASSIVE_LEVEL; at APC_LEVEL, under a mutex, it works as well.
+pub extern "system" fn flush() {
+    caught("KeFlushQueuedDpcs", (), || {
+        level::check("KeFlushQueuedDpcs", APC_LEVEL);
+        // Above, it would wait for routines that wait for this thread.
+        if level::current() < DISPATCH_LEVEL {
+            deferred::flush();
+        }
+    });
+}

@@ -1,0 +1,241 @@
+//! The HAL: its dispatch table, the one slot for a handler of the profile interrupt, and the reservation of counters.
+
+#![expect(unsafe_code, reason = "reads and writes what the driver points to")]
+
+use crate::{
+    cpu::processor::{self, Core},
+    failing,
+    kernel::{interrupt::TrapFrame, level},
+    lock, nt,
+    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use std::{
+    ops::Range,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS.
+const INTERRUPT_HANDLER: u32 = 1;
+
+pub type Routine = unsafe extern "system" fn(*mut TrapFrame);
+
+/// Who has the profile interrupt.
+#[derive(Clone, Copy)]
+pub struct Registered {
+    pub routine: Routine,
+    pub process: u32,
+}
+
+impl Registered {
+    fn is_in(self, addresses: &Range<usize>) -> bool {
+        let routine: *const () = self.routine as *const ();
+        addresses.contains(&routine.addr())
+    }
+}
+
+static HANDLER: Mutex<Option<Registered>> = Mutex::new(None);
+/// A handler was taken away, and nobody has waited yet for the processors that may be in it.
+static MAY_RUN_ON: AtomicBool = AtomicBool::new(false);
+static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
+static UNMASKS: AtomicBool = AtomicBool::new(true);
+static HIDES_FRAMES: AtomicBool = AtomicBool::new(false);
+
+/// The LVT performance entry as the HAL wants it: vector FE, fixed, not masked.
+pub const LVT: u32 = 0xFE;
+
+/// The registration.
+pub fn handler() -> Option<Registered> {
+    *lock(&HANDLER)
+}
+
+pub fn refuse_handler(refuse: bool) {
+    REFUSE_HANDLER.store(refuse, Ordering::SeqCst);
+}
+
+/// Whether the entry, which Intel's processors mask on delivery, is unmasked before a registered handler is called.
+pub fn unmask(unmasks: bool) {
+    UNMASKS.store(unmasks, Ordering::SeqCst);
+}
+
+/// Whether a registered handler is called with null instead of a trap frame.
+pub fn hide_frames(hides: bool) {
+    HIDES_FRAMES.store(hides, Ordering::SeqCst);
+}
+
+pub fn hides_frames() -> bool {
+    HIDES_FRAMES.load(Ordering::SeqCst)
+}
+
+/// The HAL's part of an interrupt: calls the handler that is registered now, if there is one, on the thread that delivers
+/// a processor's interrupts. It may be unregistered while it runs: as in Windows nobody waits for it then.
+pub fn handle(core: &Core, call: impl FnOnce(Routine)) {
+    let registered = {
+        let handler = lock(&HANDLER);
+        *lock(&core.handling) = *handler;
+        *handler
+    };
+    if registered.is_none() || UNMASKS.load(Ordering::SeqCst) {
+        core.with(|state| state.processor.set_lvt(LVT));
+    }
+    if let Some(Registered { routine, .. }) = registered {
+        call(routine);
+        *lock(&core.handling) = None;
+    }
+}
+
+/// HAL_DISPATCH of version 4, the one of Windows 10 2004.
+#[repr(C)]
+struct Dispatch {
+    version: u32,
+    query: extern "system" fn(u32, u32, Pointer, *mut u32) -> NtStatus,
+    set: unsafe extern "system" fn(u32, u32, Pointer) -> NtStatus,
+    rest: [usize; 20],
+}
+
+const _: () = assert!(size_of::<Dispatch>() == 0xB8);
+
+static DISPATCH: Dispatch = Dispatch { version: 4, query: query_information, set: set_information, rest: [0; 20] };
+
+/// HalDispatchTable: the export is the table.
+pub fn dispatch_table() -> usize {
+    (&raw const DISPATCH).expose_provenance()
+}
+
+/// HalQuerySystemInformation: the lab's HAL tells nothing.
+extern "system" fn query_information(_class: u32, _size: u32, _buffer: Pointer, _returned: *mut u32) -> NtStatus {
+    caught("HalQuerySystemInformation", (), || level::check("HalQuerySystemInformation", PASSIVE_LEVEL));
+    nt::INVALID_LEVEL
+}
+
+/// HalSetSystemInformation.
+unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer) -> NtStatus {
+    caught("HalSetSystemInformation", nt::UNSUCCESSFUL, || {
+        let level = level::current();
+        level::check("HalSetSystemInformation", PASSIVE_LEVEL);
+        if class != INTERRUPT_HANDLER {
+            return nt::INVALID_LEVEL;
+        }
+        if failing::hits("HalSetSystemInformation") {
+            return nt::UNSUCCESSFUL;
+        }
+        if size != 8 {
+            return nt::INFO_LENGTH_MISMATCH;
+        }
+        if level > PASSIVE_LEVEL {
+            return nt::UNSUCCESSFUL;
+        }
+        // SAFETY: the driver promises a buffer of 8 bytes with the address of its handler, or null.
+        let routine = unsafe { buffer.cast::<Option<Routine>>().read_unaligned() };
+        register(routine)
+    })
+}
+
+/// The slot belongs to the process that filled it, which alone may replace or empty it.
+fn register(routine: Option<Routine>) -> NtStatus {
+    let process = nt::current_process();
+    let mut handler = lock(&HANDLER);
+    let is_anothers = match *handler {
+        Some(registered) => registered.process != process,
+        None => REFUSE_HANDLER.load(Ordering::SeqCst),
+    };
+    if is_anothers {
+        return nt::UNSUCCESSFUL;
+    }
+    if handler.is_some() {
+        MAY_RUN_ON.store(true, Ordering::SeqCst);
+    }
+    *handler = routine.map(|routine| Registered { routine, process });
+    nt::SUCCESS
+}
+
+/// Every processor was at a call that a handler holds off: none is in one that was taken away before.
+pub fn waited() {
+    MAY_RUN_ON.store(false, Ordering::SeqCst);
+}
+
+/// The driver gives memory back, which a handler may use that was taken away and not waited for.
+pub fn memory_goes(function: &str) {
+    if MAY_RUN_ON.swap(false, Ordering::SeqCst) {
+        violation::other(format!(
+            "{function} before a call of all processors waited for the handler that was taken away"
+        ));
+    }
+}
+
+/// HalAllocateHardwareCounters gives out one set, of everything; its tokens begin here.
+const FIRST_TOKEN: usize = 0x8000_0000;
+
+struct Counters {
+    holder: Option<usize>,
+    next: usize,
+    /// With which status everybody is refused.
+    refusal: Option<NtStatus>,
+}
+
+static COUNTERS: Mutex<Counters> = Mutex::new(Counters { holder: None, next: FIRST_TOKEN, refusal: None });
+
+pub fn refuse_counters(status: Option<NtStatus>) {
+    lock(&COUNTERS).refusal = status;
+}
+
+/// Whether somebody has the counters.
+pub fn reserved() -> bool {
+    lock(&COUNTERS).holder.is_some()
+}
+
+/// HalAllocateHardwareCounters.
+pub unsafe extern "system" fn allocate_counters(
+    _groups: Pointer,
+    _count: u32,
+    _list: Pointer,
+    set: *mut usize,
+) -> NtStatus {
+    caught("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
+        level::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
+        let mut counters = lock(&COUNTERS);
+        let is_taken = failing::hits("HalAllocateHardwareCounters") || counters.holder.is_some();
+        let refusal = counters.refusal.or(is_taken.then_some(nt::INSUFFICIENT_RESOURCES));
+        let token = counters.next;
+        if refusal.is_none() {
+            (counters.holder, counters.next) = (Some(token), token + 1);
+        }
+        // SAFETY: the driver promises a handle that may be written.
+        unsafe { set.write(if refusal.is_none() { token } else { 0 }) };
+        refusal.unwrap_or(nt::SUCCESS)
+    })
+}
+
+/// HalFreeHardwareCounters.
+pub extern "system" fn free_counters(set: usize) -> NtStatus {
+    caught("HalFreeHardwareCounters", nt::UNSUCCESSFUL, || {
+        level::check("HalFreeHardwareCounters", PASSIVE_LEVEL);
+        let mut counters = lock(&COUNTERS);
+        if counters.holder != Some(set) {
+            violation::other(format!("HalFreeHardwareCounters of {set:#x}, which is not allocated"));
+            return nt::INVALID_PARAMETER;
+        }
+        counters.holder = None;
+        nt::SUCCESS
+    })
+}
+
+/// A driver is gone; what it holds of the HAL is noted and taken back, so that the next can be tried.
+pub fn image_unloaded(addresses: &Range<usize>) {
+    if lock(&HANDLER).take_if(|registered| registered.is_in(addresses)).is_some() {
+        violation::other("a driver was unloaded that had the profile interrupt");
+    }
+    for core in processor::all() {
+        if lock(&core.handling).is_some_and(|registered| registered.is_in(addresses)) {
+            violation::other("a driver was unloaded while its handler of the profile interrupt ran");
+            // Its code goes when this returns: the lab goes on if the handler ends.
+            core.gate.pass(nt::current_thread());
+        }
+    }
+    if lock(&COUNTERS).holder.take().is_some() {
+        violation::other("a driver was unloaded that had hardware counters");
+    }
+}

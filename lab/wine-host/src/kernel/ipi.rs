@@ -1,0 +1,139 @@
+//! KeIpiGenericCall: one thread for each processor, all of them in the call before any of them begins it.
+
+#![expect(unsafe_code, reason = "calls a function of the driver")]
+
+use crate::{
+    cpu::{
+        processor::{self, Core},
+        seat,
+    },
+    kernel::{hal, level},
+    lock, nt,
+    nt::{IPI_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use bench_protocol::Violation;
+use std::{
+    sync::{Arc, Barrier, Condvar, Mutex, OnceLock, PoisonError},
+    thread,
+};
+
+type Routine = unsafe extern "system" fn(Pointer) -> Pointer;
+
+/// A call, and where its processors wait for each other.
+struct Call {
+    routine: Routine,
+    /// An address of the driver's, which the lab does not use.
+    argument: usize,
+    begin: Barrier,
+    end: Barrier,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    mail: Mutex<Mail>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+enum Mail {
+    #[default]
+    None,
+    Call(Arc<Call>),
+    Stop,
+}
+
+static MAILBOXES: OnceLock<Vec<Mailbox>> = OnceLock::new();
+/// One call at a time, as in Windows.
+static CALLS: Mutex<()> = Mutex::new(());
+
+fn mailboxes() -> &'static [Mailbox] {
+    MAILBOXES.get_or_init(|| processor::possible().iter().map(|_| Mailbox::default()).collect())
+}
+
+/// Starts the thread of each processor.
+pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
+    processor::possible().iter().zip(mailboxes()).map(|(core, mailbox)| {
+        thread::spawn(move || {
+            seat::restrict(1 << core.number);
+            while let Some(call) = mailbox.wait() {
+                level::at(IPI_LEVEL, || call.take_part(core));
+            }
+        })
+    })
+}
+
+pub fn stop() {
+    for mailbox in mailboxes() {
+        mailbox.post(Mail::Stop);
+    }
+}
+
+impl Mailbox {
+    fn post(&self, mail: Mail) {
+        *lock(&self.mail) = mail;
+        self.arrived.notify_one();
+    }
+
+    fn wait(&self) -> Option<Arc<Call>> {
+        let mail = lock(&self.mail);
+        let empty = |mail: &mut Mail| matches!(mail, Mail::None);
+        let mut mail = self.arrived.wait_while(mail, empty).unwrap_or_else(PoisonError::into_inner);
+        match std::mem::take(&mut *mail) {
+            Mail::Call(call) => Some(call),
+            Mail::None | Mail::Stop => None,
+        }
+    }
+}
+
+impl Call {
+    /// What each processor does. A profile interrupt that is being handled there goes first: it has the higher level.
+    fn take_part(&self, core: &Core) -> Pointer {
+        let thread = nt::current_thread();
+        core.ipi.enter(thread);
+        core.gate.pass(thread);
+        self.begin.wait();
+        // SAFETY: the driver asked for this call with this argument, and waits for it.
+        let result = unsafe { (self.routine)(std::ptr::with_exposed_provenance_mut(self.argument)) };
+        // So does one that came meanwhile, beside the routine that it would have interrupted.
+        core.gate.pass(thread);
+        self.end.wait();
+        core.ipi.leave(thread);
+        result
+    }
+}
+
+/// KeIpiGenericCall.
+pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Pointer {
+    caught("KeIpiGenericCall", std::ptr::null_mut(), || {
+        let level = level::current();
+        if level >= IPI_LEVEL {
+            // Real processors would wait for each other for ever.
+            let function = "KeIpiGenericCall".to_owned();
+            violation::note(Violation::Level { function, level, allowed: IPI_LEVEL - 1 });
+            return std::ptr::null_mut();
+        }
+        // First the level, for which others may wait: who waits for the call before this one is at its level already.
+        let before = level::set(IPI_LEVEL);
+        let one_at_a_time = lock(&CALLS);
+        let cores = processor::all();
+        let call = Call {
+            routine,
+            argument: argument.expose_provenance(),
+            begin: Barrier::new(cores.len()),
+            end: Barrier::new(cores.len()),
+        };
+        let call = Arc::new(call);
+        let mut result = std::ptr::null_mut();
+        processor::here(|here| {
+            for (_, mailbox) in cores.iter().zip(mailboxes()).filter(|(core, _)| core.number != here.number) {
+                mailbox.post(Mail::Call(Arc::clone(&call)));
+            }
+            result = call.take_part(here);
+        });
+        hal::waited();
+        drop(one_at_a_time);
+        level::set(before);
+        result
+    })
+}

@@ -1,0 +1,130 @@
+//! IRQL, an account for each thread: Wine has none.
+//!
+//! At DISPATCH_LEVEL and above a thread stays on its processor and is the only one there at such a level, interrupts
+//! excepted; at HIGH_LEVEL it is the only one there that touches the processor's registers.
+
+use crate::{
+    cpu::{processor, seat},
+    nt::{self, DISPATCH_LEVEL, HIGH_LEVEL},
+    violation::{self, caught},
+};
+use bench_protocol::Violation;
+use std::cell::Cell;
+
+#[derive(Clone, Copy)]
+struct Thread {
+    level: u8,
+    /// The processors it may use below DISPATCH_LEVEL; known only above.
+    affinity: usize,
+    /// The level at which the routine that runs was called.
+    base: u8,
+}
+
+thread_local! {
+    static THREAD: Cell<Thread> = const { Cell::new(Thread { level: 0, affinity: 0, base: 0 }) };
+}
+
+pub fn current() -> u8 {
+    THREAD.get().level
+}
+
+/// Notes a violation if the level is above what the function allows.
+pub fn check(function: &str, allowed: u8) {
+    let level = current();
+    if level > allowed {
+        violation::note(Violation::Level { function: function.to_owned(), level, allowed });
+    }
+}
+
+/// Changes the level and gives back the one before. A routine that would lower the level below that at which it was
+/// called stays there.
+pub fn set(wanted: u8) -> u8 {
+    let Thread { level: before, affinity, base } = THREAD.get();
+    let level = wanted.max(base);
+    if level != wanted {
+        violation::other(format!("a routine that was called at IRQL {base} lowers it to {wanted}"));
+    }
+    if before >= HIGH_LEVEL && level < HIGH_LEVEL {
+        processor::here(|core| core.gate.leave(nt::current_thread()));
+    }
+    if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
+        processor::here(|core| core.dispatch.leave(nt::current_thread()));
+    }
+    let affinity = if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
+        seat::restrict(1 << seat::current())
+    } else if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
+        seat::restrict(affinity);
+        0
+    } else {
+        affinity
+    };
+    if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
+        processor::here(|core| core.dispatch.enter(nt::current_thread()));
+    }
+    if before < HIGH_LEVEL && level >= HIGH_LEVEL {
+        processor::here(|core| core.gate.enter(nt::current_thread()));
+    }
+    THREAD.set(Thread { level, affinity, base });
+    before
+}
+
+/// Restricts the thread to the processors of the mask and gives back the mask before, 0 if that failed. At
+/// DISPATCH_LEVEL and above it comes into force when the level is lowered.
+pub fn set_affinity(mask: usize) -> usize {
+    let thread = THREAD.get();
+    if thread.level < DISPATCH_LEVEL {
+        return seat::restrict(mask);
+    }
+    THREAD.set(Thread { affinity: mask, ..thread });
+    thread.affinity
+}
+
+/// Runs at a level on a thread that belongs to one processor.
+pub fn at<T>(level: u8, body: impl FnOnce() -> T) -> T {
+    let before = THREAD.replace(Thread { level, affinity: 0, base: level });
+    let result = body();
+    let after = THREAD.replace(before).level;
+    if after != level {
+        violation::other(format!("a routine that was called at IRQL {level} returned at {after}"));
+    }
+    result
+}
+
+/// Runs what waits for a thread that may itself wait for DISPATCH_LEVEL here: if this thread is at it, others may be so
+/// meanwhile.
+pub fn aside(body: impl FnOnce()) {
+    let thread = nt::current_thread();
+    let is_there = current() == DISPATCH_LEVEL;
+    if is_there {
+        processor::here(|core| core.dispatch.leave(thread));
+    }
+    body();
+    if is_there {
+        processor::here(|core| core.dispatch.enter(thread));
+    }
+}
+
+/// KeGetCurrentIrql.
+pub extern "system" fn get() -> u8 {
+    current()
+}
+
+/// KfRaiseIrql.
+pub extern "system" fn raise(level: u8) -> u8 {
+    caught("KfRaiseIrql", 0, || {
+        if level < current() {
+            violation::other(format!("KfRaiseIrql to {level} at IRQL {}", current()));
+        }
+        set(level)
+    })
+}
+
+/// KeLowerIrql.
+pub extern "system" fn lower(level: u8) {
+    caught("KeLowerIrql", (), || {
+        if level > current() {
+            violation::other(format!("KeLowerIrql to {level} at IRQL {}", current()));
+        }
+        set(level);
+    });
+}

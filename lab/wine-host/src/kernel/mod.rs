@@ -1,0 +1,59 @@
+//! Stand-ins for functions of the kernel that Wine lacks or implements otherwise.
+
+pub mod dpcs;
+pub mod fates;
+pub mod registry;
+pub mod timers;
+
+#[cfg(windows)]
+pub(crate) mod affinity;
+#[cfg(windows)]
+pub(crate) mod callbacks;
+#[cfg(windows)]
+pub(crate) mod cancel_race;
+#[cfg(windows)]
+pub(crate) mod control_areas;
+#[cfg(windows)]
+pub(crate) mod deferred;
+#[cfg(windows)]
+pub(crate) mod devices;
+#[cfg(windows)]
+pub(crate) mod dpc;
+#[cfg(windows)]
+pub(crate) mod guarded;
+#[cfg(windows)]
+pub(crate) mod hal;
+#[cfg(windows)]
+pub(crate) mod interrupt;
+#[cfg(windows)]
+pub(crate) mod ipi;
+#[cfg(windows)]
+pub(crate) mod level;
+#[cfg(windows)]
+pub(crate) mod numbers;
+#[cfg(windows)]
+pub(crate) mod object;
+#[cfg(windows)]
+pub(crate) mod pool;
+#[cfg(windows)]
+pub(crate) mod power;
+#[cfg(windows)]
+pub(crate) mod processor_change;
+#[cfg(windows)]
+pub(crate) mod requests;
+#[cfg(windows)]
+pub(crate) mod security;
+#[cfg(windows)]
+pub(crate) mod system_information;
+#[cfg(windows)]
+pub(crate) mod system_threads;
+#[cfg(windows)]
+pub(crate) mod time;
+#[cfg(windows)]
+pub(crate) mod timer;
+#[cfg(windows)]
+pub(crate) mod watched;
+#[cfg(windows)]
+pub(crate) mod who;
+#[cfg(windows)]
+pub(crate) mod work_items;

@@ -1,0 +1,74 @@
+//! Numbers of processors. The lab's machine has one group, in which a processor's number is also its index.
+
+#![expect(unsafe_code, reason = "reads and writes what the driver points to")]
+
+use crate::{
+    cpu::{processor, seat},
+    failing,
+    nt::{self, NtStatus},
+};
+
+/// ALL_PROCESSOR_GROUPS.
+const ALL_GROUPS: u16 = 0xFFFF;
+
+/// INVALID_PROCESSOR_INDEX.
+const INVALID: u32 = u32::MAX;
+
+/// PROCESSOR_NUMBER.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ProcessorNumber {
+    group: u16,
+    number: u8,
+    reserved: u8,
+}
+
+impl ProcessorNumber {
+    pub fn new(index: u32) -> Self {
+        Self { group: 0, number: u8::try_from(index).unwrap_or(u8::MAX), reserved: 0 }
+    }
+
+    /// The index of the processor, if there is one of that number.
+    pub fn index(self) -> Option<u32> {
+        let Self { group, number, reserved } = self;
+        let core = processor::find(u32::from(number)).filter(|_| group == 0 && reserved == 0);
+        core.map(|core| core.number)
+    }
+}
+
+/// KeQueryActiveProcessorCountEx. Of a group that there is not, none.
+pub extern "system" fn active_count(group: u16) -> u32 {
+    if matches!(group, 0 | ALL_GROUPS) { processor::active() } else { 0 }
+}
+
+/// KeQueryMaximumProcessorCountEx.
+pub extern "system" fn maximum_count(group: u16) -> u32 {
+    if matches!(group, 0 | ALL_GROUPS) { processor::maximum() } else { 0 }
+}
+
+/// KeGetCurrentProcessorNumberEx.
+pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
+    let index = seat::current();
+    if !number.is_null() {
+        // SAFETY: not null, and then the driver promises a variable.
+        unsafe { number.write(ProcessorNumber::new(index)) };
+    }
+    index
+}
+
+/// KeGetProcessorNumberFromIndex.
+pub unsafe extern "system" fn from_index(index: u32, number: *mut ProcessorNumber) -> NtStatus {
+    if failing::hits("KeGetProcessorNumberFromIndex") || processor::find(index).is_none() {
+        return nt::INVALID_PARAMETER;
+    }
+    // SAFETY: the driver promises a variable.
+    unsafe { number.write(ProcessorNumber::new(index)) };
+    nt::SUCCESS
+}
+
+/// KeGetProcessorIndexFromNumber.
+pub unsafe extern "system" fn to_index(number: *const ProcessorNumber) -> u32 {
+    // SAFETY: the driver promises a number that can be read.
+    let number = unsafe { number.read() };
+    number.index().unwrap_or(INVALID)
+}

@@ -1,0 +1,156 @@
+//! The pool, with an account: Wine's is the heap, which neither aligns pages nor tells what was left behind.
+
+#![expect(unsafe_code, reason = "gives out memory")]
+
+use crate::{
+    countdown::Countdown,
+    failing,
+    kernel::{deferred, hal, level},
+    lock,
+    nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use bench_protocol::PoolTag;
+use std::{
+    alloc::{Layout, alloc, dealloc},
+    collections::BTreeMap,
+    ptr,
+    sync::{LazyLock, Mutex},
+};
+
+const PAGE: usize = 0x1000;
+const ALIGNMENT: usize = 16;
+
+/// What is in memory that was not asked to be zero, and in memory that was freed.
+const FRESH: u8 = 0xA5;
+const FREED: u8 = 0xDD;
+
+/// Flags of ExAllocatePool2: POOL_FLAG_UNINITIALIZED, _NON_PAGED, _NON_PAGED_EXECUTE, _PAGED.
+const UNINITIALIZED: u64 = 0x2;
+const NON_PAGED: u64 = 0x40;
+const NON_PAGED_EXECUTE: u64 = 0x80;
+const PAGED: u64 = 0x100;
+
+/// POOL_TYPE: bit 0 tells paged from nonpaged pool.
+const PAGED_TYPE: u32 = 1;
+
+struct Block {
+    layout: Layout,
+    tag: u32,
+    paged: bool,
+}
+
+#[derive(Default)]
+struct Pool {
+    /// By their addresses.
+    blocks: BTreeMap<usize, Block>,
+    made: u64,
+    fail: Countdown,
+}
+
+static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
+
+pub fn fail(nth: Option<u64>) {
+    lock(&POOL).fail.set(nth);
+}
+
+pub fn account() -> bench_protocol::Pool {
+    let pool = lock(&POOL);
+    let mut tags: BTreeMap<u32, PoolTag> = BTreeMap::new();
+    for block in pool.blocks.values() {
+        let name = || String::from_utf8_lossy(&block.tag.to_le_bytes()).into_owned();
+        let tag = tags.entry(block.tag).or_insert_with(|| PoolTag { tag: name(), allocations: 0, bytes: 0 });
+        tag.allocations += 1;
+        tag.bytes += size(block);
+    }
+    let tags: Vec<PoolTag> = tags.into_values().collect();
+    let allocations = tags.iter().map(|tag| tag.allocations).sum();
+    let bytes = tags.iter().map(|tag| tag.bytes).sum();
+    bench_protocol::Pool { made: pool.made, allocations, bytes, tags }
+}
+
+/// Keeps the pool as it is, if the word at this address is in nonpaged memory of a driver.
+pub fn hold(address: u64) -> Option<impl Sized> {
+    let pool = lock(&POOL);
+    let address = usize::try_from(address).ok()?;
+    let (start, block) = pool.blocks.range(..=address).next_back()?;
+    let is_there = !block.paged && address - start + size_of::<u64>() <= block.layout.size();
+    is_there.then_some(pool)
+}
+
+fn size(block: &Block) -> u64 {
+    u64::try_from(block.layout.size()).unwrap_or(u64::MAX)
+}
+
+fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> Pointer {
+    level::check(function, if paged { APC_LEVEL } else { DISPATCH_LEVEL });
+    if size == 0 || tag == 0 {
+        violation::other(format!("{function} of {size} bytes with the tag {tag:#x}"));
+        return ptr::null_mut();
+    }
+    let mut pool = lock(&POOL);
+    let fails = [pool.fail.hits(), failing::hits(function)];
+    if fails.contains(&true) {
+        return ptr::null_mut();
+    }
+    let Ok(layout) = Layout::from_size_align(size, if size < PAGE { ALIGNMENT } else { PAGE }) else {
+        return ptr::null_mut();
+    };
+    // SAFETY: the size is not zero.
+    let memory = unsafe { alloc(layout) };
+    if !memory.is_null() {
+        // SAFETY: allocated with this size.
+        unsafe { memory.write_bytes(filling, size) };
+        pool.made += 1;
+        pool.blocks.insert(memory.expose_provenance(), Block { layout, tag, paged });
+    }
+    memory.cast()
+}
+
+/// Frees; a tag of zero stands for any.
+fn release(function: &str, memory: Pointer, tag: u32) {
+    let block = lock(&POOL).blocks.remove(&memory.addr());
+    let Some(block) = block else {
+        return violation::other(format!("{function} of {memory:p}, which is not allocated"));
+    };
+    level::check(function, if block.paged { APC_LEVEL } else { DISPATCH_LEVEL });
+    if tag != 0 && tag != block.tag {
+        violation::other(format!("{function} with the tag {tag:#x} of memory with the tag {:#x}", block.tag));
+    }
+    hal::memory_goes(function);
+    deferred::memory_goes(function, &(memory.addr()..memory.addr() + block.layout.size()));
+    // SAFETY: allocated with this size, and the driver has given it up.
+    unsafe { memory.cast::<u8>().write_bytes(FREED, block.layout.size()) };
+    // SAFETY: allocated with this layout, and no longer in the account.
+    unsafe { dealloc(memory.cast(), block.layout) };
+}
+
+/// ExAllocatePool2.
+pub extern "system" fn allocate2(flags: u64, size: usize, tag: u32) -> Pointer {
+    caught("ExAllocatePool2", ptr::null_mut(), || {
+        let paged = flags & PAGED != 0;
+        if (flags & (NON_PAGED | NON_PAGED_EXECUTE | PAGED)).count_ones() != 1 {
+            violation::other(format!("ExAllocatePool2 with the flags {flags:#x}"));
+            return ptr::null_mut();
+        }
+        let filling = if flags & UNINITIALIZED == 0 { 0 } else { FRESH };
+        allocate("ExAllocatePool2", size, tag, paged, filling)
+    })
+}
+
+/// ExAllocatePoolWithTag.
+pub extern "system" fn allocate_with_tag(kind: u32, size: usize, tag: u32) -> Pointer {
+    caught("ExAllocatePoolWithTag", ptr::null_mut(), || {
+        allocate("ExAllocatePoolWithTag", size, tag, kind & PAGED_TYPE != 0, FRESH)
+    })
+}
+
+/// ExFreePool.
+pub extern "system" fn free(memory: Pointer) {
+    caught("ExFreePool", (), || release("ExFreePool", memory, 0));
+}
+
+/// ExFreePoolWithTag.
+pub extern "system" fn free_with_tag(memory: Pointer, tag: u32) {
+    caught("ExFreePoolWithTag", (), || release("ExFreePoolWithTag", memory, tag));
+}

@@ -1,0 +1,160 @@
+//! Processors that are added while Windows runs, and the drivers that want to know. Wine has nothing of the kind.
+
+#![expect(unsafe_code, reason = "calls functions of the driver")]
+
+use crate::{
+    cpu::processor,
+    failing,
+    kernel::{
+        level,
+        numbers::ProcessorNumber,
+        registry::{Registry, Wrong},
+    },
+    lock, nt,
+    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use std::{ops::Range, ptr, sync::Mutex, time::Duration};
+
+/// KE_PROCESSOR_CHANGE_ADD_EXISTING.
+const ADD_EXISTING: u32 = 1;
+
+/// How long a driver that is gone may still be in a routine before the lab goes on.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// KE_PROCESSOR_CHANGE_NOTIFY_STATE: KeProcessorAddStartNotify, KeProcessorAddCompleteNotify,
+/// KeProcessorAddFailureNotify.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Stage {
+    Start,
+    Complete,
+    Failure,
+}
+
+/// KE_PROCESSOR_CHANGE_NOTIFY_CONTEXT.
+#[repr(C)]
+pub struct Change {
+    stage: Stage,
+    index: u32,
+    status: NtStatus,
+    number: ProcessorNumber,
+}
+
+const _: () = assert!(size_of::<Change>() == 16);
+
+type Routine = unsafe extern "system" fn(Pointer, *const Change, *mut NtStatus);
+
+#[derive(Clone, Copy)]
+struct Registered {
+    routine: Routine,
+    /// An address of the driver's, which the lab does not use.
+    context: usize,
+}
+
+impl Registered {
+    fn is_in(&self, addresses: &Range<usize>) -> bool {
+        addresses.contains(&(self.routine as *const ()).addr())
+    }
+
+    /// Calls the routine, and gives back what it answers to the beginning.
+    fn call(self, stage: Stage, index: u32, status: NtStatus) -> NtStatus {
+        let change = Change { stage, index, status, number: ProcessorNumber::new(index) };
+        let mut answer = nt::SUCCESS;
+        let context = ptr::with_exposed_provenance_mut(self.context);
+        // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
+        level::at(PASSIVE_LEVEL, || unsafe { (self.routine)(context, &raw const change, &raw mut answer) });
+        if stage != Stage::Start && answer != nt::SUCCESS {
+            violation::other(format!("a driver answers {answer:#x} to a processor that was added, or was not"));
+        }
+        answer
+    }
+}
+
+static REGISTRY: Registry<Registered> = Registry::new();
+/// One processor at a time is added.
+static ADDS: Mutex<()> = Mutex::new(());
+
+/// KeRegisterProcessorChangeCallback.
+pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) -> Pointer {
+    let function = "KeRegisterProcessorChangeCallback";
+    caught(function, ptr::null_mut(), || {
+        level::check(function, PASSIVE_LEVEL);
+        if flags & !ADD_EXISTING != 0 {
+            violation::other(format!("{function} with the flags {flags:#x}"));
+        }
+        if failing::hits(function) {
+            return ptr::null_mut();
+        }
+        let registered = Registered { routine, context: context.expose_provenance() };
+        let one_at_a_time = lock(&ADDS);
+        let told = flags & ADD_EXISTING == 0 || tell_of_existing(registered);
+        let handle = if told { REGISTRY.add(registered) } else { 0 };
+        drop(one_at_a_time);
+        ptr::without_provenance_mut(handle)
+    })
+}
+
+/// As if those that run were being added; false if the driver does not want one, and then it is told so of those before.
+fn tell_of_existing(registered: Registered) -> bool {
+    let running = 0..processor::active();
+    let refused = running.clone().find_map(|index| {
+        let answer = registered.call(Stage::Start, index, nt::SUCCESS);
+        (answer < 0).then_some((index, answer))
+    });
+    match refused {
+        None => running.for_each(|index| _ = registered.call(Stage::Complete, index, nt::SUCCESS)),
+        Some((refused, status)) => {
+            (0..refused).for_each(|index| _ = registered.call(Stage::Failure, index, status));
+        }
+    }
+    refused.is_none()
+}
+
+/// KeDeregisterProcessorChangeCallback: waits until the routine is not being called.
+pub extern "system" fn deregister(handle: Pointer) {
+    let function = "KeDeregisterProcessorChangeCallback";
+    caught(function, (), || {
+        level::check(function, PASSIVE_LEVEL);
+        match REGISTRY.remove(handle.addr(), nt::current_thread()) {
+            Ok(_) => {}
+            Err(Wrong::Unknown) => violation::other(format!("{function} of {handle:p}, which is not registered")),
+            Err(Wrong::Itself) => violation::other(format!("{function} in the routine, which waits for itself")),
+        }
+    });
+}
+
+/// Adds a processor, if no driver is against it; tells whether it runs. None: there are as many as there can be.
+pub fn add() -> Option<bool> {
+    let one_at_a_time = lock(&ADDS);
+    let index = processor::active();
+    if index >= processor::maximum() {
+        return None;
+    }
+    let thread = nt::current_thread();
+    let mut status = nt::SUCCESS;
+    REGISTRY.call(thread, |registered| {
+        let answer = registered.call(Stage::Start, index, nt::SUCCESS);
+        if answer < 0 {
+            status = answer;
+        }
+    });
+    let stage = if status < 0 { Stage::Failure } else { Stage::Complete };
+    if stage == Stage::Complete {
+        processor::add();
+    }
+    REGISTRY.call(thread, |registered| _ = registered.call(stage, index, status));
+    drop(one_at_a_time);
+    Some(stage == Stage::Complete)
+}
+
+/// A driver is gone; what it left is noted and forgotten.
+pub fn image_unloaded(addresses: &Range<usize>) {
+    let function = "KeRegisterProcessorChangeCallback";
+    if REGISTRY.forget(|registered| registered.is_in(addresses)) > 0 {
+        violation::other(format!("a driver was unloaded that had registered a callback, with {function}"));
+    }
+    if REGISTRY.pass(PATIENCE, |registered| registered.is_in(addresses)) {
+        violation::other(format!("a driver was unloaded while its callback ran, of {function}"));
+    }
+}

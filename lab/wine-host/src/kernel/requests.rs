@@ -1,0 +1,345 @@
+//! Requests: how they come to a driver, wait, are cancelled, and are completed. In Wine the levels are not those of
+//! Windows, and a client's pages come mapped already.
+
+#![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
+
+use crate::{
+    failing,
+    kernel::{fates::Fates, level},
+    loader::{hook::Hook, image},
+    lock, nt,
+    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
+    violation::{self, caught},
+};
+use std::{
+    mem::offset_of,
+    ops::Range,
+    ptr,
+    sync::{
+        LazyLock, Mutex,
+        atomic::{AtomicPtr, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn IoAcquireCancelSpinLock(level: *mut u8);
+    fn IoReleaseCancelSpinLock(level: u8);
+    fn IofCompleteRequest(irp: *mut Irp, boost: i8);
+}
+
+/// STATUS_PENDING.
+const PENDING: NtStatus = nt::status(0x103);
+
+/// `IO_STACK_LOCATION.Control`: IoMarkIrpPending sets it.
+const PENDING_RETURNED: u8 = 0x01;
+
+/// MDL_MAPPED_TO_SYSTEM_VA and MDL_PAGES_LOCKED of `MDL.MdlFlags`.
+const MAPPED: u16 = 0x0001;
+const LOCKED: u16 = 0x0002;
+
+/// UserMode of KPROCESSOR_MODE.
+const USER_MODE: i8 = 1;
+
+/// MdlMappingNoExecute (wdm.h), beside the MM_PAGE_PRIORITY.
+const NO_EXECUTE: u32 = 0x4000_0000;
+
+/// No dispatch routine takes so long.
+const LONGEST_DISPATCH: Duration = Duration::from_secs(5);
+
+type Dispatch = unsafe extern "system" fn(*mut Device, *mut Irp) -> NtStatus;
+type Cancel = unsafe extern "system" fn(*mut Device, *mut Irp);
+
+/// DEVICE_OBJECT, as far as it is needed here; so the others (wdm.h, x64).
+#[repr(C)]
+pub struct Device {
+    head: u64,
+    driver: *mut Driver,
+}
+
+/// DRIVER_OBJECT.
+#[repr(C)]
+struct Driver {
+    head: [u64; 14],
+    major: [Dispatch; 28],
+}
+
+/// IO_STACK_LOCATION.
+#[repr(C)]
+struct Stack {
+    major: u8,
+    minor: u8,
+    flags: u8,
+    control: u8,
+    parameters: [u64; 4],
+    device: *mut Device,
+    rest: [u64; 3],
+}
+
+/// IRP.
+#[repr(C)]
+pub struct Irp {
+    head: u64,
+    mdl: *mut Mdl,
+    flags: [u64; 4],
+    status: NtStatus,
+    status_high: u32,
+    information: u64,
+    mode: u8,
+    pending_returned: u8,
+    stack_count: u8,
+    location: u8,
+    cancel: u8,
+    cancel_level: u8,
+    flags2: [u8; 2],
+    user: [u64; 4],
+    cancel_routine: AtomicPtr<std::ffi::c_void>,
+    tail: [u64; 9],
+    stack: *mut Stack,
+}
+
+/// MDL.
+#[repr(C)]
+pub struct Mdl {
+    next: *mut Self,
+    size: u16,
+    flags: u16,
+    process: Pointer,
+    mapped: Pointer,
+    start: Pointer,
+    count: u32,
+    offset: u32,
+}
+
+const _: () = assert!(offset_of!(Device, driver) == 0x08 && offset_of!(Driver, major) == 0x70);
+const _: () = assert!(size_of::<Stack>() == 0x48 && offset_of!(Stack, device) == 0x28);
+const _: () = assert!(offset_of!(Irp, status) == 0x30 && offset_of!(Irp, location) == 0x43);
+const _: () = assert!(offset_of!(Irp, cancel_routine) == 0x68 && offset_of!(Irp, stack) == 0xB8);
+/// Where in an IRP its cancel routine is.
+pub const CANCEL_ROUTINE: usize = offset_of!(Irp, cancel_routine);
+
+const _: () = assert!(offset_of!(Mdl, mapped) == 0x18 && offset_of!(Mdl, offset) == 0x2C);
+
+static FATES: LazyLock<Mutex<Fates>> = LazyLock::new(Mutex::default);
+static HOOKS: Mutex<Vec<Hook>> = Mutex::new(Vec::new());
+
+/// Takes the place of what Wine itself calls; false if Wine lacks it.
+pub fn start() -> bool {
+    let functions = [("IoCallDriver", call_driver as *const ()), ("IoCancelIrp", cancel as *const ())];
+    let mut hooks = lock(&HOOKS);
+    for (name, function) in functions {
+        // SAFETY: of the same type; Wine sends requests only when a driver is loaded, and none is yet.
+        hooks.extend(unsafe { Hook::place(name, function) });
+    }
+    hooks.len() == functions.len()
+}
+
+pub fn stop() {
+    for hook in lock(&HOOKS).drain(..) {
+        // SAFETY: no driver is loaded any more, so no request is on its way.
+        unsafe { hook.remove() };
+    }
+}
+
+/// How many requests wait in drivers.
+pub fn waiting() -> usize {
+    lock(&FATES).waiting()
+}
+
+/// Whether a driver has the request at this address.
+pub fn holds(request: usize) -> bool {
+    lock(&FATES).holds(request)
+}
+
+/// A driver goes; the requests that it did not complete are noted. Windows unloads none with a handle open; Wine may,
+/// while the handle's last request is still on its way back on another thread: that one is waited for.
+pub fn image_unloaded(addresses: &Range<usize>) {
+    let is_its = |routine| addresses.contains(&routine);
+    let begun = Instant::now();
+    while lock(&FATES).is_in_dispatch(is_its) && begun.elapsed() < LONGEST_DISPATCH {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let left = lock(&FATES).forget(is_its);
+    if left > 0 {
+        violation::other(format!("a driver was unloaded that had not completed {left} requests"));
+    }
+}
+
+/// IoCallDriver: calls the dispatch routine. The client's pages are locked then and not mapped, as in Windows.
+unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtStatus {
+    caught("IoCallDriver", nt::UNSUCCESSFUL, || {
+        // SAFETY: who sends a request has it until the driver is called.
+        let request = unsafe { &mut *irp };
+        request.location -= 1;
+        request.stack = request.stack.wrapping_sub(1);
+        // SAFETY: a request has as many locations as the device needs.
+        let stack = unsafe { &mut *request.stack };
+        stack.device = device;
+        // SAFETY: a device has its driver.
+        let driver = unsafe { (*device).driver };
+        // SAFETY: and the driver has its routines.
+        let routines = unsafe { &(*driver).major };
+        let Some(routine) = routines.get(usize::from(stack.major)).copied() else { return nt::INVALID_PARAMETER };
+        let address = routine as *const ();
+        let adopted = image::holds(address.addr());
+        if adopted {
+            lock(&FATES).begin(irp.addr(), address.addr());
+            // SAFETY: the request's own, or null.
+            unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
+        }
+        let before = level::current();
+        // SAFETY: the driver gave this routine for requests of this kind; the request is its from here on.
+        let status = unsafe { routine(device, irp) };
+        expect_level("a dispatch routine", before);
+        if adopted && let Some(what) = lock(&FATES).returned(irp.addr(), status == PENDING) {
+            violation::other(format!("the request {irp:p} {what}"));
+        }
+        status
+    })
+}
+
+impl Mdl {
+    /// Wine maps the pages by a copy of them, whose address is also in the other fields.
+    fn unmap(&mut self) {
+        if self.flags & MAPPED != 0 && self.mapped == self.address() {
+            (self.flags, self.mapped) = (self.flags & !MAPPED | LOCKED, ptr::null_mut());
+        }
+    }
+
+    fn address(&self) -> Pointer {
+        self.start.wrapping_byte_add(usize::try_from(self.offset).unwrap_or_default())
+    }
+}
+
+/// MmMapLockedPagesSpecifyCache, which in Wine gives null.
+pub unsafe extern "system" fn map_locked_pages(
+    mdl: *mut Mdl,
+    mode: i8,
+    _caching: i32,
+    _address: Pointer,
+    _bug_check: u32,
+    priority: u32,
+) -> Pointer {
+    let function = "MmMapLockedPagesSpecifyCache";
+    caught(function, ptr::null_mut(), || {
+        level::check(function, if mode == USER_MODE { APC_LEVEL } else { DISPATCH_LEVEL });
+        if priority & NO_EXECUTE == 0 {
+            violation::other(format!("{function} maps a client's pages as executable"));
+        }
+        if failing::hits(function) {
+            return ptr::null_mut();
+        }
+        // SAFETY: the driver promises a list that is its.
+        let pages = unsafe { &mut *mdl };
+        if pages.flags & (LOCKED | MAPPED) != LOCKED {
+            violation::other(format!("{function} of {mdl:p}, whose flags are {:#x}", pages.flags));
+            return ptr::null_mut();
+        }
+        (pages.flags, pages.mapped) = (pages.flags | MAPPED, pages.address());
+        pages.mapped
+    })
+}
+
+/// NT_ERROR (ntdef.h).
+const fn is_error(status: NtStatus) -> bool {
+    status.cast_unsigned() >> 30 == 3
+}
+
+/// IofCompleteRequest.
+pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
+    caught("IofCompleteRequest", (), || {
+        level::check("IofCompleteRequest", DISPATCH_LEVEL);
+        if !holds(irp.addr()) {
+            return violation::other("IofCompleteRequest of a request that the driver does not have");
+        }
+        // SAFETY: the driver promises a request that is its.
+        let request = unsafe { &*irp };
+        if is_error(request.status) && request.information != 0 {
+            let (status, information) = (request.status, request.information);
+            violation::other(format!("a request failed with {status:#x} and {information} bytes of information"));
+        }
+        if request.status == PENDING {
+            violation::other(format!("the request {irp:p} was completed with STATUS_PENDING"));
+        }
+        if !request.cancel_routine.load(Ordering::SeqCst).is_null() {
+            violation::other(format!("the request {irp:p} was completed and can still be cancelled"));
+        }
+        // SAFETY: the driver's own location of it.
+        let marked = unsafe { (*request.stack).control } & PENDING_RETURNED != 0;
+        if let Some(what) = lock(&FATES).completed(irp.addr(), marked) {
+            violation::other(format!("the request {irp:p} {what}"));
+        }
+        // Under a lock under which Wine also calls cancel routines, which may wait for the level of this thread.
+        // SAFETY: as the driver called it.
+        level::aside(|| unsafe { IofCompleteRequest(irp, boost) });
+    });
+}
+
+/// IoCancelIrp: the cancel routine runs at DISPATCH_LEVEL, with a lock that it has to release.
+pub unsafe extern "system" fn cancel(irp: *mut Irp) -> u8 {
+    caught("IoCancelIrp", 0, || {
+        level::check("IoCancelIrp", DISPATCH_LEVEL);
+        // SAFETY: who cancels a request promises that it is not complete.
+        let request = unsafe { &mut *irp };
+        let before = acquire();
+        request.cancel = 1;
+        let routine = request.cancel_routine.swap(ptr::null_mut(), Ordering::SeqCst);
+        if routine.is_null() {
+            release(before);
+            return 0;
+        }
+        request.cancel_level = before;
+        // SAFETY: the location that the driver has.
+        let device = unsafe { (*request.stack).device };
+        // SAFETY: a driver puts no other function there.
+        let routine = unsafe { std::mem::transmute::<Pointer, Cancel>(routine) };
+        // SAFETY: taken out of the request, which so is cancelled once.
+        unsafe { routine(device, irp) };
+        expect_level("a cancel routine", before);
+        1
+    })
+}
+
+/// The routine must have come back at the level at which it should; the lab goes on there.
+fn expect_level(routine: &str, wanted: u8) {
+    let level = level::current();
+    if level != wanted {
+        violation::other(format!("{routine} returned at IRQL {level}, not {wanted}"));
+        level::set(wanted);
+    }
+}
+
+/// IoAcquireCancelSpinLock.
+pub unsafe extern "system" fn acquire_cancel_lock(before: *mut u8) {
+    caught("IoAcquireCancelSpinLock", (), || {
+        level::check("IoAcquireCancelSpinLock", DISPATCH_LEVEL);
+        // SAFETY: the driver promises a variable.
+        unsafe { before.write(acquire()) };
+    });
+}
+
+/// IoReleaseCancelSpinLock.
+pub extern "system" fn release_cancel_lock(before: u8) {
+    caught("IoReleaseCancelSpinLock", (), || {
+        if level::current() != DISPATCH_LEVEL {
+            violation::other(format!("IoReleaseCancelSpinLock at IRQL {}", level::current()));
+        }
+        release(before);
+    });
+}
+
+fn acquire() -> u8 {
+    let before = level::set(DISPATCH_LEVEL);
+    let mut of_wine = 0;
+    // SAFETY: the variable may be written; Wine has no levels.
+    unsafe { IoAcquireCancelSpinLock(&raw mut of_wine) };
+    before
+}
+
+fn release(before: u8) {
+    // SAFETY: this thread has the lock, or the driver would hang in Windows too.
+    unsafe { IoReleaseCancelSpinLock(0) };
+    level::set(before);
+}

@@ -1,0 +1,70 @@
+//! Privileges and security descriptors: Wine grants all of the former and does not enforce the latter.
+
+#![expect(unsafe_code, reason = "reads what the driver points to, and calls Wine's function")]
+
+use crate::{
+    failing,
+    kernel::level,
+    lock, nt,
+    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    violation::caught,
+};
+use bench_protocol::Descriptor;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+#[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn RtlLengthSecurityDescriptor(descriptor: Pointer) -> u32;
+    fn RtlMakeSelfRelativeSD(descriptor: Pointer, copy: *mut u8, length: *mut u32) -> NtStatus;
+}
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn ZwSetSecurityObject(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus;
+}
+
+static DENY: AtomicBool = AtomicBool::new(false);
+static DESCRIPTOR: Mutex<Option<Descriptor>> = Mutex::new(None);
+
+pub fn deny(deny: bool) {
+    DENY.store(deny, Ordering::SeqCst);
+}
+
+pub fn descriptor() -> Option<Descriptor> {
+    lock(&DESCRIPTOR).clone()
+}
+
+/// SE_SYSTEM_PROFILE_PRIVILEGE (wdm.h): the lower half of a LUID, of which the upper one is 0.
+const SYSTEM_PROFILE: u64 = 11;
+
+/// SeSinglePrivilegeCheck: kernel mode has every privilege, user mode every one that the test does not deny.
+pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
+    caught("SeSinglePrivilegeCheck", 0, || {
+        level::check("SeSinglePrivilegeCheck", PASSIVE_LEVEL);
+        let denied = privilege == SYSTEM_PROFILE && DENY.load(Ordering::SeqCst);
+        u8::from(mode == 0 || !denied)
+    })
+}
+
+/// ZwSetSecurityObject: notes the descriptor, then lets Wine set it.
+pub unsafe extern "system" fn set_security_object(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus {
+    caught("ZwSetSecurityObject", nt::UNSUCCESSFUL, || {
+        level::check("ZwSetSecurityObject", PASSIVE_LEVEL);
+        if failing::hits("ZwSetSecurityObject") {
+            return nt::INSUFFICIENT_RESOURCES;
+        }
+        // SAFETY: the driver promises a valid descriptor.
+        let mut length = unsafe { RtlLengthSecurityDescriptor(descriptor) };
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+        // SAFETY: a valid descriptor, and a buffer of the length told.
+        let copied = unsafe { RtlMakeSelfRelativeSD(descriptor, bytes.as_mut_ptr(), &raw mut length) };
+        // SAFETY: as the driver called it.
+        let status = unsafe { ZwSetSecurityObject(handle, information, descriptor) };
+        let bytes = if copied < 0 { Vec::new() } else { bytes };
+        *lock(&DESCRIPTOR) = Some(Descriptor { information, bytes, status: status.cast_unsigned() });
+        status
+    })
+}

@@ -1,0 +1,128 @@
+//! What Windows tells of itself: its version, whether it shadows the kernel; and its system information, of which most is
+//! Wine's.
+
+#![expect(unsafe_code, reason = "writes what the driver points to, and calls Wine's functions")]
+
+use crate::{
+    kernel::{control_areas, level},
+    lock, nt,
+    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use bench_protocol::Shadow;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU32, Ordering},
+};
+
+#[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn NtSetSystemInformation(class: u32, buffer: Pointer, length: u32) -> NtStatus;
+    fn NtQuerySystemInformation(class: u32, buffer: Pointer, length: u32, returned: *mut u32) -> NtStatus;
+}
+
+/// SystemProcessorProfileControlArea of SYSTEM_INFORMATION_CLASS.
+const CONTROL_AREA: u32 = 0x81;
+/// SystemKernelVaShadowInformation: a ULONG of flags.
+const SHADOW_INFORMATION: u32 = 196;
+const SHADOW_BYTES: u32 = 4;
+/// Its flag KvaShadowEnabled.
+const SHADOW_ENABLED: u32 = 1;
+
+/// Windows 10 22H2.
+const DEFAULT_BUILD: u32 = 19_045;
+
+/// VER_PLATFORM_WIN32_NT.
+const PLATFORM: u32 = 2;
+
+/// RTL_OSVERSIONINFOW.
+#[repr(C)]
+pub struct Version {
+    size: u32,
+    major: u32,
+    minor: u32,
+    build: u32,
+    platform: u32,
+    service_pack: [u16; 128],
+}
+
+const VERSION_BYTES: u32 = 0x114;
+const _: () = assert!(size_of::<Version>() == 0x114);
+
+static BUILD: AtomicU32 = AtomicU32::new(DEFAULT_BUILD);
+static SHADOW: Mutex<Shadow> = Mutex::new(Shadow::Off);
+
+/// The build number.
+pub fn build() -> u32 {
+    BUILD.load(Ordering::SeqCst)
+}
+
+pub fn set_build(build: u32) {
+    BUILD.store(build, Ordering::SeqCst);
+}
+
+pub fn set_shadow(shadow: Shadow) {
+    *lock(&SHADOW) = shadow;
+}
+
+/// As it usually is.
+pub fn reset() {
+    set_build(DEFAULT_BUILD);
+    set_shadow(Shadow::Off);
+}
+
+/// RtlGetVersion.
+pub unsafe extern "system" fn version(version: *mut Version) -> NtStatus {
+    caught("RtlGetVersion", nt::UNSUCCESSFUL, || {
+        level::check("RtlGetVersion", PASSIVE_LEVEL);
+        // SAFETY: the driver promises a structure, which tells its size first.
+        let size = unsafe { version.cast::<u32>().read_unaligned() };
+        if size != VERSION_BYTES {
+            violation::other(format!("RtlGetVersion with a structure of {size:#x} bytes"));
+            return nt::INVALID_PARAMETER;
+        }
+        let told = Version { size, major: 10, minor: 0, build: build(), platform: PLATFORM, service_pack: [0; 128] };
+        // SAFETY: the driver promises a structure of the size that was checked.
+        unsafe { version.write_unaligned(told) };
+        nt::SUCCESS
+    })
+}
+
+/// ZwSetSystemInformation.
+pub unsafe extern "system" fn set(class: u32, buffer: Pointer, length: u32) -> NtStatus {
+    caught("ZwSetSystemInformation", nt::UNSUCCESSFUL, || {
+        level::check("ZwSetSystemInformation", PASSIVE_LEVEL);
+        match class {
+            // SAFETY: the driver promises a buffer of this length.
+            CONTROL_AREA => unsafe { control_areas::set(buffer, length) },
+            // SAFETY: as the driver called it.
+            _ => unsafe { NtSetSystemInformation(class, buffer, length) },
+        }
+    })
+}
+
+/// ZwQuerySystemInformation.
+pub unsafe extern "system" fn query(class: u32, buffer: Pointer, length: u32, returned: *mut u32) -> NtStatus {
+    caught("ZwQuerySystemInformation", nt::UNSUCCESSFUL, || {
+        level::check("ZwQuerySystemInformation", PASSIVE_LEVEL);
+        if class != SHADOW_INFORMATION {
+            // SAFETY: as the driver called it.
+            return unsafe { NtQuerySystemInformation(class, buffer, length, returned) };
+        }
+        let flags = match *lock(&SHADOW) {
+            Shadow::Untold(status) => return nt::status(status),
+            Shadow::On => SHADOW_ENABLED,
+            Shadow::Off => 0,
+        };
+        if !returned.is_null() {
+            // SAFETY: not null, and then the driver promises a variable.
+            unsafe { returned.write_unaligned(SHADOW_BYTES) };
+        }
+        if length < SHADOW_BYTES {
+            return nt::INFO_LENGTH_MISMATCH;
+        }
+        // SAFETY: the driver promises a buffer of the length that was checked.
+        unsafe { buffer.cast::<u32>().write_unaligned(flags) };
+        nt::SUCCESS
+    })
+}

@@ -1,0 +1,131 @@
+//! What a driver does with timers. In Wine their DPCs run on any processor.
+//!
+//! They are there for their DPCs: who waits for a timer itself waits for ever.
+
+#![expect(unsafe_code, reason = "writes what the driver points to")]
+
+use crate::{
+    cpu::seat,
+    kernel::{
+        deferred, level,
+        object::{self, Ktimer},
+        timers::Setting,
+    },
+    nt::{DISPATCH_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Between the beginnings of Windows' time and of Unix's.
+const EPOCHS: Duration = Duration::from_hours(24 * 134_774);
+
+fn unknown(function: &str, timer: Pointer) {
+    violation::other(format!("{function} of {timer:p}, which is no initialized timer"));
+}
+
+fn initialize_as(function: &str, timer: Pointer, kind: u8) {
+    level::check(function, DISPATCH_LEVEL);
+    let Some(address) = object::address(timer) else { return unknown(function, timer) };
+    let free = deferred::change(|book| {
+        let free = book.timers.initialize(address);
+        if free {
+            // SAFETY: the driver promises room for a timer, and it is in the account, which this thread holds.
+            let object: &mut Ktimer = unsafe { object::at(address) };
+            object.initialize(kind);
+        }
+        free
+    });
+    if !free {
+        violation::other(format!("{function} of {timer:p}, which is set"));
+    }
+}
+
+/// KeInitializeTimer: a NotificationTimer.
+pub unsafe extern "system" fn initialize(timer: Pointer) {
+    caught("KeInitializeTimer", (), || initialize_as("KeInitializeTimer", timer, 0));
+}
+
+/// KeInitializeTimerEx.
+pub unsafe extern "system" fn initialize_ex(timer: Pointer, kind: i32) {
+    let kind = u8::from(kind != 0);
+    caught("KeInitializeTimerEx", (), || initialize_as("KeInitializeTimerEx", timer, kind));
+}
+
+/// How long until then, told in units of 100 ns: from now if negative, else since 1601.
+fn delay(due: i64) -> Duration {
+    let units = due.unsigned_abs();
+    let time = Duration::new(units / 10_000_000, u32::try_from(units % 10_000_000 * 100).unwrap_or_default());
+    if due < 0 {
+        return time;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + EPOCHS;
+    time.saturating_sub(now)
+}
+
+/// Sets a timer, and tells whether it was set. The period is in milliseconds, and 0 for none.
+fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -> u8 {
+    level::check(function, DISPATCH_LEVEL);
+    let delay = delay(due);
+    let setting = Setting {
+        dpc: (!dpc.is_null()).then(|| dpc.addr()),
+        home: seat::current(),
+        due: Instant::now().checked_add(delay),
+        delay,
+        period: (period > 0).then(|| Duration::from_millis(period.into())),
+    };
+    let set = deferred::change(|book| {
+        if setting.dpc.is_some_and(|dpc| !book.dpcs.knows(dpc)) {
+            return Err(format!("{function} with {dpc:p}, which is no initialized DPC"));
+        }
+        let set = book.timers.set(timer.addr(), Some(setting));
+        let set = set.map_err(|_| format!("{function} of {timer:p}, which is no initialized timer"))?;
+        // SAFETY: a timer of the account, which this thread holds.
+        let object: &mut Ktimer = unsafe { object::at(timer.addr()) };
+        object.set(due, period, dpc.addr());
+        Ok(set)
+    });
+    u8::from(set.unwrap_or_else(|what| {
+        violation::other(what);
+        false
+    }))
+}
+
+/// KeSetTimer.
+pub unsafe extern "system" fn set(timer: Pointer, due: i64, dpc: Pointer) -> u8 {
+    caught("KeSetTimer", 0, || set_as("KeSetTimer", timer, due, 0, dpc))
+}
+
+/// KeSetTimerEx. A negative period is none.
+pub unsafe extern "system" fn set_ex(timer: Pointer, due: i64, period: i32, dpc: Pointer) -> u8 {
+    let period = u32::try_from(period).unwrap_or_default();
+    caught("KeSetTimerEx", 0, || set_as("KeSetTimerEx", timer, due, period, dpc))
+}
+
+/// KeSetCoalescableTimer. The delay that it tolerates is not used.
+pub unsafe extern "system" fn set_coalescable(
+    timer: Pointer,
+    due: i64,
+    period: u32,
+    _tolerable: u32,
+    dpc: Pointer,
+) -> u8 {
+    caught("KeSetCoalescableTimer", 0, || set_as("KeSetCoalescableTimer", timer, due, period, dpc))
+}
+
+/// KeCancelTimer: tells whether it was set. A DPC that it has queued already still runs.
+pub unsafe extern "system" fn cancel(timer: Pointer) -> u8 {
+    caught("KeCancelTimer", 0, || {
+        level::check("KeCancelTimer", DISPATCH_LEVEL);
+        let cancelled = deferred::change(|book| {
+            let cancelled = book.timers.set(timer.addr(), None)?;
+            // SAFETY: a timer of the account, which this thread holds.
+            let object: &mut Ktimer = unsafe { object::at(timer.addr()) };
+            object.cancelled();
+            Ok::<_, crate::kernel::dpcs::Unknown>(cancelled)
+        });
+        if cancelled.is_err() {
+            unknown("KeCancelTimer", timer);
+        }
+        u8::from(cancelled == Ok(true))
+    })
+}

@@ -1,0 +1,217 @@
+//! Which timers there are, and which are set, by the addresses of their objects. Nothing runs here.
+
+use crate::kernel::dpcs::{Dpcs, Unknown};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    time::{Duration, Instant},
+};
+
+/// How a timer is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// What is queued when it expires.
+    pub dpc: Option<usize>,
+    /// The processor on which it expires, unless its DPC has one.
+    pub home: u32,
+    /// When it expires; never if that is beyond all clocks.
+    pub due: Option<Instant>,
+    /// How long it was set for.
+    pub delay: Duration,
+    /// After which time it expires again; a timer without a period expires once.
+    pub period: Option<Duration>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Timers {
+    known: HashMap<usize, Option<Setting>>,
+}
+
+impl Timers {
+    /// A timer that is not set; false if it is set, and then nothing changes.
+    pub fn initialize(&mut self, timer: usize) -> bool {
+        let free = self.known.get(&timer).is_none_or(Option::is_none);
+        if free {
+            self.known.insert(timer, None);
+        }
+        free
+    }
+
+    /// Sets it anew, or no longer; gives back whether it was set.
+    ///
+    /// # Errors
+    /// There is no such timer.
+    pub fn set(&mut self, timer: usize, setting: Option<Setting>) -> Result<bool, Unknown> {
+        let known = self.known.get_mut(&timer).ok_or(Unknown)?;
+        Ok(std::mem::replace(known, setting).is_some())
+    }
+
+    /// Lets expire what is due on a processor now, or, without a time, what is set there; gives back timers and DPCs in
+    /// the order in which they are due. What has no period is not set afterwards.
+    pub fn expire(&mut self, processor: u32, now: Option<Instant>, dpcs: &Dpcs) -> Vec<(usize, Option<usize>)> {
+        let mut expired = Vec::new();
+        for (timer, known) in &mut self.known {
+            let due = |setting: &&mut Setting| now.is_none_or(|now| setting.due.is_some_and(|due| due <= now));
+            let Some(setting) = known.as_mut().filter(|setting| place(setting, dpcs) == processor).filter(due) else {
+                continue;
+            };
+            expired.push((setting.due, *timer, setting.dpc));
+            match setting.period {
+                None => *known = None,
+                Some(period) => setting.due = next(setting.due, now, period),
+            }
+        }
+        // What is due never comes last.
+        expired.sort_unstable_by_key(|(due, timer, _)| (due.is_none(), *due, *timer));
+        expired.into_iter().map(|(_, timer, dpc)| (timer, dpc)).collect()
+    }
+
+    /// When something is due on a processor.
+    #[must_use]
+    pub fn next(&self, processor: u32, dpcs: &Dpcs) -> Option<Instant> {
+        let here = self.known.values().flatten().filter(|setting| place(setting, dpcs) == processor);
+        here.filter_map(|setting| setting.due).min()
+    }
+
+    /// Lets every timer that is set begin again.
+    pub fn begin_anew(&mut self, now: Instant) {
+        for setting in self.known.values_mut().flatten() {
+            setting.due = now.checked_add(setting.period.unwrap_or(setting.delay));
+        }
+    }
+
+    /// How many are set.
+    #[must_use]
+    pub fn count_set(&self) -> usize {
+        self.known.values().flatten().count()
+    }
+
+    /// Forgets those whose object is among these addresses; those whose DPC is, or has its routine there, are no longer
+    /// set. Gives back whether one of them was set.
+    pub fn forget(&mut self, addresses: &Range<usize>, dpcs: &Dpcs) -> bool {
+        let mut set = false;
+        self.known.retain(|timer, setting| {
+            let here = addresses.contains(timer);
+            let dpc = setting.and_then(|setting| setting.dpc);
+            if here || dpc.is_some_and(|dpc| addresses.contains(&dpc) || dpcs.calls_into(dpc, addresses)) {
+                set |= setting.take().is_some();
+            }
+            !here
+        });
+        set
+    }
+}
+
+fn place(setting: &Setting, dpcs: &Dpcs) -> u32 {
+    setting.dpc.and_then(|dpc| dpcs.target(dpc)).unwrap_or(setting.home)
+}
+
+/// A period after the last time; after now, where that has gone by already: what was missed is not made up for.
+fn next(due: Option<Instant>, now: Option<Instant>, period: Duration) -> Option<Instant> {
+    let next = due?.checked_add(period)?;
+    match now {
+        Some(now) if next <= now => now.checked_add(period),
+        _ => Some(next),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    /// Timer 1 expires once, after 2 ms, on processor 0; timer 2 each 10 ms, and its DPC is processor 1's.
+    fn two(start: Instant) -> (Timers, Dpcs) {
+        let (mut timers, mut dpcs) = (Timers::default(), Dpcs::new(2));
+        assert!(dpcs.initialize(0x100, 0x101, 0));
+        assert!(dpcs.initialize(0x200, 0x201, 0));
+        dpcs.set_target(0x200, 1).unwrap();
+        let once = Setting {
+            dpc: Some(0x100),
+            home: 0,
+            due: Some(start + 2 * MILLISECOND),
+            delay: 2 * MILLISECOND,
+            period: None,
+        };
+        let periodic = Setting {
+            dpc: Some(0x200),
+            due: Some(start + 10 * MILLISECOND),
+            delay: 10 * MILLISECOND,
+            period: Some(10 * MILLISECOND),
+            ..once
+        };
+        for (timer, setting) in [(1, once), (2, periodic)] {
+            assert!(timers.initialize(timer));
+            assert_eq!(timers.set(timer, Some(setting)), Ok(false));
+        }
+        (timers, dpcs)
+    }
+
+    #[test]
+    fn timers_expire_when_they_are_due_on_the_processor_of_their_dpc() {
+        let start = Instant::now();
+        let (mut timers, dpcs) = two(start);
+        assert_eq!(timers.next(0, &dpcs), Some(start + 2 * MILLISECOND));
+        assert_eq!(timers.next(1, &dpcs), Some(start + 10 * MILLISECOND));
+        let late = Some(start + 12 * MILLISECOND);
+        assert!(timers.expire(0, Some(start + MILLISECOND), &dpcs).is_empty());
+        assert_eq!(timers.expire(0, late, &dpcs), [(1, Some(0x100))]);
+        assert!(timers.expire(0, late, &dpcs).is_empty(), "it has no period");
+        assert_eq!(timers.expire(1, late, &dpcs), [(2, Some(0x200))]);
+        assert_eq!((timers.next(0, &dpcs), timers.count_set()), (None, 1));
+        assert_eq!(timers.next(1, &dpcs), Some(start + 20 * MILLISECOND), "a period after it was due");
+        timers.expire(1, Some(start + 45 * MILLISECOND), &dpcs);
+        assert_eq!(timers.next(1, &dpcs), Some(start + 55 * MILLISECOND), "what was missed is not made up for");
+    }
+
+    #[test]
+    fn without_a_time_everything_that_is_set_expires() {
+        let start = Instant::now();
+        let (mut timers, mut dpcs) = two(start);
+        dpcs.set_target(0x200, 0).unwrap();
+        assert_eq!(timers.expire(0, None, &dpcs), [(1, Some(0x100)), (2, Some(0x200))]);
+        assert_eq!(timers.expire(0, None, &dpcs), [(2, Some(0x200))]);
+        assert!(timers.expire(1, None, &dpcs).is_empty());
+    }
+
+    #[test]
+    fn a_timer_that_is_cancelled_does_not_expire() {
+        let (mut timers, dpcs) = two(Instant::now());
+        assert_eq!(
+            [timers.set(2, None), timers.set(2, None), timers.set(3, None)],
+            [Ok(true), Ok(false), Err(Unknown)]
+        );
+        assert!(timers.expire(1, None, &dpcs).is_empty());
+    }
+
+    #[test]
+    fn a_timer_that_is_set_can_not_be_initialized() {
+        let (mut timers, _) = two(Instant::now());
+        assert!(!timers.initialize(1));
+        assert_eq!(timers.set(1, None), Ok(true));
+        assert!(timers.initialize(1));
+    }
+
+    #[test]
+    fn time_that_begins_anew_lets_nothing_be_due() {
+        let start = Instant::now();
+        let (mut timers, dpcs) = two(start);
+        let later = start + Duration::from_secs(1);
+        timers.begin_anew(later);
+        assert_eq!(timers.next(0, &dpcs), Some(later + 2 * MILLISECOND));
+        assert_eq!(timers.next(1, &dpcs), Some(later + 10 * MILLISECOND));
+    }
+
+    #[test]
+    fn memory_that_goes_takes_timers_and_dpcs_with_it() {
+        let (mut timers, dpcs) = two(Instant::now());
+        assert!(!timers.forget(&(5..9), &dpcs));
+        assert!(timers.forget(&(0x201..0x202), &dpcs), "the routine of its DPC is there");
+        assert_eq!(timers.set(2, None), Ok(false));
+        assert!(timers.forget(&(0x100..0x140), &dpcs), "its DPC is there");
+        assert!(!timers.forget(&(0..3), &dpcs), "they are not set any more");
+        assert_eq!(timers.set(1, None), Err(Unknown));
+    }
+}

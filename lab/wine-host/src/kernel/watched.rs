@@ -1,0 +1,40 @@
+//! Memory as the Debug Store of a processor accesses it: what drivers have of nonpaged pool, and control areas.
+
+use crate::{
+    kernel::{control_areas, pool},
+    violation,
+};
+use host_memory::Own;
+use model::Memory;
+
+/// The memory of one processor.
+pub struct Watched {
+    /// Which processor.
+    pub processor: u32,
+}
+
+impl Watched {
+    /// Makes an access if there is memory, which then stays until it is made.
+    fn at<T>(&self, address: u64, does: &str, access: impl FnOnce() -> T) -> Option<T> {
+        let area = control_areas::hold(address);
+        let block = if area.is_none() { pool::hold(address) } else { None };
+        if area.is_some() || block.is_some() {
+            return Some(access());
+        }
+        let processor = self.processor;
+        violation::other(format!(
+            "the Debug Store of processor {processor} {does} {address:#x}, which nobody has allocated, or not to stay"
+        ));
+        None
+    }
+}
+
+impl Memory for Watched {
+    fn read(&self, address: u64) -> Option<u64> {
+        self.at(address, "read", || Own.read(address)).flatten()
+    }
+
+    fn write(&self, address: u64, value: u64) -> bool {
+        self.at(address, "wrote to", || Own.write(address, value)).unwrap_or_default()
+    }
+}

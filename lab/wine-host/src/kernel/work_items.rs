@@ -1,0 +1,99 @@
+//! Work items, with an account: Wine does not tell what was left behind, nor what was queued for a device that is gone.
+
+#![expect(unsafe_code, reason = "hands calls on to Wine")]
+
+use crate::{
+    failing,
+    kernel::level,
+    lock,
+    nt::{DISPATCH_LEVEL, Pointer},
+    violation::{self, caught},
+};
+use std::{collections::BTreeMap, ptr, sync::Mutex};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn IoAllocateWorkItem(device: Pointer) -> Pointer;
+    fn IoQueueWorkItem(item: Pointer, routine: Pointer, queue: u32, context: Pointer);
+    fn IoFreeWorkItem(item: Pointer);
+    fn ObfDereferenceObject(object: Pointer) -> isize;
+    fn ObfReferenceObject(object: Pointer) -> isize;
+}
+
+/// The device that a work item was allocated for.
+struct Owner {
+    /// The lab keeps a reference, so that a driver that queues the item too late is noted and not the end of the process.
+    device: usize,
+    deleted: bool,
+}
+
+/// By the addresses of the work items.
+static ITEMS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
+
+/// IoAllocateWorkItem.
+pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
+    caught("IoAllocateWorkItem", ptr::null_mut(), || {
+        level::check("IoAllocateWorkItem", DISPATCH_LEVEL);
+        if failing::hits("IoAllocateWorkItem") {
+            return ptr::null_mut();
+        }
+        if device.is_null() {
+            violation::other("IoAllocateWorkItem without a device");
+            return ptr::null_mut();
+        }
+        // SAFETY: as the driver called it.
+        let item = unsafe { IoAllocateWorkItem(device) };
+        // SAFETY: a device of the driver's.
+        unsafe { ObfReferenceObject(device) };
+        lock(&ITEMS).insert(item.addr(), Owner { device: device.expose_provenance(), deleted: false });
+        item
+    })
+}
+
+/// IoQueueWorkItem.
+pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32, context: Pointer) {
+    caught("IoQueueWorkItem", (), || {
+        level::check("IoQueueWorkItem", DISPATCH_LEVEL);
+        match lock(&ITEMS).get(&item.addr()) {
+            Some(Owner { deleted: false, .. }) => {}
+            Some(_) => violation::other("IoQueueWorkItem for a device that is deleted"),
+            None => return violation::other(format!("IoQueueWorkItem of {item:p}, which is not allocated")),
+        }
+        // SAFETY: as the driver called it.
+        unsafe { IoQueueWorkItem(item, routine, queue, context) };
+    });
+}
+
+/// IoFreeWorkItem.
+pub unsafe extern "system" fn free(item: Pointer) {
+    caught("IoFreeWorkItem", (), || {
+        level::check("IoFreeWorkItem", DISPATCH_LEVEL);
+        let Some(owner) = lock(&ITEMS).remove(&item.addr()) else {
+            return violation::other(format!("IoFreeWorkItem of {item:p}, which is not allocated"));
+        };
+        // SAFETY: as the driver called it.
+        unsafe { IoFreeWorkItem(item) };
+        release(owner);
+    });
+}
+
+fn release(Owner { device, .. }: Owner) {
+    // SAFETY: the reference that `allocate` took, given back once.
+    unsafe { ObfDereferenceObject(ptr::with_exposed_provenance_mut(device)) };
+}
+
+/// IoDeleteDevice was called: nothing may be queued for this device from here on.
+pub fn device_deleted(device: Pointer) {
+    for owner in lock(&ITEMS).values_mut().filter(|owner| owner.device == device.addr()) {
+        owner.deleted = true;
+    }
+}
+
+/// A driver is gone; what it left is noted and forgotten.
+pub fn image_unloaded() {
+    let left = std::mem::take(&mut *lock(&ITEMS));
+    if !left.is_empty() {
+        violation::other("a driver was unloaded that had work items");
+    }
+    left.into_values().for_each(release);
+}

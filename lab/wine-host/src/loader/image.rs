@@ -1,0 +1,192 @@
+//! Takes a driver over when the loader has mapped it, and forgets it when it goes.
+//!
+//! The loader tells before the first instruction of the driver runs.
+
+#![expect(unsafe_code, reason = "reads and changes the image of a driver")]
+
+use crate::{
+    cpu::{apic, trap},
+    kernel::{callbacks, deferred, guarded, hal, processor_change, requests, system_threads, work_items},
+    loader::{code, pe::Image, served},
+    nt,
+    nt::{NtStatus, Pointer, UnicodeString},
+    violation::{self, caught},
+};
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    ptr,
+    sync::{
+        PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicPtr, Ordering},
+    },
+};
+
+/// Drives the lab, and is left alone by it.
+const SHIM: &str = "shim.sys";
+
+/// A driver.
+struct Loaded {
+    name: String,
+    addresses: Range<usize>,
+    /// Where its cpuid instructions were.
+    cpuids: BTreeSet<usize>,
+    /// Whether it can reserve counters.
+    reserves: bool,
+}
+
+static LOADED: RwLock<Vec<Loaded>> = RwLock::new(Vec::new());
+static COOKIE: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// LDR_DLL_NOTIFICATION_DATA, the same for both reasons.
+#[repr(C)]
+struct Notification {
+    flags: u32,
+    path: *const UnicodeString,
+    name: *const UnicodeString,
+    base: *mut u8,
+    size: u32,
+}
+
+/// LDR_DLL_NOTIFICATION_REASON_LOADED and _UNLOADED.
+const MAPPED: u32 = 1;
+const UNMAPPED: u32 = 2;
+
+type Callback = unsafe extern "system" fn(u32, *const Notification, Pointer);
+
+#[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn LdrRegisterDllNotification(flags: u32, callback: Callback, context: Pointer, cookie: *mut Pointer) -> NtStatus;
+    fn LdrUnregisterDllNotification(cookie: Pointer) -> NtStatus;
+}
+
+/// Begins to watch the loader.
+pub fn start() -> NtStatus {
+    let mut cookie = ptr::null_mut();
+    // SAFETY: the callback has the right type and stays until `stop`; the cookie may be written.
+    let status = unsafe { LdrRegisterDllNotification(0, on_notification, ptr::null_mut(), &raw mut cookie) };
+    COOKIE.store(cookie, Ordering::SeqCst);
+    status
+}
+
+pub fn stop() {
+    let cookie = COOKIE.swap(ptr::null_mut(), Ordering::SeqCst);
+    if !cookie.is_null() {
+        // SAFETY: from `start`, and given back once.
+        unsafe { LdrUnregisterDllNotification(cookie) };
+    }
+}
+
+/// Names of the drivers that are loaded.
+pub fn names() -> Vec<String> {
+    loaded().iter().map(|image| image.name.clone()).collect()
+}
+
+/// Whether the address is in a driver.
+pub fn holds(address: usize) -> bool {
+    loaded().iter().any(|image| image.addresses.contains(&address))
+}
+
+/// How many bytes of a driver are left from the address on.
+pub fn left(address: usize) -> usize {
+    loaded().iter().find(|image| image.addresses.contains(&address)).map_or(0, |image| image.addresses.end - address)
+}
+
+/// Whether the address is in a driver that knows how to reserve counters, and so has to.
+pub fn reserves(address: usize) -> bool {
+    loaded().iter().any(|image| image.reserves && image.addresses.contains(&address))
+}
+
+/// Whether there was a cpuid instruction.
+pub fn took_cpuid(address: usize) -> bool {
+    loaded().iter().any(|image| image.cpuids.contains(&address))
+}
+
+fn loaded() -> RwLockReadGuard<'static, Vec<Loaded>> {
+    LOADED.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+unsafe extern "system" fn on_notification(reason: u32, notification: *const Notification, _context: Pointer) {
+    caught("a notification of the loader", (), || {
+        // SAFETY: the loader gives a valid pointer.
+        let notification = unsafe { &*notification };
+        // SAFETY: and a valid name in it.
+        let name = unsafe { nt::text(notification.name) };
+        let size = usize::try_from(notification.size).unwrap_or_default();
+        match reason {
+            // SAFETY: the loader has mapped the image and runs nothing in it yet.
+            MAPPED => unsafe { adopt(name, notification.base, size) },
+            UNMAPPED => forget(notification.base.addr()),
+            _ => {}
+        }
+    });
+}
+
+/// Fills the import slots with what the lab serves, and puts ud2 in the place of cpuid.
+///
+/// # Safety
+/// The image is mapped at `base`, and nothing in it runs.
+unsafe fn adopt(name: String, base: *mut u8, size: usize) {
+    let start = base.expose_provenance();
+    // SAFETY: the loader has mapped that much, and nobody writes to it before this returns.
+    let bytes = unsafe { std::slice::from_raw_parts(base.cast_const(), size) };
+    let Some(image) = Image::new(bytes).filter(Image::is_foreign_driver) else { return };
+    if name.eq_ignore_ascii_case(SHIM) {
+        return;
+    }
+    let imports = image.imports();
+    let cpuids = cpuids(&image);
+    let mut served = 0_u32;
+    for import in &imports {
+        if let Some(address) = served::find(&import.name) {
+            // SAFETY: an import slot inside the image.
+            let slot = unsafe { base.add(import.slot) };
+            // SAFETY: the slot is the loader's, which has filled it already.
+            unsafe { nt::poke(slot, &address.to_le_bytes()) };
+            served += 1;
+        } else if let Some(wrong) = served::wrong_with_wine(&import.module, &import.name) {
+            nt::say(&format!("{name} imports {}, which in Wine is {wrong}", import.name));
+        } else if !guarded::AT_ANY_LEVEL.contains(&&*import.name) {
+            violation::other(format!("{name} imports {}, whose highest IRQL the lab does not know", import.name));
+        }
+    }
+    for offset in &cpuids {
+        // SAFETY: an instruction inside the image.
+        let at = unsafe { base.add(*offset) };
+        // SAFETY: both instructions are two bytes long, and the handler knows the address before the driver runs.
+        unsafe { nt::poke(at, &trap::UD2) };
+    }
+    nt::say(&format!("{name}: {served} of {} imports served, {} cpuid", imports.len(), cpuids.len()));
+    let cpuids = cpuids.into_iter().map(|offset| start + offset).collect();
+    let reserves = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
+    let loaded = Loaded { name, addresses: start..start + size, cpuids, reserves };
+    LOADED.write().unwrap_or_else(PoisonError::into_inner).push(loaded);
+}
+
+/// Offsets of cpuid in the image.
+fn cpuids(image: &Image<'_>) -> Vec<usize> {
+    let bounds = image.function_bounds();
+    let sections = image.code().into_iter().filter_map(|(start, length)| Some((start, image.bytes(start, length)?)));
+    sections
+        .flat_map(|(start, code)| {
+            let starts: Vec<usize> = bounds.iter().filter_map(|bound| bound.checked_sub(start)).collect();
+            code::cpuids(code, &starts).into_iter().map(move |offset| start + offset)
+        })
+        .collect()
+}
+
+fn forget(base: usize) {
+    let mut images = LOADED.write().unwrap_or_else(PoisonError::into_inner);
+    let Some(index) = images.iter().position(|image| image.addresses.start == base) else { return };
+    let image = images.swap_remove(index);
+    drop(images);
+    deferred::image_unloaded(&image.addresses);
+    requests::image_unloaded(&image.addresses);
+    hal::image_unloaded(&image.addresses);
+    callbacks::image_unloaded(&image.addresses);
+    processor_change::image_unloaded(&image.addresses);
+    system_threads::image_unloaded(&image.addresses);
+    work_items::image_unloaded();
+    apic::image_unloaded();
+    nt::say(&format!("{} is unloaded", image.name));
+}

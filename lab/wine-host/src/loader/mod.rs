@@ -1,0 +1,11 @@
+//! Drivers that are loaded: their images, imports and cpuid instructions.
+
+pub mod code;
+pub mod pe;
+
+#[cfg(windows)]
+pub(crate) mod hook;
+#[cfg(windows)]
+pub(crate) mod image;
+#[cfg(windows)]
+pub(crate) mod served;

@@ -1,0 +1,236 @@
+//! Which kernel functions a driver gets from the lab, by name.
+
+#![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
+
+use crate::{
+    cpu::apic,
+    failing,
+    kernel::{
+        affinity, callbacks, cancel_race, devices, dpc, guarded, hal, ipi, level, numbers, pool, processor_change,
+        requests, security, system_information, system_threads, time, timer, who, work_items,
+    },
+    nt,
+    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer, UnicodeString},
+    violation::{self, caught},
+};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn ExAcquireFastMutex(mutex: Pointer);
+    fn ExReleaseFastMutex(mutex: Pointer);
+    fn KeAcquireSpinLockAtDpcLevel(lock: Pointer);
+    fn KeReleaseSpinLockFromDpcLevel(lock: Pointer);
+    fn KeWaitForSingleObject(object: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64) -> NtStatus;
+    fn MmGetSystemRoutineAddress(name: *const UnicodeString) -> Pointer;
+}
+
+/// Functions of Wine that do nothing but write a log line; a line each.
+const HOLLOW: &str = include_str!("hollow.txt");
+
+/// The address that a driver gets for this name; None: Wine's.
+pub fn find(name: &str) -> Option<usize> {
+    let served = match name {
+        "ExAcquireFastMutex" => acquire_fast_mutex as *const (),
+        "ExAllocatePool2" => pool::allocate2 as *const (),
+        "ExAllocatePoolWithTag" => pool::allocate_with_tag as *const (),
+        "ExCreateCallback" => callbacks::create as *const (),
+        "ExFreePool" => pool::free as *const (),
+        "ExFreePoolWithTag" => pool::free_with_tag as *const (),
+        "ExRegisterCallback" => callbacks::register as *const (),
+        "ExReleaseFastMutex" => release_fast_mutex as *const (),
+        "ExUnregisterCallback" => callbacks::unregister as *const (),
+        "HalAllocateHardwareCounters" => hal::allocate_counters as *const (),
+        "HalDispatchTable" => return Some(hal::dispatch_table()),
+        "HalFreeHardwareCounters" => hal::free_counters as *const (),
+        "IoAcquireCancelSpinLock" => requests::acquire_cancel_lock as *const (),
+        "IoAllocateWorkItem" => work_items::allocate as *const (),
+        "IoCancelIrp" => requests::cancel as *const (),
+        "IoCreateDevice" => devices::create as *const (),
+        "IoDeleteDevice" => devices::delete as *const (),
+        "IoFreeWorkItem" => work_items::free as *const (),
+        "IoQueueWorkItem" => work_items::queue as *const (),
+        "IoReleaseCancelSpinLock" => requests::release_cancel_lock as *const (),
+        "IofCompleteRequest" => requests::complete as *const (),
+        "KeAcquireSpinLockRaiseToDpc" => acquire_spin_lock as *const (),
+        "KeBugCheckEx" => bug_check as *const (),
+        "KeCancelTimer" => timer::cancel as *const (),
+        "KeDeregisterProcessorChangeCallback" => processor_change::deregister as *const (),
+        "KeFlushQueuedDpcs" => dpc::flush as *const (),
+        "KeGetCurrentIrql" => level::get as *const (),
+        "KeGetCurrentProcessorNumberEx" => numbers::current as *const (),
+        "KeGetProcessorIndexFromNumber" => numbers::to_index as *const (),
+        "KeGetProcessorNumberFromIndex" => numbers::from_index as *const (),
+        "KeInitializeDpc" => dpc::initialize as *const (),
+        "KeInitializeThreadedDpc" => dpc::initialize_threaded as *const (),
+        "KeInitializeTimer" => timer::initialize as *const (),
+        "KeInitializeTimerEx" => timer::initialize_ex as *const (),
+        "KeInsertQueueDpc" => dpc::insert as *const (),
+        "KeIpiGenericCall" => ipi::generic_call as *const (),
+        "KeLowerIrql" => level::lower as *const (),
+        "KeQueryActiveProcessorCountEx" => numbers::active_count as *const (),
+        "KeQueryInterruptTime" => time::interrupt_time as *const (),
+        "KeQueryMaximumProcessorCountEx" => numbers::maximum_count as *const (),
+        "KeQueryPerformanceCounter" => time::performance_counter as *const (),
+        "KeRegisterProcessorChangeCallback" => processor_change::register as *const (),
+        "KeReleaseSpinLock" => release_spin_lock as *const (),
+        "KeRemoveQueueDpc" => dpc::remove as *const (),
+        "KeRevertToUserGroupAffinityThread" => affinity::revert as *const (),
+        "KeSetCoalescableTimer" => timer::set_coalescable as *const (),
+        "KeSetImportanceDpc" => dpc::set_importance as *const (),
+        "KeSetSystemGroupAffinityThread" => affinity::set as *const (),
+        "KeSetTargetProcessorDpcEx" => dpc::set_target as *const (),
+        "KeSetTimer" => timer::set as *const (),
+        "KeSetTimerEx" => timer::set_ex as *const (),
+        "KeWaitForSingleObject" => wait_for_single_object as *const (),
+        "KfRaiseIrql" => level::raise as *const (),
+        "MmGetSystemRoutineAddress" => system_routine as *const (),
+        "MmMapIoSpaceEx" => apic::map as *const (),
+        "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),
+        "MmUnmapIoSpace" => apic::unmap as *const (),
+        "ObReferenceObjectByHandle" => system_threads::reference as *const (),
+        "ObfDereferenceObject" => callbacks::dereference as *const (),
+        "PsCreateSystemThread" => system_threads::create as *const (),
+        "PsGetCurrentProcessId" => who::process as *const (),
+        "PsGetCurrentThreadId" => who::thread as *const (),
+        "PsTerminateSystemThread" => system_threads::terminate as *const (),
+        "RtlGetVersion" => system_information::version as *const (),
+        "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
+        "ZwClose" => system_threads::close as *const (),
+        "ZwQuerySystemInformation" => system_information::query as *const (),
+        "ZwSetSecurityObject" => security::set_security_object as *const (),
+        "ZwSetSystemInformation" => system_information::set as *const (),
+        "ZwWaitForSingleObject" => system_threads::wait as *const (),
+        _ => return guarded::find(name),
+    };
+    Some(served.expose_provenance())
+}
+
+/// What is wrong with Wine's function of this name, if the lab does not serve it.
+pub fn wrong_with_wine(module: &str, name: &str) -> Option<&'static str> {
+    match nt::export(module, name) {
+        None => Some("missing"),
+        // SAFETY: an export of a module that is loaded; a section of code is longer than that.
+        Some(address) if unsafe { is_stub(address) } => Some("a stub"),
+        Some(_) if HOLLOW.lines().any(|hollow| hollow == name) => Some("hollow"),
+        Some(_) => None,
+    }
+}
+
+/// Whether the function only ends the process: `sub rsp, 28h; lea rcx, module; lea rdx, name; call`, as winebuild
+/// writes it.
+///
+/// # Safety
+/// The fourteen bytes there can be read.
+unsafe fn is_stub(address: usize) -> bool {
+    // SAFETY: the caller promises them.
+    let code = unsafe { std::ptr::with_exposed_provenance::<[u8; 14]>(address).read_unaligned() };
+    matches!(code, [0x48, 0x83, 0xEC, 0x28, 0x48, 0x8D, 0x0D, _, _, _, _, 0x48, 0x8D, 0x15])
+}
+
+/// MmGetSystemRoutineAddress: the lab's own first, and of Wine's what works.
+unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
+    caught("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
+        level::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
+        if failing::hits("MmGetSystemRoutineAddress") {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the driver promises a valid string.
+        let text = unsafe { nt::text(name) };
+        if let Some(served) = find(&text) {
+            return std::ptr::with_exposed_provenance_mut(served);
+        }
+        let modules = ["ntoskrnl.exe", "hal.dll"];
+        if modules.iter().all(|module| wrong_with_wine(module, &text).is_some()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the driver called it.
+        unsafe { MmGetSystemRoutineAddress(name) }
+    })
+}
+
+/// KeBugCheckEx: the end of the process in which drivers run.
+extern "system" fn bug_check(code: u32, first: usize, second: usize, third: usize, fourth: usize) -> ! {
+    nt::say(&format!("bug check {code:#x} ({first:#x}, {second:#x}, {third:#x}, {fourth:#x})"));
+    std::process::abort()
+}
+
+/// KeWaitForSingleObject: at DISPATCH_LEVEL it may look, and not wait. A wait with a time runs by the lab's clock.
+unsafe extern "system" fn wait_for_single_object(
+    object: Pointer,
+    reason: u32,
+    mode: i8,
+    alertable: u8,
+    timeout: *const i64,
+) -> NtStatus {
+    // SAFETY: null, or the driver promises a time that can be read.
+    let time = unsafe { timeout.as_ref() };
+    caught("KeWaitForSingleObject", (), || {
+        level::check("KeWaitForSingleObject", if time == Some(&0) { DISPATCH_LEVEL } else { APC_LEVEL });
+    });
+    // SAFETY: as the driver called it, or with another time.
+    let wait = |timeout| unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) };
+    match time {
+        Some(time) if *time < 0 => time::wait(time.unsigned_abs(), |step| wait(step)),
+        _ => wait(timeout),
+    }
+}
+
+/// `FAST_MUTEX.OldIrql` (wdm.h, x64): where its holder's level is kept.
+const OLD_IRQL: usize = 0x30;
+
+/// ExAcquireFastMutex.
+unsafe extern "system" fn acquire_fast_mutex(mutex: Pointer) {
+    caught("ExAcquireFastMutex", (), || {
+        level::check("ExAcquireFastMutex", APC_LEVEL);
+        let before = level::set(APC_LEVEL);
+        // SAFETY: as the driver called it.
+        unsafe { ExAcquireFastMutex(mutex) };
+        // SAFETY: inside the FAST_MUTEX.
+        let old = unsafe { mutex.byte_add(OLD_IRQL) };
+        // SAFETY: a field of the mutex, which this thread holds.
+        unsafe { old.cast::<u32>().write(u32::from(before)) };
+    });
+}
+
+/// ExReleaseFastMutex.
+unsafe extern "system" fn release_fast_mutex(mutex: Pointer) {
+    caught("ExReleaseFastMutex", (), || {
+        level::check("ExReleaseFastMutex", APC_LEVEL);
+        if level::current() < APC_LEVEL {
+            violation::other("ExReleaseFastMutex below APC_LEVEL");
+        }
+        // SAFETY: inside the FAST_MUTEX.
+        let old = unsafe { mutex.byte_add(OLD_IRQL) };
+        // SAFETY: a field of the mutex, which this thread holds.
+        let before = unsafe { old.cast::<u32>().read() };
+        // SAFETY: as the driver called it.
+        unsafe { ExReleaseFastMutex(mutex) };
+        level::set(u8::try_from(before).unwrap_or_default());
+    });
+}
+
+/// KeAcquireSpinLockRaiseToDpc.
+unsafe extern "system" fn acquire_spin_lock(lock: Pointer) -> u8 {
+    caught("KeAcquireSpinLockRaiseToDpc", 0, || {
+        level::check("KeAcquireSpinLockRaiseToDpc", DISPATCH_LEVEL);
+        let before = level::set(DISPATCH_LEVEL);
+        cancel_race::at_lock();
+        // SAFETY: as the driver called it.
+        unsafe { KeAcquireSpinLockAtDpcLevel(lock) };
+        cancel_race::locked();
+        before
+    })
+}
+
+/// KeReleaseSpinLock.
+unsafe extern "system" fn release_spin_lock(lock: Pointer, before: u8) {
+    caught("KeReleaseSpinLock", (), || {
+        if level::current() != DISPATCH_LEVEL {
+            violation::other(format!("KeReleaseSpinLock at IRQL {}", level::current()));
+        }
+        cancel_race::unlocking();
+        // SAFETY: as the driver called it.
+        unsafe { KeReleaseSpinLockFromDpcLevel(lock) };
+        level::set(before);
+    });
+}
