@@ -2,8 +2,8 @@
 
 use crate::{
     cpu::{
+        interrupt_sites::InterruptSites,
         processor::{self, Core, State},
-        scene::Scene,
     },
     failing,
     kernel::{
@@ -89,7 +89,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Ticks => Answer::Ticks(deferred::ticks()),
         Command::Skipped => Answer::Skipped(each(|state| state.skipped())),
         Command::SetScene { processor, places } => done(set_scene(processor, places)),
-        Command::Scene => Answer::Scene(each(|state| state.scene.visited().collect())),
+        Command::Scene => Answer::Scene(each(|state| state.sites.visited().collect())),
         Command::Ledger => Answer::Ledger(each(|state| state.processor.ledger().entries().map(entry).collect())),
         Command::ClearLedger => {
             each(|state| state.processor.clear_ledger());
@@ -195,9 +195,9 @@ fn add_processor() -> Result<Answer, String> {
 /// What somebody else than the driver does to a processor.
 fn aside<T>(processor: u32, access: impl FnOnce(&mut Processor) -> Result<T, GeneralProtection>) -> Result<T, String> {
     let (core, thread) = (core(processor)?, nt::current_thread());
-    core.gate.enter(thread);
+    core.high_level.acquire(thread);
     let result = core.with(|state| state.processor.uncounted(access));
-    core.gate.leave(thread);
+    core.high_level.release(thread);
     result.map_err(|fault| fault.to_string())
 }
 
@@ -277,8 +277,8 @@ fn tick(processor: u32, times: u64) -> Result<(), String> {
 
 fn set_scene(processor: u32, places: Vec<Place>) -> Result<(), String> {
     let core = core(processor)?;
-    let scene = Scene::new(places).ok_or("no place has a weight")?;
-    core.with(|state| state.scene = scene);
+    let sites = InterruptSites::new(places).ok_or("no place has a weight")?;
+    core.with(|state| state.sites = sites);
     Ok(())
 }
 

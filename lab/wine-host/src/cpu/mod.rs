@@ -3,15 +3,15 @@
 pub mod branches;
 pub mod clock;
 pub mod exchange;
-pub mod gate;
+pub mod fair_lock;
+pub mod interrupt_sites;
 pub mod mmio;
-pub mod scene;
 
+#[cfg(windows)]
+pub(crate) mod affinity;
 #[cfg(windows)]
 pub(crate) mod apic;
 #[cfg(windows)]
 pub(crate) mod processor;
-#[cfg(windows)]
-pub(crate) mod seat;
 #[cfg(windows)]
 pub(crate) mod trap;

@@ -1,7 +1,7 @@
 //! The processors of the machine: each a model, and what makes its events happen.
 
 use crate::{
-    cpu::{branches::Branches, clock::Clock, gate::Gate, scene::Scene, seat},
+    cpu::{affinity, branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites},
     kernel::{hal::Registered, interrupt::Bell, power, watched::Watched},
     lock, nt,
 };
@@ -44,11 +44,11 @@ const MAX_BEHIND: Duration = Duration::from_millis(100);
 pub struct Core {
     pub number: u32,
     /// In it are who is at HIGH_LEVEL and who touches a register.
-    pub gate: Gate,
+    pub high_level: FairLock,
     /// In it is the one thread at DISPATCH_LEVEL or above, routines of DPCs included and interrupts excluded.
-    pub dispatch: Gate,
+    pub dispatch_level: FairLock,
     /// In it is KeIpiGenericCall.
-    pub ipi: Gate,
+    pub ipi: FairLock,
     pub bell: Bell,
     /// The handler of the profile interrupt that runs there.
     pub handling: Mutex<Option<Registered>>,
@@ -61,7 +61,7 @@ pub struct State {
     /// How often the handler of the profile interrupt was called.
     pub delivered: u64,
     /// What it interrupts.
-    pub scene: Scene,
+    pub sites: InterruptSites,
     /// An interrupt is being handled: nothing else happens. To the processor that is a moment; here it takes its time.
     pub interrupted: bool,
     clock: Clock,
@@ -96,7 +96,7 @@ impl Kind {
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,
-            scene: Scene::default(),
+            sites: InterruptSites::default(),
             interrupted: false,
             clock: Clock::default(),
             branches: Branches::default(),
@@ -117,9 +117,9 @@ pub fn start(identity: &str) -> bool {
     let kind = Kind { identity, x2apic: false };
     let cores = (0..MOST).map(|number| Core {
         number,
-        gate: Gate::default(),
-        dispatch: Gate::default(),
-        ipi: Gate::default(),
+        high_level: FairLock::default(),
+        dispatch_level: FairLock::default(),
+        ipi: FairLock::default(),
         bell: Bell::default(),
         handling: Mutex::new(None),
         state: Mutex::new(kind.make(number)),
@@ -206,7 +206,7 @@ pub fn find(number: u32) -> Option<&'static Core> {
 
 /// Does something with the processor on which this thread is.
 pub fn here(body: impl FnOnce(&'static Core)) {
-    if let Some(core) = find(seat::current()) {
+    if let Some(core) = find(affinity::current_processor()) {
         body(core);
     }
 }
@@ -297,7 +297,7 @@ impl State {
 
     /// Records of what happens now are of the place at which the next interrupt comes.
     fn take_place(&mut self) {
-        if let Some(place) = self.scene.peek() {
+        if let Some(place) = self.sites.peek() {
             self.processor.set_place(place.ip, nt::time_stamp());
         }
     }
@@ -325,7 +325,7 @@ impl State {
             self.processor.run(mode, &|what| events.get(&what).copied().unwrap_or_default());
         }
         let is_due = self.processor.stores_branches() && self.branches.pass(ticks, nt::ticks(BRANCHES_APART));
-        if is_due && let Some((mode, branch)) = self.branches.take(&self.scene.places()) {
+        if is_due && let Some((mode, branch)) = self.branches.take(&self.sites.places()) {
             self.processor.branch(mode, branch);
         }
     }

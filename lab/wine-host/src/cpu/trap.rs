@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
 
 use crate::{
-    cpu::{apic, processor, processor::State, seat},
+    cpu::{affinity, apic, processor, processor::State},
     kernel::{cancel_race, hal, power},
     loader::image,
     nt,
@@ -153,15 +153,15 @@ pub fn check_awake(what: impl FnOnce() -> String) {
 pub fn on_processor<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<T> {
     let thread = nt::current_thread();
     loop {
-        let core = processor::find(seat::current())?;
-        core.gate.enter(thread);
+        let core = processor::find(affinity::current_processor())?;
+        core.high_level.acquire(thread);
         // The wait may have moved the thread.
-        if seat::current() == core.number {
+        if affinity::current_processor() == core.number {
             let result = core.with(|state| body(core.number, state));
-            core.gate.leave(thread);
+            core.high_level.release(thread);
             break Some(result);
         }
-        core.gate.leave(thread);
+        core.high_level.release(thread);
     }
 }
 

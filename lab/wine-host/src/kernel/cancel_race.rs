@@ -9,7 +9,7 @@
 #![expect(unsafe_code, reason = "sets the trap flag, and reads the instructions of the driver")]
 
 use crate::{
-    cpu::{exchange, mmio, processor, seat},
+    cpu::{affinity, exchange, mmio, processor},
     kernel::requests,
     loader::image,
     violation,
@@ -134,11 +134,11 @@ fn register(context: &CONTEXT, number: usize) -> Option<u64> {
 /// Cancels the request on another thread and processor, up to the first lock that it may have to wait for.
 fn cancel(request: usize) {
     WANTED.store(NONE, Ordering::SeqCst);
-    let here = seat::current();
+    let here = affinity::current_processor();
     let there = (0..processor::active()).find(|number| *number != here).unwrap_or(here);
     let (comes, come) = mpsc::channel::<Infallible>();
     thread::spawn(move || {
-        seat::restrict(1 << there);
+        affinity::restrict(1 << there);
         COMES.set(Some(comes));
         // SAFETY: a driver has the request, and cannot complete it before this thread has come to a lock or is through.
         unsafe { requests::cancel(ptr::with_exposed_provenance_mut(request)) };

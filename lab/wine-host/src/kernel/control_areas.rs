@@ -5,8 +5,8 @@
 
 use crate::{
     cpu::{
+        affinity,
         processor::{self, State},
-        seat,
     },
     failing,
     kernel::system_information,
@@ -85,9 +85,9 @@ pub fn write_addresses() {
     for core in processor::all().iter().filter(|core| core.with(has_pebs)) {
         let (Ok(address) | Err(address)) = allocate(core.number);
         let Ok(address) = u64::try_from(address) else { continue };
-        core.gate.enter(thread);
+        core.high_level.acquire(thread);
         let written = core.with(|state| state.processor.uncounted(|processor| processor.wrmsr(DS_AREA, address)));
-        core.gate.leave(thread);
+        core.high_level.release(thread);
         if written.is_err() {
             violation::other(format!("processor {} has no IA32_DS_AREA", core.number));
         }
@@ -140,13 +140,13 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
     if usize::try_from(length) != Ok(size_of::<Request>()) {
         return nt::INFO_LENGTH_MISMATCH;
     }
-    if seat::bound().is_none() {
+    if affinity::bound_processor().is_none() {
         violation::other("SystemProcessorProfileControlArea on a thread that can be on several processors");
     }
     let request: *mut Request = buffer.cast();
     // SAFETY: the caller promises a buffer of the length that was checked.
     let wants_one = unsafe { request.read_unaligned() }.allocate != 0;
-    let Some(core) = processor::find(seat::current()) else { return nt::NOT_SUPPORTED };
+    let Some(core) = processor::find(affinity::current_processor()) else { return nt::NOT_SUPPORTED };
     if !core.with(has_pebs) {
         return nt::NOT_SUPPORTED;
     }

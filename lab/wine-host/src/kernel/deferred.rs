@@ -8,8 +8,8 @@
 
 use crate::{
     cpu::{
+        affinity,
         processor::{self, Core},
-        seat,
     },
     kernel::{
         dpcs::{Call, Cause, Dpcs},
@@ -79,12 +79,12 @@ fn wait(book: MutexGuard<'static, Book>, most: Option<Duration>) -> MutexGuard<'
 pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
     processor::possible().iter().map(|core| {
         thread::spawn(move || {
-            seat::restrict(1 << core.number);
+            affinity::restrict(1 << core.number);
             let thread = nt::current_thread();
             while is_wanted(core.number) {
-                core.dispatch.enter(thread);
+                core.dispatch_level.acquire(thread);
                 caught("a DPC", (), || retire(core, thread));
-                core.dispatch.leave(thread);
+                core.dispatch_level.release(thread);
             }
         })
     })
@@ -112,8 +112,8 @@ fn is_wanted(processor: u32) -> bool {
 fn retire(core: &Core, thread: u32) {
     change(|book| book.expire(core.number));
     loop {
-        core.ipi.pass(thread);
-        core.gate.pass(thread);
+        core.ipi.wait_until_free(thread);
+        core.high_level.wait_until_free(thread);
         let call = lock(&BOOK).begin(core.number);
         let Some(call) = call else { break };
         // SAFETY: the driver initialized the DPC with this routine and this context, and queued it.

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::seat,
+    cpu::affinity,
     failing,
     kernel::{
         deferred,
@@ -87,7 +87,7 @@ pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
 pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> u8 {
     caught("KeInsertQueueDpc", 0, || {
         let cause = Cause::Driver([first, second].map(Pointer::expose_provenance));
-        let inserted = deferred::change(|book| book.insert(dpc.addr(), seat::current(), cause));
+        let inserted = deferred::change(|book| book.insert(dpc.addr(), affinity::current_processor(), cause));
         if inserted.is_none() {
             unknown("KeInsertQueueDpc", dpc);
         }

@@ -232,7 +232,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
         if lock(&core.handling).is_some_and(|registered| registered.is_in(addresses)) {
             violation::other("a driver was unloaded while its handler of the profile interrupt ran");
             // Its code goes when this returns: the lab goes on if the handler ends.
-            core.gate.pass(nt::current_thread());
+            core.high_level.wait_until_free(nt::current_thread());
         }
     }
     if lock(&COUNTERS).holder.take().is_some() {

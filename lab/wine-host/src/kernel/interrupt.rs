@@ -4,10 +4,10 @@
 
 use crate::{
     cpu::{
+        affinity,
         processor::{self, Core},
-        seat,
     },
-    kernel::{hal, level, who},
+    kernel::{current_ids, hal, level},
     lock, nt,
     nt::HIGH_LEVEL,
     violation::{self, caught},
@@ -99,7 +99,7 @@ impl Bell {
 /// Starts the thread of a processor.
 pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
     thread::spawn(move || {
-        seat::restrict(1 << core.number);
+        affinity::restrict(1 << core.number);
         while let Some(call) = core.bell.wait(core.until_interrupt()) {
             caught("an interrupt", (), || deliver(core));
             core.bell.answer(call);
@@ -119,7 +119,7 @@ fn deliver(core: &Core) {
         return;
     }
     let thread = nt::current_thread();
-    core.gate.enter(thread);
+    core.high_level.acquire(thread);
     let taken = core.with(|state| {
         let taken = state.processor.take_interrupt();
         state.interrupted = taken;
@@ -133,20 +133,20 @@ fn deliver(core: &Core) {
         }
         core.with(|state| state.interrupted = false);
     }
-    core.gate.leave(thread);
+    core.high_level.release(thread);
 }
 
 /// Calls the handler, at the next place of the scene.
 fn call(core: &Core, routine: hal::Routine) {
     let (place, skid) = core.with(|state| {
         state.delivered += 1;
-        (state.scene.interrupt(), state.skid())
+        (state.sites.interrupt(), state.skid())
     });
     let Some(place) = place else { return };
     let mut frame = TrapFrame::interrupted(Place { ip: place.ip.wrapping_add(skid), ..place });
     let frame = if hal::hides_frames() { ptr::null_mut() } else { &raw mut frame };
     // SAFETY: the driver registered this function for this frame or null, and stays loaded while it runs.
-    who::interrupting(place, || level::at(HIGH_LEVEL, || unsafe { routine(frame) }));
+    current_ids::with_interrupted(place, || level::at(HIGH_LEVEL, || unsafe { routine(frame) }));
 }
 
 /// KTRAP_FRAME of x64, as far as a handler reads it.

@@ -4,8 +4,8 @@
 
 use crate::{
     cpu::{
+        affinity,
         processor::{self, Core},
-        seat,
     },
     kernel::{hal, level},
     lock, nt,
@@ -55,7 +55,7 @@ fn mailboxes() -> &'static [Mailbox] {
 pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
     processor::possible().iter().zip(mailboxes()).map(|(core, mailbox)| {
         thread::spawn(move || {
-            seat::restrict(1 << core.number);
+            affinity::restrict(1 << core.number);
             while let Some(call) = mailbox.wait() {
                 level::at(IPI_LEVEL, || call.take_part(core));
             }
@@ -90,15 +90,15 @@ impl Call {
     /// What each processor does. A profile interrupt that is being handled there goes first: it has the higher level.
     fn take_part(&self, core: &Core) -> Pointer {
         let thread = nt::current_thread();
-        core.ipi.enter(thread);
-        core.gate.pass(thread);
+        core.ipi.acquire(thread);
+        core.high_level.wait_until_free(thread);
         self.begin.wait();
         // SAFETY: the driver asked for this call with this argument, and waits for it.
         let result = unsafe { (self.routine)(std::ptr::with_exposed_provenance_mut(self.argument)) };
         // So does one that came meanwhile, beside the routine that it would have interrupted.
-        core.gate.pass(thread);
+        core.high_level.wait_until_free(thread);
         self.end.wait();
-        core.ipi.leave(thread);
+        core.ipi.release(thread);
         result
     }
 }

@@ -4,7 +4,7 @@
 //! excepted; at HIGH_LEVEL it is the only one there that touches the processor's registers.
 
 use crate::{
-    cpu::{processor, seat},
+    cpu::{affinity, processor},
     nt::{self, DISPATCH_LEVEL, HIGH_LEVEL},
     violation::{self, caught},
 };
@@ -45,24 +45,24 @@ pub fn set(wanted: u8) -> u8 {
         violation::other(format!("a routine that was called at IRQL {base} lowers it to {wanted}"));
     }
     if before >= HIGH_LEVEL && level < HIGH_LEVEL {
-        processor::here(|core| core.gate.leave(nt::current_thread()));
+        processor::here(|core| core.high_level.release(nt::current_thread()));
     }
     if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
-        processor::here(|core| core.dispatch.leave(nt::current_thread()));
+        processor::here(|core| core.dispatch_level.release(nt::current_thread()));
     }
     let affinity = if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
-        seat::restrict(1 << seat::current())
+        affinity::restrict(1 << affinity::current_processor())
     } else if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
-        seat::restrict(affinity);
+        affinity::restrict(affinity);
         0
     } else {
         affinity
     };
     if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
-        processor::here(|core| core.dispatch.enter(nt::current_thread()));
+        processor::here(|core| core.dispatch_level.acquire(nt::current_thread()));
     }
     if before < HIGH_LEVEL && level >= HIGH_LEVEL {
-        processor::here(|core| core.gate.enter(nt::current_thread()));
+        processor::here(|core| core.high_level.acquire(nt::current_thread()));
     }
     THREAD.set(Thread { level, affinity, base });
     before
@@ -73,7 +73,7 @@ pub fn set(wanted: u8) -> u8 {
 pub fn set_affinity(mask: usize) -> usize {
     let thread = THREAD.get();
     if thread.level < DISPATCH_LEVEL {
-        return seat::restrict(mask);
+        return affinity::restrict(mask);
     }
     THREAD.set(Thread { affinity: mask, ..thread });
     thread.affinity
@@ -96,11 +96,11 @@ pub fn aside(body: impl FnOnce()) {
     let thread = nt::current_thread();
     let is_there = current() == DISPATCH_LEVEL;
     if is_there {
-        processor::here(|core| core.dispatch.leave(thread));
+        processor::here(|core| core.dispatch_level.release(thread));
     }
     body();
     if is_there {
-        processor::here(|core| core.dispatch.enter(thread));
+        processor::here(|core| core.dispatch_level.acquire(thread));
     }
 }
 

@@ -1,12 +1,10 @@
 //! Stand-ins for functions of the kernel that Wine lacks or implements otherwise.
 
 pub mod dpcs;
-pub mod fates;
+pub mod irp_tracker;
 pub mod registry;
 pub mod timers;
 
-#[cfg(windows)]
-pub(crate) mod affinity;
 #[cfg(windows)]
 pub(crate) mod callbacks;
 #[cfg(windows)]
@@ -14,11 +12,15 @@ pub(crate) mod cancel_race;
 #[cfg(windows)]
 pub(crate) mod control_areas;
 #[cfg(windows)]
+pub(crate) mod current_ids;
+#[cfg(windows)]
 pub(crate) mod deferred;
 #[cfg(windows)]
 pub(crate) mod devices;
 #[cfg(windows)]
 pub(crate) mod dpc;
+#[cfg(windows)]
+pub(crate) mod group_affinity;
 #[cfg(windows)]
 pub(crate) mod guarded;
 #[cfg(windows)]
@@ -53,7 +55,5 @@ pub(crate) mod time;
 pub(crate) mod timer;
 #[cfg(windows)]
 pub(crate) mod watched;
-#[cfg(windows)]
-pub(crate) mod who;
 #[cfg(windows)]
 pub(crate) mod work_items;

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::{processor, seat},
+    cpu::{affinity, processor},
     failing,
     nt::{self, NtStatus},
 };
@@ -48,7 +48,7 @@ pub extern "system" fn maximum_count(group: u16) -> u32 {
 
 /// KeGetCurrentProcessorNumberEx.
 pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
-    let index = seat::current();
+    let index = affinity::current_processor();
     if !number.is_null() {
         // SAFETY: not null, and then the driver promises a variable.
         unsafe { number.write(ProcessorNumber::new(index)) };

@@ -28,9 +28,9 @@ pub fn sleep() -> bool {
     processor::change_time(|| ASLEEP.store(true, Ordering::SeqCst));
     let thread = nt::current_thread();
     for core in processor::all() {
-        core.gate.enter(thread);
+        core.high_level.acquire(thread);
         core.with(|state| state.processor.lose_power());
-        core.gate.leave(thread);
+        core.high_level.release(thread);
     }
     true
 }

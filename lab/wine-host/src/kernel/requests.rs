@@ -5,7 +5,7 @@
 
 use crate::{
     failing,
-    kernel::{fates::Fates, level},
+    kernel::{irp_tracker::IrpTracker, level},
     loader::{hook::Hook, image},
     lock, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
@@ -122,7 +122,7 @@ pub const CANCEL_ROUTINE: usize = offset_of!(Irp, cancel_routine);
 
 const _: () = assert!(offset_of!(Mdl, mapped) == 0x18 && offset_of!(Mdl, offset) == 0x2C);
 
-static FATES: LazyLock<Mutex<Fates>> = LazyLock::new(Mutex::default);
+static TRACKER: LazyLock<Mutex<IrpTracker>> = LazyLock::new(Mutex::default);
 static HOOKS: Mutex<Vec<Hook>> = Mutex::new(Vec::new());
 
 /// Takes the place of what Wine itself calls; false if Wine lacks it.
@@ -145,12 +145,12 @@ pub fn stop() {
 
 /// How many requests wait in drivers.
 pub fn waiting() -> usize {
-    lock(&FATES).waiting()
+    lock(&TRACKER).waiting()
 }
 
 /// Whether a driver has the request at this address.
 pub fn holds(request: usize) -> bool {
-    lock(&FATES).holds(request)
+    lock(&TRACKER).holds(request)
 }
 
 /// A driver goes; the requests that it did not complete are noted. Windows unloads none with a handle open; Wine may,
@@ -158,10 +158,10 @@ pub fn holds(request: usize) -> bool {
 pub fn image_unloaded(addresses: &Range<usize>) {
     let is_its = |routine| addresses.contains(&routine);
     let begun = Instant::now();
-    while lock(&FATES).is_in_dispatch(is_its) && begun.elapsed() < LONGEST_DISPATCH {
+    while lock(&TRACKER).is_in_dispatch(is_its) && begun.elapsed() < LONGEST_DISPATCH {
         thread::sleep(Duration::from_millis(1));
     }
-    let left = lock(&FATES).forget(is_its);
+    let left = lock(&TRACKER).forget(is_its);
     if left > 0 {
         violation::other(format!("a driver was unloaded that had not completed {left} requests"));
     }
@@ -185,7 +185,7 @@ unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtS
         let address = routine as *const ();
         let adopted = image::holds(address.addr());
         if adopted {
-            lock(&FATES).begin(irp.addr(), address.addr());
+            lock(&TRACKER).begin(irp.addr(), address.addr());
             // SAFETY: the request's own, or null.
             unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
         }
@@ -193,7 +193,7 @@ unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtS
         // SAFETY: the driver gave this routine for requests of this kind; the request is its from here on.
         let status = unsafe { routine(device, irp) };
         expect_level("a dispatch routine", before);
-        if adopted && let Some(what) = lock(&FATES).returned(irp.addr(), status == PENDING) {
+        if adopted && let Some(what) = lock(&TRACKER).returned(irp.addr(), status == PENDING) {
             violation::other(format!("the request {irp:p} {what}"));
         }
         status
@@ -268,7 +268,7 @@ pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
         }
         // SAFETY: the driver's own location of it.
         let marked = unsafe { (*request.stack).control } & PENDING_RETURNED != 0;
-        if let Some(what) = lock(&FATES).completed(irp.addr(), marked) {
+        if let Some(what) = lock(&TRACKER).completed(irp.addr(), marked) {
             violation::other(format!("the request {irp:p} {what}"));
         }
         // Under a lock under which Wine also calls cancel routines, which may wait for the level of this thread.

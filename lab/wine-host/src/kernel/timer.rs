@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "writes what the driver points to")]
 
 use crate::{
-    cpu::seat,
+    cpu::affinity,
     kernel::{
         deferred, level,
         object::{self, Ktimer},
@@ -68,7 +68,7 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
     let delay = delay(due);
     let setting = Setting {
         dpc: (!dpc.is_null()).then(|| dpc.addr()),
-        home: seat::current(),
+        home: affinity::current_processor(),
         due: Instant::now().checked_add(delay),
         delay,
         period: (period > 0).then(|| Duration::from_millis(period.into())),

@@ -13,7 +13,7 @@ use std::{
 /// Who waits longest is the next: interrupts that follow each other without end do not keep everybody else out, as
 /// between any two a real processor executes an instruction of what they interrupt.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct FairLock {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -26,9 +26,9 @@ struct State {
     waiting: VecDeque<u32>,
 }
 
-impl Gate {
+impl FairLock {
     /// Waits until nobody else is inside.
-    pub fn enter(&self, thread: u32) {
+    pub fn acquire(&self, thread: u32) {
         let mut state = lock(&self.state);
         if let Some((_, depth)) = state.inside.as_mut().filter(|(holder, _)| *holder == thread) {
             *depth += 1;
@@ -42,8 +42,8 @@ impl Gate {
         state.inside = Some((thread, 1));
     }
 
-    /// Takes back one [`enter`](Self::enter) of this thread.
-    pub fn leave(&self, thread: u32) {
+    /// Takes back one [`enter`](Self::acquire) of this thread.
+    pub fn release(&self, thread: u32) {
         let mut state = lock(&self.state);
         match &mut state.inside {
             Some((holder, depth)) if *holder == thread && *depth > 1 => *depth -= 1,
@@ -56,9 +56,9 @@ impl Gate {
     }
 
     /// Waits until whoever is inside has left.
-    pub fn pass(&self, thread: u32) {
-        self.enter(thread);
-        self.leave(thread);
+    pub fn wait_until_free(&self, thread: u32) {
+        self.acquire(thread);
+        self.release(thread);
     }
 }
 
@@ -73,18 +73,18 @@ mod tests {
 
     #[test]
     fn one_thread_at_a_time_is_inside() {
-        let (gate, inside) = (Gate::default(), AtomicU32::new(0));
+        let (fair_lock, inside) = (FairLock::default(), AtomicU32::new(0));
         thread::scope(|scope| {
             for thread in 1..5 {
-                let (gate, inside) = (&gate, &inside);
+                let (fair_lock, inside) = (&fair_lock, &inside);
                 scope.spawn(move || {
                     for _ in 0..500 {
-                        gate.enter(thread);
-                        gate.enter(thread);
+                        fair_lock.acquire(thread);
+                        fair_lock.acquire(thread);
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                        gate.leave(thread);
+                        fair_lock.release(thread);
                         assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
-                        gate.leave(thread);
+                        fair_lock.release(thread);
                     }
                 });
             }
@@ -93,46 +93,46 @@ mod tests {
 
     #[test]
     fn passing_waits_for_who_is_inside() {
-        let (gate, left) = (Gate::default(), AtomicBool::new(false));
-        gate.enter(1);
+        let (fair_lock, left) = (FairLock::default(), AtomicBool::new(false));
+        fair_lock.acquire(1);
         thread::scope(|scope| {
             let passer = scope.spawn(|| {
-                gate.pass(2);
+                fair_lock.wait_until_free(2);
                 assert!(left.load(Ordering::SeqCst));
             });
             thread::sleep(Duration::from_millis(30));
             left.store(true, Ordering::SeqCst);
-            gate.leave(1);
+            fair_lock.release(1);
             passer.join().unwrap();
         });
     }
 
     #[test]
     fn a_thread_that_is_not_inside_can_not_let_others_in() {
-        let gate = Gate::default();
-        gate.enter(1);
-        gate.leave(2);
-        assert_eq!(lock(&gate.state).inside, Some((1, 1)));
+        let fair_lock = FairLock::default();
+        fair_lock.acquire(1);
+        fair_lock.release(2);
+        assert_eq!(lock(&fair_lock.state).inside, Some((1, 1)));
     }
 
     #[test]
     fn who_waits_goes_before_who_comes_back() {
-        let (gate, order) = (Gate::default(), Mutex::new(Vec::new()));
-        gate.enter(1);
+        let (fair_lock, order) = (FairLock::default(), Mutex::new(Vec::new()));
+        fair_lock.acquire(1);
         thread::scope(|scope| {
             for waiting in 2..5 {
-                let (gate, order) = (&gate, &order);
+                let (fair_lock, order) = (&fair_lock, &order);
                 scope.spawn(move || {
-                    gate.enter(waiting);
+                    fair_lock.acquire(waiting);
                     lock(order).push(waiting);
-                    gate.leave(waiting);
+                    fair_lock.release(waiting);
                 });
-                while lock(&gate.state).waiting.len() < usize::try_from(waiting).unwrap() - 1 {
+                while lock(&fair_lock.state).waiting.len() < usize::try_from(waiting).unwrap() - 1 {
                     thread::yield_now();
                 }
             }
-            gate.leave(1);
-            gate.enter(1);
+            fair_lock.release(1);
+            fair_lock.acquire(1);
             assert_eq!(*lock(&order), [2, 3, 4]);
         });
     }

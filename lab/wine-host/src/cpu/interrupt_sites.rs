@@ -9,7 +9,7 @@ const BYTES: u64 = 16;
 
 /// The places of one processor.
 #[derive(Debug)]
-pub struct Scene {
+pub struct InterruptSites {
     visits: Vec<Visit>,
     /// Of all weights.
     total: i64,
@@ -22,18 +22,18 @@ struct Visit {
     credit: i64,
 }
 
-impl Default for Scene {
+impl Default for InterruptSites {
     fn default() -> Self {
         let place = |number| Place { ip: CODE + number * BYTES, user: false, process: 0, thread: 0, weight: 1 };
         Self::of((0..PLACES).map(place))
     }
 }
 
-impl Scene {
+impl InterruptSites {
     /// These places; None if no interrupt could be at any of them.
     #[must_use]
     pub fn new(places: Vec<Place>) -> Option<Self> {
-        Some(Self::of(places)).filter(|scene| scene.total > 0)
+        Some(Self::of(places)).filter(|sites| sites.total > 0)
     }
 
     fn of(places: impl IntoIterator<Item = Place>) -> Self {
@@ -92,8 +92,8 @@ mod tests {
         (0..).zip(weights).map(place).collect()
     }
 
-    fn times(scene: &Scene) -> Vec<u64> {
-        scene.visited().map(|visited| visited.times).collect()
+    fn times(sites: &InterruptSites) -> Vec<u64> {
+        sites.visited().map(|visited| visited.times).collect()
     }
 
     proptest! {
@@ -104,14 +104,14 @@ mod tests {
         ) {
             let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
             prop_assume!(total > 0);
-            let mut scene = Scene::new(places(&weights)).unwrap();
+            let mut sites = InterruptSites::new(places(&weights)).unwrap();
             for round in 1..=rounds {
                 for _ in 0..total {
-                    let place = scene.interrupt().unwrap();
+                    let place = sites.interrupt().unwrap();
                     prop_assert!(place.weight > 0);
                 }
                 let expected: Vec<u64> = weights.iter().map(|weight| u64::from(*weight) * round).collect();
-                prop_assert_eq!(times(&scene), expected);
+                prop_assert_eq!(times(&sites), expected);
             }
         }
 
@@ -122,13 +122,13 @@ mod tests {
         ) {
             let total: u64 = weights.iter().sum();
             let narrow: Vec<u32> = weights.iter().map(|weight| u32::try_from(*weight).unwrap()).collect();
-            let mut scene = Scene::new(places(&narrow)).unwrap();
+            let mut sites = InterruptSites::new(places(&narrow)).unwrap();
             for _ in 0..interrupts {
-                let foretold = scene.peek();
+                let foretold = sites.peek();
                 prop_assert!(foretold.is_some());
-                prop_assert_eq!(scene.interrupt(), foretold);
+                prop_assert_eq!(sites.interrupt(), foretold);
             }
-            for (times, weight) in times(&scene).into_iter().zip(weights) {
+            for (times, weight) in times(&sites).into_iter().zip(weights) {
                 prop_assert!(times * total < interrupts * weight + total, "{times} of {interrupts}, {weight}/{total}");
             }
         }
@@ -136,22 +136,22 @@ mod tests {
 
     #[test]
     fn the_usual_places_come_in_turn() {
-        let mut scene = Scene::default();
-        let first: Vec<u64> = (0..20).map(|_| scene.interrupt().unwrap().ip).collect();
+        let mut sites = InterruptSites::default();
+        let first: Vec<u64> = (0..20).map(|_| sites.interrupt().unwrap().ip).collect();
         let expected: Vec<u64> = (0..20).map(|number| CODE + number % PLACES * BYTES).collect();
         assert_eq!(first, expected);
-        assert_eq!(scene.visited().map(|visited| visited.times).sum::<u64>(), 20);
+        assert_eq!(sites.visited().map(|visited| visited.times).sum::<u64>(), 20);
     }
 
     #[test]
     fn a_processor_is_not_where_there_is_no_weight() {
-        let scene = Scene::new(places(&[0, 3, 0, 1])).unwrap();
-        assert_eq!(scene.places().iter().map(|place| place.ip).collect::<Vec<_>>(), [1, 3]);
+        let sites = InterruptSites::new(places(&[0, 3, 0, 1])).unwrap();
+        assert_eq!(sites.places().iter().map(|place| place.ip).collect::<Vec<_>>(), [1, 3]);
     }
 
     #[test]
     fn without_weight_there_is_no_scene() {
-        assert!(Scene::new(Vec::new()).is_none());
-        assert!(Scene::new(places(&[0, 0])).is_none());
+        assert!(InterruptSites::new(Vec::new()).is_none());
+        assert!(InterruptSites::new(places(&[0, 0])).is_none());
     }
 }

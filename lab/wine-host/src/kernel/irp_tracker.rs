@@ -19,11 +19,11 @@ enum Known {
 
 /// The requests that a driver was given and of which not both is known yet.
 #[derive(Debug, Default)]
-pub struct Fates {
+pub struct IrpTracker {
     known: HashMap<usize, (usize, Known)>,
 }
 
-impl Fates {
+impl IrpTracker {
     /// A dispatch routine is about to be called for a request.
     pub fn begin(&mut self, request: usize, routine: usize) {
         self.known.insert(request, (routine, Known::Nothing));
@@ -100,84 +100,84 @@ mod tests {
     #[test]
     fn a_request_is_pending_by_its_mark_and_by_its_status_or_by_neither() {
         for (pending, marked) in [(false, false), (false, true), (true, false), (true, true)] {
-            let mut fates = Fates::default();
-            fates.begin(8, 0);
-            assert_eq!(fates.completed(8, marked), None);
-            assert_eq!(fates.returned(8, pending).is_some(), pending != marked, "{pending} {marked}");
-            assert_eq!(fates.forget(|_| true), 0);
+            let mut tracker = IrpTracker::default();
+            tracker.begin(8, 0);
+            assert_eq!(tracker.completed(8, marked), None);
+            assert_eq!(tracker.returned(8, pending).is_some(), pending != marked, "{pending} {marked}");
+            assert_eq!(tracker.forget(|_| true), 0);
         }
     }
 
     #[test]
     fn the_order_of_completion_and_return_makes_no_difference() {
         for marked in [false, true] {
-            let mut fates = Fates::default();
-            fates.begin(8, 0);
-            assert_eq!(fates.returned(8, true), None);
-            assert_eq!(fates.completed(8, marked).is_some(), !marked);
-            assert_eq!(fates.forget(|_| true), 0);
+            let mut tracker = IrpTracker::default();
+            tracker.begin(8, 0);
+            assert_eq!(tracker.returned(8, true), None);
+            assert_eq!(tracker.completed(8, marked).is_some(), !marked);
+            assert_eq!(tracker.forget(|_| true), 0);
         }
     }
 
     #[test]
     fn a_request_that_is_not_complete_and_not_pending_is_lost() {
-        let mut fates = Fates::default();
-        fates.begin(8, 0);
-        assert!(fates.returned(8, false).is_some());
+        let mut tracker = IrpTracker::default();
+        tracker.begin(8, 0);
+        assert!(tracker.returned(8, false).is_some());
     }
 
     #[test]
     fn a_driver_is_in_dispatch_until_its_routine_returns_whether_or_not_the_request_is_complete() {
         for completed_first in [false, true] {
-            let mut fates = Fates::default();
-            fates.begin(8, 100);
-            assert!(fates.is_in_dispatch(|routine| routine == 100));
-            assert!(!fates.is_in_dispatch(|routine| routine == 200));
+            let mut tracker = IrpTracker::default();
+            tracker.begin(8, 100);
+            assert!(tracker.is_in_dispatch(|routine| routine == 100));
+            assert!(!tracker.is_in_dispatch(|routine| routine == 200));
             if completed_first {
-                assert_eq!(fates.completed(8, true), None);
-                assert!(fates.is_in_dispatch(|_| true));
+                assert_eq!(tracker.completed(8, true), None);
+                assert!(tracker.is_in_dispatch(|_| true));
             }
-            assert_eq!(fates.returned(8, true), None);
-            assert!(!fates.is_in_dispatch(|_| true));
+            assert_eq!(tracker.returned(8, true), None);
+            assert!(!tracker.is_in_dispatch(|_| true));
         }
     }
 
     #[test]
     fn a_driver_has_a_request_until_it_completes_it_and_no_longer() {
-        let mut fates = Fates::default();
-        assert!(!fates.holds(8), "it was never dispatched");
+        let mut tracker = IrpTracker::default();
+        assert!(!tracker.holds(8), "it was never dispatched");
         for completed_first in [false, true] {
-            fates.begin(8, 100);
-            assert!(fates.holds(8) && fates.waiting() == 0);
+            tracker.begin(8, 100);
+            assert!(tracker.holds(8) && tracker.waiting() == 0);
             if completed_first {
-                assert_eq!(fates.completed(8, true), None);
-                assert!(!fates.holds(8), "completed inside the dispatch routine");
+                assert_eq!(tracker.completed(8, true), None);
+                assert!(!tracker.holds(8), "completed inside the dispatch routine");
             }
-            assert_eq!(fates.returned(8, true), None);
-            assert_eq!((fates.holds(8), fates.waiting()), (!completed_first, usize::from(!completed_first)));
+            assert_eq!(tracker.returned(8, true), None);
+            assert_eq!((tracker.holds(8), tracker.waiting()), (!completed_first, usize::from(!completed_first)));
             if !completed_first {
-                assert_eq!(fates.completed(8, true), None);
+                assert_eq!(tracker.completed(8, true), None);
             }
-            assert_eq!((fates.holds(8), fates.waiting()), (false, 0));
+            assert_eq!((tracker.holds(8), tracker.waiting()), (false, 0));
         }
     }
 
     #[test]
     fn what_a_driver_leaves_is_its_own() {
-        let mut fates = Fates::default();
+        let mut tracker = IrpTracker::default();
         for (request, routine) in [(8, 100), (16, 100), (24, 200)] {
-            fates.begin(request, routine);
-            assert_eq!(fates.returned(request, true), None);
+            tracker.begin(request, routine);
+            assert_eq!(tracker.returned(request, true), None);
         }
-        assert_eq!(fates.completed(16, true), None);
-        assert_eq!(fates.forget(|routine| routine == 100), 1);
-        assert_eq!(fates.forget(|routine| routine == 200), 1);
+        assert_eq!(tracker.completed(16, true), None);
+        assert_eq!(tracker.forget(|routine| routine == 100), 1);
+        assert_eq!(tracker.forget(|routine| routine == 200), 1);
     }
 
     #[test]
     fn what_nobody_dispatched_is_nobodys_fault() {
-        let mut fates = Fates::default();
-        assert_eq!(fates.completed(8, true), None);
-        assert_eq!(fates.returned(8, true), None);
+        let mut tracker = IrpTracker::default();
+        assert_eq!(tracker.completed(8, true), None);
+        assert_eq!(tracker.returned(8, true), None);
     }
 }

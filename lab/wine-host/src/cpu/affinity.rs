@@ -10,14 +10,14 @@ thread_local! {
 }
 
 /// The processor on which this thread is, now.
-pub fn current() -> u32 {
+pub fn current_processor() -> u32 {
     let mask = MASK.get();
     let told = nt::current_processor() % processor::active();
     if mask.checked_shr(told).is_some_and(|rest| rest & 1 == 1) { told } else { mask.trailing_zeros() }
 }
 
 /// The processor on which this thread has to be, if it can be on one only.
-pub fn bound() -> Option<u32> {
+pub fn bound_processor() -> Option<u32> {
     let mask = MASK.get();
     mask.is_power_of_two().then(|| mask.trailing_zeros())
 }

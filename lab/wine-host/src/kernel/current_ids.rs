@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// Runs what interrupts `place`.
-pub fn interrupting(place: Place, body: impl FnOnce()) {
+pub fn with_interrupted(place: Place, body: impl FnOnce()) {
     INTERRUPTED.set(Some(place));
     body();
     INTERRUPTED.set(None);
