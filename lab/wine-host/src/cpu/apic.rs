@@ -9,7 +9,7 @@ use crate::{
         trap,
     },
     failing,
-    kernel::level,
+    kernel::irql,
     loader::image,
     lock, nt,
     nt::{DISPATCH_LEVEL, Pointer},
@@ -39,7 +39,7 @@ static MAPS: Mutex<Vec<Map>> = Mutex::new(Vec::new());
 /// MmMapIoSpaceEx: of the APIC, as device memory has to be mapped.
 pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer {
     caught("MmMapIoSpaceEx", ptr::null_mut(), || {
-        level::check("MmMapIoSpaceEx", DISPATCH_LEVEL);
+        irql::check("MmMapIoSpaceEx", DISPATCH_LEVEL);
         if failing::hits("MmMapIoSpaceEx") {
             return ptr::null_mut();
         }
@@ -62,7 +62,7 @@ pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer 
 /// MmUnmapIoSpace.
 pub extern "system" fn unmap(address: Pointer, size: usize) {
     caught("MmUnmapIoSpace", (), || {
-        level::check("MmUnmapIoSpace", DISPATCH_LEVEL);
+        irql::check("MmUnmapIoSpace", DISPATCH_LEVEL);
         let mut maps = lock(&MAPS);
         let map = maps.iter_mut().find(|map| map.address == address.addr() && map.mapped && size == PAGE);
         match map {

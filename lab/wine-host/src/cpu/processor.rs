@@ -2,7 +2,7 @@
 
 use crate::{
     cpu::{affinity, branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites},
-    kernel::{hal::Registered, interrupt::Bell, power, watched::Watched},
+    kernel::{ds_memory::DsMemory, hal::Registered, interrupt::Bell, power},
     lock, nt,
 };
 use bench_protocol::{Happened, Time};
@@ -92,7 +92,7 @@ impl Kind {
     }
 
     fn state_of(self, number: u32, mut processor: Processor) -> State {
-        processor.set_memory(Box::new(Watched { processor: number }));
+        processor.set_memory(Box::new(DsMemory { processor: number }));
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,

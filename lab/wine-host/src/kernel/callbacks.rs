@@ -5,7 +5,7 @@
 use crate::{
     failing,
     kernel::{
-        level,
+        irql,
         registry::{Registry, Wrong},
     },
     lock, nt,
@@ -97,7 +97,7 @@ pub unsafe extern "system" fn create(
     _multiple: u8,
 ) -> NtStatus {
     caught("ExCreateCallback", nt::UNSUCCESSFUL, || {
-        level::check("ExCreateCallback", APC_LEVEL);
+        irql::check("ExCreateCallback", APC_LEVEL);
         if failing::hits("ExCreateCallback") {
             return nt::INSUFFICIENT_RESOURCES;
         }
@@ -131,7 +131,7 @@ pub unsafe extern "system" fn create(
 /// ObfDereferenceObject: of a callback object here, of any other in Wine.
 pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
     let left = caught("ObfDereferenceObject", None, || {
-        level::check("ObfDereferenceObject", DISPATCH_LEVEL);
+        irql::check("ObfDereferenceObject", DISPATCH_LEVEL);
         with(object, |known| {
             if known.references == 0 {
                 violation::other(format!("ObfDereferenceObject of {}, of which no driver has a reference", known.name));
@@ -147,7 +147,7 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
 /// ExRegisterCallback.
 pub extern "system" fn register(object: Pointer, routine: Routine, context: Pointer) -> Pointer {
     caught("ExRegisterCallback", ptr::null_mut(), || {
-        level::check("ExRegisterCallback", APC_LEVEL);
+        irql::check("ExRegisterCallback", APC_LEVEL);
         if failing::hits("ExRegisterCallback") {
             return ptr::null_mut();
         }
@@ -163,7 +163,7 @@ pub extern "system" fn register(object: Pointer, routine: Routine, context: Poin
 /// ExUnregisterCallback: waits until the routine is not being called.
 pub extern "system" fn unregister(handle: Pointer) {
     caught("ExUnregisterCallback", (), || {
-        level::check("ExUnregisterCallback", APC_LEVEL);
+        irql::check("ExUnregisterCallback", APC_LEVEL);
         match REGISTRY.remove(handle.addr(), nt::current_thread()) {
             Ok(_) => {}
             Err(Wrong::Unknown) => {
@@ -180,12 +180,12 @@ pub fn notify_power(first: usize, second: usize) {
         if object != FIRST_OBJECT {
             return;
         }
-        let before = level::set(DISPATCH_LEVEL);
+        let before = irql::set(DISPATCH_LEVEL);
         let [first, second] = [first, second].map(ptr::without_provenance_mut);
         let context = ptr::with_exposed_provenance_mut(context);
         // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
-        level::at(DISPATCH_LEVEL, || unsafe { routine(context, first, second) });
-        level::set(before);
+        irql::run_at(DISPATCH_LEVEL, || unsafe { routine(context, first, second) });
+        irql::set(before);
     });
 }
 

@@ -12,9 +12,9 @@ use crate::{
         processor::{self, Core},
     },
     kernel::{
-        dpcs::{Call, Cause, Dpcs},
-        level,
-        object::{self, Kdpc, Ktimer},
+        dispatcher_objects::{self, Kdpc, Ktimer},
+        dpc_queues::{Call, Cause, DpcQueues},
+        irql,
         timers::Timers,
     },
     lock, nt,
@@ -37,41 +37,41 @@ const PATIENCE: Duration = Duration::from_secs(10);
 type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
 
 /// The account of everything. Who holds it may access the objects that it knows.
-pub struct Book {
-    pub dpcs: Dpcs,
+pub struct DeferredWork {
+    pub dpcs: DpcQueues,
     pub timers: Timers,
     /// How often the timers of a processor still are to expire, of a script.
     ticks: BTreeMap<u32, u64>,
     stop: bool,
 }
 
-static BOOK: LazyLock<Mutex<Book>> = LazyLock::new(|| {
-    let dpcs = Dpcs::new(processor::possible().len());
-    Mutex::new(Book { dpcs, timers: Timers::default(), ticks: BTreeMap::new(), stop: false })
+static WORK: LazyLock<Mutex<DeferredWork>> = LazyLock::new(|| {
+    let dpcs = DpcQueues::new(processor::possible().len());
+    Mutex::new(DeferredWork { dpcs, timers: Timers::default(), ticks: BTreeMap::new(), stop: false })
 });
 static CHANGED: Condvar = Condvar::new();
 
 /// Changes the account; the processors see to what follows from it.
-pub fn change<T>(body: impl FnOnce(&mut Book) -> T) -> T {
-    let result = body(&mut lock(&BOOK));
+pub fn change<T>(body: impl FnOnce(&mut DeferredWork) -> T) -> T {
+    let result = body(&mut lock(&WORK));
     CHANGED.notify_all();
     result
 }
 
 /// Waits until that is so; false if it takes too long.
-fn wait_until(deadline: Instant, so: impl Fn(&Book) -> bool) -> bool {
-    let mut book = lock(&BOOK);
-    while !so(&book) {
+fn wait_until(deadline: Instant, so: impl Fn(&DeferredWork) -> bool) -> bool {
+    let mut work = lock(&WORK);
+    while !so(&work) {
         let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
-        book = wait(book, Some(left));
+        work = wait(work, Some(left));
     }
     true
 }
 
-fn wait(book: MutexGuard<'static, Book>, most: Option<Duration>) -> MutexGuard<'static, Book> {
+fn wait(work: MutexGuard<'static, DeferredWork>, most: Option<Duration>) -> MutexGuard<'static, DeferredWork> {
     match most {
-        None => CHANGED.wait(book).unwrap_or_else(PoisonError::into_inner),
-        Some(most) => CHANGED.wait_timeout(book, most).unwrap_or_else(PoisonError::into_inner).0,
+        None => CHANGED.wait(work).unwrap_or_else(PoisonError::into_inner),
+        Some(most) => CHANGED.wait_timeout(work, most).unwrap_or_else(PoisonError::into_inner).0,
     }
 }
 
@@ -91,34 +91,34 @@ pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
 }
 
 pub fn stop() {
-    change(|book| book.stop = true);
+    change(|work| work.stop = true);
 }
 
 /// Waits until there is something to do on a processor; false when its thread is to end.
 fn is_wanted(processor: u32) -> bool {
-    let mut book = lock(&BOOK);
-    while !book.stop {
-        let next = if processor::is_live() { book.timers.next(processor, &book.dpcs) } else { None };
+    let mut work = lock(&WORK);
+    while !work.stop {
+        let next = if processor::is_live() { work.timers.next(processor, &work.dpcs) } else { None };
         let left = next.map(|due| due.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) || book.dpcs.wait_on(processor) || book.ticks.contains_key(&processor) {
+        if left == Some(Duration::ZERO) || work.dpcs.wait_on(processor) || work.ticks.contains_key(&processor) {
             return true;
         }
-        book = wait(book, left);
+        work = wait(work, left);
     }
     false
 }
 
 /// Lets timers expire, and runs what is queued.
 fn retire(core: &Core, thread: u32) {
-    change(|book| book.expire(core.number));
+    change(|work| work.expire(core.number));
     loop {
         core.ipi.wait_until_free(thread);
         core.high_level.wait_until_free(thread);
-        let call = lock(&BOOK).begin(core.number);
+        let call = lock(&WORK).begin(core.number);
         let Some(call) = call else { break };
         // SAFETY: the driver initialized the DPC with this routine and this context, and queued it.
-        level::at(DISPATCH_LEVEL, || unsafe { run(call) });
-        change(|book| book.dpcs.end(core.number));
+        irql::run_at(DISPATCH_LEVEL, || unsafe { run(call) });
+        change(|work| work.dpcs.end(core.number));
     }
 }
 
@@ -133,7 +133,7 @@ unsafe fn run(Call { dpc, routine, context, arguments: [first, second] }: Call) 
     unsafe { routine(pointer(dpc), pointer(context), pointer(first), pointer(second)) };
 }
 
-impl Book {
+impl DeferredWork {
     /// Lets expire what is due on a processor: by the clock, or by the script.
     fn expire(&mut self, processor: u32) {
         let now = if let Some(left) = self.ticks.get_mut(&processor) {
@@ -149,7 +149,7 @@ impl Book {
         };
         for (timer, dpc) in self.timers.expire(processor, now, &self.dpcs) {
             // SAFETY: a timer that is set; freed memory is no longer in the account, which this thread holds.
-            let object: &mut Ktimer = unsafe { object::at(timer) };
+            let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(timer) };
             object.expired();
             if let Some(dpc) = dpc {
                 // One that is still queued from the last time is not queued again, as in Windows.
@@ -163,7 +163,7 @@ impl Book {
         let inserted = self.dpcs.insert(dpc, here, cause).ok()?;
         if inserted {
             // SAFETY: a DPC of the account, which this thread holds.
-            let object: &mut Kdpc = unsafe { object::at(dpc) };
+            let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(dpc) };
             object.queued(if let Cause::Driver(arguments) = cause { arguments } else { [0; 2] });
         }
         Some(inserted)
@@ -172,7 +172,7 @@ impl Book {
     fn begin(&mut self, processor: u32) -> Option<Call> {
         let call = self.dpcs.begin(processor)?;
         // SAFETY: a DPC of the account, which this thread holds.
-        let object: &mut Kdpc = unsafe { object::at(call.dpc) };
+        let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(call.dpc) };
         if !object.calls(call.routine, call.context) {
             violation::other(format!("the DPC {:#x} was written over while it was queued", call.dpc));
         }
@@ -190,65 +190,65 @@ impl Book {
 
 /// Waits until everything that was queued before has come to its end.
 pub fn flush() {
-    let mut book = lock(&BOOK);
-    let mark = book.dpcs.mark();
-    while !book.dpcs.done(mark) {
-        book = wait(book, None);
+    let mut work = lock(&WORK);
+    let mark = work.dpcs.mark();
+    while !work.dpcs.done(mark) {
+        work = wait(work, None);
     }
 }
 
 /// Memory is about to be freed; timers that are set, and DPCs that are queued, are noted and forgotten.
 pub fn memory_goes(function: &str, addresses: &Range<usize>) {
-    for what in change(|book| book.forget(addresses)) {
+    for what in change(|work| work.forget(addresses)) {
         violation::other(format!("{function} of {:#x}, which {what} needs", addresses.start));
     }
 }
 
 /// A driver is gone, and with it its routines: the same.
 pub fn image_unloaded(addresses: &Range<usize>) {
-    for what in change(|book| book.forget(addresses)) {
+    for what in change(|work| work.forget(addresses)) {
         violation::other(format!("a driver was unloaded that {what} needs"));
     }
-    if lock(&BOOK).dpcs.runs_in(addresses) {
+    if lock(&WORK).dpcs.runs_in(addresses) {
         violation::other("a driver was unloaded while a DPC of it ran");
         // Its code goes when this returns: the lab goes on if the routine ends.
-        wait_until(Instant::now() + PATIENCE, |book| !book.dpcs.runs_in(addresses));
+        wait_until(Instant::now() + PATIENCE, |work| !work.dpcs.runs_in(addresses));
     }
 }
 
 /// Time goes on in another way: by the clock from now on, or no longer; then nothing runs that it had begun.
 pub fn time_changed() {
-    let mark = change(|book| {
-        book.timers.begin_anew(Instant::now());
-        book.dpcs.mark()
+    let mark = change(|work| {
+        work.timers.begin_anew(Instant::now());
+        work.dpcs.mark()
     });
-    wait_until(Instant::now() + PATIENCE, |book| book.dpcs.done(mark));
+    wait_until(Instant::now() + PATIENCE, |work| work.dpcs.done(mark));
 }
 
 /// Lets the timers of a processor expire so often, each time to the end of what follows; false if that takes too long.
 pub fn tick(processor: u32, times: u64) -> bool {
     let deadline = Instant::now() + PATIENCE;
     if times > 0 {
-        change(|book| {
-            let left = book.ticks.entry(processor).or_default();
+        change(|work| {
+            let left = work.ticks.entry(processor).or_default();
             *left = left.saturating_add(times);
         });
     }
-    let ticked = wait_until(deadline, |book| !book.ticks.contains_key(&processor));
-    let mark = change(|book| {
-        book.ticks.remove(&processor);
-        book.dpcs.mark()
+    let ticked = wait_until(deadline, |work| !work.ticks.contains_key(&processor));
+    let mark = change(|work| {
+        work.ticks.remove(&processor);
+        work.dpcs.mark()
     });
-    ticked && wait_until(deadline, |book| book.dpcs.done(mark))
+    ticked && wait_until(deadline, |work| work.dpcs.done(mark))
 }
 
 pub fn ticks() -> Ticks {
-    let book = lock(&BOOK);
-    let ran = book.dpcs.from_timers().into_iter().take(processor::all().len()).collect();
-    Ticks { ran, set: u64::try_from(book.timers.count_set()).unwrap_or(u64::MAX) }
+    let work = lock(&WORK);
+    let ran = work.dpcs.from_timers().into_iter().take(processor::all().len()).collect();
+    Ticks { ran, set: u64::try_from(work.timers.count_set()).unwrap_or(u64::MAX) }
 }
 
 /// Begins the account of what ran anew.
 pub fn clear_account() {
-    lock(&BOOK).dpcs.clear_account();
+    lock(&WORK).dpcs.clear_account();
 }

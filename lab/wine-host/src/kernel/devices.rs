@@ -4,7 +4,7 @@
 
 use crate::{
     failing,
-    kernel::{level, work_items},
+    kernel::{irql, work_items},
     nt,
     nt::{APC_LEVEL, NtStatus, Pointer, UnicodeString},
     violation::{self, caught},
@@ -38,7 +38,7 @@ pub unsafe extern "system" fn create(
     device: *mut Pointer,
 ) -> NtStatus {
     caught("IoCreateDevice", nt::UNSUCCESSFUL, || {
-        level::check("IoCreateDevice", APC_LEVEL);
+        irql::check("IoCreateDevice", APC_LEVEL);
         if failing::hits("IoCreateDevice") {
             return nt::INSUFFICIENT_RESOURCES;
         }
@@ -55,7 +55,7 @@ pub unsafe extern "system" fn create(
 /// IoDeleteDevice.
 pub unsafe extern "system" fn delete(device: Pointer) {
     caught("IoDeleteDevice", (), || {
-        level::check("IoDeleteDevice", APC_LEVEL);
+        irql::check("IoDeleteDevice", APC_LEVEL);
         work_items::device_deleted(device);
     });
     // SAFETY: as the driver called it.

@@ -7,10 +7,10 @@ use crate::{
     failing,
     kernel::{
         deferred,
-        dpcs::{Cause, Unknown},
-        level,
-        numbers::ProcessorNumber,
-        object::{self, Kdpc},
+        dispatcher_objects::{self, Kdpc},
+        dpc_queues::{Cause, Unknown},
+        irql,
+        processor_numbers::ProcessorNumber,
     },
     nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
@@ -25,13 +25,13 @@ fn unknown(function: &str, dpc: Pointer) {
 }
 
 fn initialize_as(function: &str, kind: u8, dpc: Pointer, routine: Pointer, context: Pointer) {
-    let Some(address) = object::address(dpc) else { return unknown(function, dpc) };
+    let Some(address) = dispatcher_objects::address_of(dpc) else { return unknown(function, dpc) };
     let (routine, context) = (routine.expose_provenance(), context.expose_provenance());
-    let free = deferred::change(|book| {
-        let free = book.dpcs.initialize(address, routine, context);
+    let free = deferred::change(|work| {
+        let free = work.dpcs.initialize(address, routine, context);
         if free {
             // SAFETY: the driver promises room for a DPC, and it is in the account, which this thread holds.
-            let object: &mut Kdpc = unsafe { object::at(address) };
+            let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(address) };
             object.initialize(kind, routine, context);
         }
         free
@@ -43,13 +43,13 @@ fn initialize_as(function: &str, kind: u8, dpc: Pointer, routine: Pointer, conte
 
 /// KeInitializeDpc.
 pub unsafe extern "system" fn initialize(dpc: Pointer, routine: Pointer, context: Pointer) {
-    caught("KeInitializeDpc", (), || initialize_as("KeInitializeDpc", object::DPC, dpc, routine, context));
+    caught("KeInitializeDpc", (), || initialize_as("KeInitializeDpc", dispatcher_objects::DPC, dpc, routine, context));
 }
 
 /// KeInitializeThreadedDpc. The routine runs at DISPATCH_LEVEL all the same, as Windows reserves to do.
 pub unsafe extern "system" fn initialize_threaded(dpc: Pointer, routine: Pointer, context: Pointer) {
     let function = "KeInitializeThreadedDpc";
-    caught(function, (), || initialize_as(function, object::THREADED_DPC, dpc, routine, context));
+    caught(function, (), || initialize_as(function, dispatcher_objects::THREADED_DPC, dpc, routine, context));
 }
 
 /// KeSetTargetProcessorDpcEx.
@@ -59,7 +59,7 @@ pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorN
         let number = unsafe { number.read() };
         let hit = failing::hits("KeSetTargetProcessorDpcEx");
         let Some(processor) = number.index().filter(|_| !hit) else { return nt::INVALID_PARAMETER };
-        if deferred::change(|book| book.dpcs.set_target(dpc.addr(), processor)) == Err(Unknown) {
+        if deferred::change(|work| work.dpcs.set_target(dpc.addr(), processor)) == Err(Unknown) {
             unknown("KeSetTargetProcessorDpcEx", dpc);
             return nt::INVALID_PARAMETER;
         }
@@ -70,10 +70,10 @@ pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorN
 /// KeSetImportanceDpc. Only high importance makes a difference: the lab delays no DPC.
 pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
     caught("KeSetImportanceDpc", (), || {
-        let set = deferred::change(|book| {
-            book.dpcs.set_urgent(dpc.addr(), importance == HIGH)?;
+        let set = deferred::change(|work| {
+            work.dpcs.set_urgent(dpc.addr(), importance == HIGH)?;
             // SAFETY: a DPC of the account, which this thread holds.
-            let object: &mut Kdpc = unsafe { object::at(dpc.addr()) };
+            let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(dpc.addr()) };
             object.importance = u8::try_from(importance).unwrap_or_default();
             Ok(())
         });
@@ -87,7 +87,7 @@ pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
 pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> u8 {
     caught("KeInsertQueueDpc", 0, || {
         let cause = Cause::Driver([first, second].map(Pointer::expose_provenance));
-        let inserted = deferred::change(|book| book.insert(dpc.addr(), affinity::current_processor(), cause));
+        let inserted = deferred::change(|work| work.insert(dpc.addr(), affinity::current_processor(), cause));
         if inserted.is_none() {
             unknown("KeInsertQueueDpc", dpc);
         }
@@ -98,10 +98,10 @@ pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> 
 /// KeRemoveQueueDpc.
 pub unsafe extern "system" fn remove(dpc: Pointer) -> u8 {
     caught("KeRemoveQueueDpc", 0, || {
-        let removed = deferred::change(|book| {
-            let removed = book.dpcs.remove(dpc.addr())?;
+        let removed = deferred::change(|work| {
+            let removed = work.dpcs.remove(dpc.addr())?;
             // SAFETY: a DPC of the account, which this thread holds.
-            let object: &mut Kdpc = unsafe { object::at(dpc.addr()) };
+            let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(dpc.addr()) };
             object.taken();
             Ok(removed)
         });
@@ -115,9 +115,9 @@ pub unsafe extern "system" fn remove(dpc: Pointer) -> u8 {
 /// KeFlushQueuedDpcs. Documented for PASSIVE_LEVEL; at APC_LEVEL, under a mutex, it works as well.
 pub extern "system" fn flush() {
     caught("KeFlushQueuedDpcs", (), || {
-        level::check("KeFlushQueuedDpcs", APC_LEVEL);
+        irql::check("KeFlushQueuedDpcs", APC_LEVEL);
         // Above, it would wait for routines that wait for this thread.
-        if level::current() < DISPATCH_LEVEL {
+        if irql::current() < DISPATCH_LEVEL {
             deferred::flush();
         }
     });

@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::processor,
-    kernel::level,
+    kernel::irql,
     nt::DISPATCH_LEVEL,
     violation::{self, caught},
 };
@@ -33,12 +33,12 @@ thread_local! {
 /// KeSetSystemGroupAffinityThread: the previous affinity is zero where the system had given none.
 pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut GroupAffinity) {
     caught("KeSetSystemGroupAffinityThread", (), || {
-        level::check("KeSetSystemGroupAffinityThread", DISPATCH_LEVEL);
+        irql::check("KeSetSystemGroupAffinityThread", DISPATCH_LEVEL);
         // SAFETY: the driver promises an affinity that can be read.
         let GroupAffinity { mask, group, .. } = unsafe { affinity.read() };
         let before = SYSTEM.get();
         let runs = processor::all().iter().any(|core| mask >> core.number & 1 == 1);
-        let own = if runs && group == 0 { level::set_affinity(mask) } else { 0 };
+        let own = if runs && group == 0 { irql::set_affinity(mask) } else { 0 };
         if own == 0 {
             return violation::other(format!("KeSetSystemGroupAffinityThread of {mask:#x} in group {group}"));
         }
@@ -54,13 +54,13 @@ pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut
 /// KeRevertToUserGroupAffinityThread: to the previous affinity, or to the thread's own if that is zero.
 pub unsafe extern "system" fn revert(previous: *const GroupAffinity) {
     caught("KeRevertToUserGroupAffinityThread", (), || {
-        level::check("KeRevertToUserGroupAffinityThread", DISPATCH_LEVEL);
+        irql::check("KeRevertToUserGroupAffinityThread", DISPATCH_LEVEL);
         // SAFETY: the driver promises an affinity that can be read.
         let mask = unsafe { previous.read() }.mask;
         let Some(System { own, .. }) = SYSTEM.get() else {
             return violation::other("KeRevertToUserGroupAffinityThread without a system affinity");
         };
-        level::set_affinity(if mask == 0 { own } else { mask });
+        irql::set_affinity(if mask == 0 { own } else { mask });
         SYSTEM.set((mask != 0).then_some(System { mask, own }));
     });
 }

@@ -5,7 +5,7 @@
 use crate::{
     cpu::processor::{self, Core},
     failing,
-    kernel::{interrupt::TrapFrame, level},
+    kernel::{interrupt::TrapFrame, irql},
     lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, caught},
@@ -107,15 +107,15 @@ pub fn dispatch_table() -> usize {
 
 /// HalQuerySystemInformation: the lab's HAL tells nothing.
 extern "system" fn query_information(_class: u32, _size: u32, _buffer: Pointer, _returned: *mut u32) -> NtStatus {
-    caught("HalQuerySystemInformation", (), || level::check("HalQuerySystemInformation", PASSIVE_LEVEL));
+    caught("HalQuerySystemInformation", (), || irql::check("HalQuerySystemInformation", PASSIVE_LEVEL));
     nt::INVALID_LEVEL
 }
 
 /// HalSetSystemInformation.
 unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer) -> NtStatus {
     caught("HalSetSystemInformation", nt::UNSUCCESSFUL, || {
-        let level = level::current();
-        level::check("HalSetSystemInformation", PASSIVE_LEVEL);
+        let level = irql::current();
+        irql::check("HalSetSystemInformation", PASSIVE_LEVEL);
         if class != INTERRUPT_HANDLER {
             return nt::INVALID_LEVEL;
         }
@@ -195,7 +195,7 @@ pub unsafe extern "system" fn allocate_counters(
     set: *mut usize,
 ) -> NtStatus {
     caught("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
-        level::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
+        irql::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&COUNTERS);
         let is_taken = failing::hits("HalAllocateHardwareCounters") || counters.holder.is_some();
         let refusal = counters.refusal.or(is_taken.then_some(nt::INSUFFICIENT_RESOURCES));
@@ -212,7 +212,7 @@ pub unsafe extern "system" fn allocate_counters(
 /// HalFreeHardwareCounters.
 pub extern "system" fn free_counters(set: usize) -> NtStatus {
     caught("HalFreeHardwareCounters", nt::UNSUCCESSFUL, || {
-        level::check("HalFreeHardwareCounters", PASSIVE_LEVEL);
+        irql::check("HalFreeHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&COUNTERS);
         if counters.holder != Some(set) {
             violation::other(format!("HalFreeHardwareCounters of {set:#x}, which is not allocated"));

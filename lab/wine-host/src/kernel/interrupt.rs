@@ -7,7 +7,7 @@ use crate::{
         affinity,
         processor::{self, Core},
     },
-    kernel::{current_ids, hal, level},
+    kernel::{current_ids, hal, irql},
     lock, nt,
     nt::HIGH_LEVEL,
     violation::{self, caught},
@@ -146,7 +146,7 @@ fn call(core: &Core, routine: hal::Routine) {
     let mut frame = TrapFrame::interrupted(Place { ip: place.ip.wrapping_add(skid), ..place });
     let frame = if hal::hides_frames() { ptr::null_mut() } else { &raw mut frame };
     // SAFETY: the driver registered this function for this frame or null, and stays loaded while it runs.
-    current_ids::with_interrupted(place, || level::at(HIGH_LEVEL, || unsafe { routine(frame) }));
+    current_ids::with_interrupted(place, || irql::run_at(HIGH_LEVEL, || unsafe { routine(frame) }));
 }
 
 /// KTRAP_FRAME of x64, as far as a handler reads it.

@@ -7,7 +7,7 @@ use crate::{
         affinity,
         processor::{self, Core},
     },
-    kernel::{hal, level},
+    kernel::{hal, irql},
     lock, nt,
     nt::{IPI_LEVEL, Pointer},
     violation::{self, caught},
@@ -57,7 +57,7 @@ pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
         thread::spawn(move || {
             affinity::restrict(1 << core.number);
             while let Some(call) = mailbox.wait() {
-                level::at(IPI_LEVEL, || call.take_part(core));
+                irql::run_at(IPI_LEVEL, || call.take_part(core));
             }
         })
     })
@@ -106,7 +106,7 @@ impl Call {
 /// KeIpiGenericCall.
 pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Pointer {
     caught("KeIpiGenericCall", std::ptr::null_mut(), || {
-        let level = level::current();
+        let level = irql::current();
         if level >= IPI_LEVEL {
             // Real processors would wait for each other for ever.
             let function = "KeIpiGenericCall".to_owned();
@@ -114,7 +114,7 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
             return std::ptr::null_mut();
         }
         // First the level, for which others may wait: who waits for the call before this one is at its level already.
-        let before = level::set(IPI_LEVEL);
+        let before = irql::set(IPI_LEVEL);
         let one_at_a_time = lock(&CALLS);
         let cores = processor::all();
         let call = Call {
@@ -133,7 +133,7 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
         });
         hal::waited();
         drop(one_at_a_time);
-        level::set(before);
+        irql::set(before);
         result
     })
 }

@@ -1,6 +1,6 @@
 //! Stand-ins for functions of the kernel that Wine lacks or implements otherwise.
 
-pub mod dpcs;
+pub mod dpc_queues;
 pub mod irp_tracker;
 pub mod registry;
 pub mod timers;
@@ -18,11 +18,13 @@ pub(crate) mod deferred;
 #[cfg(windows)]
 pub(crate) mod devices;
 #[cfg(windows)]
+pub(crate) mod dispatcher_objects;
+#[cfg(windows)]
 pub(crate) mod dpc;
 #[cfg(windows)]
-pub(crate) mod group_affinity;
+pub(crate) mod ds_memory;
 #[cfg(windows)]
-pub(crate) mod guarded;
+pub(crate) mod group_affinity;
 #[cfg(windows)]
 pub(crate) mod hal;
 #[cfg(windows)]
@@ -30,17 +32,17 @@ pub(crate) mod interrupt;
 #[cfg(windows)]
 pub(crate) mod ipi;
 #[cfg(windows)]
-pub(crate) mod level;
+pub(crate) mod irql;
 #[cfg(windows)]
-pub(crate) mod numbers;
-#[cfg(windows)]
-pub(crate) mod object;
+pub(crate) mod irql_checked;
 #[cfg(windows)]
 pub(crate) mod pool;
 #[cfg(windows)]
 pub(crate) mod power;
 #[cfg(windows)]
 pub(crate) mod processor_change;
+#[cfg(windows)]
+pub(crate) mod processor_numbers;
 #[cfg(windows)]
 pub(crate) mod requests;
 #[cfg(windows)]
@@ -53,7 +55,5 @@ pub(crate) mod system_threads;
 pub(crate) mod time;
 #[cfg(windows)]
 pub(crate) mod timer;
-#[cfg(windows)]
-pub(crate) mod watched;
 #[cfg(windows)]
 pub(crate) mod work_items;

@@ -5,7 +5,7 @@
 use crate::{
     countdown::Countdown,
     failing,
-    kernel::{deferred, hal, level},
+    kernel::{deferred, hal, irql},
     lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
     violation::{self, caught},
@@ -83,7 +83,7 @@ fn size(block: &Block) -> u64 {
 }
 
 fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> Pointer {
-    level::check(function, if paged { APC_LEVEL } else { DISPATCH_LEVEL });
+    irql::check(function, if paged { APC_LEVEL } else { DISPATCH_LEVEL });
     if size == 0 || tag == 0 {
         violation::other(format!("{function} of {size} bytes with the tag {tag:#x}"));
         return ptr::null_mut();
@@ -113,7 +113,7 @@ fn release(function: &str, memory: Pointer, tag: u32) {
     let Some(block) = block else {
         return violation::other(format!("{function} of {memory:p}, which is not allocated"));
     };
-    level::check(function, if block.paged { APC_LEVEL } else { DISPATCH_LEVEL });
+    irql::check(function, if block.paged { APC_LEVEL } else { DISPATCH_LEVEL });
     if tag != 0 && tag != block.tag {
         violation::other(format!("{function} with the tag {tag:#x} of memory with the tag {:#x}", block.tag));
     }

@@ -6,8 +6,8 @@ use crate::{
     cpu::processor,
     failing,
     kernel::{
-        level,
-        numbers::ProcessorNumber,
+        irql,
+        processor_numbers::ProcessorNumber,
         registry::{Registry, Wrong},
     },
     lock, nt,
@@ -63,7 +63,7 @@ impl Registered {
         let mut answer = nt::SUCCESS;
         let context = ptr::with_exposed_provenance_mut(self.context);
         // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
-        level::at(PASSIVE_LEVEL, || unsafe { (self.routine)(context, &raw const change, &raw mut answer) });
+        irql::run_at(PASSIVE_LEVEL, || unsafe { (self.routine)(context, &raw const change, &raw mut answer) });
         if stage != Stage::Start && answer != nt::SUCCESS {
             violation::other(format!("a driver answers {answer:#x} to a processor that was added, or was not"));
         }
@@ -79,7 +79,7 @@ static ADDS: Mutex<()> = Mutex::new(());
 pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) -> Pointer {
     let function = "KeRegisterProcessorChangeCallback";
     caught(function, ptr::null_mut(), || {
-        level::check(function, PASSIVE_LEVEL);
+        irql::check(function, PASSIVE_LEVEL);
         if flags & !ADD_EXISTING != 0 {
             violation::other(format!("{function} with the flags {flags:#x}"));
         }
@@ -115,7 +115,7 @@ fn tell_of_existing(registered: Registered) -> bool {
 pub extern "system" fn deregister(handle: Pointer) {
     let function = "KeDeregisterProcessorChangeCallback";
     caught(function, (), || {
-        level::check(function, PASSIVE_LEVEL);
+        irql::check(function, PASSIVE_LEVEL);
         match REGISTRY.remove(handle.addr(), nt::current_thread()) {
             Ok(_) => {}
             Err(Wrong::Unknown) => violation::other(format!("{function} of {handle:p}, which is not registered")),

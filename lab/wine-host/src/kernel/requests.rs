@@ -5,7 +5,7 @@
 
 use crate::{
     failing,
-    kernel::{irp_tracker::IrpTracker, level},
+    kernel::{irp_tracker::IrpTracker, irql},
     loader::{hook::Hook, image},
     lock, nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
@@ -189,7 +189,7 @@ unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtS
             // SAFETY: the request's own, or null.
             unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
         }
-        let before = level::current();
+        let before = irql::current();
         // SAFETY: the driver gave this routine for requests of this kind; the request is its from here on.
         let status = unsafe { routine(device, irp) };
         expect_level("a dispatch routine", before);
@@ -224,7 +224,7 @@ pub unsafe extern "system" fn map_locked_pages(
 ) -> Pointer {
     let function = "MmMapLockedPagesSpecifyCache";
     caught(function, ptr::null_mut(), || {
-        level::check(function, if mode == USER_MODE { APC_LEVEL } else { DISPATCH_LEVEL });
+        irql::check(function, if mode == USER_MODE { APC_LEVEL } else { DISPATCH_LEVEL });
         if priority & NO_EXECUTE == 0 {
             violation::other(format!("{function} maps a client's pages as executable"));
         }
@@ -250,7 +250,7 @@ const fn is_error(status: NtStatus) -> bool {
 /// IofCompleteRequest.
 pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
     caught("IofCompleteRequest", (), || {
-        level::check("IofCompleteRequest", DISPATCH_LEVEL);
+        irql::check("IofCompleteRequest", DISPATCH_LEVEL);
         if !holds(irp.addr()) {
             return violation::other("IofCompleteRequest of a request that the driver does not have");
         }
@@ -273,14 +273,14 @@ pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
         }
         // Under a lock under which Wine also calls cancel routines, which may wait for the level of this thread.
         // SAFETY: as the driver called it.
-        level::aside(|| unsafe { IofCompleteRequest(irp, boost) });
+        irql::without_dispatch_level(|| unsafe { IofCompleteRequest(irp, boost) });
     });
 }
 
 /// IoCancelIrp: the cancel routine runs at DISPATCH_LEVEL, with a lock that it has to release.
 pub unsafe extern "system" fn cancel(irp: *mut Irp) -> u8 {
     caught("IoCancelIrp", 0, || {
-        level::check("IoCancelIrp", DISPATCH_LEVEL);
+        irql::check("IoCancelIrp", DISPATCH_LEVEL);
         // SAFETY: who cancels a request promises that it is not complete.
         let request = unsafe { &mut *irp };
         let before = acquire();
@@ -304,17 +304,17 @@ pub unsafe extern "system" fn cancel(irp: *mut Irp) -> u8 {
 
 /// The routine must have come back at the level at which it should; the lab goes on there.
 fn expect_level(routine: &str, wanted: u8) {
-    let level = level::current();
+    let level = irql::current();
     if level != wanted {
         violation::other(format!("{routine} returned at IRQL {level}, not {wanted}"));
-        level::set(wanted);
+        irql::set(wanted);
     }
 }
 
 /// IoAcquireCancelSpinLock.
 pub unsafe extern "system" fn acquire_cancel_lock(before: *mut u8) {
     caught("IoAcquireCancelSpinLock", (), || {
-        level::check("IoAcquireCancelSpinLock", DISPATCH_LEVEL);
+        irql::check("IoAcquireCancelSpinLock", DISPATCH_LEVEL);
         // SAFETY: the driver promises a variable.
         unsafe { before.write(acquire()) };
     });
@@ -323,15 +323,15 @@ pub unsafe extern "system" fn acquire_cancel_lock(before: *mut u8) {
 /// IoReleaseCancelSpinLock.
 pub extern "system" fn release_cancel_lock(before: u8) {
     caught("IoReleaseCancelSpinLock", (), || {
-        if level::current() != DISPATCH_LEVEL {
-            violation::other(format!("IoReleaseCancelSpinLock at IRQL {}", level::current()));
+        if irql::current() != DISPATCH_LEVEL {
+            violation::other(format!("IoReleaseCancelSpinLock at IRQL {}", irql::current()));
         }
         release(before);
     });
 }
 
 fn acquire() -> u8 {
-    let before = level::set(DISPATCH_LEVEL);
+    let before = irql::set(DISPATCH_LEVEL);
     let mut of_wine = 0;
     // SAFETY: the variable may be written; Wine has no levels.
     unsafe { IoAcquireCancelSpinLock(&raw mut of_wine) };
@@ -341,5 +341,5 @@ fn acquire() -> u8 {
 fn release(before: u8) {
     // SAFETY: this thread has the lock, or the driver would hang in Windows too.
     unsafe { IoReleaseCancelSpinLock(0) };
-    level::set(before);
+    irql::set(before);
 }

@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "writes what the driver points to, and calls Wine's functions")]
 
 use crate::{
-    kernel::{control_areas, level},
+    kernel::{control_areas, irql},
     lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, caught},
@@ -74,7 +74,7 @@ pub fn reset() {
 /// RtlGetVersion.
 pub unsafe extern "system" fn version(version: *mut Version) -> NtStatus {
     caught("RtlGetVersion", nt::UNSUCCESSFUL, || {
-        level::check("RtlGetVersion", PASSIVE_LEVEL);
+        irql::check("RtlGetVersion", PASSIVE_LEVEL);
         // SAFETY: the driver promises a structure, which tells its size first.
         let size = unsafe { version.cast::<u32>().read_unaligned() };
         if size != VERSION_BYTES {
@@ -91,7 +91,7 @@ pub unsafe extern "system" fn version(version: *mut Version) -> NtStatus {
 /// ZwSetSystemInformation.
 pub unsafe extern "system" fn set(class: u32, buffer: Pointer, length: u32) -> NtStatus {
     caught("ZwSetSystemInformation", nt::UNSUCCESSFUL, || {
-        level::check("ZwSetSystemInformation", PASSIVE_LEVEL);
+        irql::check("ZwSetSystemInformation", PASSIVE_LEVEL);
         match class {
             // SAFETY: the driver promises a buffer of this length.
             CONTROL_AREA => unsafe { control_areas::set(buffer, length) },
@@ -104,7 +104,7 @@ pub unsafe extern "system" fn set(class: u32, buffer: Pointer, length: u32) -> N
 /// ZwQuerySystemInformation.
 pub unsafe extern "system" fn query(class: u32, buffer: Pointer, length: u32, returned: *mut u32) -> NtStatus {
     caught("ZwQuerySystemInformation", nt::UNSUCCESSFUL, || {
-        level::check("ZwQuerySystemInformation", PASSIVE_LEVEL);
+        irql::check("ZwQuerySystemInformation", PASSIVE_LEVEL);
         if class != SHADOW_INFORMATION {
             // SAFETY: as the driver called it.
             return unsafe { NtQuerySystemInformation(class, buffer, length, returned) };

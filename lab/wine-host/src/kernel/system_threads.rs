@@ -5,7 +5,7 @@
 
 use crate::{
     failing,
-    kernel::level,
+    kernel::irql,
     lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, caught},
@@ -99,7 +99,7 @@ pub unsafe extern "system" fn create(
     context: Pointer,
 ) -> NtStatus {
     caught("PsCreateSystemThread", nt::UNSUCCESSFUL, || {
-        level::check("PsCreateSystemThread", PASSIVE_LEVEL);
+        irql::check("PsCreateSystemThread", PASSIVE_LEVEL);
         if failing::hits("PsCreateSystemThread") {
             return nt::INSUFFICIENT_RESOURCES;
         }
@@ -132,8 +132,8 @@ unsafe extern "system" fn begin(start: Pointer) {
 
 fn ended() {
     caught("the end of a thread", (), || {
-        if level::current() != PASSIVE_LEVEL {
-            violation::other(format!("a thread of a driver ends at IRQL {}", level::current()));
+        if irql::current() != PASSIVE_LEVEL {
+            violation::other(format!("a thread of a driver ends at IRQL {}", irql::current()));
         }
         let start: *mut Start = ptr::with_exposed_provenance_mut(START.take());
         if !start.is_null() {
@@ -167,7 +167,7 @@ pub unsafe extern "system" fn reference(
     information: Pointer,
 ) -> NtStatus {
     caught("ObReferenceObjectByHandle", nt::UNSUCCESSFUL, || {
-        level::check("ObReferenceObjectByHandle", PASSIVE_LEVEL);
+        irql::check("ObReferenceObjectByHandle", PASSIVE_LEVEL);
         if failing::hits("ObReferenceObjectByHandle") {
             move_on(&[Begin::Referenced], Begin::WaitedFor);
             return nt::INSUFFICIENT_RESOURCES;
@@ -182,7 +182,7 @@ pub unsafe extern "system" fn reference(
 /// ZwClose.
 pub unsafe extern "system" fn close(handle: Pointer) -> NtStatus {
     caught("ZwClose", (), || {
-        level::check("ZwClose", PASSIVE_LEVEL);
+        irql::check("ZwClose", PASSIVE_LEVEL);
         move_on(&[Begin::Referenced], Begin::Now);
     });
     // SAFETY: as the driver called it.
@@ -192,7 +192,7 @@ pub unsafe extern "system" fn close(handle: Pointer) -> NtStatus {
 /// ZwWaitForSingleObject.
 pub unsafe extern "system" fn wait(handle: Pointer, alertable: u8, timeout: *const i64) -> NtStatus {
     caught("ZwWaitForSingleObject", (), || {
-        level::check("ZwWaitForSingleObject", PASSIVE_LEVEL);
+        irql::check("ZwWaitForSingleObject", PASSIVE_LEVEL);
         move_on(&[Begin::Referenced, Begin::WaitedFor], Begin::Now);
     });
     // SAFETY: as the driver called it.

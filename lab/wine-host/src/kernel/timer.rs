@@ -7,8 +7,9 @@
 use crate::{
     cpu::affinity,
     kernel::{
-        deferred, level,
-        object::{self, Ktimer},
+        deferred,
+        dispatcher_objects::{self, Ktimer},
+        irql,
         timers::Setting,
     },
     nt::{DISPATCH_LEVEL, Pointer},
@@ -24,13 +25,13 @@ fn unknown(function: &str, timer: Pointer) {
 }
 
 fn initialize_as(function: &str, timer: Pointer, kind: u8) {
-    level::check(function, DISPATCH_LEVEL);
-    let Some(address) = object::address(timer) else { return unknown(function, timer) };
-    let free = deferred::change(|book| {
-        let free = book.timers.initialize(address);
+    irql::check(function, DISPATCH_LEVEL);
+    let Some(address) = dispatcher_objects::address_of(timer) else { return unknown(function, timer) };
+    let free = deferred::change(|work| {
+        let free = work.timers.initialize(address);
         if free {
             // SAFETY: the driver promises room for a timer, and it is in the account, which this thread holds.
-            let object: &mut Ktimer = unsafe { object::at(address) };
+            let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(address) };
             object.initialize(kind);
         }
         free
@@ -64,7 +65,7 @@ fn delay(due: i64) -> Duration {
 
 /// Sets a timer, and tells whether it was set. The period is in milliseconds, and 0 for none.
 fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -> u8 {
-    level::check(function, DISPATCH_LEVEL);
+    irql::check(function, DISPATCH_LEVEL);
     let delay = delay(due);
     let setting = Setting {
         dpc: (!dpc.is_null()).then(|| dpc.addr()),
@@ -73,14 +74,14 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
         delay,
         period: (period > 0).then(|| Duration::from_millis(period.into())),
     };
-    let set = deferred::change(|book| {
-        if setting.dpc.is_some_and(|dpc| !book.dpcs.knows(dpc)) {
+    let set = deferred::change(|work| {
+        if setting.dpc.is_some_and(|dpc| !work.dpcs.knows(dpc)) {
             return Err(format!("{function} with {dpc:p}, which is no initialized DPC"));
         }
-        let set = book.timers.set(timer.addr(), Some(setting));
+        let set = work.timers.set(timer.addr(), Some(setting));
         let set = set.map_err(|_| format!("{function} of {timer:p}, which is no initialized timer"))?;
         // SAFETY: a timer of the account, which this thread holds.
-        let object: &mut Ktimer = unsafe { object::at(timer.addr()) };
+        let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(timer.addr()) };
         object.set(due, period, dpc.addr());
         Ok(set)
     });
@@ -115,13 +116,13 @@ pub unsafe extern "system" fn set_coalescable(
 /// KeCancelTimer: tells whether it was set. A DPC that it has queued already still runs.
 pub unsafe extern "system" fn cancel(timer: Pointer) -> u8 {
     caught("KeCancelTimer", 0, || {
-        level::check("KeCancelTimer", DISPATCH_LEVEL);
-        let cancelled = deferred::change(|book| {
-            let cancelled = book.timers.set(timer.addr(), None)?;
+        irql::check("KeCancelTimer", DISPATCH_LEVEL);
+        let cancelled = deferred::change(|work| {
+            let cancelled = work.timers.set(timer.addr(), None)?;
             // SAFETY: a timer of the account, which this thread holds.
-            let object: &mut Ktimer = unsafe { object::at(timer.addr()) };
+            let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(timer.addr()) };
             object.cancelled();
-            Ok::<_, crate::kernel::dpcs::Unknown>(cancelled)
+            Ok::<_, crate::kernel::dpc_queues::Unknown>(cancelled)
         });
         if cancelled.is_err() {
             unknown("KeCancelTimer", timer);

@@ -1,6 +1,6 @@
 //! Which timers there are, and which are set, by the addresses of their objects. Nothing runs here.
 
-use crate::kernel::dpcs::{Dpcs, Unknown};
+use crate::kernel::dpc_queues::{DpcQueues, Unknown};
 use std::{
     collections::HashMap,
     ops::Range,
@@ -49,7 +49,7 @@ impl Timers {
 
     /// Lets expire what is due on a processor now, or, without a time, what is set there; gives back timers and DPCs in
     /// the order in which they are due. What has no period is not set afterwards.
-    pub fn expire(&mut self, processor: u32, now: Option<Instant>, dpcs: &Dpcs) -> Vec<(usize, Option<usize>)> {
+    pub fn expire(&mut self, processor: u32, now: Option<Instant>, dpcs: &DpcQueues) -> Vec<(usize, Option<usize>)> {
         let mut expired = Vec::new();
         for (timer, known) in &mut self.known {
             let due = |setting: &&mut Setting| now.is_none_or(|now| setting.due.is_some_and(|due| due <= now));
@@ -69,7 +69,7 @@ impl Timers {
 
     /// When something is due on a processor.
     #[must_use]
-    pub fn next(&self, processor: u32, dpcs: &Dpcs) -> Option<Instant> {
+    pub fn next(&self, processor: u32, dpcs: &DpcQueues) -> Option<Instant> {
         let here = self.known.values().flatten().filter(|setting| place(setting, dpcs) == processor);
         here.filter_map(|setting| setting.due).min()
     }
@@ -89,7 +89,7 @@ impl Timers {
 
     /// Forgets those whose object is among these addresses; those whose DPC is, or has its routine there, are no longer
     /// set. Gives back whether one of them was set.
-    pub fn forget(&mut self, addresses: &Range<usize>, dpcs: &Dpcs) -> bool {
+    pub fn forget(&mut self, addresses: &Range<usize>, dpcs: &DpcQueues) -> bool {
         let mut set = false;
         self.known.retain(|timer, setting| {
             let here = addresses.contains(timer);
@@ -103,7 +103,7 @@ impl Timers {
     }
 }
 
-fn place(setting: &Setting, dpcs: &Dpcs) -> u32 {
+fn place(setting: &Setting, dpcs: &DpcQueues) -> u32 {
     setting.dpc.and_then(|dpc| dpcs.target(dpc)).unwrap_or(setting.home)
 }
 
@@ -123,8 +123,8 @@ mod tests {
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     /// Timer 1 expires once, after 2 ms, on processor 0; timer 2 each 10 ms, and its DPC is processor 1's.
-    fn two(start: Instant) -> (Timers, Dpcs) {
-        let (mut timers, mut dpcs) = (Timers::default(), Dpcs::new(2));
+    fn two(start: Instant) -> (Timers, DpcQueues) {
+        let (mut timers, mut dpcs) = (Timers::default(), DpcQueues::new(2));
         assert!(dpcs.initialize(0x100, 0x101, 0));
         assert!(dpcs.initialize(0x200, 0x201, 0));
         dpcs.set_target(0x200, 1).unwrap();

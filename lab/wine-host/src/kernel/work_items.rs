@@ -4,7 +4,7 @@
 
 use crate::{
     failing,
-    kernel::level,
+    kernel::irql,
     lock,
     nt::{DISPATCH_LEVEL, Pointer},
     violation::{self, caught},
@@ -33,7 +33,7 @@ static ITEMS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
 /// IoAllocateWorkItem.
 pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
     caught("IoAllocateWorkItem", ptr::null_mut(), || {
-        level::check("IoAllocateWorkItem", DISPATCH_LEVEL);
+        irql::check("IoAllocateWorkItem", DISPATCH_LEVEL);
         if failing::hits("IoAllocateWorkItem") {
             return ptr::null_mut();
         }
@@ -53,7 +53,7 @@ pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
 /// IoQueueWorkItem.
 pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32, context: Pointer) {
     caught("IoQueueWorkItem", (), || {
-        level::check("IoQueueWorkItem", DISPATCH_LEVEL);
+        irql::check("IoQueueWorkItem", DISPATCH_LEVEL);
         match lock(&ITEMS).get(&item.addr()) {
             Some(Owner { deleted: false, .. }) => {}
             Some(_) => violation::other("IoQueueWorkItem for a device that is deleted"),
@@ -67,7 +67,7 @@ pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32,
 /// IoFreeWorkItem.
 pub unsafe extern "system" fn free(item: Pointer) {
     caught("IoFreeWorkItem", (), || {
-        level::check("IoFreeWorkItem", DISPATCH_LEVEL);
+        irql::check("IoFreeWorkItem", DISPATCH_LEVEL);
         let Some(owner) = lock(&ITEMS).remove(&item.addr()) else {
             return violation::other(format!("IoFreeWorkItem of {item:p}, which is not allocated"));
         };

@@ -6,8 +6,8 @@
 
 use crate::{
     cpu::{apic, trap},
-    kernel::{callbacks, deferred, guarded, hal, processor_change, requests, system_threads, work_items},
-    loader::{code, pe::Image, served},
+    kernel::{callbacks, deferred, hal, irql_checked, processor_change, requests, system_threads, work_items},
+    loader::{code, imports, pe::Image},
     nt,
     nt::{NtStatus, Pointer, UnicodeString},
     violation::{self, caught},
@@ -136,17 +136,17 @@ unsafe fn adopt(name: String, base: *mut u8, size: usize) {
     }
     let imports = image.imports();
     let cpuids = cpuids(&image);
-    let mut served = 0_u32;
+    let mut replaced = 0_u32;
     for import in &imports {
-        if let Some(address) = served::find(&import.name) {
+        if let Some(address) = imports::find(&import.name) {
             // SAFETY: an import slot inside the image.
             let slot = unsafe { base.add(import.slot) };
             // SAFETY: the slot is the loader's, which has filled it already.
             unsafe { nt::poke(slot, &address.to_le_bytes()) };
-            served += 1;
-        } else if let Some(wrong) = served::wrong_with_wine(&import.module, &import.name) {
+            replaced += 1;
+        } else if let Some(wrong) = imports::wrong_with_wine(&import.module, &import.name) {
             nt::say(&format!("{name} imports {}, which in Wine is {wrong}", import.name));
-        } else if !guarded::AT_ANY_LEVEL.contains(&&*import.name) {
+        } else if !irql_checked::AT_ANY_IRQL.contains(&&*import.name) {
             violation::other(format!("{name} imports {}, whose highest IRQL the lab does not know", import.name));
         }
     }
@@ -156,7 +156,7 @@ unsafe fn adopt(name: String, base: *mut u8, size: usize) {
         // SAFETY: both instructions are two bytes long, and the handler knows the address before the driver runs.
         unsafe { nt::poke(at, &trap::UD2) };
     }
-    nt::say(&format!("{name}: {served} of {} imports served, {} cpuid", imports.len(), cpuids.len()));
+    nt::say(&format!("{name}: {replaced} of {} imports replaced, {} cpuid", imports.len(), cpuids.len()));
     let cpuids = cpuids.into_iter().map(|offset| start + offset).collect();
     let reserves = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
     let loaded = Loaded { name, addresses: start..start + size, cpuids, reserves };

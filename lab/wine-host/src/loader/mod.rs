@@ -8,4 +8,4 @@ pub(crate) mod hook;
 #[cfg(windows)]
 pub(crate) mod image;
 #[cfg(windows)]
-pub(crate) mod served;
+pub(crate) mod imports;

@@ -8,12 +8,12 @@ use host_memory::Own;
 use model::Memory;
 
 /// The memory of one processor.
-pub struct Watched {
+pub struct DsMemory {
     /// Which processor.
     pub processor: u32,
 }
 
-impl Watched {
+impl DsMemory {
     /// Makes an access if there is memory, which then stays until it is made.
     fn at<T>(&self, address: u64, does: &str, access: impl FnOnce() -> T) -> Option<T> {
         let area = control_areas::hold(address);
@@ -29,7 +29,7 @@ impl Watched {
     }
 }
 
-impl Memory for Watched {
+impl Memory for DsMemory {
     fn read(&self, address: u64) -> Option<u64> {
         self.at(address, "read", || Own.read(address)).flatten()
     }

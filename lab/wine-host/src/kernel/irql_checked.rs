@@ -5,7 +5,7 @@
 
 use crate::{
     failing,
-    kernel::level,
+    kernel::irql,
     nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
     violation::caught,
@@ -16,10 +16,10 @@ use std::arch::naked_asm;
 const HIGHEST_OF_A_DEVICE: u8 = 12;
 
 /// Functions of Wine's that may be called at any IRQL.
-pub const AT_ANY_LEVEL: [&str; 6] =
+pub const AT_ANY_IRQL: [&str; 6] =
     ["KeInitializeEvent", "KeInitializeSpinLock", "memcmp", "memcpy", "memmove", "memset"];
 
-macro_rules! guarded {
+macro_rules! irql_checked {
     ($($level:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $(, or $failure:expr)?;)*) => {
         mod wine {
             use super::{NtStatus, Pointer};
@@ -35,7 +35,7 @@ macro_rules! guarded {
             $(
                 #[expect(non_snake_case, reason = "the names of the WDK")]
                 unsafe extern "system" fn $name($($argument: $type),*) $(-> $result)? {
-                    caught(stringify!($name), (), || level::check(stringify!($name), $level));
+                    caught(stringify!($name), (), || irql::check(stringify!($name), $level));
                     $(if failing::hits(stringify!($name)) {
                         return $failure;
                     })?
@@ -56,7 +56,7 @@ macro_rules! guarded {
 #[unsafe(naked)]
 unsafe extern "system" fn debug_print() {
     extern "system" fn check() {
-        caught("DbgPrint", (), || level::check("DbgPrint", HIGHEST_OF_A_DEVICE));
+        caught("DbgPrint", (), || irql::check("DbgPrint", HIGHEST_OF_A_DEVICE));
     }
     naked_asm!(
         "push rcx", "push rdx", "push r8", "push r9",
@@ -70,7 +70,7 @@ unsafe extern "system" fn debug_print() {
     )
 }
 
-guarded! {
+irql_checked! {
     PASSIVE_LEVEL IoCreateSymbolicLink(link: Pointer, name: Pointer) -> NtStatus, or nt::INSUFFICIENT_RESOURCES;
     PASSIVE_LEVEL IoDeleteSymbolicLink(link: Pointer) -> NtStatus;
     PASSIVE_LEVEL ObOpenObjectByPointer(

@@ -59,14 +59,14 @@ struct Queue {
 
 /// All of them.
 #[derive(Debug)]
-pub struct Dpcs {
+pub struct DpcQueues {
     known: HashMap<usize, Dpc>,
     queues: Vec<Queue>,
     /// How many were ever queued: each gets a number.
     tickets: u64,
 }
 
-impl Dpcs {
+impl DpcQueues {
     /// None yet, on so many processors.
     #[must_use]
     pub fn new(processors: usize) -> Self {
@@ -243,8 +243,8 @@ mod tests {
     const CAUSE: Cause = Cause::Driver([7, 8]);
 
     /// Three DPCs on two processors, the third for processor 1.
-    fn three() -> Dpcs {
-        let mut dpcs = Dpcs::new(2);
+    fn three() -> DpcQueues {
+        let mut dpcs = DpcQueues::new(2);
         for dpc in [0x100, 0x200, 0x300] {
             assert!(dpcs.initialize(dpc, dpc + 1, dpc + 2));
         }
@@ -252,7 +252,7 @@ mod tests {
         dpcs
     }
 
-    fn order(dpcs: &mut Dpcs, processor: u32) -> Vec<usize> {
+    fn order(dpcs: &mut DpcQueues, processor: u32) -> Vec<usize> {
         std::iter::from_fn(|| dpcs.begin(processor)).map(|call| call.dpc).collect()
     }
 

@@ -80,7 +80,7 @@ pub fn set_affinity(mask: usize) -> usize {
 }
 
 /// Runs at a level on a thread that belongs to one processor.
-pub fn at<T>(level: u8, body: impl FnOnce() -> T) -> T {
+pub fn run_at<T>(level: u8, body: impl FnOnce() -> T) -> T {
     let before = THREAD.replace(Thread { level, affinity: 0, base: level });
     let result = body();
     let after = THREAD.replace(before).level;
@@ -92,7 +92,7 @@ pub fn at<T>(level: u8, body: impl FnOnce() -> T) -> T {
 
 /// Runs what waits for a thread that may itself wait for DISPATCH_LEVEL here: if this thread is at it, others may be so
 /// meanwhile.
-pub fn aside(body: impl FnOnce()) {
+pub fn without_dispatch_level(body: impl FnOnce()) {
     let thread = nt::current_thread();
     let is_there = current() == DISPATCH_LEVEL;
     if is_there {

@@ -101,14 +101,14 @@ impl Ktimer {
 ///
 /// # Safety
 /// The driver has an object of this kind there, aligned, and gives nobody else access to it while it is used.
-pub unsafe fn at<'a, T>(address: usize) -> &'a mut T {
+pub unsafe fn object_at<'a, T>(address: usize) -> &'a mut T {
     let object: *mut T = ptr::with_exposed_provenance_mut(address);
     // SAFETY: the caller promises it.
     unsafe { &mut *object }
 }
 
 /// The address of an object that the driver hands over; None if none can be there.
-pub fn address(object: Pointer) -> Option<usize> {
+pub fn address_of(object: Pointer) -> Option<usize> {
     let address = object.expose_provenance();
     (address != 0 && address.is_multiple_of(align_of::<Kdpc>())).then_some(address)
 }

@@ -6,8 +6,9 @@ use crate::{
     cpu::apic,
     failing,
     kernel::{
-        callbacks, cancel_race, current_ids, devices, dpc, group_affinity, guarded, hal, ipi, level, numbers, pool,
-        processor_change, requests, security, system_information, system_threads, time, timer, work_items,
+        callbacks, cancel_race, current_ids, devices, dpc, group_affinity, hal, ipi, irql, irql_checked, pool,
+        processor_change, processor_numbers, requests, security, system_information, system_threads, time, timer,
+        work_items,
     },
     nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer, UnicodeString},
@@ -25,7 +26,7 @@ unsafe extern "system" {
 }
 
 /// Functions of Wine that do nothing but write a log line; a line each.
-const HOLLOW: &str = include_str!("hollow.txt");
+const STUBS: &str = include_str!("stubs.txt");
 
 /// The address that a driver gets for this name; None: Wine's.
 pub fn find(name: &str) -> Option<usize> {
@@ -56,20 +57,20 @@ pub fn find(name: &str) -> Option<usize> {
         "KeCancelTimer" => timer::cancel as *const (),
         "KeDeregisterProcessorChangeCallback" => processor_change::deregister as *const (),
         "KeFlushQueuedDpcs" => dpc::flush as *const (),
-        "KeGetCurrentIrql" => level::get as *const (),
-        "KeGetCurrentProcessorNumberEx" => numbers::current as *const (),
-        "KeGetProcessorIndexFromNumber" => numbers::to_index as *const (),
-        "KeGetProcessorNumberFromIndex" => numbers::from_index as *const (),
+        "KeGetCurrentIrql" => irql::get as *const (),
+        "KeGetCurrentProcessorNumberEx" => processor_numbers::current as *const (),
+        "KeGetProcessorIndexFromNumber" => processor_numbers::to_index as *const (),
+        "KeGetProcessorNumberFromIndex" => processor_numbers::from_index as *const (),
         "KeInitializeDpc" => dpc::initialize as *const (),
         "KeInitializeThreadedDpc" => dpc::initialize_threaded as *const (),
         "KeInitializeTimer" => timer::initialize as *const (),
         "KeInitializeTimerEx" => timer::initialize_ex as *const (),
         "KeInsertQueueDpc" => dpc::insert as *const (),
         "KeIpiGenericCall" => ipi::generic_call as *const (),
-        "KeLowerIrql" => level::lower as *const (),
-        "KeQueryActiveProcessorCountEx" => numbers::active_count as *const (),
+        "KeLowerIrql" => irql::lower as *const (),
+        "KeQueryActiveProcessorCountEx" => processor_numbers::active_count as *const (),
         "KeQueryInterruptTime" => time::interrupt_time as *const (),
-        "KeQueryMaximumProcessorCountEx" => numbers::maximum_count as *const (),
+        "KeQueryMaximumProcessorCountEx" => processor_numbers::maximum_count as *const (),
         "KeQueryPerformanceCounter" => time::performance_counter as *const (),
         "KeRegisterProcessorChangeCallback" => processor_change::register as *const (),
         "KeReleaseSpinLock" => release_spin_lock as *const (),
@@ -82,7 +83,7 @@ pub fn find(name: &str) -> Option<usize> {
         "KeSetTimer" => timer::set as *const (),
         "KeSetTimerEx" => timer::set_ex as *const (),
         "KeWaitForSingleObject" => wait_for_single_object as *const (),
-        "KfRaiseIrql" => level::raise as *const (),
+        "KfRaiseIrql" => irql::raise as *const (),
         "MmGetSystemRoutineAddress" => system_routine as *const (),
         "MmMapIoSpaceEx" => apic::map as *const (),
         "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),
@@ -100,7 +101,7 @@ pub fn find(name: &str) -> Option<usize> {
         "ZwSetSecurityObject" => security::set_security_object as *const (),
         "ZwSetSystemInformation" => system_information::set as *const (),
         "ZwWaitForSingleObject" => system_threads::wait as *const (),
-        _ => return guarded::find(name),
+        _ => return irql_checked::find(name),
     };
     Some(served.expose_provenance())
 }
@@ -111,7 +112,7 @@ pub fn wrong_with_wine(module: &str, name: &str) -> Option<&'static str> {
         None => Some("missing"),
         // SAFETY: an export of a module that is loaded; a section of code is longer than that.
         Some(address) if unsafe { is_stub(address) } => Some("a stub"),
-        Some(_) if HOLLOW.lines().any(|hollow| hollow == name) => Some("hollow"),
+        Some(_) if STUBS.lines().any(|stub| stub == name) => Some("a stub that only logs"),
         Some(_) => None,
     }
 }
@@ -130,7 +131,7 @@ unsafe fn is_stub(address: usize) -> bool {
 /// MmGetSystemRoutineAddress: the lab's own first, and of Wine's what works.
 unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
     caught("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
-        level::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
+        irql::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
         if failing::hits("MmGetSystemRoutineAddress") {
             return std::ptr::null_mut();
         }
@@ -165,7 +166,7 @@ unsafe extern "system" fn wait_for_single_object(
     // SAFETY: null, or the driver promises a time that can be read.
     let time = unsafe { timeout.as_ref() };
     caught("KeWaitForSingleObject", (), || {
-        level::check("KeWaitForSingleObject", if time == Some(&0) { DISPATCH_LEVEL } else { APC_LEVEL });
+        irql::check("KeWaitForSingleObject", if time == Some(&0) { DISPATCH_LEVEL } else { APC_LEVEL });
     });
     // SAFETY: as the driver called it, or with another time.
     let wait = |timeout| unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) };
@@ -181,8 +182,8 @@ const OLD_IRQL: usize = 0x30;
 /// ExAcquireFastMutex.
 unsafe extern "system" fn acquire_fast_mutex(mutex: Pointer) {
     caught("ExAcquireFastMutex", (), || {
-        level::check("ExAcquireFastMutex", APC_LEVEL);
-        let before = level::set(APC_LEVEL);
+        irql::check("ExAcquireFastMutex", APC_LEVEL);
+        let before = irql::set(APC_LEVEL);
         // SAFETY: as the driver called it.
         unsafe { ExAcquireFastMutex(mutex) };
         // SAFETY: inside the FAST_MUTEX.
@@ -195,8 +196,8 @@ unsafe extern "system" fn acquire_fast_mutex(mutex: Pointer) {
 /// ExReleaseFastMutex.
 unsafe extern "system" fn release_fast_mutex(mutex: Pointer) {
     caught("ExReleaseFastMutex", (), || {
-        level::check("ExReleaseFastMutex", APC_LEVEL);
-        if level::current() < APC_LEVEL {
+        irql::check("ExReleaseFastMutex", APC_LEVEL);
+        if irql::current() < APC_LEVEL {
             violation::other("ExReleaseFastMutex below APC_LEVEL");
         }
         // SAFETY: inside the FAST_MUTEX.
@@ -205,15 +206,15 @@ unsafe extern "system" fn release_fast_mutex(mutex: Pointer) {
         let before = unsafe { old.cast::<u32>().read() };
         // SAFETY: as the driver called it.
         unsafe { ExReleaseFastMutex(mutex) };
-        level::set(u8::try_from(before).unwrap_or_default());
+        irql::set(u8::try_from(before).unwrap_or_default());
     });
 }
 
 /// KeAcquireSpinLockRaiseToDpc.
 unsafe extern "system" fn acquire_spin_lock(lock: Pointer) -> u8 {
     caught("KeAcquireSpinLockRaiseToDpc", 0, || {
-        level::check("KeAcquireSpinLockRaiseToDpc", DISPATCH_LEVEL);
-        let before = level::set(DISPATCH_LEVEL);
+        irql::check("KeAcquireSpinLockRaiseToDpc", DISPATCH_LEVEL);
+        let before = irql::set(DISPATCH_LEVEL);
         cancel_race::at_lock();
         // SAFETY: as the driver called it.
         unsafe { KeAcquireSpinLockAtDpcLevel(lock) };
@@ -225,12 +226,12 @@ unsafe extern "system" fn acquire_spin_lock(lock: Pointer) -> u8 {
 /// KeReleaseSpinLock.
 unsafe extern "system" fn release_spin_lock(lock: Pointer, before: u8) {
     caught("KeReleaseSpinLock", (), || {
-        if level::current() != DISPATCH_LEVEL {
-            violation::other(format!("KeReleaseSpinLock at IRQL {}", level::current()));
+        if irql::current() != DISPATCH_LEVEL {
+            violation::other(format!("KeReleaseSpinLock at IRQL {}", irql::current()));
         }
         cancel_race::unlocking();
         // SAFETY: as the driver called it.
         unsafe { KeReleaseSpinLockFromDpcLevel(lock) };
-        level::set(before);
+        irql::set(before);
     });
 }
