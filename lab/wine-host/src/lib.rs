@@ -27,10 +27,8 @@
 
 #[cfg(windows)]
 mod control;
-pub mod countdown;
 pub mod cpu;
-#[cfg(windows)]
-mod failing;
+pub mod fault_injection;
 pub mod kernel;
 pub mod loader;
 #[cfg(windows)]

@@ -5,7 +5,7 @@ use crate::{
         interrupt_sites::InterruptSites,
         processor::{self, Core, State},
     },
-    failing,
+    fault_injection,
     kernel::{
         callbacks, cancel_race, control_areas, deferred, hal, pool, power, processor_change, requests, security,
         system_information, system_threads, time,
@@ -106,9 +106,9 @@ pub fn answer(command: Command) -> Answer {
         Command::Violations => Answer::Violations(violation::take()),
         Command::Pool => Answer::Pool(pool::account()),
         Command::DenyPrivilege(deny) => set(security::deny, deny),
-        Command::FailAllocation(nth) => set(pool::fail, nth),
-        Command::FailCall(nth) => set(failing::fail, nth),
-        Command::FailedCall => Answer::FailedCall(failing::failed()),
+        Command::FailAllocation(nth) => set(pool::fail_nth, nth),
+        Command::FailCall(nth) => set(fault_injection::fail_nth, nth),
+        Command::FailedCall => Answer::FailedCall(fault_injection::failed()),
         Command::RefuseCounters(status) => {
             hal::refuse_counters(status.map(nt::status));
             Answer::Done

@@ -8,7 +8,7 @@ use crate::{
         processor::{self, State},
         trap,
     },
-    failing,
+    fault_injection,
     kernel::irql,
     loader::image,
     lock, nt,
@@ -40,7 +40,7 @@ static MAPS: Mutex<Vec<Map>> = Mutex::new(Vec::new());
 pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer {
     caught("MmMapIoSpaceEx", ptr::null_mut(), || {
         irql::check("MmMapIoSpaceEx", DISPATCH_LEVEL);
-        if failing::hits("MmMapIoSpaceEx") {
+        if fault_injection::fails("MmMapIoSpaceEx") {
             return ptr::null_mut();
         }
         if (physical, size, protect) != (PHYSICAL, PAGE, PAGE_READWRITE | PAGE_NOCACHE) {

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
 
 use crate::{
-    failing,
+    fault_injection,
     kernel::{
         irql,
         registry::{Registry, Wrong},
@@ -98,7 +98,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     caught("ExCreateCallback", nt::UNSUCCESSFUL, || {
         irql::check("ExCreateCallback", APC_LEVEL);
-        if failing::hits("ExCreateCallback") {
+        if fault_injection::fails("ExCreateCallback") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: the driver promises attributes that can be read.
@@ -148,7 +148,7 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
 pub extern "system" fn register(object: Pointer, routine: Routine, context: Pointer) -> Pointer {
     caught("ExRegisterCallback", ptr::null_mut(), || {
         irql::check("ExRegisterCallback", APC_LEVEL);
-        if failing::hits("ExRegisterCallback") {
+        if fault_injection::fails("ExRegisterCallback") {
             return ptr::null_mut();
         }
         if with(object, |known| known.references > 0) != Some(true) {

@@ -8,7 +8,7 @@ use crate::{
         affinity,
         processor::{self, State},
     },
-    failing,
+    fault_injection,
     kernel::system_information,
     lock, nt,
     nt::{NtStatus, Pointer},
@@ -159,7 +159,7 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
         let freed = lock(&AREAS).remove(&core.number);
         return if freed.is_some() { nt::SUCCESS } else { nt::MEMORY_NOT_ALLOCATED };
     }
-    if failing::hits("ZwSetSystemInformation") {
+    if fault_injection::fails("ZwSetSystemInformation") {
         return nt::INSUFFICIENT_RESOURCES;
     }
     let (status, address) = match allocate(core.number) {

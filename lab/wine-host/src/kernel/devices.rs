@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and hands calls on to Wine")]
 
 use crate::{
-    failing,
+    fault_injection,
     kernel::{irql, work_items},
     nt,
     nt::{APC_LEVEL, NtStatus, Pointer, UnicodeString},
@@ -39,7 +39,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     caught("IoCreateDevice", nt::UNSUCCESSFUL, || {
         irql::check("IoCreateDevice", APC_LEVEL);
-        if failing::hits("IoCreateDevice") {
+        if fault_injection::fails("IoCreateDevice") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: null, or the driver promises a valid string.

@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::affinity,
-    failing,
+    fault_injection,
     kernel::{
         deferred,
         dispatcher_objects::{self, Kdpc},
@@ -57,7 +57,7 @@ pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorN
     caught("KeSetTargetProcessorDpcEx", nt::UNSUCCESSFUL, || {
         // SAFETY: the driver promises a number that can be read.
         let number = unsafe { number.read() };
-        let hit = failing::hits("KeSetTargetProcessorDpcEx");
+        let hit = fault_injection::fails("KeSetTargetProcessorDpcEx");
         let Some(processor) = number.index().filter(|_| !hit) else { return nt::INVALID_PARAMETER };
         if deferred::change(|work| work.dpcs.set_target(dpc.addr(), processor)) == Err(Unknown) {
             unknown("KeSetTargetProcessorDpcEx", dpc);

@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::processor::{self, Core},
-    failing,
+    fault_injection,
     kernel::{interrupt::TrapFrame, irql},
     lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
@@ -119,7 +119,7 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
         if class != INTERRUPT_HANDLER {
             return nt::INVALID_LEVEL;
         }
-        if failing::hits("HalSetSystemInformation") {
+        if fault_injection::fails("HalSetSystemInformation") {
             return nt::UNSUCCESSFUL;
         }
         if size != 8 {
@@ -197,7 +197,7 @@ pub unsafe extern "system" fn allocate_counters(
     caught("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&COUNTERS);
-        let is_taken = failing::hits("HalAllocateHardwareCounters") || counters.holder.is_some();
+        let is_taken = fault_injection::fails("HalAllocateHardwareCounters") || counters.holder.is_some();
         let refusal = counters.refusal.or(is_taken.then_some(nt::INSUFFICIENT_RESOURCES));
         let token = counters.next;
         if refusal.is_none() {

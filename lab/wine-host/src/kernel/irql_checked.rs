@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    failing,
+    fault_injection,
     kernel::irql,
     nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
@@ -36,7 +36,7 @@ macro_rules! irql_checked {
                 #[expect(non_snake_case, reason = "the names of the WDK")]
                 unsafe extern "system" fn $name($($argument: $type),*) $(-> $result)? {
                     caught(stringify!($name), (), || irql::check(stringify!($name), $level));
-                    $(if failing::hits(stringify!($name)) {
+                    $(if fault_injection::fails(stringify!($name)) {
                         return $failure;
                     })?
                     // SAFETY: as the driver called it.

@@ -3,8 +3,8 @@
 #![expect(unsafe_code, reason = "gives out memory")]
 
 use crate::{
-    countdown::Countdown,
-    failing,
+    fault_injection,
+    fault_injection::Countdown,
     kernel::{deferred, hal, irql},
     lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
@@ -50,7 +50,7 @@ struct Pool {
 
 static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
 
-pub fn fail(nth: Option<u64>) {
+pub fn fail_nth(nth: Option<u64>) {
     lock(&POOL).fail.set(nth);
 }
 
@@ -89,7 +89,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
         return ptr::null_mut();
     }
     let mut pool = lock(&POOL);
-    let fails = [pool.fail.hits(), failing::hits(function)];
+    let fails = [pool.fail.fails(), fault_injection::fails(function)];
     if fails.contains(&true) {
         return ptr::null_mut();
     }

@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::processor,
-    failing,
+    fault_injection,
     kernel::{
         irql,
         processor_numbers::ProcessorNumber,
@@ -83,7 +83,7 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
         if flags & !ADD_EXISTING != 0 {
             violation::other(format!("{function} with the flags {flags:#x}"));
         }
-        if failing::hits(function) {
+        if fault_injection::fails(function) {
             return ptr::null_mut();
         }
         let registered = Registered { routine, context: context.expose_provenance() };

@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::{affinity, processor},
-    failing,
+    fault_injection,
     nt::{self, NtStatus},
 };
 
@@ -58,7 +58,7 @@ pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
 
 /// KeGetProcessorNumberFromIndex.
 pub unsafe extern "system" fn from_index(index: u32, number: *mut ProcessorNumber) -> NtStatus {
-    if failing::hits("KeGetProcessorNumberFromIndex") || processor::find(index).is_none() {
+    if fault_injection::fails("KeGetProcessorNumberFromIndex") || processor::find(index).is_none() {
         return nt::INVALID_PARAMETER;
     }
     // SAFETY: the driver promises a variable.

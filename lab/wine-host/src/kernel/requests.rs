@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    failing,
+    fault_injection,
     kernel::{irp_tracker::IrpTracker, irql},
     loader::{hook::Hook, image},
     lock, nt,
@@ -228,7 +228,7 @@ pub unsafe extern "system" fn map_locked_pages(
         if priority & NO_EXECUTE == 0 {
             violation::other(format!("{function} maps a client's pages as executable"));
         }
-        if failing::hits(function) {
+        if fault_injection::fails(function) {
             return ptr::null_mut();
         }
         // SAFETY: the driver promises a list that is its.

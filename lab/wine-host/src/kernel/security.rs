@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and calls Wine's function")]
 
 use crate::{
-    failing,
+    fault_injection,
     kernel::irql,
     lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
@@ -53,7 +53,7 @@ pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
 pub unsafe extern "system" fn set_security_object(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus {
     caught("ZwSetSecurityObject", nt::UNSUCCESSFUL, || {
         irql::check("ZwSetSecurityObject", PASSIVE_LEVEL);
-        if failing::hits("ZwSetSecurityObject") {
+        if fault_injection::fails("ZwSetSecurityObject") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: the driver promises a valid descriptor.

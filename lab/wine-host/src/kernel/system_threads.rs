@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "calls functions of the driver, and hands calls on to Wine")]
 
 use crate::{
-    failing,
+    fault_injection,
     kernel::irql,
     lock, nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
@@ -100,7 +100,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     caught("PsCreateSystemThread", nt::UNSUCCESSFUL, || {
         irql::check("PsCreateSystemThread", PASSIVE_LEVEL);
-        if failing::hits("PsCreateSystemThread") {
+        if fault_injection::fails("PsCreateSystemThread") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         let start = Box::into_raw(Box::new(Start { routine, context }));
@@ -168,7 +168,7 @@ pub unsafe extern "system" fn reference(
 ) -> NtStatus {
     caught("ObReferenceObjectByHandle", nt::UNSUCCESSFUL, || {
         irql::check("ObReferenceObjectByHandle", PASSIVE_LEVEL);
-        if failing::hits("ObReferenceObjectByHandle") {
+        if fault_injection::fails("ObReferenceObjectByHandle") {
             move_on(&[Begin::Referenced], Begin::WaitedFor);
             return nt::INSUFFICIENT_RESOURCES;
         }

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    failing,
+    fault_injection,
     kernel::irql,
     lock,
     nt::{DISPATCH_LEVEL, Pointer},
@@ -34,7 +34,7 @@ static ITEMS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
 pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
     caught("IoAllocateWorkItem", ptr::null_mut(), || {
         irql::check("IoAllocateWorkItem", DISPATCH_LEVEL);
-        if failing::hits("IoAllocateWorkItem") {
+        if fault_injection::fails("IoAllocateWorkItem") {
             return ptr::null_mut();
         }
         if device.is_null() {

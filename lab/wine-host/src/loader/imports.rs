@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::apic,
-    failing,
+    fault_injection,
     kernel::{
         callbacks, cancel_race, current_ids, devices, dpc, group_affinity, hal, ipi, irql, irql_checked, pool,
         processor_change, processor_numbers, requests, security, system_information, system_threads, time, timer,
@@ -132,7 +132,7 @@ unsafe fn is_stub(address: usize) -> bool {
 unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
     caught("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
         irql::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
-        if failing::hits("MmGetSystemRoutineAddress") {
+        if fault_injection::fails("MmGetSystemRoutineAddress") {
             return std::ptr::null_mut();
         }
         // SAFETY: the driver promises a valid string.
