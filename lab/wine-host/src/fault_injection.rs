@@ -1,6 +1,6 @@
 //! Calls of a driver that fail because a test says so.
 
-use crate::lock;
+use crate::lock::lock;
 use std::sync::Mutex;
 
 /// A counter of calls, down to the one that fails.

@@ -31,14 +31,8 @@ pub mod cpu;
 pub mod fault_injection;
 pub mod kernel;
 pub mod loader;
+mod lock;
 #[cfg(windows)]
 mod nt;
 #[cfg(windows)]
 mod violation;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks, also after a panic: what the lab keeps is whole between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

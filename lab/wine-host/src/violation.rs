@@ -1,6 +1,6 @@
 //! The list of what the driver did that real Windows or real hardware punishes.
 
-use crate::{lock, nt};
+use crate::{lock::lock, nt};
 use bench_protocol::Violation;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

@@ -4,13 +4,13 @@ use crate::{
     cpu::{
         interrupt_sites::InterruptSites,
         processor::{self, Core, State},
+        time_mode, topology,
     },
     fault_injection,
     kernel::{
-        callbacks, cancel_race, control_areas, deferred, hal, pool, power, processor_change, requests, security,
-        system_information, system_threads, time,
+        callbacks, cancel_race, control_areas, deferred, hal, loaded_images, pool, power, processor_change, requests,
+        security, system_information, system_threads, time, version,
     },
-    loader::image,
     nt, violation,
 };
 use bench_protocol::{
@@ -50,7 +50,7 @@ pub fn answer(command: Command) -> Answer {
         Command::WriteMsr { processor, register, value } => done(aside(processor, |cpu| cpu.wrmsr(register, value))),
         Command::ReadMsr { processor, register } => told(aside(processor, |cpu| cpu.rdmsr(register)).map(Answer::Msr)),
         Command::SetWindows { build } => {
-            system_information::set_build(build);
+            version::set_build(build);
             Answer::Done
         }
         Command::SetShadow(shadow) => {
@@ -123,7 +123,7 @@ pub fn answer(command: Command) -> Answer {
         Command::RefuseHandler(refuse) => set(hal::refuse_handler, refuse),
         Command::Handler => Answer::Handler(handler()),
         Command::Descriptor => Answer::Descriptor(security::descriptor()),
-        Command::Images => Answer::Names(image::names()),
+        Command::Images => Answer::Names(loaded_images::names()),
     }
 }
 
@@ -134,7 +134,7 @@ fn set<T>(change: fn(T), value: T) -> Answer {
 }
 
 fn each<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
-    processor::all().iter().map(|core| core.with(&mut body)).collect()
+    processor::active().iter().map(|core| core.with(&mut body)).collect()
 }
 
 fn refused<T>(why: &str) -> Result<T, String> {
@@ -156,14 +156,14 @@ fn core(processor: u32) -> Result<&'static Core, String> {
 /// The same, where nothing happens by itself.
 fn scripted(processor: u32) -> Result<&'static Core, String> {
     match core(processor)? {
-        _ if !processor::is_scripted() => refused("the time is live"),
-        _ if power::asleep() => refused(ASLEEP),
+        _ if !time_mode::is_scripted() => refused("the time is live"),
+        _ if time_mode::is_asleep() => refused(ASLEEP),
         core => Ok(core),
     }
 }
 
 fn unloaded() -> Result<(), String> {
-    if image::names().is_empty() { Ok(()) } else { refused("a driver is loaded") }
+    if loaded_images::names().is_empty() { Ok(()) } else { refused("a driver is loaded") }
 }
 
 fn set_identity(name: &str) -> Result<(), String> {
@@ -175,18 +175,18 @@ fn set_identity(name: &str) -> Result<(), String> {
     hal::hide_frames(false);
     system_information::reset();
     control_areas::reset();
-    power::awake();
+    time_mode::set_asleep(false);
     deferred::clear_account();
     Ok(())
 }
 
 fn set_processors(active: u32, maximum: u32) -> Result<(), String> {
     unloaded()?;
-    if processor::set_count(active, maximum) { Ok(()) } else { refused("there can not be so many") }
+    if topology::set_counts(active, maximum) { Ok(()) } else { refused("there can not be so many") }
 }
 
 fn add_processor() -> Result<Answer, String> {
-    if power::asleep() {
+    if time_mode::is_asleep() {
         return refused(ASLEEP);
     }
     processor_change::add().map(Answer::Added).ok_or_else(|| "there are as many as there can be".to_owned())
@@ -252,7 +252,7 @@ fn branch(processor: u32, user: bool, from: u64, step: u64, count: u64) -> Resul
                 number += 1;
             }
         });
-        if !core.bell.settle() {
+        if !core.pmi.notify_and_wait() {
             return refused("the processor stays at HIGH_LEVEL");
         }
         if number == count {
@@ -267,7 +267,7 @@ fn run(processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), Str
         state.run(Mode::User, user);
         state.run(Mode::Kernel, kernel);
     });
-    if core.bell.settle() { Ok(()) } else { refused("the processor stays at HIGH_LEVEL") }
+    if core.pmi.notify_and_wait() { Ok(()) } else { refused("the processor stays at HIGH_LEVEL") }
 }
 
 fn tick(processor: u32, times: u64) -> Result<(), String> {

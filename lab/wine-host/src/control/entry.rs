@@ -4,17 +4,14 @@
 
 use crate::{
     control::server,
-    cpu::{processor, trap},
-    kernel::{deferred, interrupt, ipi, requests},
-    loader::image,
-    lock, nt,
-    nt::NtStatus,
+    cpu::processor,
+    kernel::{deferred, ds_memory::DsMemory, exceptions, interrupt, ipi, loaded_images},
+    loader::{driver_load, hook},
+    lock::lock,
+    nt::{self, NtStatus},
     violation::caught,
 };
 use std::{sync::Mutex, thread::JoinHandle};
-
-/// The lab's folder.
-pub const FOLDER: &str = "C:\\lab";
 
 /// The identity when the file `identity` does not tell one.
 const DEFAULT_IDENTITY: &str = "amd-legacy";
@@ -33,9 +30,9 @@ pub extern "system" fn lab_start() -> NtStatus {
         if threads.is_some() {
             return RUNS_ALREADY;
         }
-        let text = std::fs::read_to_string(format!("{FOLDER}\\identity")).unwrap_or_default();
+        let text = std::fs::read_to_string(format!("{}\\identity", server::FOLDER)).unwrap_or_default();
         let identity = if text.trim().is_empty() { DEFAULT_IDENTITY } else { text.trim() };
-        if !processor::start(identity) {
+        if !processor::start(identity, |number| Box::new(DsMemory { processor: number })) {
             nt::say(&format!("there is no identity {identity}"));
             return nt::NOT_FOUND;
         }
@@ -51,11 +48,11 @@ pub extern "system" fn lab_start() -> NtStatus {
                 return nt::UNSUCCESSFUL;
             }
         }
-        let status = if trap::start() && requests::start() { image::start() } else { nt::UNSUCCESSFUL };
+        let status = if exceptions::start() && hook::start() { driver_load::start() } else { nt::UNSUCCESSFUL };
         if status < 0 {
             stop(threads.take());
         } else {
-            nt::say(&format!("{} processors, {identity}", processor::all().len()));
+            nt::say(&format!("{} processors, {identity}", processor::active().len()));
         }
         status
     })
@@ -65,7 +62,7 @@ pub extern "system" fn lab_start() -> NtStatus {
 #[unsafe(no_mangle)]
 pub extern "system" fn lab_stop() -> NtStatus {
     caught("lab_stop", nt::UNSUCCESSFUL, || {
-        if !image::names().is_empty() {
+        if !loaded_images::names().is_empty() {
             nt::say("stays, because a driver is loaded");
             return nt::UNSUCCESSFUL;
         }
@@ -76,9 +73,9 @@ pub extern "system" fn lab_stop() -> NtStatus {
 }
 
 fn stop(threads: Option<Vec<JoinHandle<()>>>) {
-    image::stop();
-    requests::stop();
-    trap::stop();
+    driver_load::stop();
+    hook::stop();
+    exceptions::stop();
     interrupt::stop();
     ipi::stop();
     deferred::stop();

@@ -1,9 +1,6 @@
 //! The lab's end of the wire: a thread that accepts, and one for each connection.
 
-use crate::{
-    control::{answer::answer, entry::FOLDER},
-    lock,
-};
+use crate::{control::answer::answer, lock::lock};
 use bench_protocol::Answer;
 use std::{
     collections::HashMap,
@@ -13,6 +10,9 @@ use std::{
     sync::{Mutex, OnceLock},
     thread::{self, JoinHandle},
 };
+
+/// The lab's folder.
+pub const FOLDER: &str = "C:\\lab";
 
 /// The connections; None when no more are taken.
 static CONNECTIONS: Mutex<Option<HashMap<SocketAddr, TcpStream>>> = Mutex::new(None);

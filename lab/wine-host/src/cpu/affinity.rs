@@ -1,7 +1,7 @@
 //! On which processor a thread is. The lab's machine has as many as a test says; a thread that asked for none of them is
 //! on the one that Wine tells, as far as it runs.
 
-use crate::{cpu::processor, nt};
+use crate::{cpu::topology, nt};
 use std::cell::Cell;
 
 thread_local! {
@@ -12,7 +12,7 @@ thread_local! {
 /// The processor on which this thread is, now.
 pub fn current_processor() -> u32 {
     let mask = MASK.get();
-    let told = nt::current_processor() % processor::active();
+    let told = nt::current_processor() % topology::active();
     if mask.checked_shr(told).is_some_and(|rest| rest & 1 == 1) { told } else { mask.trailing_zeros() }
 }
 
@@ -26,7 +26,7 @@ pub fn bound_processor() -> Option<u32> {
 /// different processors of the lab is so in Wine too, as far as there are enough.
 pub fn restrict(mask: usize) -> usize {
     let count = nt::processor_count();
-    let possible = (0..processor::MOST).filter(|number| mask >> number & 1 == 1);
+    let possible = (0..topology::MAX_PROCESSORS).filter(|number| mask >> number & 1 == 1);
     let wines = possible.fold(0, |wines, number| wines | 1 << (number % count));
     if nt::set_affinity(wines) == 0 { 0 } else { MASK.replace(mask) }
 }

@@ -1,29 +1,21 @@
-//! The registers of the local APIC in memory: a page that faults, and what the processor whose APIC it is answers there.
-
-#![expect(unsafe_code, reason = "reserves memory, and reads the instruction that faulted")]
+//! The registers of the local APIC in memory: pages that fault, and what the APIC of the current processor answers.
 
 use crate::{
     cpu::{
+        instructions,
         mmio::{self, Instruction},
         processor::{self, State},
-        trap,
     },
-    fault_injection,
-    kernel::irql,
-    loader::image,
-    lock, nt,
-    nt::{DISPATCH_LEVEL, Pointer},
-    violation::{self, caught},
+    lock::lock,
+    nt,
+    nt::Pointer,
+    violation,
 };
-use std::{ptr, sync::Mutex};
-use windows_sys::Win32::System::{
-    Diagnostics::Debug::CONTEXT,
-    Memory::{PAGE_NOCACHE, PAGE_READWRITE},
-};
+use std::sync::Mutex;
+use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// Where the APIC is after reset (SDM Vol. 3A, "Local APIC Status and Location").
-const PHYSICAL: u64 = 0xFEE0_0000;
-const PAGE: usize = 0x1000;
+/// Bytes of the registers.
+pub const PAGE: usize = 0x1000;
 
 /// The LVT performance entry, of the registers the one that is not the HAL's alone.
 const LVT_PERFORMANCE: usize = 0x340;
@@ -36,40 +28,28 @@ struct Map {
 
 static MAPS: Mutex<Vec<Map>> = Mutex::new(Vec::new());
 
-/// MmMapIoSpaceEx: of the APIC, as device memory has to be mapped.
-pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer {
-    caught("MmMapIoSpaceEx", ptr::null_mut(), || {
-        irql::check("MmMapIoSpaceEx", DISPATCH_LEVEL);
-        if fault_injection::fails("MmMapIoSpaceEx") {
-            return ptr::null_mut();
-        }
-        if (physical, size, protect) != (PHYSICAL, PAGE, PAGE_READWRITE | PAGE_NOCACHE) {
-            violation::other(format!("MmMapIoSpaceEx of {size:#x} bytes at {physical:#x}, protection {protect:#x}"));
-            return ptr::null_mut();
-        }
-        if processor::all().iter().any(|core| core.with(|state| state.processor.is_x2apic())) {
-            violation::other("MmMapIoSpaceEx of the APIC in x2APIC mode");
-            return ptr::null_mut();
-        }
-        let page = nt::reserve(PAGE);
-        if !page.is_null() {
-            lock(&MAPS).push(Map { address: page.addr(), mapped: true });
-        }
-        page
-    })
+/// Reserves a page for the registers of the APIC; null if there are no addresses.
+pub fn map() -> Pointer {
+    let page = nt::reserve(PAGE);
+    if !page.is_null() {
+        lock(&MAPS).push(Map { address: page.addr(), mapped: true });
+    }
+    page
 }
 
-/// MmUnmapIoSpace.
-pub extern "system" fn unmap(address: Pointer, size: usize) {
-    caught("MmUnmapIoSpace", (), || {
-        irql::check("MmUnmapIoSpace", DISPATCH_LEVEL);
-        let mut maps = lock(&MAPS);
-        let map = maps.iter_mut().find(|map| map.address == address.addr() && map.mapped && size == PAGE);
-        match map {
-            Some(map) => map.mapped = false,
-            None => violation::other(format!("MmUnmapIoSpace of {size:#x} bytes at {address:p}, which is not mapped")),
-        }
-    });
+/// Unmaps the page at `address`; false if none is mapped there.
+pub fn unmap(address: usize) -> bool {
+    let mut maps = lock(&MAPS);
+    let map = maps.iter_mut().find(|map| map.address == address && map.mapped);
+    map.map(|map| map.mapped = false).is_some()
+}
+
+/// Unmaps every page; false if none was mapped.
+pub fn unmap_all() -> bool {
+    let mut maps = lock(&MAPS);
+    let any = maps.iter().any(|map| map.mapped);
+    maps.iter_mut().for_each(|map| map.mapped = false);
+    any
 }
 
 /// Offset in the registers, and whether they are mapped; None if the address is elsewhere.
@@ -81,13 +61,10 @@ fn find(address: usize) -> Option<(usize, bool)> {
     lock(&MAPS).iter().find_map(within)
 }
 
-/// Executes the instruction at `at`, which faulted at `address`, on the current processor; None if it has nothing to do
-/// with the APIC. Gives back the bytes of the instruction.
-pub fn execute(at: usize, address: usize, context: &mut CONTEXT) -> Option<usize> {
+/// Executes the first instruction of `code`, which faulted at `address`, on the current processor, and returns its
+/// length. Returns None if no registers of the APIC are or were mapped at the address.
+pub fn execute(code: &[u8], address: usize, context: &mut CONTEXT) -> Option<usize> {
     let (offset, mapped) = find(address)?;
-    let length = image::left(at).min(mmio::LONGEST);
-    // SAFETY: an adopted driver was executing there, and its image goes on for so long.
-    let code = unsafe { std::slice::from_raw_parts(ptr::with_exposed_provenance(at), length) };
     let (write, register, length) = match mmio::decode(code)? {
         Instruction::Move { write, register, length } => (write, register, length),
         Instruction::Other(name, length) => {
@@ -108,7 +85,7 @@ pub fn execute(at: usize, address: usize, context: &mut CONTEXT) -> Option<usize
         }
     };
     let value = u32::try_from(*register & 0xFFFF_FFFF).unwrap_or_default();
-    let answer = trap::on_processor(|_, state| access(state, write.then_some(value)));
+    let answer = processor::with_current_state(|_, state| access(state, write.then_some(value)));
     if !write {
         *register = u64::from(answer.unwrap_or_default());
     }
@@ -120,7 +97,7 @@ fn access(state: &mut State, value: Option<u32>) -> u32 {
     if state.processor.is_x2apic() {
         violation::other("the APIC's registers are accessed in memory in x2APIC mode");
     }
-    trap::check_awake(|| "an access to the LVT performance entry".to_owned());
+    instructions::check_awake(|| "an access to the LVT performance entry".to_owned());
     if let Some(value) = value {
         state.processor.set_lvt(value);
     }
@@ -148,13 +125,4 @@ fn register_of(context: &mut CONTEXT, number: usize) -> Option<&mut u64> {
         15 => &mut context.R15,
         _ => return None,
     })
-}
-
-/// A driver is gone; what it left is noted and forgotten.
-pub fn image_unloaded() {
-    let mut maps = lock(&MAPS);
-    if maps.iter().any(|map| map.mapped) {
-        violation::other("a driver was unloaded that had mapped the APIC's registers");
-    }
-    maps.iter_mut().for_each(|map| map.mapped = false);
 }

@@ -1,6 +1,6 @@
 //! Who may execute on a processor where others of the same level must wait.
 
-use crate::lock;
+use crate::lock::lock;
 use std::{
     collections::VecDeque,
     sync::{Condvar, Mutex, PoisonError},

@@ -12,6 +12,14 @@ pub(crate) mod affinity;
 #[cfg(windows)]
 pub(crate) mod apic;
 #[cfg(windows)]
+pub(crate) mod instructions;
+#[cfg(windows)]
+pub(crate) mod pmi_handler;
+#[cfg(windows)]
+pub(crate) mod pmi_signal;
+#[cfg(windows)]
 pub(crate) mod processor;
 #[cfg(windows)]
-pub(crate) mod trap;
+pub(crate) mod time_mode;
+#[cfg(windows)]
+pub(crate) mod topology;

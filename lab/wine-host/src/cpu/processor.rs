@@ -1,24 +1,28 @@
 //! The processors of the machine: each a model, and what makes its events happen.
 
 use crate::{
-    cpu::{affinity, branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites},
-    kernel::{ds_memory::DsMemory, hal::Registered, interrupt::Bell, power},
-    lock, nt,
+    cpu::{
+        affinity,
+        branches::Branches,
+        clock::Clock,
+        fair_lock::FairLock,
+        interrupt_sites::InterruptSites,
+        pmi_handler::Registered,
+        pmi_signal::PmiSignal,
+        time_mode,
+        topology::{self, MAX_PROCESSORS},
+    },
+    lock::lock,
+    nt,
 };
 use bench_protocol::{Happened, Time};
 use cpuid_dumps::Identity;
-use model::{Mode, Processor, Selected};
+use model::{Memory, Mode, Processor, Selected};
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, OnceLock,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+    sync::{Mutex, OnceLock},
     time::Duration,
 };
-
-/// The most processors that the machine can have.
-pub const MOST: u32 = 8;
 
 /// In live time a processor does its work at least so often.
 const TICK: Duration = Duration::from_millis(10);
@@ -49,7 +53,7 @@ pub struct Core {
     pub dispatch_level: FairLock,
     /// In it is KeIpiGenericCall.
     pub ipi: FairLock,
-    pub bell: Bell,
+    pub pmi: PmiSignal,
     /// The handler of the profile interrupt that runs there.
     pub handling: Mutex<Option<Registered>>,
     state: Mutex<State>,
@@ -68,11 +72,15 @@ pub struct State {
     branches: Branches,
 }
 
+/// Returns the memory that the Debug Store of a processor accesses, by the processor's number.
+pub type MemoryOf = fn(u32) -> Box<dyn Memory>;
+
 /// What the processors are.
 #[derive(Clone, Copy)]
 struct Kind {
     identity: &'static Identity,
     x2apic: bool,
+    memory: MemoryOf,
 }
 
 impl Kind {
@@ -92,7 +100,7 @@ impl Kind {
     }
 
     fn state_of(self, number: u32, mut processor: Processor) -> State {
-        processor.set_memory(Box::new(DsMemory { processor: number }));
+        processor.set_memory((self.memory)(number));
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,
@@ -107,32 +115,31 @@ impl Kind {
 /// Those that run, and behind them those that can be added.
 static CORES: OnceLock<Vec<Core>> = OnceLock::new();
 static KIND: Mutex<Option<Kind>> = Mutex::new(None);
-static ACTIVE: AtomicU32 = AtomicU32::new(1);
-static MAXIMUM: AtomicU32 = AtomicU32::new(1);
-static LIVE: AtomicBool = AtomicBool::new(true);
 
 /// Builds the machine; false if there is no such identity.
-pub fn start(identity: &str) -> bool {
+pub fn start(identity: &str, memory: MemoryOf) -> bool {
     let Some(identity) = cpuid_dumps::find(identity) else { return false };
-    let kind = Kind { identity, x2apic: false };
-    let cores = (0..MOST).map(|number| Core {
+    let kind = Kind { identity, x2apic: false, memory };
+    let cores = (0..MAX_PROCESSORS).map(|number| Core {
         number,
         high_level: FairLock::default(),
         dispatch_level: FairLock::default(),
         ipi: FairLock::default(),
-        bell: Bell::default(),
+        pmi: PmiSignal::default(),
         handling: Mutex::new(None),
         state: Mutex::new(kind.make(number)),
     });
+    *lock(&KIND) = Some(kind);
     CORES.set(cores.collect()).is_ok() && reset(identity.name)
 }
 
 /// Another machine, with as many processors as Wine has; false if there is no such identity.
 pub fn reset(identity: &str) -> bool {
     let Some(identity) = cpuid_dumps::find(identity) else { return false };
-    let count = nt::processor_count().min(MOST);
-    set_count(count, count);
-    make_anew(Kind { identity, x2apic: false });
+    let Some(kind) = *lock(&KIND) else { return false };
+    let count = nt::processor_count().min(MAX_PROCESSORS);
+    topology::set_counts(count, count);
+    make_anew(Kind { identity, x2apic: false, ..kind });
     true
 }
 
@@ -159,33 +166,13 @@ fn make_anew(kind: Kind) {
     }
 }
 
-/// How many run, and how many can; false if there can not be so many.
-pub fn set_count(active: u32, maximum: u32) -> bool {
-    let can_be = (1..=maximum).contains(&active) && maximum <= MOST;
-    if can_be {
-        MAXIMUM.store(maximum, Ordering::SeqCst);
-        ACTIVE.store(active, Ordering::SeqCst);
-    }
-    can_be
-}
-
-/// How many run.
-pub fn active() -> u32 {
-    ACTIVE.load(Ordering::SeqCst)
-}
-
-/// How many can run.
-pub fn maximum() -> u32 {
-    MAXIMUM.load(Ordering::SeqCst)
-}
-
 /// One more processor runs, from its reset on.
 pub fn add() {
-    let added = possible().get(all().len());
+    let added = possible().get(active().len());
     if let (Some(core), Some(kind)) = (added, *lock(&KIND)) {
         *lock(&core.state) = kind.make(core.number);
-        ACTIVE.store(core.number + 1, Ordering::SeqCst);
-        core.bell.ring();
+        topology::set_active(core.number + 1);
+        core.pmi.notify();
     }
 }
 
@@ -195,69 +182,75 @@ pub fn possible() -> &'static [Core] {
 }
 
 /// Those that run.
-pub fn all() -> &'static [Core] {
-    let count = usize::try_from(active()).unwrap_or_default();
+pub fn active() -> &'static [Core] {
+    let count = usize::try_from(topology::active()).unwrap_or_default();
     possible().get(..count).unwrap_or_default()
 }
 
 pub fn find(number: u32) -> Option<&'static Core> {
-    all().get(usize::try_from(number).ok()?)
+    active().get(usize::try_from(number).ok()?)
 }
 
 /// Does something with the processor on which this thread is.
-pub fn here(body: impl FnOnce(&'static Core)) {
+pub fn with_current(body: impl FnOnce(&'static Core)) {
     if let Some(core) = find(affinity::current_processor()) {
         body(core);
     }
 }
 
+/// Does something with the processor on which this thread is, when nobody is there with interrupts masked.
+pub fn with_current_state<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<T> {
+    let thread = nt::current_thread();
+    loop {
+        let core = find(affinity::current_processor())?;
+        core.high_level.acquire(thread);
+        // The wait may have moved the thread.
+        if affinity::current_processor() == core.number {
+            let result = core.with(|state| body(core.number, state));
+            core.high_level.release(thread);
+            break Some(result);
+        }
+        core.high_level.release(thread);
+    }
+}
+
 pub fn set_time(time: Time) {
-    change_time(|| LIVE.store(time == Time::Live, Ordering::SeqCst));
+    change_time(|| time_mode::set_live(time == Time::Live));
 }
 
 /// Makes time go by in another way.
 pub fn change_time(change: impl FnOnce()) {
-    for core in all() {
+    for core in active() {
         core.with(|_| {}); // What happened until now is counted in the old way.
     }
     change();
-    for core in all() {
+    for core in active() {
         lock(&core.state).clock.begin();
     }
-}
-
-/// Whether time goes by, now, by the time-stamp counter.
-pub fn is_live() -> bool {
-    LIVE.load(Ordering::SeqCst) && !power::asleep()
-}
-
-/// Whether events happen when a test says so.
-pub fn is_scripted() -> bool {
-    !LIVE.load(Ordering::SeqCst)
 }
 
 impl Core {
     /// Does something with the processor, all work until now done.
     pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.state);
-        if is_live() {
+        if time_mode::is_live() {
             state.catch_up();
         }
         let result = body(&mut state);
         let due = state.processor.interrupt_due();
         drop(state);
         if due {
-            self.bell.ring();
+            self.pmi.notify();
         }
         result
     }
 
     /// How long the thread that delivers interrupts may wait for the next.
     pub fn until_interrupt(&self) -> Duration {
-        if self.number >= active() {
+        if self.number >= topology::active() {
             return IDLE;
         }
-        if !is_live() {
+        if !time_mode::is_live() {
             return TICK;
         }
         let ticks = self.with(|state| if state.processor.interrupt_due() { Some(0) } else { state.until_overflow() });

@@ -8,7 +8,8 @@ use crate::{
         irql,
         registry::{Registry, Wrong},
     },
-    lock, nt,
+    lock::lock,
+    nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
     violation::{self, caught},
 };

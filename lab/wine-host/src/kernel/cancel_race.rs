@@ -9,9 +9,8 @@
 #![expect(unsafe_code, reason = "sets the trap flag, and reads the instructions of the driver")]
 
 use crate::{
-    cpu::{affinity, exchange, mmio, processor},
-    kernel::requests,
-    loader::image,
+    cpu::{affinity, exchange, topology},
+    kernel::{loaded_images, requests},
     violation,
 };
 use bench_protocol::CancelMoment;
@@ -57,7 +56,7 @@ thread_local! {
 pub fn want(moment: Option<CancelMoment>) -> bool {
     let place = MOMENTS.iter().position(|known| Some(*known) == moment);
     WANTED.store(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(NONE), Ordering::SeqCst);
-    processor::active() > 1
+    topology::active() > 1
 }
 
 fn wanted() -> Option<CancelMoment> {
@@ -105,10 +104,7 @@ pub fn stepped(context: &mut CONTEXT) -> bool {
 
 /// Cancels the request if the next instruction is the one that is wanted.
 fn look(moment: CancelMoment, context: &CONTEXT) {
-    let Some(at) = usize::try_from(context.Rip).ok().filter(|at| image::holds(*at)) else { return };
-    let length = image::left(at).min(mmio::LONGEST);
-    // SAFETY: an adopted driver is executing there, and its image goes on for so long.
-    let code = unsafe { std::slice::from_raw_parts(ptr::with_exposed_provenance(at), length) };
+    let Some(code) = usize::try_from(context.Rip).ok().and_then(loaded_images::code_at) else { return };
     let Some(found) = exchange::decode(code, context.Rip, |number| register(context, number)) else { return };
     let field = usize::try_from(found.address).unwrap_or_default();
     let request = field.wrapping_sub(requests::CANCEL_ROUTINE);
@@ -135,7 +131,7 @@ fn register(context: &CONTEXT, number: usize) -> Option<u64> {
 fn cancel(request: usize) {
     WANTED.store(NONE, Ordering::SeqCst);
     let here = affinity::current_processor();
-    let there = (0..processor::active()).find(|number| *number != here).unwrap_or(here);
+    let there = (0..topology::active()).find(|number| *number != here).unwrap_or(here);
     let (comes, come) = mpsc::channel::<Infallible>();
     thread::spawn(move || {
         affinity::restrict(1 << there);

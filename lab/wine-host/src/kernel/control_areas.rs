@@ -9,9 +9,9 @@ use crate::{
         processor::{self, State},
     },
     fault_injection,
-    kernel::system_information,
-    lock, nt,
-    nt::{NtStatus, Pointer},
+    kernel::version,
+    lock::lock,
+    nt::{self, NtStatus, Pointer},
     violation,
 };
 use bench_protocol::Areas;
@@ -47,7 +47,7 @@ struct Area(Box<[AtomicU64]>);
 
 impl Area {
     fn new() -> Self {
-        let words = if system_information::build() < LARGER_SINCE { WORDS_BEFORE } else { WORDS };
+        let words = if version::build() < LARGER_SINCE { WORDS_BEFORE } else { WORDS };
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
@@ -82,7 +82,7 @@ pub fn write_addresses() {
         return;
     }
     let thread = nt::current_thread();
-    for core in processor::all().iter().filter(|core| core.with(has_pebs)) {
+    for core in processor::active().iter().filter(|core| core.with(has_pebs)) {
         let (Ok(address) | Err(address)) = allocate(core.number);
         let Ok(address) = u64::try_from(address) else { continue };
         core.high_level.acquire(thread);
@@ -109,7 +109,7 @@ pub fn occupy(processor: u32) -> bool {
 pub fn addresses() -> Vec<Option<u64>> {
     let areas = lock(&AREAS);
     let address = |number: u32| u64::try_from(areas.get(&number)?.address()).ok();
-    processor::all().iter().map(|core| address(core.number)).collect()
+    processor::active().iter().map(|core| address(core.number)).collect()
 }
 
 /// Keeps the areas as they are, if the address is in one of them.

@@ -10,6 +10,7 @@ use crate::{
     cpu::{
         affinity,
         processor::{self, Core},
+        time_mode,
     },
     kernel::{
         dispatcher_objects::{self, Kdpc, Ktimer},
@@ -17,8 +18,8 @@ use crate::{
         irql,
         timers::Timers,
     },
-    lock, nt,
-    nt::{DISPATCH_LEVEL, Pointer},
+    lock::lock,
+    nt::{self, DISPATCH_LEVEL, Pointer},
     violation::{self, caught},
 };
 use bench_protocol::Ticks;
@@ -98,7 +99,7 @@ pub fn stop() {
 fn is_wanted(processor: u32) -> bool {
     let mut work = lock(&WORK);
     while !work.stop {
-        let next = if processor::is_live() { work.timers.next(processor, &work.dpcs) } else { None };
+        let next = if time_mode::is_live() { work.timers.next(processor, &work.dpcs) } else { None };
         let left = next.map(|due| due.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) || work.dpcs.wait_on(processor) || work.ticks.contains_key(&processor) {
             return true;
@@ -142,7 +143,7 @@ impl DeferredWork {
                 self.ticks.remove(&processor);
             }
             None
-        } else if processor::is_live() {
+        } else if time_mode::is_live() {
             Some(Instant::now())
         } else {
             return;
@@ -244,7 +245,7 @@ pub fn tick(processor: u32, times: u64) -> bool {
 
 pub fn ticks() -> Ticks {
     let work = lock(&WORK);
-    let ran = work.dpcs.from_timers().into_iter().take(processor::all().len()).collect();
+    let ran = work.dpcs.from_timers().into_iter().take(processor::active().len()).collect();
     Ticks { ran, set: u64::try_from(work.timers.count_set()).unwrap_or(u64::MAX) }
 }
 

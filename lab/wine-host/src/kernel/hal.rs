@@ -3,10 +3,14 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::processor::{self, Core},
+    cpu::{
+        pmi_handler::{Registered, Routine},
+        processor::{self, Core},
+    },
     fault_injection,
-    kernel::{interrupt::TrapFrame, irql},
-    lock, nt,
+    kernel::irql,
+    lock::lock,
+    nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, caught},
 };
@@ -20,22 +24,6 @@ use std::{
 
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS.
 const INTERRUPT_HANDLER: u32 = 1;
-
-pub type Routine = unsafe extern "system" fn(*mut TrapFrame);
-
-/// Who has the profile interrupt.
-#[derive(Clone, Copy)]
-pub struct Registered {
-    pub routine: Routine,
-    pub process: u32,
-}
-
-impl Registered {
-    fn is_in(self, addresses: &Range<usize>) -> bool {
-        let routine: *const () = self.routine as *const ();
-        addresses.contains(&routine.addr())
-    }
-}
 
 static HANDLER: Mutex<Option<Registered>> = Mutex::new(None);
 /// A handler was taken away, and nobody has waited yet for the processors that may be in it.
@@ -228,7 +216,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     if lock(&HANDLER).take_if(|registered| registered.is_in(addresses)).is_some() {
         violation::other("a driver was unloaded that had the profile interrupt");
     }
-    for core in processor::all() {
+    for core in processor::active() {
         if lock(&core.handling).is_some_and(|registered| registered.is_in(addresses)) {
             violation::other("a driver was unloaded while its handler of the profile interrupt ran");
             // Its code goes when this returns: the lab goes on if the handler ends.

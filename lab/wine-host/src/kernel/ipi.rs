@@ -8,7 +8,8 @@ use crate::{
         processor::{self, Core},
     },
     kernel::{hal, irql},
-    lock, nt,
+    lock::lock,
+    nt,
     nt::{IPI_LEVEL, Pointer},
     violation::{self, caught},
 };
@@ -116,7 +117,7 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
         // First the level, for which others may wait: who waits for the call before this one is at its level already.
         let before = irql::set(IPI_LEVEL);
         let one_at_a_time = lock(&CALLS);
-        let cores = processor::all();
+        let cores = processor::active();
         let call = Call {
             routine,
             argument: argument.expose_provenance(),
@@ -125,7 +126,7 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
         };
         let call = Arc::new(call);
         let mut result = std::ptr::null_mut();
-        processor::here(|here| {
+        processor::with_current(|here| {
             for (_, mailbox) in cores.iter().zip(mailboxes()).filter(|(core, _)| core.number != here.number) {
                 mailbox.post(Mail::Call(Arc::clone(&call)));
             }

@@ -45,10 +45,10 @@ pub fn set(wanted: u8) -> u8 {
         violation::other(format!("a routine that was called at IRQL {base} lowers it to {wanted}"));
     }
     if before >= HIGH_LEVEL && level < HIGH_LEVEL {
-        processor::here(|core| core.high_level.release(nt::current_thread()));
+        processor::with_current(|core| core.high_level.release(nt::current_thread()));
     }
     if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
-        processor::here(|core| core.dispatch_level.release(nt::current_thread()));
+        processor::with_current(|core| core.dispatch_level.release(nt::current_thread()));
     }
     let affinity = if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
         affinity::restrict(1 << affinity::current_processor())
@@ -59,10 +59,10 @@ pub fn set(wanted: u8) -> u8 {
         affinity
     };
     if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
-        processor::here(|core| core.dispatch_level.acquire(nt::current_thread()));
+        processor::with_current(|core| core.dispatch_level.acquire(nt::current_thread()));
     }
     if before < HIGH_LEVEL && level >= HIGH_LEVEL {
-        processor::here(|core| core.high_level.acquire(nt::current_thread()));
+        processor::with_current(|core| core.high_level.acquire(nt::current_thread()));
     }
     THREAD.set(Thread { level, affinity, base });
     before
@@ -96,11 +96,11 @@ pub fn without_dispatch_level(body: impl FnOnce()) {
     let thread = nt::current_thread();
     let is_there = current() == DISPATCH_LEVEL;
     if is_there {
-        processor::here(|core| core.dispatch_level.release(thread));
+        processor::with_current(|core| core.dispatch_level.release(thread));
     }
     body();
     if is_there {
-        processor::here(|core| core.dispatch_level.acquire(thread));
+        processor::with_current(|core| core.dispatch_level.acquire(thread));
     }
 }
 

@@ -24,17 +24,23 @@ pub(crate) mod dpc;
 #[cfg(windows)]
 pub(crate) mod ds_memory;
 #[cfg(windows)]
+pub(crate) mod exceptions;
+#[cfg(windows)]
 pub(crate) mod group_affinity;
 #[cfg(windows)]
 pub(crate) mod hal;
 #[cfg(windows)]
 pub(crate) mod interrupt;
 #[cfg(windows)]
+pub(crate) mod io_space;
+#[cfg(windows)]
 pub(crate) mod ipi;
 #[cfg(windows)]
 pub(crate) mod irql;
 #[cfg(windows)]
 pub(crate) mod irql_checked;
+#[cfg(windows)]
+pub(crate) mod loaded_images;
 #[cfg(windows)]
 pub(crate) mod pool;
 #[cfg(windows)]
@@ -48,6 +54,8 @@ pub(crate) mod requests;
 #[cfg(windows)]
 pub(crate) mod security;
 #[cfg(windows)]
+pub(crate) mod synchronization;
+#[cfg(windows)]
 pub(crate) mod system_information;
 #[cfg(windows)]
 pub(crate) mod system_threads;
@@ -55,5 +63,7 @@ pub(crate) mod system_threads;
 pub(crate) mod time;
 #[cfg(windows)]
 pub(crate) mod timer;
+#[cfg(windows)]
+pub(crate) mod version;
 #[cfg(windows)]
 pub(crate) mod work_items;

@@ -6,7 +6,7 @@ use crate::{
     fault_injection,
     fault_injection::Countdown,
     kernel::{deferred, hal, irql},
-    lock,
+    lock::lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
     violation::{self, caught},
 };

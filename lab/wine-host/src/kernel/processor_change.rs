@@ -3,15 +3,15 @@
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 
 use crate::{
-    cpu::processor,
+    cpu::{processor, topology},
     fault_injection,
     kernel::{
         irql,
         processor_numbers::ProcessorNumber,
         registry::{Registry, Wrong},
     },
-    lock, nt,
-    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    lock::lock,
+    nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, caught},
 };
 use std::{ops::Range, ptr, sync::Mutex, time::Duration};
@@ -97,7 +97,7 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
 
 /// As if those that run were being added; false if the driver does not want one, and then it is told so of those before.
 fn tell_of_existing(registered: Registered) -> bool {
-    let running = 0..processor::active();
+    let running = 0..topology::active();
     let refused = running.clone().find_map(|index| {
         let answer = registered.call(Stage::Start, index, nt::SUCCESS);
         (answer < 0).then_some((index, answer))
@@ -127,8 +127,8 @@ pub extern "system" fn deregister(handle: Pointer) {
 /// Adds a processor, if no driver is against it; tells whether it runs. None: there are as many as there can be.
 pub fn add() -> Option<bool> {
     let one_at_a_time = lock(&ADDS);
-    let index = processor::active();
-    if index >= processor::maximum() {
+    let index = topology::active();
+    if index >= topology::maximum() {
         return None;
     }
     let thread = nt::current_thread();

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::{affinity, processor},
+    cpu::{affinity, processor, topology},
     fault_injection,
     nt::{self, NtStatus},
 };
@@ -38,12 +38,12 @@ impl ProcessorNumber {
 
 /// KeQueryActiveProcessorCountEx. Of a group that there is not, none.
 pub extern "system" fn active_count(group: u16) -> u32 {
-    if matches!(group, 0 | ALL_GROUPS) { processor::active() } else { 0 }
+    if matches!(group, 0 | ALL_GROUPS) { topology::active() } else { 0 }
 }
 
 /// KeQueryMaximumProcessorCountEx.
 pub extern "system" fn maximum_count(group: u16) -> u32 {
-    if matches!(group, 0 | ALL_GROUPS) { processor::maximum() } else { 0 }
+    if matches!(group, 0 | ALL_GROUPS) { topology::maximum() } else { 0 }
 }
 
 /// KeGetCurrentProcessorNumberEx.

@@ -1,6 +1,6 @@
 //! Functions that drivers register to be called. Who takes one away waits until nobody is in it.
 
-use crate::lock;
+use crate::lock::lock;
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},

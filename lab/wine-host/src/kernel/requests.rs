@@ -5,10 +5,9 @@
 
 use crate::{
     fault_injection,
-    kernel::{irp_tracker::IrpTracker, irql},
-    loader::{hook::Hook, image},
-    lock, nt,
-    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
+    kernel::{irp_tracker::IrpTracker, irql, loaded_images},
+    lock::lock,
+    nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     violation::{self, caught},
 };
 use std::{
@@ -123,25 +122,6 @@ pub const CANCEL_ROUTINE: usize = offset_of!(Irp, cancel_routine);
 const _: () = assert!(offset_of!(Mdl, mapped) == 0x18 && offset_of!(Mdl, offset) == 0x2C);
 
 static TRACKER: LazyLock<Mutex<IrpTracker>> = LazyLock::new(Mutex::default);
-static HOOKS: Mutex<Vec<Hook>> = Mutex::new(Vec::new());
-
-/// Takes the place of what Wine itself calls; false if Wine lacks it.
-pub fn start() -> bool {
-    let functions = [("IoCallDriver", call_driver as *const ()), ("IoCancelIrp", cancel as *const ())];
-    let mut hooks = lock(&HOOKS);
-    for (name, function) in functions {
-        // SAFETY: of the same type; Wine sends requests only when a driver is loaded, and none is yet.
-        hooks.extend(unsafe { Hook::place(name, function) });
-    }
-    hooks.len() == functions.len()
-}
-
-pub fn stop() {
-    for hook in lock(&HOOKS).drain(..) {
-        // SAFETY: no driver is loaded any more, so no request is on its way.
-        unsafe { hook.remove() };
-    }
-}
 
 /// How many requests wait in drivers.
 pub fn waiting() -> usize {
@@ -168,7 +148,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
 }
 
 /// IoCallDriver: calls the dispatch routine. The client's pages are locked then and not mapped, as in Windows.
-unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtStatus {
+pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtStatus {
     caught("IoCallDriver", nt::UNSUCCESSFUL, || {
         // SAFETY: who sends a request has it until the driver is called.
         let request = unsafe { &mut *irp };
@@ -183,7 +163,7 @@ unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtS
         let routines = unsafe { &(*driver).major };
         let Some(routine) = routines.get(usize::from(stack.major)).copied() else { return nt::INVALID_PARAMETER };
         let address = routine as *const ();
-        let adopted = image::holds(address.addr());
+        let adopted = loaded_images::contains(address.addr());
         if adopted {
             lock(&TRACKER).begin(irp.addr(), address.addr());
             // SAFETY: the request's own, or null.

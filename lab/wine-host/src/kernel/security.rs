@@ -5,7 +5,8 @@
 use crate::{
     fault_injection,
     kernel::irql,
-    lock, nt,
+    lock::lock,
+    nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
     violation::caught,
 };

@@ -6,7 +6,8 @@
 use crate::{
     fault_injection,
     kernel::irql,
-    lock, nt,
+    lock::lock,
+    nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, caught},
 };

@@ -5,7 +5,7 @@
 use crate::{
     fault_injection,
     kernel::irql,
-    lock,
+    lock::lock,
     nt::{DISPATCH_LEVEL, Pointer},
     violation::{self, caught},
 };

@@ -2,14 +2,15 @@
 
 #![expect(unsafe_code, reason = "changes code")]
 
-use crate::nt;
+use crate::{kernel::requests, lock::lock, nt};
+use std::sync::Mutex;
 
 /// `jmp [rip]`, and behind it the address to jump to.
 const JUMP: [u8; 6] = [0xFF, 0x25, 0, 0, 0, 0];
 const LENGTH: usize = JUMP.len() + size_of::<usize>();
 
 /// Another function in the place of one of Wine's.
-pub struct Hook {
+struct Hook {
     at: usize,
     before: [u8; LENGTH],
 }
@@ -20,7 +21,7 @@ impl Hook {
     /// # Safety
     /// Both are functions of the same type, nobody is in the first instructions of Wine's, and `function` stays until
     /// [`remove`](Self::remove).
-    pub unsafe fn place(name: &str, function: *const ()) -> Option<Self> {
+    unsafe fn place(name: &str, function: *const ()) -> Option<Self> {
         let at = nt::export("ntoskrnl.exe", name)?;
         let code = std::ptr::with_exposed_provenance_mut::<u8>(at);
         // SAFETY: no function of Wine that does anything is shorter, since each begins with what it logs.
@@ -38,8 +39,29 @@ impl Hook {
     ///
     /// # Safety
     /// Nobody is in the jump.
-    pub unsafe fn remove(self) {
+    unsafe fn remove(self) {
         // SAFETY: where `place` wrote as much; the caller promises that nobody executes it now.
         unsafe { nt::poke(std::ptr::with_exposed_provenance_mut(self.at), &self.before) };
+    }
+}
+
+static HOOKS: Mutex<Vec<Hook>> = Mutex::new(Vec::new());
+
+/// Takes the place of what Wine itself calls; false if Wine lacks it.
+pub fn start() -> bool {
+    let functions =
+        [("IoCallDriver", requests::call_driver as *const ()), ("IoCancelIrp", requests::cancel as *const ())];
+    let mut hooks = lock(&HOOKS);
+    for (name, function) in functions {
+        // SAFETY: of the same type; Wine sends requests only when a driver is loaded, and none is yet.
+        hooks.extend(unsafe { Hook::place(name, function) });
+    }
+    hooks.len() == functions.len()
+}
+
+pub fn stop() {
+    for hook in lock(&HOOKS).drain(..) {
+        // SAFETY: no driver is loaded any more, so no request is on its way.
+        unsafe { hook.remove() };
     }
 }

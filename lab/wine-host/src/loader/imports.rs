@@ -3,25 +3,18 @@
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
 use crate::{
-    cpu::apic,
     fault_injection,
     kernel::{
-        callbacks, cancel_race, current_ids, devices, dpc, group_affinity, hal, ipi, irql, irql_checked, pool,
-        processor_change, processor_numbers, requests, security, system_information, system_threads, time, timer,
-        work_items,
+        callbacks, current_ids, devices, dpc, group_affinity, hal, io_space, ipi, irql, irql_checked, pool,
+        processor_change, processor_numbers, requests, security, synchronization, system_information, system_threads,
+        time, timer, version, work_items,
     },
-    nt,
-    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer, UnicodeString},
-    violation::{self, caught},
+    nt::{self, PASSIVE_LEVEL, Pointer, UnicodeString},
+    violation::caught,
 };
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
-    fn ExAcquireFastMutex(mutex: Pointer);
-    fn ExReleaseFastMutex(mutex: Pointer);
-    fn KeAcquireSpinLockAtDpcLevel(lock: Pointer);
-    fn KeReleaseSpinLockFromDpcLevel(lock: Pointer);
-    fn KeWaitForSingleObject(object: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64) -> NtStatus;
     fn MmGetSystemRoutineAddress(name: *const UnicodeString) -> Pointer;
 }
 
@@ -31,14 +24,14 @@ const STUBS: &str = include_str!("stubs.txt");
 /// The address that a driver gets for this name; None: Wine's.
 pub fn find(name: &str) -> Option<usize> {
     let served = match name {
-        "ExAcquireFastMutex" => acquire_fast_mutex as *const (),
+        "ExAcquireFastMutex" => synchronization::acquire_fast_mutex as *const (),
         "ExAllocatePool2" => pool::allocate2 as *const (),
         "ExAllocatePoolWithTag" => pool::allocate_with_tag as *const (),
         "ExCreateCallback" => callbacks::create as *const (),
         "ExFreePool" => pool::free as *const (),
         "ExFreePoolWithTag" => pool::free_with_tag as *const (),
         "ExRegisterCallback" => callbacks::register as *const (),
-        "ExReleaseFastMutex" => release_fast_mutex as *const (),
+        "ExReleaseFastMutex" => synchronization::release_fast_mutex as *const (),
         "ExUnregisterCallback" => callbacks::unregister as *const (),
         "HalAllocateHardwareCounters" => hal::allocate_counters as *const (),
         "HalDispatchTable" => return Some(hal::dispatch_table()),
@@ -52,8 +45,8 @@ pub fn find(name: &str) -> Option<usize> {
         "IoQueueWorkItem" => work_items::queue as *const (),
         "IoReleaseCancelSpinLock" => requests::release_cancel_lock as *const (),
         "IofCompleteRequest" => requests::complete as *const (),
-        "KeAcquireSpinLockRaiseToDpc" => acquire_spin_lock as *const (),
-        "KeBugCheckEx" => bug_check as *const (),
+        "KeAcquireSpinLockRaiseToDpc" => synchronization::acquire_spin_lock as *const (),
+        "KeBugCheckEx" => synchronization::bug_check as *const (),
         "KeCancelTimer" => timer::cancel as *const (),
         "KeDeregisterProcessorChangeCallback" => processor_change::deregister as *const (),
         "KeFlushQueuedDpcs" => dpc::flush as *const (),
@@ -73,7 +66,7 @@ pub fn find(name: &str) -> Option<usize> {
         "KeQueryMaximumProcessorCountEx" => processor_numbers::maximum_count as *const (),
         "KeQueryPerformanceCounter" => time::performance_counter as *const (),
         "KeRegisterProcessorChangeCallback" => processor_change::register as *const (),
-        "KeReleaseSpinLock" => release_spin_lock as *const (),
+        "KeReleaseSpinLock" => synchronization::release_spin_lock as *const (),
         "KeRemoveQueueDpc" => dpc::remove as *const (),
         "KeRevertToUserGroupAffinityThread" => group_affinity::revert as *const (),
         "KeSetCoalescableTimer" => timer::set_coalescable as *const (),
@@ -82,19 +75,19 @@ pub fn find(name: &str) -> Option<usize> {
         "KeSetTargetProcessorDpcEx" => dpc::set_target as *const (),
         "KeSetTimer" => timer::set as *const (),
         "KeSetTimerEx" => timer::set_ex as *const (),
-        "KeWaitForSingleObject" => wait_for_single_object as *const (),
+        "KeWaitForSingleObject" => synchronization::wait_for_single_object as *const (),
         "KfRaiseIrql" => irql::raise as *const (),
         "MmGetSystemRoutineAddress" => system_routine as *const (),
-        "MmMapIoSpaceEx" => apic::map as *const (),
+        "MmMapIoSpaceEx" => io_space::map as *const (),
         "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),
-        "MmUnmapIoSpace" => apic::unmap as *const (),
+        "MmUnmapIoSpace" => io_space::unmap as *const (),
         "ObReferenceObjectByHandle" => system_threads::reference as *const (),
         "ObfDereferenceObject" => callbacks::dereference as *const (),
         "PsCreateSystemThread" => system_threads::create as *const (),
         "PsGetCurrentProcessId" => current_ids::process as *const (),
         "PsGetCurrentThreadId" => current_ids::thread as *const (),
         "PsTerminateSystemThread" => system_threads::terminate as *const (),
-        "RtlGetVersion" => system_information::version as *const (),
+        "RtlGetVersion" => version::get as *const (),
         "SeSinglePrivilegeCheck" => security::single_privilege_check as *const (),
         "ZwClose" => system_threads::close as *const (),
         "ZwQuerySystemInformation" => system_information::query as *const (),
@@ -147,91 +140,4 @@ unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer 
         // SAFETY: as the driver called it.
         unsafe { MmGetSystemRoutineAddress(name) }
     })
-}
-
-/// KeBugCheckEx: the end of the process in which drivers run.
-extern "system" fn bug_check(code: u32, first: usize, second: usize, third: usize, fourth: usize) -> ! {
-    nt::say(&format!("bug check {code:#x} ({first:#x}, {second:#x}, {third:#x}, {fourth:#x})"));
-    std::process::abort()
-}
-
-/// KeWaitForSingleObject: at DISPATCH_LEVEL it may look, and not wait. A wait with a time runs by the lab's clock.
-unsafe extern "system" fn wait_for_single_object(
-    object: Pointer,
-    reason: u32,
-    mode: i8,
-    alertable: u8,
-    timeout: *const i64,
-) -> NtStatus {
-    // SAFETY: null, or the driver promises a time that can be read.
-    let time = unsafe { timeout.as_ref() };
-    caught("KeWaitForSingleObject", (), || {
-        irql::check("KeWaitForSingleObject", if time == Some(&0) { DISPATCH_LEVEL } else { APC_LEVEL });
-    });
-    // SAFETY: as the driver called it, or with another time.
-    let wait = |timeout| unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) };
-    match time {
-        Some(time) if *time < 0 => time::wait(time.unsigned_abs(), |step| wait(step)),
-        _ => wait(timeout),
-    }
-}
-
-/// `FAST_MUTEX.OldIrql` (wdm.h, x64): where its holder's level is kept.
-const OLD_IRQL: usize = 0x30;
-
-/// ExAcquireFastMutex.
-unsafe extern "system" fn acquire_fast_mutex(mutex: Pointer) {
-    caught("ExAcquireFastMutex", (), || {
-        irql::check("ExAcquireFastMutex", APC_LEVEL);
-        let before = irql::set(APC_LEVEL);
-        // SAFETY: as the driver called it.
-        unsafe { ExAcquireFastMutex(mutex) };
-        // SAFETY: inside the FAST_MUTEX.
-        let old = unsafe { mutex.byte_add(OLD_IRQL) };
-        // SAFETY: a field of the mutex, which this thread holds.
-        unsafe { old.cast::<u32>().write(u32::from(before)) };
-    });
-}
-
-/// ExReleaseFastMutex.
-unsafe extern "system" fn release_fast_mutex(mutex: Pointer) {
-    caught("ExReleaseFastMutex", (), || {
-        irql::check("ExReleaseFastMutex", APC_LEVEL);
-        if irql::current() < APC_LEVEL {
-            violation::other("ExReleaseFastMutex below APC_LEVEL");
-        }
-        // SAFETY: inside the FAST_MUTEX.
-        let old = unsafe { mutex.byte_add(OLD_IRQL) };
-        // SAFETY: a field of the mutex, which this thread holds.
-        let before = unsafe { old.cast::<u32>().read() };
-        // SAFETY: as the driver called it.
-        unsafe { ExReleaseFastMutex(mutex) };
-        irql::set(u8::try_from(before).unwrap_or_default());
-    });
-}
-
-/// KeAcquireSpinLockRaiseToDpc.
-unsafe extern "system" fn acquire_spin_lock(lock: Pointer) -> u8 {
-    caught("KeAcquireSpinLockRaiseToDpc", 0, || {
-        irql::check("KeAcquireSpinLockRaiseToDpc", DISPATCH_LEVEL);
-        let before = irql::set(DISPATCH_LEVEL);
-        cancel_race::at_lock();
-        // SAFETY: as the driver called it.
-        unsafe { KeAcquireSpinLockAtDpcLevel(lock) };
-        cancel_race::locked();
-        before
-    })
-}
-
-/// KeReleaseSpinLock.
-unsafe extern "system" fn release_spin_lock(lock: Pointer, before: u8) {
-    caught("KeReleaseSpinLock", (), || {
-        if irql::current() != DISPATCH_LEVEL {
-            violation::other(format!("KeReleaseSpinLock at IRQL {}", irql::current()));
-        }
-        cancel_race::unlocking();
-        // SAFETY: as the driver called it.
-        unsafe { KeReleaseSpinLockFromDpcLevel(lock) };
-        irql::set(before);
-    });
 }

@@ -4,8 +4,8 @@ pub mod code;
 pub mod pe;
 
 #[cfg(windows)]
-pub(crate) mod hook;
+pub(crate) mod driver_load;
 #[cfg(windows)]
-pub(crate) mod image;
+pub(crate) mod hook;
 #[cfg(windows)]
 pub(crate) mod imports;

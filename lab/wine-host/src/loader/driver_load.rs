@@ -5,37 +5,25 @@
 #![expect(unsafe_code, reason = "reads and changes the image of a driver")]
 
 use crate::{
-    cpu::{apic, trap},
-    kernel::{callbacks, deferred, hal, irql_checked, processor_change, requests, system_threads, work_items},
+    cpu::instructions,
+    kernel::{
+        callbacks, deferred, hal, io_space, irql_checked,
+        loaded_images::{self, Loaded},
+        processor_change, requests, system_threads, work_items,
+    },
     loader::{code, imports, pe::Image},
     nt,
     nt::{NtStatus, Pointer, UnicodeString},
     violation::{self, caught},
 };
 use std::{
-    collections::BTreeSet,
-    ops::Range,
     ptr,
-    sync::{
-        PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicPtr, Ordering},
-    },
+    sync::atomic::{AtomicPtr, Ordering},
 };
 
 /// Drives the lab, and is left alone by it.
 const SHIM: &str = "shim.sys";
 
-/// A driver.
-struct Loaded {
-    name: String,
-    addresses: Range<usize>,
-    /// Where its cpuid instructions were.
-    cpuids: BTreeSet<usize>,
-    /// Whether it can reserve counters.
-    reserves: bool,
-}
-
-static LOADED: RwLock<Vec<Loaded>> = RwLock::new(Vec::new());
 static COOKIE: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// LDR_DLL_NOTIFICATION_DATA, the same for both reasons.
@@ -75,35 +63,6 @@ pub fn stop() {
         // SAFETY: from `start`, and given back once.
         unsafe { LdrUnregisterDllNotification(cookie) };
     }
-}
-
-/// Names of the drivers that are loaded.
-pub fn names() -> Vec<String> {
-    loaded().iter().map(|image| image.name.clone()).collect()
-}
-
-/// Whether the address is in a driver.
-pub fn holds(address: usize) -> bool {
-    loaded().iter().any(|image| image.addresses.contains(&address))
-}
-
-/// How many bytes of a driver are left from the address on.
-pub fn left(address: usize) -> usize {
-    loaded().iter().find(|image| image.addresses.contains(&address)).map_or(0, |image| image.addresses.end - address)
-}
-
-/// Whether the address is in a driver that knows how to reserve counters, and so has to.
-pub fn reserves(address: usize) -> bool {
-    loaded().iter().any(|image| image.reserves && image.addresses.contains(&address))
-}
-
-/// Whether there was a cpuid instruction.
-pub fn took_cpuid(address: usize) -> bool {
-    loaded().iter().any(|image| image.cpuids.contains(&address))
-}
-
-fn loaded() -> RwLockReadGuard<'static, Vec<Loaded>> {
-    LOADED.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 unsafe extern "system" fn on_notification(reason: u32, notification: *const Notification, _context: Pointer) {
@@ -154,13 +113,13 @@ unsafe fn adopt(name: String, base: *mut u8, size: usize) {
         // SAFETY: an instruction inside the image.
         let at = unsafe { base.add(*offset) };
         // SAFETY: both instructions are two bytes long, and the handler knows the address before the driver runs.
-        unsafe { nt::poke(at, &trap::UD2) };
+        unsafe { nt::poke(at, &instructions::UD2) };
     }
     nt::say(&format!("{name}: {replaced} of {} imports replaced, {} cpuid", imports.len(), cpuids.len()));
     let cpuids = cpuids.into_iter().map(|offset| start + offset).collect();
     let reserves = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
     let loaded = Loaded { name, addresses: start..start + size, cpuids, reserves };
-    LOADED.write().unwrap_or_else(PoisonError::into_inner).push(loaded);
+    loaded_images::add(loaded);
 }
 
 /// Offsets of cpuid in the image.
@@ -176,10 +135,7 @@ fn cpuids(image: &Image<'_>) -> Vec<usize> {
 }
 
 fn forget(base: usize) {
-    let mut images = LOADED.write().unwrap_or_else(PoisonError::into_inner);
-    let Some(index) = images.iter().position(|image| image.addresses.start == base) else { return };
-    let image = images.swap_remove(index);
-    drop(images);
+    let Some(image) = loaded_images::remove(base) else { return };
     deferred::image_unloaded(&image.addresses);
     requests::image_unloaded(&image.addresses);
     hal::image_unloaded(&image.addresses);
@@ -187,6 +143,6 @@ fn forget(base: usize) {
     processor_change::image_unloaded(&image.addresses);
     system_threads::image_unloaded(&image.addresses);
     work_items::image_unloaded();
-    apic::image_unloaded();
+    io_space::image_unloaded();
     nt::say(&format!("{} is unloaded", image.name));
 }

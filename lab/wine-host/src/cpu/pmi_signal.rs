@@ -1,0 +1,80 @@
+//! Wakes the thread that delivers the interrupts of a processor.
+
+use crate::{lock::lock, nt};
+use std::{
+    sync::{
+        Condvar, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// How long a test may wait for an interrupt that is held back.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Wakes the thread that delivers the interrupts of a processor.
+#[derive(Default)]
+pub struct PmiSignal {
+    state: Mutex<State>,
+    progress: Condvar,
+    /// Another value after each call. The thread waits for that, since condition variables count milliseconds, and
+    /// overflows come sooner.
+    generation: AtomicU32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    /// How often it was requested, and which of these the thread has served.
+    requested: u64,
+    served: u64,
+    stop: bool,
+}
+
+impl PmiSignal {
+    /// An interrupt may be pending.
+    pub fn notify(&self) {
+        self.change(|state| state.requested += 1);
+    }
+
+    /// Rings, and waits until what is pending now is delivered; false if that takes too long.
+    pub fn notify_and_wait(&self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        let request = self.change(|state| {
+            state.requested += 1;
+            state.requested
+        });
+        let mut state = lock(&self.state);
+        while state.served < request {
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
+            state = self.progress.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    pub fn stop(&self) {
+        self.change(|state| state.stop = true);
+    }
+
+    fn change<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
+        let result = body(&mut lock(&self.state));
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        nt::wake(&self.generation);
+        result
+    }
+
+    /// Waits for a call, at most so long; None when the thread is to end.
+    pub fn wait(&self, most: Duration) -> Option<u64> {
+        let generation = self.generation.load(Ordering::SeqCst);
+        let State { requested, served, stop } = *lock(&self.state);
+        if requested == served && !stop {
+            nt::wait_for_change(&self.generation, generation, most);
+        }
+        let State { requested, stop, .. } = *lock(&self.state);
+        (!stop).then_some(requested)
+    }
+
+    pub fn served(&self, request: u64) {
+        lock(&self.state).served = request;
+        self.progress.notify_all();
+    }
+}
