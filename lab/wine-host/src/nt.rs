@@ -47,7 +47,7 @@ pub const HIGH_LEVEL: u8 = 15;
 const ALL_GROUPS: u16 = 0xFFFF;
 
 /// DbgPrint lines longer than about 1,000 bytes end the process; this leaves room for the format.
-const LONGEST_LINE: usize = 700;
+const MAX_LINE: usize = 700;
 
 /// UNICODE_STRING: lengths in bytes.
 #[repr(C)]
@@ -71,8 +71,8 @@ unsafe extern "system" {
 }
 
 /// A line of the debugger's output.
-pub fn say(line: &str) {
-    let text: Vec<u8> = line.bytes().filter(|byte| *byte != 0).take(LONGEST_LINE).collect();
+pub fn print(line: &str) {
+    let text: Vec<u8> = line.bytes().filter(|byte| *byte != 0).take(MAX_LINE).collect();
     let text = CString::new(text).unwrap_or_default();
     // SAFETY: a format with one string, and that string, both ended by NUL.
     unsafe { DbgPrint(c"lab: %s\n".as_ptr().cast(), text.as_ptr()) };
@@ -203,7 +203,7 @@ pub fn reserve(size: usize) -> Pointer {
 ///
 /// # Safety
 /// The bytes at `at` are mapped, nobody else accesses them now, and the program is to go on with the new ones.
-pub unsafe fn poke(at: *mut u8, bytes: &[u8]) {
+pub unsafe fn write_code(at: *mut u8, bytes: &[u8]) {
     let mut before = 0;
     // SAFETY: only the protection of mapped memory changes.
     unsafe { VirtualProtect(at.cast(), bytes.len(), PAGE_EXECUTE_READWRITE, &raw mut before) };

@@ -8,20 +8,20 @@ use std::{
 };
 
 /// A driver that does it in a loop is told so often enough.
-const MOST: usize = 1_000;
+const MAX_VIOLATIONS: usize = 1_000;
 
 static LIST: Mutex<Vec<Violation>> = Mutex::new(Vec::new());
 
-pub fn note(violation: Violation) {
+pub fn record(violation: Violation) {
     let mut list = lock(&LIST);
-    if list.len() < MOST {
-        nt::say(&format!("violation: {violation}"));
+    if list.len() < MAX_VIOLATIONS {
+        nt::print(&format!("violation: {violation}"));
         list.push(violation);
     }
 }
 
 pub fn other(text: impl Into<String>) {
-    note(Violation::Other(text.into()));
+    record(Violation::Other(text.into()));
 }
 
 /// Takes the list.
@@ -31,7 +31,7 @@ pub fn take() -> Vec<Violation> {
 
 /// Runs what a driver or Wine calls. A panic must not go on into the caller, who is no Rust: it is noted, and
 /// `fallback` is the result.
-pub fn caught<T>(name: &str, fallback: T, body: impl FnOnce() -> T) -> T {
+pub fn catch_panic<T>(name: &str, fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         other(format!("the lab itself failed in {name}"));
         fallback

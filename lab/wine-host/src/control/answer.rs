@@ -34,41 +34,33 @@ pub fn answer(command: Command) -> Answer {
         Command::Identities => Answer::Names(cpuid_dumps::all().iter().map(|known| known.name.to_owned()).collect()),
         Command::SetIdentity(name) => done(set_identity(&name)),
         Command::SetProcessors { active, maximum } => done(set_processors(active, maximum)),
-        Command::AddProcessor => told(add_processor()),
+        Command::AddProcessor => reply(add_processor()),
         Command::SetApic { x2apic } => done(unloaded().map(|()| processor::set_apic(x2apic))),
         Command::SetLvt { processor, value } => {
             done(core(processor).map(|core| core.with(|state| state.processor.set_lvt(value))))
         }
         Command::Lvt { processor } => {
-            told(core(processor).map(|core| Answer::Lvt(core.with(|state| state.processor.lvt()))))
+            reply(core(processor).map(|core| Answer::Lvt(core.with(|state| state.processor.lvt()))))
         }
-        Command::HalUnmasks(unmasks) => {
-            hal::unmask(unmasks);
-            Answer::Done
-        }
+        Command::HalUnmasks(unmasks) => set(hal::set_unmasks, unmasks),
         Command::SetInterruptMode(mode) => set_interrupt_mode(mode),
-        Command::WriteMsr { processor, register, value } => done(aside(processor, |cpu| cpu.wrmsr(register, value))),
-        Command::ReadMsr { processor, register } => told(aside(processor, |cpu| cpu.rdmsr(register)).map(Answer::Msr)),
-        Command::SetWindows { build } => {
-            version::set_build(build);
-            Answer::Done
+        Command::WriteMsr { processor, register, value } => {
+            done(uncounted(processor, |cpu| cpu.wrmsr(register, value)))
         }
-        Command::SetShadow(shadow) => {
-            system_information::set_shadow(shadow);
-            Answer::Done
+        Command::ReadMsr { processor, register } => {
+            reply(uncounted(processor, |cpu| cpu.rdmsr(register)).map(Answer::Msr))
         }
-        Command::SetControlAreas(areas) => {
-            control_areas::serve(areas);
-            Answer::Done
-        }
+        Command::SetWindows { build } => set(version::set_build, build),
+        Command::SetShadow(shadow) => set(system_information::set_shadow, shadow),
+        Command::SetControlAreas(areas) => set(control_areas::set_mode, areas),
         Command::OccupyControlArea { processor } => done(occupy(processor)),
         Command::ControlAreas => Answer::ControlAreas(control_areas::addresses()),
         Command::SetDebugStore { processor, area, debugctl, misc_enable } => {
             done(set_debug_store(processor, area, debugctl, misc_enable))
         }
-        Command::DebugStore => Answer::DebugStore(each(debug_store)),
+        Command::DebugStore => Answer::DebugStore(per_processor(debug_store)),
         Command::Branch { processor, user, from, step, count } => done(branch(processor, user, from, step, count)),
-        Command::Stored => Answer::Stored(each(stored)),
+        Command::Stored => Answer::Stored(per_processor(stored)),
         Command::Sleep => done(if power::sleep() { Ok(()) } else { refused(ASLEEP) }),
         Command::Wake { milliseconds } => {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
@@ -87,19 +79,21 @@ pub fn answer(command: Command) -> Answer {
         Command::Run { processor, user, kernel } => done(run(processor, &user, &kernel)),
         Command::Tick { processor, times } => done(tick(processor, times)),
         Command::Ticks => Answer::Ticks(deferred::ticks()),
-        Command::Skipped => Answer::Skipped(each(|state| state.skipped())),
+        Command::Skipped => Answer::Skipped(per_processor(|state| state.skipped())),
         Command::SetScene { processor, places } => done(set_scene(processor, places)),
-        Command::Scene => Answer::Scene(each(|state| state.sites.visited().collect())),
-        Command::Ledger => Answer::Ledger(each(|state| state.processor.ledger().entries().map(entry).collect())),
+        Command::Scene => Answer::Scene(per_processor(|state| state.sites.visited().collect())),
+        Command::Ledger => {
+            Answer::Ledger(per_processor(|state| state.processor.ledger().entries().map(entry).collect()))
+        }
         Command::ClearLedger => {
-            each(|state| state.processor.clear_ledger());
+            per_processor(|state| state.processor.clear_ledger());
             Answer::Done
         }
         Command::Enabled => {
             let enabled = |state: &mut State| state.processor.enabled_counters().into_iter().map(enabled).collect();
-            Answer::Enabled(each(enabled))
+            Answer::Enabled(per_processor(enabled))
         }
-        Command::Accesses => Answer::Accesses(each(|state| {
+        Command::Accesses => Answer::Accesses(per_processor(|state| {
             let model::Accesses { rdmsr, wrmsr, rdpmc, faulted } = state.processor.accesses();
             Accesses { rdmsr, wrmsr, rdpmc, faulted }
         })),
@@ -117,7 +111,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Waiting => Answer::Waiting(requests::waiting()),
         Command::Threads => Answer::Threads(system_threads::running()),
         Command::CancelAt(moment) => {
-            done(if cancel_race::want(moment) { Ok(()) } else { refused("there is one processor") })
+            done(if cancel_race::arm(moment) { Ok(()) } else { refused("there is one processor") })
         }
         Command::HideFrames(hide) => set(hal::hide_frames, hide),
         Command::RefuseHandler(refuse) => set(hal::refuse_handler, refuse),
@@ -133,7 +127,7 @@ fn set<T>(change: fn(T), value: T) -> Answer {
     Answer::Done
 }
 
-fn each<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
+fn per_processor<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
     processor::active().iter().map(|core| core.with(&mut body)).collect()
 }
 
@@ -141,12 +135,12 @@ fn refused<T>(why: &str) -> Result<T, String> {
     Err(why.to_owned())
 }
 
-fn told(result: Result<Answer, String>) -> Answer {
+fn reply(result: Result<Answer, String>) -> Answer {
     result.unwrap_or_else(Answer::Refused)
 }
 
 fn done(result: Result<(), String>) -> Answer {
-    told(result.map(|()| Answer::Done))
+    reply(result.map(|()| Answer::Done))
 }
 
 fn core(processor: u32) -> Result<&'static Core, String> {
@@ -171,12 +165,12 @@ fn set_identity(name: &str) -> Result<(), String> {
     if !processor::reset(name) {
         return Err(format!("there is no identity {name}"));
     }
-    hal::unmask(true);
+    hal::set_unmasks(true);
     hal::hide_frames(false);
     system_information::reset();
     control_areas::reset();
     time_mode::set_asleep(false);
-    deferred::clear_account();
+    deferred::reset_timer_calls();
     Ok(())
 }
 
@@ -193,7 +187,10 @@ fn add_processor() -> Result<Answer, String> {
 }
 
 /// What somebody else than the driver does to a processor.
-fn aside<T>(processor: u32, access: impl FnOnce(&mut Processor) -> Result<T, GeneralProtection>) -> Result<T, String> {
+fn uncounted<T>(
+    processor: u32,
+    access: impl FnOnce(&mut Processor) -> Result<T, GeneralProtection>,
+) -> Result<T, String> {
     let (core, thread) = (core(processor)?, nt::current_thread());
     core.high_level.acquire(thread);
     let result = core.with(|state| state.processor.uncounted(access));
@@ -203,11 +200,11 @@ fn aside<T>(processor: u32, access: impl FnOnce(&mut Processor) -> Result<T, Gen
 
 fn occupy(processor: u32) -> Result<(), String> {
     let number = core(processor)?.number;
-    if control_areas::occupy(number) { Ok(()) } else { refused("the processor has a control area") }
+    if control_areas::allocate_foreign(number) { Ok(()) } else { refused("the processor has a control area") }
 }
 
 fn set_debug_store(processor: u32, area: u64, debugctl: u64, misc_enable: Option<u64>) -> Result<(), String> {
-    aside(processor, |cpu| {
+    uncounted(processor, |cpu| {
         if let Some(value) = misc_enable {
             cpu.set_misc_enable(value);
         }
@@ -287,7 +284,7 @@ fn handler() -> Handler {
         process: registered.process,
         system: registered.process == std::process::id(),
     });
-    Handler { registration, delivered: each(|state| state.delivered) }
+    Handler { registration, delivered: per_processor(|state| state.delivered) }
 }
 
 fn set_interrupt_mode(mode: InterruptMode) -> Answer {
@@ -296,7 +293,7 @@ fn set_interrupt_mode(mode: InterruptMode) -> Answer {
         InterruptMode::RaisedOnUnmask => model::InterruptMode::RaisedOnUnmask,
         InterruptMode::LostWhileMasked => model::InterruptMode::LostWhileMasked,
     };
-    each(|state| state.processor.set_interrupt_mode(mode));
+    per_processor(|state| state.processor.set_interrupt_mode(mode));
     Answer::Done
 }
 

@@ -9,7 +9,7 @@ use crate::{
     loader::{driver_load, hook},
     lock::lock,
     nt::{self, NtStatus},
-    violation::caught,
+    violation::catch_panic,
 };
 use std::{sync::Mutex, thread::JoinHandle};
 
@@ -25,7 +25,7 @@ static THREADS: Mutex<Option<Vec<JoinHandle<()>>>> = Mutex::new(None);
 /// Starts the lab. When it runs already, because it outlived its shim, it says so with another success.
 #[unsafe(no_mangle)]
 pub extern "system" fn lab_start() -> NtStatus {
-    caught("lab_start", nt::UNSUCCESSFUL, || {
+    catch_panic("lab_start", nt::UNSUCCESSFUL, || {
         let mut threads = lock(&THREADS);
         if threads.is_some() {
             return RUNS_ALREADY;
@@ -33,7 +33,7 @@ pub extern "system" fn lab_start() -> NtStatus {
         let text = std::fs::read_to_string(format!("{}\\identity", server::FOLDER)).unwrap_or_default();
         let identity = if text.trim().is_empty() { DEFAULT_IDENTITY } else { text.trim() };
         if !processor::start(identity, |number| Box::new(DsMemory { processor: number })) {
-            nt::say(&format!("there is no identity {identity}"));
+            nt::print(&format!("there is no identity {identity}"));
             return nt::NOT_FOUND;
         }
         match server::start() {
@@ -44,7 +44,7 @@ pub extern "system" fn lab_start() -> NtStatus {
                 running.extend(deferred::start());
             }
             Err(error) => {
-                nt::say(&format!("no port: {error}"));
+                nt::print(&format!("no port: {error}"));
                 return nt::UNSUCCESSFUL;
             }
         }
@@ -52,7 +52,7 @@ pub extern "system" fn lab_start() -> NtStatus {
         if status < 0 {
             stop(threads.take());
         } else {
-            nt::say(&format!("{} processors, {identity}", processor::active().len()));
+            nt::print(&format!("{} processors, {identity}", processor::active().len()));
         }
         status
     })
@@ -61,13 +61,13 @@ pub extern "system" fn lab_start() -> NtStatus {
 /// Stops the lab, after which the library can be unloaded; unless a driver is loaded, which needs it.
 #[unsafe(no_mangle)]
 pub extern "system" fn lab_stop() -> NtStatus {
-    caught("lab_stop", nt::UNSUCCESSFUL, || {
+    catch_panic("lab_stop", nt::UNSUCCESSFUL, || {
         if !loaded_images::names().is_empty() {
-            nt::say("stays, because a driver is loaded");
+            nt::print("stays, because a driver is loaded");
             return nt::UNSUCCESSFUL;
         }
         stop(lock(&THREADS).take());
-        nt::say("stopped");
+        nt::print("stopped");
         nt::SUCCESS
     })
 }
@@ -82,7 +82,7 @@ fn stop(threads: Option<Vec<JoinHandle<()>>>) {
     server::stop();
     for thread in threads.into_iter().flatten() {
         if thread.join().is_err() {
-            nt::say("a thread of the lab had failed");
+            nt::print("a thread of the lab had failed");
         }
     }
 }

@@ -16,16 +16,16 @@ pub struct Branches {
 }
 
 impl Branches {
-    /// Ticks from now to the next branch, when they are so many ticks apart; at least one.
+    /// Ticks from now to the next branch, when they are so many ticks interval; at least one.
     #[must_use]
-    pub fn until(&self, apart: u64) -> u64 {
-        apart.saturating_sub(self.since).max(1)
+    pub fn ticks_until(&self, interval: u64) -> u64 {
+        interval.saturating_sub(self.since).max(1)
     }
 
-    /// So many ticks went by. True if a branch is to be taken now; who asks goes no further than [`until`](Self::until).
-    pub fn pass(&mut self, ticks: u64, apart: u64) -> bool {
+    /// So many ticks went by. True if a branch is to be taken now; who asks goes no further than [`until`](Self::ticks_until).
+    pub fn advance(&mut self, ticks: u64, interval: u64) -> bool {
         self.since = self.since.saturating_add(ticks);
-        let due = self.since >= apart;
+        let due = self.since >= interval;
         if due {
             self.since = 0;
         }
@@ -33,7 +33,7 @@ impl Branches {
     }
 
     /// The next branch: from one of the places to another, as far as there are such of its mode, and then from any.
-    pub fn take(&mut self, places: &[Place]) -> Option<(Mode, Branch)> {
+    pub fn next_branch(&mut self, places: &[Place]) -> Option<(Mode, Branch)> {
         let number = self.taken;
         self.taken = number.wrapping_add(1);
         let user = number % 10 < USER_OF_TEN;
@@ -61,7 +61,7 @@ mod tests {
     proptest! {
         #[test]
         fn branches_are_just_so_far_apart_however_often_one_asks(
-            apart in 1..500_u64,
+            interval in 1..500_u64,
             steps in prop::collection::vec(1..700_u64, 1..100),
         ) {
             let mut branches = Branches::default();
@@ -69,15 +69,15 @@ mod tests {
             for step in steps {
                 let mut left = step;
                 while left > 0 {
-                    let ticks = branches.until(apart).min(left);
+                    let ticks = branches.ticks_until(interval).min(left);
                     now += ticks;
                     left -= ticks;
-                    if branches.pass(ticks, apart) {
+                    if branches.advance(ticks, interval) {
                         taken.push(now);
                     }
                 }
             }
-            let expected: Vec<u64> = (1..=now / apart).map(|number| number * apart).collect();
+            let expected: Vec<u64> = (1..=now / interval).map(|number| number * interval).collect();
             prop_assert_eq!(taken, expected);
         }
     }
@@ -86,7 +86,7 @@ mod tests {
     fn seven_of_ten_are_in_user_mode_and_each_begins_where_the_one_before_it_of_its_kind_ended() {
         let places = [place(0x1000, true), place(0x2000, true), place(0x9000, false)];
         let mut branches = Branches::default();
-        let taken: Vec<_> = (0..100).map(|_| branches.take(&places).unwrap()).collect();
+        let taken: Vec<_> = (0..100).map(|_| branches.next_branch(&places).unwrap()).collect();
         let user: Vec<_> = taken.iter().filter(|(mode, _)| *mode == Mode::User).map(|(_, branch)| *branch).collect();
         assert_eq!(user.len(), 70);
         assert!(user.iter().all(|branch| [0x1000, 0x2000].contains(&branch.from) && branch.to == branch.from ^ 0x3000));
@@ -99,8 +99,8 @@ mod tests {
     fn where_no_place_is_of_the_mode_any_will_do_and_without_places_there_is_no_branch() {
         let mut branches = Branches::default();
         let places = [place(0x9000, false)];
-        let froms: Vec<_> = (0..10).map(|_| branches.take(&places).unwrap().1.from).collect();
+        let froms: Vec<_> = (0..10).map(|_| branches.next_branch(&places).unwrap().1.from).collect();
         assert_eq!(froms, [0x9000; 10]);
-        assert_eq!(branches.take(&[]), None);
+        assert_eq!(branches.next_branch(&[]), None);
     }
 }

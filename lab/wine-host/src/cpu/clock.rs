@@ -4,15 +4,15 @@ use model::{Interrupting, Mode, Selected};
 use std::collections::BTreeMap;
 
 /// Rates are in events per so many ticks.
-const TICKS: u64 = 10_000;
+const RATE_TICKS: u64 = 10_000;
 
 /// Events of a mode are counted in parts of this: of a tick, and of a hundred.
-const WHOLE: u128 = TICKS as u128 * 100;
+const PARTS_PER_EVENT: u128 = RATE_TICKS as u128 * 100;
 
 /// Of every hundred events, those in user mode; the rest happen in kernel mode.
 const USER_PERCENT: u64 = 70;
 
-/// Event, unit mask, events per [`TICKS`]. One table for all: the numbers that they share mean the same here.
+/// Event, unit mask, events per [`RATE_TICKS`]. One table for all: the numbers that they share mean the same here.
 const RATES: [(u16, u8, u64); 25] = [
     (0x3C, 0x00, 10_000), // Intel: cycles
     (0x3C, 0x01, 10_000), // Intel: reference cycles
@@ -41,7 +41,7 @@ const RATES: [(u16, u8, u64); 25] = [
     (0x70C, 0x00, 20),    // NetBurst: cache misses
 ];
 
-/// Events per [`TICKS`]. What is not in the table has a rate of its own, made of its number: counters that were
+/// Events per [`RATE_TICKS`]. What is not in the table has a rate of its own, made of its number: counters that were
 /// exchanged show.
 fn rate(selected: Selected) -> u64 {
     let plain = selected.cmask == 0 && !selected.invert && !selected.edge;
@@ -56,7 +56,7 @@ fn rate(selected: Selected) -> u64 {
     )
 }
 
-/// Parts of [`WHOLE`] that happen in a tick.
+/// Parts of [`PARTS_PER_EVENT`] that happen in a tick.
 fn parts(selected: Selected, mode: Mode) -> u128 {
     let percent = if mode == Mode::User { USER_PERCENT } else { 100 - USER_PERCENT };
     u128::from(rate(selected) * percent)
@@ -80,13 +80,13 @@ impl Clock {
     }
 
     /// The processor has lived through so many ticks.
-    pub fn pass(&mut self, ticks: u64) {
+    pub fn advance(&mut self, ticks: u64) {
         self.reached = self.reached.map(|reached| reached.saturating_add(ticks));
     }
 
     /// Lets so many ticks go by in which nothing happens, and keeps account of them.
     pub fn skip(&mut self, ticks: u64) {
-        self.pass(ticks);
+        self.advance(ticks);
         self.skipped = self.skipped.saturating_add(ticks);
     }
 
@@ -97,34 +97,34 @@ impl Clock {
     }
 
     /// Time begins anew, now: what went by before is nobody's.
-    pub fn begin(&mut self) {
+    pub fn restart(&mut self) {
         self.reached = None;
     }
 
     /// How often `selected` happens in `mode` in the next `ticks`.
-    pub fn happen(&mut self, selected: Selected, mode: Mode, ticks: u64) -> u64 {
+    pub fn count_events(&mut self, selected: Selected, mode: Mode, ticks: u64) -> u64 {
         let total = u128::from(ticks) * parts(selected, mode) + self.carry(selected, mode);
-        let carry = u64::try_from(total % WHOLE).unwrap_or_default();
+        let carry = u64::try_from(total % PARTS_PER_EVENT).unwrap_or_default();
         self.carry.insert((selected, mode == Mode::User), carry);
-        u64::try_from(total / WHOLE).unwrap_or(u64::MAX)
+        u64::try_from(total / PARTS_PER_EVENT).unwrap_or(u64::MAX)
     }
 
     /// The first tick from now with which a counter has the events that it needs to overflow.
     #[must_use]
-    pub fn until(&self, counter: &Interrupting) -> u64 {
+    pub fn ticks_until(&self, counter: &Interrupting) -> u64 {
         let Interrupting { selected, user, kernel, events } = *counter;
         let modes = [(Mode::User, user), (Mode::Kernel, kernel)].into_iter().filter(|(_, counts)| *counts);
         let modes: Vec<_> = modes.map(|(mode, _)| (parts(selected, mode), self.carry(selected, mode))).collect();
         let (each, begun) = modes.iter().fold((0, 0), |(each, begun), mode| (each + mode.0, begun + mode.1));
-        let wanted = (u128::from(events) * WHOLE).saturating_sub(begun);
+        let wanted = (u128::from(events) * PARTS_PER_EVENT).saturating_sub(begun);
         let enough = |ticks: u128| {
-            let happened: u128 = modes.iter().map(|(parts, carry)| (ticks * parts + carry) / WHOLE).sum();
+            let happened: u128 = modes.iter().map(|(parts, carry)| (ticks * parts + carry) / PARTS_PER_EVENT).sum();
             happened >= u128::from(events)
         };
         // No sooner than if the modes could put their parts of an event together; but each keeps its own.
         let (mut few, mut enough_at) = match each {
             0 => return u64::MAX,
-            each => (wanted.div_ceil(each), (wanted + 2 * WHOLE).div_ceil(each)),
+            each => (wanted.div_ceil(each), (wanted + 2 * PARTS_PER_EVENT).div_ceil(each)),
         };
         while few < enough_at {
             let middle = few.midpoint(enough_at);
@@ -155,9 +155,9 @@ mod tests {
         for selected in [event(0xC0, 0), event(0xC3, 0), event(0x123, 0x45)] {
             let (mut small, mut large) = (Clock::default(), Clock::default());
             for mode in [Mode::User, Mode::Kernel] {
-                let steps: u64 = (0..10_000).map(|step| small.happen(selected, mode, step % 7)).sum();
+                let steps: u64 = (0..10_000).map(|step| small.count_events(selected, mode, step % 7)).sum();
                 let ticks = (0..10_000).map(|step| step % 7).sum();
-                assert_eq!(steps, large.happen(selected, mode, ticks), "{selected:?} {mode:?}");
+                assert_eq!(steps, large.count_events(selected, mode, ticks), "{selected:?} {mode:?}");
             }
         }
     }
@@ -166,8 +166,8 @@ mod tests {
     fn rates_are_those_of_the_table() {
         let mut clock = Clock::default();
         for (number, umask, expected) in [(0x3C, 0, 1_000_000), (0xC0, 0, 1_400_000), (0xC3, 0, 4_000)] {
-            let user = clock.happen(event(number, umask), Mode::User, 1_000_000);
-            let kernel = clock.happen(event(number, umask), Mode::Kernel, 1_000_000);
+            let user = clock.count_events(event(number, umask), Mode::User, 1_000_000);
+            let kernel = clock.count_events(event(number, umask), Mode::Kernel, 1_000_000);
             assert_eq!((user, kernel), (expected * 7 / 10, expected * 3 / 10));
         }
     }
@@ -184,9 +184,9 @@ mod tests {
     fn time_that_does_not_go_forward_brings_nothing() {
         let mut clock = Clock::default();
         assert_eq!([clock.behind(100), clock.behind(130)], [0, 30]);
-        clock.pass(30);
+        clock.advance(30);
         assert_eq!([clock.behind(120), clock.behind(131)], [0, 1]);
-        clock.begin();
+        clock.restart();
         assert_eq!(clock.behind(1_000), 0);
     }
 
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(clock.behind(1_000), 0);
         let mut lived = 0;
         for (now, pass, skip) in [(1_100, 40, 0), (1_250, 10, 200), (1_250, 0, 0), (9_000, 5_000, 750)] {
-            clock.pass(pass);
+            clock.advance(pass);
             clock.skip(skip);
             lived += pass;
             assert_eq!(clock.behind(now), now - 1_000 - lived - clock.skipped());
@@ -213,11 +213,11 @@ mod tests {
                 let happen = |before: u64, ticks: u64| {
                     let mut clock = Clock::default();
                     for mode in [Mode::User, Mode::Kernel] {
-                        clock.happen(selected, mode, before);
+                        clock.count_events(selected, mode, before);
                     }
-                    let until = clock.until(&Interrupting { selected, user, kernel, events });
+                    let until = clock.ticks_until(&Interrupting { selected, user, kernel, events });
                     let of = |mode, counts: bool, clock: &mut Clock| {
-                        if counts { clock.happen(selected, mode, until + ticks - 1) } else { 0 }
+                        if counts { clock.count_events(selected, mode, until + ticks - 1) } else { 0 }
                     };
                     of(Mode::User, user, &mut clock) + of(Mode::Kernel, kernel, &mut clock)
                 };
@@ -232,6 +232,6 @@ mod tests {
 
     #[test]
     fn no_amount_of_time_overflows() {
-        assert!(Clock::default().happen(event(0xC0, 0), Mode::User, u64::MAX) > u64::MAX / 2);
+        assert!(Clock::default().count_events(event(0xC0, 0), Mode::User, u64::MAX) > u64::MAX / 2);
     }
 }

@@ -74,7 +74,7 @@ fn access(
     match result {
         Some(Ok(value)) => value,
         Some(Err(fault)) => {
-            violation::note(fault);
+            violation::record(fault);
             0
         }
         None => {

@@ -3,7 +3,7 @@
 use bench_protocol::{Place, Visited};
 
 /// The code of nobody: sixteen kernel addresses, each in an instruction of sixteen bytes, in the idle process.
-const CODE: u64 = 0xFFFF_F800_0000_0000;
+const IDLE_CODE: u64 = 0xFFFF_F800_0000_0000;
 const PLACES: u64 = 16;
 const BYTES: u64 = 16;
 
@@ -24,7 +24,7 @@ struct Visit {
 
 impl Default for InterruptSites {
     fn default() -> Self {
-        let place = |number| Place { ip: CODE + number * BYTES, user: false, process: 0, thread: 0, weight: 1 };
+        let place = |number| Place { ip: IDLE_CODE + number * BYTES, user: false, process: 0, thread: 0, weight: 1 };
         Self::of((0..PLACES).map(place))
     }
 }
@@ -64,7 +64,7 @@ impl InterruptSites {
     }
 
     /// The place of an interrupt, which comes now.
-    pub fn interrupt(&mut self) -> Option<Place> {
+    pub fn next_interrupt(&mut self) -> Option<Place> {
         let next = self.next()?;
         for visit in &mut self.visits {
             visit.credit += i64::from(visit.visited.place.weight);
@@ -107,7 +107,7 @@ mod tests {
             let mut sites = InterruptSites::new(places(&weights)).unwrap();
             for round in 1..=rounds {
                 for _ in 0..total {
-                    let place = sites.interrupt().unwrap();
+                    let place = sites.next_interrupt().unwrap();
                     prop_assert!(place.weight > 0);
                 }
                 let expected: Vec<u64> = weights.iter().map(|weight| u64::from(*weight) * round).collect();
@@ -124,9 +124,9 @@ mod tests {
             let narrow: Vec<u32> = weights.iter().map(|weight| u32::try_from(*weight).unwrap()).collect();
             let mut sites = InterruptSites::new(places(&narrow)).unwrap();
             for _ in 0..interrupts {
-                let foretold = sites.peek();
-                prop_assert!(foretold.is_some());
-                prop_assert_eq!(sites.interrupt(), foretold);
+                let expected = sites.peek();
+                prop_assert!(expected.is_some());
+                prop_assert_eq!(sites.next_interrupt(), expected);
             }
             for (times, weight) in times(&sites).into_iter().zip(weights) {
                 prop_assert!(times * total < interrupts * weight + total, "{times} of {interrupts}, {weight}/{total}");
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn the_usual_places_come_in_turn() {
         let mut sites = InterruptSites::default();
-        let first: Vec<u64> = (0..20).map(|_| sites.interrupt().unwrap().ip).collect();
-        let expected: Vec<u64> = (0..20).map(|number| CODE + number % PLACES * BYTES).collect();
+        let first: Vec<u64> = (0..20).map(|_| sites.next_interrupt().unwrap().ip).collect();
+        let expected: Vec<u64> = (0..20).map(|number| IDLE_CODE + number % PLACES * BYTES).collect();
         assert_eq!(first, expected);
         assert_eq!(sites.visited().map(|visited| visited.times).sum::<u64>(), 20);
     }

@@ -3,7 +3,7 @@
 use iced_x86::{Code, Decoder, DecoderOptions};
 
 /// No instruction is longer.
-pub const LONGEST: usize = 15;
+pub const MAX_INSTRUCTION_LENGTH: usize = 15;
 
 /// An instruction.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 pub mod branches;
 pub mod clock;
-pub mod exchange;
 pub mod fair_lock;
 pub mod interrupt_sites;
 pub mod mmio;
+pub mod xchg;
 
 #[cfg(windows)]
 pub(crate) mod affinity;

@@ -7,12 +7,12 @@ pub type Routine = unsafe extern "system" fn(*mut TrapFrame);
 
 /// Who has the profile interrupt.
 #[derive(Clone, Copy)]
-pub struct Registered {
+pub struct RegisteredHandler {
     pub routine: Routine,
     pub process: u32,
 }
 
-impl Registered {
+impl RegisteredHandler {
     pub fn is_in(self, addresses: &Range<usize>) -> bool {
         let routine: *const () = self.routine as *const ();
         addresses.contains(&routine.addr())

@@ -7,7 +7,7 @@ use crate::{
         clock::Clock,
         fair_lock::FairLock,
         interrupt_sites::InterruptSites,
-        pmi_handler::Registered,
+        pmi_handler::RegisteredHandler,
         pmi_signal::PmiSignal,
         time_mode,
         topology::{self, MAX_PROCESSORS},
@@ -25,13 +25,13 @@ use std::{
 };
 
 /// In live time a processor does its work at least so often.
-const TICK: Duration = Duration::from_millis(10);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What does not run looks so often whether it does.
-const IDLE: Duration = Duration::from_secs(1);
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two branches of live time, while they are stored.
-const BRANCHES_APART: Duration = Duration::from_micros(50);
+const BRANCH_INTERVAL: Duration = Duration::from_micros(50);
 
 /// `IA32_PERF_GLOBAL_STATUS` (SDM, "Architectural Performance Monitoring Version 2 Facilities"), and its bit of a buffer of
 /// records.
@@ -55,7 +55,7 @@ pub struct Core {
     pub ipi: FairLock,
     pub pmi: PmiSignal,
     /// The handler of the profile interrupt that runs there.
-    pub handling: Mutex<Option<Registered>>,
+    pub running_handler: Mutex<Option<RegisteredHandler>>,
     state: Mutex<State>,
 }
 
@@ -77,29 +77,29 @@ pub type MemoryOf = fn(u32) -> Box<dyn Memory>;
 
 /// What the processors are.
 #[derive(Clone, Copy)]
-struct Kind {
+struct ProcessorType {
     identity: &'static Identity,
     x2apic: bool,
     memory: MemoryOf,
 }
 
-impl Kind {
+impl ProcessorType {
     /// The processor of this number after reset.
-    fn make(self, number: u32) -> State {
+    fn reset_state(self, number: u32) -> State {
         let identity = self.identity.of_processor(number);
         let leaves = identity.cpuid();
         let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
-        self.state_of(number, processor.with_perf_capabilities(identity.perf_capabilities()))
+        self.with_devices(number, processor.with_perf_capabilities(identity.perf_capabilities()))
     }
 
     /// The processor of this number as the second thread of the core whose first is `first`, after reset; none where threads
     /// have registers of their own.
-    fn make_second(self, number: u32, first: &Processor) -> Option<State> {
+    fn second_thread(self, number: u32, first: &Processor) -> Option<State> {
         let second = first.other_thread(Box::new(self.identity.cpuid_of_second_thread()));
-        second.map(|processor| self.state_of(number, processor))
+        second.map(|processor| self.with_devices(number, processor))
     }
 
-    fn state_of(self, number: u32, mut processor: Processor) -> State {
+    fn with_devices(self, number: u32, mut processor: Processor) -> State {
         processor.set_memory((self.memory)(number));
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
@@ -114,52 +114,52 @@ impl Kind {
 
 /// Those that run, and behind them those that can be added.
 static CORES: OnceLock<Vec<Core>> = OnceLock::new();
-static KIND: Mutex<Option<Kind>> = Mutex::new(None);
+static TYPE: Mutex<Option<ProcessorType>> = Mutex::new(None);
 
 /// Builds the machine; false if there is no such identity.
 pub fn start(identity: &str, memory: MemoryOf) -> bool {
     let Some(identity) = cpuid_dumps::find(identity) else { return false };
-    let kind = Kind { identity, x2apic: false, memory };
+    let processor_type = ProcessorType { identity, x2apic: false, memory };
     let cores = (0..MAX_PROCESSORS).map(|number| Core {
         number,
         high_level: FairLock::default(),
         dispatch_level: FairLock::default(),
         ipi: FairLock::default(),
         pmi: PmiSignal::default(),
-        handling: Mutex::new(None),
-        state: Mutex::new(kind.make(number)),
+        running_handler: Mutex::new(None),
+        state: Mutex::new(processor_type.reset_state(number)),
     });
-    *lock(&KIND) = Some(kind);
+    *lock(&TYPE) = Some(processor_type);
     CORES.set(cores.collect()).is_ok() && reset(identity.name)
 }
 
 /// Another machine, with as many processors as Wine has; false if there is no such identity.
 pub fn reset(identity: &str) -> bool {
     let Some(identity) = cpuid_dumps::find(identity) else { return false };
-    let Some(kind) = *lock(&KIND) else { return false };
+    let Some(processor_type) = *lock(&TYPE) else { return false };
     let count = nt::processor_count().min(MAX_PROCESSORS);
     topology::set_counts(count, count);
-    make_anew(Kind { identity, x2apic: false, ..kind });
+    rebuild(ProcessorType { identity, x2apic: false, ..processor_type });
     true
 }
 
 /// Makes every processor anew, with its APIC in x2APIC mode or not.
 pub fn set_apic(x2apic: bool) {
-    let kind = *lock(&KIND);
-    if let Some(kind) = kind {
-        make_anew(Kind { x2apic, ..kind });
+    let processor_type = *lock(&TYPE);
+    if let Some(processor_type) = processor_type {
+        rebuild(ProcessorType { x2apic, ..processor_type });
     }
 }
 
-fn make_anew(kind: Kind) {
-    *lock(&KIND) = Some(kind);
+fn rebuild(processor_type: ProcessorType) {
+    *lock(&TYPE) = Some(processor_type);
     for core in possible() {
-        *lock(&core.state) = kind.make(core.number);
+        *lock(&core.state) = processor_type.reset_state(core.number);
     }
     // Threads of one core are neighbours.
     for pair in possible().chunks_exact(2) {
         if let [first, second] = pair
-            && let Some(state) = kind.make_second(second.number, &lock(&first.state).processor)
+            && let Some(state) = processor_type.second_thread(second.number, &lock(&first.state).processor)
         {
             *lock(&second.state) = state;
         }
@@ -169,8 +169,8 @@ fn make_anew(kind: Kind) {
 /// One more processor runs, from its reset on.
 pub fn add() {
     let added = possible().get(active().len());
-    if let (Some(core), Some(kind)) = (added, *lock(&KIND)) {
-        *lock(&core.state) = kind.make(core.number);
+    if let (Some(core), Some(processor_type)) = (added, *lock(&TYPE)) {
+        *lock(&core.state) = processor_type.reset_state(core.number);
         topology::set_active(core.number + 1);
         core.pmi.notify();
     }
@@ -225,7 +225,7 @@ pub fn change_time(change: impl FnOnce()) {
     }
     change();
     for core in active() {
-        lock(&core.state).clock.begin();
+        lock(&core.state).clock.restart();
     }
 }
 
@@ -248,13 +248,13 @@ impl Core {
     /// How long the thread that delivers interrupts may wait for the next.
     pub fn until_interrupt(&self) -> Duration {
         if self.number >= topology::active() {
-            return IDLE;
+            return IDLE_INTERVAL;
         }
         if !time_mode::is_live() {
-            return TICK;
+            return UPDATE_INTERVAL;
         }
         let ticks = self.with(|state| if state.processor.interrupt_due() { Some(0) } else { state.until_overflow() });
-        ticks.map_or(TICK, nt::duration).min(TICK)
+        ticks.map_or(UPDATE_INTERVAL, nt::duration).min(UPDATE_INTERVAL)
     }
 }
 
@@ -266,7 +266,7 @@ impl State {
         while behind > 0 && !self.interrupted && !self.processor.interrupt_due() {
             let next = [self.until_overflow(), self.until_branch()].into_iter().flatten().min();
             let step = next.map_or(behind, |next| next.clamp(1, behind));
-            self.live(step);
+            self.advance(step);
             behind -= step;
         }
         let most = nt::ticks(MAX_BEHIND);
@@ -280,16 +280,16 @@ impl State {
         if self.processor.interrupt_pending() {
             return None;
         }
-        self.processor.interrupting_counters().iter().map(|counter| self.clock.until(counter)).min()
+        self.processor.interrupting_counters().iter().map(|counter| self.clock.ticks_until(counter)).min()
     }
 
     /// Ticks from now to the next branch, while they are stored.
     fn until_branch(&self) -> Option<u64> {
-        self.processor.stores_branches().then(|| self.branches.until(nt::ticks(BRANCHES_APART)))
+        self.processor.stores_branches().then(|| self.branches.ticks_until(nt::ticks(BRANCH_INTERVAL)))
     }
 
     /// Records of what happens now are of the place at which the next interrupt comes.
-    fn take_place(&mut self) {
+    fn set_record_place(&mut self) {
         if let Some(place) = self.sites.peek() {
             self.processor.set_place(place.ip, nt::time_stamp());
         }
@@ -306,26 +306,26 @@ impl State {
         self.clock.skipped()
     }
 
-    fn live(&mut self, ticks: u64) {
-        self.clock.pass(ticks);
-        self.take_place();
+    fn advance(&mut self, ticks: u64) {
+        self.clock.advance(ticks);
+        self.set_record_place();
         let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
         selected.sort_unstable();
         selected.dedup();
         for mode in [Mode::User, Mode::Kernel] {
             let events: BTreeMap<Selected, u64> =
-                selected.iter().map(|what| (*what, self.clock.happen(*what, mode, ticks))).collect();
+                selected.iter().map(|what| (*what, self.clock.count_events(*what, mode, ticks))).collect();
             self.processor.run(mode, &|what| events.get(&what).copied().unwrap_or_default());
         }
-        let is_due = self.processor.stores_branches() && self.branches.pass(ticks, nt::ticks(BRANCHES_APART));
-        if is_due && let Some((mode, branch)) = self.branches.take(&self.sites.places()) {
+        let is_due = self.processor.stores_branches() && self.branches.advance(ticks, nt::ticks(BRANCH_INTERVAL));
+        if is_due && let Some((mode, branch)) = self.branches.next_branch(&self.sites.places()) {
             self.processor.branch(mode, branch);
         }
     }
 
     /// Does the work of a script.
     pub fn run(&mut self, mode: Mode, happened: &[Happened]) {
-        self.take_place();
+        self.set_record_place();
         self.processor.run(mode, &|what| {
             let same = happened.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
             same.map(|(_, _, count)| *count).sum()

@@ -6,12 +6,12 @@ use crate::{
     fault_injection,
     kernel::{
         irql,
-        registry::{Registry, Wrong},
+        registry::{Registry, RemoveError},
     },
     lock::lock,
     nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::{
     ops::Range,
@@ -51,7 +51,7 @@ pub struct ObjectAttributes {
 
 const _: () = assert!(size_of::<ObjectAttributes>() == 0x30);
 
-struct Object {
+struct CallbackObject {
     name: String,
     /// Of drivers, without those of what is registered.
     references: u64,
@@ -59,35 +59,35 @@ struct Object {
 
 /// What ExRegisterCallback was given.
 #[derive(Clone, Copy)]
-struct Registered {
+struct RegisteredCallback {
     object: usize,
     routine: Routine,
     /// An address of the driver's, which the lab does not use.
     context: usize,
 }
 
-impl Registered {
+impl RegisteredCallback {
     fn is_in(&self, addresses: &Range<usize>) -> bool {
         addresses.contains(&(self.routine as *const ()).addr())
     }
 }
 
-static OBJECTS: LazyLock<Mutex<Vec<Object>>> =
-    LazyLock::new(|| Mutex::new(vec![Object { name: POWER_STATE.to_owned(), references: 0 }]));
-static REGISTRY: Registry<Registered> = Registry::new();
+static OBJECTS: LazyLock<Mutex<Vec<CallbackObject>>> =
+    LazyLock::new(|| Mutex::new(vec![CallbackObject { name: POWER_STATE.to_owned(), references: 0 }]));
+static REGISTRY: Registry<RegisteredCallback> = Registry::new();
 
-fn place(object: Pointer) -> Option<usize> {
+fn index_of(object: Pointer) -> Option<usize> {
     let distance = object.addr().checked_sub(FIRST_OBJECT)?;
     distance.is_multiple_of(STEP).then_some(distance / STEP)
 }
 
-fn same(name: &str, other: &str, attributes: u32) -> bool {
+fn names_match(name: &str, other: &str, attributes: u32) -> bool {
     name == other || attributes & CASE_INSENSITIVE != 0 && name.eq_ignore_ascii_case(other)
 }
 
 /// Does something with the object, if it is one.
-fn with<T>(object: Pointer, body: impl FnOnce(&mut Object) -> T) -> Option<T> {
-    lock(&OBJECTS).get_mut(place(object)?).map(body)
+fn with_object<T>(object: Pointer, body: impl FnOnce(&mut CallbackObject) -> T) -> Option<T> {
+    lock(&OBJECTS).get_mut(index_of(object)?).map(body)
 }
 
 /// ExCreateCallback.
@@ -97,7 +97,7 @@ pub unsafe extern "system" fn create(
     create: u8,
     _multiple: u8,
 ) -> NtStatus {
-    caught("ExCreateCallback", nt::UNSUCCESSFUL, || {
+    catch_panic("ExCreateCallback", nt::UNSUCCESSFUL, || {
         irql::check("ExCreateCallback", APC_LEVEL);
         if fault_injection::fails("ExCreateCallback") {
             return nt::INSUFFICIENT_RESOURCES;
@@ -111,29 +111,29 @@ pub unsafe extern "system" fn create(
             return nt::INVALID_PARAMETER;
         }
         let mut objects = lock(&OBJECTS);
-        let found = objects.iter().position(|known| !name.is_empty() && same(&known.name, &name, attributes));
-        let place = match found {
+        let found = objects.iter().position(|known| !name.is_empty() && names_match(&known.name, &name, attributes));
+        let index = match found {
             None if create == 0 => return nt::OBJECT_NAME_NOT_FOUND,
             None => {
-                objects.push(Object { name, references: 0 });
+                objects.push(CallbackObject { name, references: 0 });
                 objects.len() - 1
             }
-            Some(place) => place,
+            Some(index) => index,
         };
-        if let Some(object) = objects.get_mut(place) {
+        if let Some(object) = objects.get_mut(index) {
             object.references += 1;
         }
         // SAFETY: the driver promises a variable.
-        unsafe { object.write(ptr::without_provenance_mut(FIRST_OBJECT + place * STEP)) };
+        unsafe { object.write(ptr::without_provenance_mut(FIRST_OBJECT + index * STEP)) };
         nt::SUCCESS
     })
 }
 
 /// ObfDereferenceObject: of a callback object here, of any other in Wine.
 pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
-    let left = caught("ObfDereferenceObject", None, || {
+    let left = catch_panic("ObfDereferenceObject", None, || {
         irql::check("ObfDereferenceObject", DISPATCH_LEVEL);
-        with(object, |known| {
+        with_object(object, |known| {
             if known.references == 0 {
                 violation::other(format!("ObfDereferenceObject of {}, of which no driver has a reference", known.name));
             }
@@ -147,37 +147,39 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
 
 /// ExRegisterCallback.
 pub extern "system" fn register(object: Pointer, routine: Routine, context: Pointer) -> Pointer {
-    caught("ExRegisterCallback", ptr::null_mut(), || {
+    catch_panic("ExRegisterCallback", ptr::null_mut(), || {
         irql::check("ExRegisterCallback", APC_LEVEL);
         if fault_injection::fails("ExRegisterCallback") {
             return ptr::null_mut();
         }
-        if with(object, |known| known.references > 0) != Some(true) {
+        if with_object(object, |known| known.references > 0) != Some(true) {
             violation::other(format!("ExRegisterCallback with {object:p}, of which no driver has a reference"));
             return ptr::null_mut();
         }
-        let registered = Registered { object: object.addr(), routine, context: context.expose_provenance() };
+        let registered = RegisteredCallback { object: object.addr(), routine, context: context.expose_provenance() };
         ptr::without_provenance_mut(REGISTRY.add(registered))
     })
 }
 
 /// ExUnregisterCallback: waits until the routine is not being called.
 pub extern "system" fn unregister(handle: Pointer) {
-    caught("ExUnregisterCallback", (), || {
+    catch_panic("ExUnregisterCallback", (), || {
         irql::check("ExUnregisterCallback", APC_LEVEL);
         match REGISTRY.remove(handle.addr(), nt::current_thread()) {
             Ok(_) => {}
-            Err(Wrong::Unknown) => {
+            Err(RemoveError::Unknown) => {
                 violation::other(format!("ExUnregisterCallback of {handle:p}, which is not registered"));
             }
-            Err(Wrong::Itself) => violation::other("ExUnregisterCallback in the routine, which waits for itself"),
+            Err(RemoveError::Reentrant) => {
+                violation::other("ExUnregisterCallback in the routine, which waits for itself");
+            }
         }
     });
 }
 
 /// Calls the routines that are registered with `\Callback\PowerState`, at the level at which Windows may.
 pub fn notify_power(first: usize, second: usize) {
-    REGISTRY.call(nt::current_thread(), |Registered { object, routine, context }| {
+    REGISTRY.call(nt::current_thread(), |RegisteredCallback { object, routine, context }| {
         if object != FIRST_OBJECT {
             return;
         }
@@ -192,10 +194,10 @@ pub fn notify_power(first: usize, second: usize) {
 
 /// A driver is gone; what it left is noted and forgotten.
 pub fn image_unloaded(addresses: &Range<usize>) {
-    if REGISTRY.forget(|registered| registered.is_in(addresses)) > 0 {
+    if REGISTRY.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other("a driver was unloaded that had registered a callback, with ExRegisterCallback");
     }
-    if REGISTRY.pass(PATIENCE, |registered| registered.is_in(addresses)) {
+    if REGISTRY.wait_until_idle(PATIENCE, |registered| registered.is_in(addresses)) {
         violation::other("a driver was unloaded while its callback ran, of ExRegisterCallback");
     }
     for object in &mut *lock(&OBJECTS) {

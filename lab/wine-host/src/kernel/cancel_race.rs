@@ -9,7 +9,7 @@
 #![expect(unsafe_code, reason = "sets the trap flag, and reads the instructions of the driver")]
 
 use crate::{
-    cpu::{affinity, exchange, topology},
+    cpu::{affinity, topology, xchg},
     kernel::{loaded_images, requests},
     violation,
 };
@@ -38,74 +38,74 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOMENTS: [CancelMoment; 4] =
     [CancelMoment::BeforeSet, CancelMoment::AfterSet, CancelMoment::BeforeTake, CancelMoment::AfterTake];
 const NONE: u8 = u8::MAX;
-static WANTED: AtomicU8 = AtomicU8::new(NONE);
+static ARMED: AtomicU8 = AtomicU8::new(NONE);
 
 thread_local! {
     /// Whether this thread has a spin lock and every instruction of it traps.
     static LOCKED: Cell<bool> = const { Cell::new(false) };
-    /// Whether one more trap may come.
-    static STEPPED: Cell<bool> = const { Cell::new(false) };
+    /// Whether one more trap may reached.
+    static STEPPING: Cell<bool> = const { Cell::new(false) };
     /// The request whose exchange this thread is executing, which is cancelled after it.
-    static AFTER: Cell<Option<usize>> = const { Cell::new(None) };
+    static CANCEL_AFTER: Cell<Option<usize>> = const { Cell::new(None) };
     /// Of a thread that cancels: what it drops when it has come to a lock.
-    static COMES: RefCell<Option<Sender<Infallible>>> = const { RefCell::new(None) };
+    static REACHED_LOCK: RefCell<Option<Sender<Infallible>>> = const { RefCell::new(None) };
 }
 
 /// The next request with which a driver comes to this moment is cancelled then. False where there is one processor only:
 /// nothing happens at the same time there.
-pub fn want(moment: Option<CancelMoment>) -> bool {
+pub fn arm(moment: Option<CancelMoment>) -> bool {
     let place = MOMENTS.iter().position(|known| Some(*known) == moment);
-    WANTED.store(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(NONE), Ordering::SeqCst);
+    ARMED.store(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(NONE), Ordering::SeqCst);
     topology::active() > 1
 }
 
-fn wanted() -> Option<CancelMoment> {
-    MOMENTS.get(usize::from(WANTED.load(Ordering::SeqCst))).copied()
+fn armed() -> Option<CancelMoment> {
+    MOMENTS.get(usize::from(ARMED.load(Ordering::SeqCst))).copied()
 }
 
 /// This thread is about to wait for a spin lock.
-pub fn at_lock() {
-    COMES.with_borrow_mut(Option::take);
+pub fn before_lock() {
+    REACHED_LOCK.with_borrow_mut(Option::take);
 }
 
 /// This thread has a spin lock.
-pub fn locked() {
-    if wanted().is_some() {
+pub fn after_lock() {
+    if armed().is_some() {
         LOCKED.set(true);
-        STEPPED.set(true);
+        STEPPING.set(true);
         // SAFETY: the stack is as before; each trap is answered by `stepped`.
         unsafe { asm!("pushfq", "or qword ptr [rsp], {flag}", "popfq", flag = const TRAP_FLAG) };
     }
 }
 
 /// This thread is about to release a spin lock.
-pub fn unlocking() {
+pub fn before_unlock() {
     LOCKED.set(false);
 }
 
 /// An instruction has trapped: whether that was for the lab.
-pub fn stepped(context: &mut CONTEXT) -> bool {
-    if !STEPPED.get() {
+pub fn on_single_step(context: &mut CONTEXT) -> bool {
+    if !STEPPING.get() {
         return false;
     }
-    if let Some(request) = AFTER.take() {
+    if let Some(request) = CANCEL_AFTER.take() {
         cancel(request);
     }
-    if let Some(moment) = wanted().filter(|_| LOCKED.get()) {
-        look(moment, context);
+    if let Some(moment) = armed().filter(|_| LOCKED.get()) {
+        cancel_at_exchange(moment, context);
     }
-    let goes_on = LOCKED.get() && (wanted().is_some() || AFTER.get().is_some());
+    let goes_on = LOCKED.get() && (armed().is_some() || CANCEL_AFTER.get().is_some());
     if goes_on {
         context.EFlags |= TRAP_FLAG;
     }
-    STEPPED.set(goes_on);
+    STEPPING.set(goes_on);
     true
 }
 
 /// Cancels the request if the next instruction is the one that is wanted.
-fn look(moment: CancelMoment, context: &CONTEXT) {
+fn cancel_at_exchange(moment: CancelMoment, context: &CONTEXT) {
     let Some(code) = usize::try_from(context.Rip).ok().and_then(loaded_images::code_at) else { return };
-    let Some(found) = exchange::decode(code, context.Rip, |number| register(context, number)) else { return };
+    let Some(found) = xchg::decode(code, context.Rip, |number| register(context, number)) else { return };
     let field = usize::try_from(found.address).unwrap_or_default();
     let request = field.wrapping_sub(requests::CANCEL_ROUTINE);
     if !requests::holds(request) {
@@ -114,8 +114,8 @@ fn look(moment: CancelMoment, context: &CONTEXT) {
     match (moment, found.value == 0) {
         (CancelMoment::BeforeSet, false) | (CancelMoment::BeforeTake, true) => cancel(request),
         (CancelMoment::AfterSet, false) | (CancelMoment::AfterTake, true) => {
-            WANTED.store(NONE, Ordering::SeqCst);
-            AFTER.set(Some(request));
+            ARMED.store(NONE, Ordering::SeqCst);
+            CANCEL_AFTER.set(Some(request));
         }
         _ => {}
     }
@@ -129,18 +129,18 @@ fn register(context: &CONTEXT, number: usize) -> Option<u64> {
 
 /// Cancels the request on another thread and processor, up to the first lock that it may have to wait for.
 fn cancel(request: usize) {
-    WANTED.store(NONE, Ordering::SeqCst);
+    ARMED.store(NONE, Ordering::SeqCst);
     let here = affinity::current_processor();
     let there = (0..topology::active()).find(|number| *number != here).unwrap_or(here);
-    let (comes, come) = mpsc::channel::<Infallible>();
+    let (sender, reached) = mpsc::channel::<Infallible>();
     thread::spawn(move || {
         affinity::restrict(1 << there);
-        COMES.set(Some(comes));
+        REACHED_LOCK.set(Some(sender));
         // SAFETY: a driver has the request, and cannot complete it before this thread has come to a lock or is through.
         unsafe { requests::cancel(ptr::with_exposed_provenance_mut(request)) };
-        at_lock();
+        before_lock();
     });
-    if come.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+    if reached.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
         violation::other("the lab itself failed: a cancel came neither to a lock nor to its end");
     }
 }

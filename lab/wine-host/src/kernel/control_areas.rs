@@ -63,22 +63,22 @@ impl Area {
 
 /// By the number of the processor.
 static AREAS: Mutex<BTreeMap<u32, Area>> = Mutex::new(BTreeMap::new());
-static SERVICE: Mutex<Areas> = Mutex::new(Areas::Served);
+static MODE: Mutex<Areas> = Mutex::new(Areas::Served);
 
 /// How the class is served from now on.
-pub fn serve(areas: Areas) {
-    *lock(&SERVICE) = areas;
+pub fn set_mode(areas: Areas) {
+    *lock(&MODE) = areas;
     write_addresses();
 }
 
-fn service() -> Areas {
-    *lock(&SERVICE)
+fn mode() -> Areas {
+    *lock(&MODE)
 }
 
 /// Where Windows keeps areas, it makes those that are missing, and writes the addresses of all to their registers: at boot,
 /// and after a sleep.
 pub fn write_addresses() {
-    if service() != Areas::OfWindows {
+    if mode() != Areas::OfWindows {
         return;
     }
     let thread = nt::current_thread();
@@ -96,12 +96,12 @@ pub fn write_addresses() {
 
 /// As on a machine that has just started.
 pub fn reset() {
-    serve(Areas::Served);
+    set_mode(Areas::Served);
     lock(&AREAS).clear();
 }
 
 /// Somebody else than a driver allocates the area of a processor; false if it has one.
-pub fn occupy(processor: u32) -> bool {
+pub fn allocate_foreign(processor: u32) -> bool {
     allocate(processor).is_ok()
 }
 
@@ -113,7 +113,7 @@ pub fn addresses() -> Vec<Option<u64>> {
 }
 
 /// Keeps the areas as they are, if the address is in one of them.
-pub fn hold(address: u64) -> Option<impl Sized> {
+pub fn pin(address: u64) -> Option<impl Sized> {
     let areas = lock(&AREAS);
     let is_there = areas.values().any(|area| area.holds(address));
     is_there.then_some(areas)
@@ -133,8 +133,8 @@ fn allocate(processor: u32) -> Result<usize, usize> {
 /// # Safety
 /// The buffer has so many bytes, which may be read and written.
 pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
-    let service = service();
-    if service == Areas::Missing {
+    let mode = mode();
+    if mode == Areas::Missing {
         return nt::INVALID_INFO_CLASS;
     }
     if usize::try_from(length) != Ok(size_of::<Request>()) {
@@ -151,7 +151,7 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
         return nt::NOT_SUPPORTED;
     }
     if !wants_one {
-        match service {
+        match mode {
             Areas::OfWindows => return nt::SUCCESS,
             Areas::NotFreed(status) => return nt::status(status),
             Areas::Served | Areas::Missing => {}

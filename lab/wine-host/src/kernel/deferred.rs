@@ -14,13 +14,13 @@ use crate::{
     },
     kernel::{
         dispatcher_objects::{self, Kdpc, Ktimer},
-        dpc_queues::{Call, Cause, DpcQueues},
+        dpc_queues::{Call, DpcQueues, QueuedBy},
         irql,
         timers::Timers,
     },
     lock::lock,
     nt::{self, DISPATCH_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use bench_protocol::Ticks;
 use std::{
@@ -82,9 +82,9 @@ pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
         thread::spawn(move || {
             affinity::restrict(1 << core.number);
             let thread = nt::current_thread();
-            while is_wanted(core.number) {
+            while wait_for_work(core.number) {
                 core.dispatch_level.acquire(thread);
-                caught("a DPC", (), || retire(core, thread));
+                catch_panic("a DPC", (), || run_due(core, thread));
                 core.dispatch_level.release(thread);
             }
         })
@@ -96,12 +96,12 @@ pub fn stop() {
 }
 
 /// Waits until there is something to do on a processor; false when its thread is to end.
-fn is_wanted(processor: u32) -> bool {
+fn wait_for_work(processor: u32) -> bool {
     let mut work = lock(&WORK);
     while !work.stop {
         let next = if time_mode::is_live() { work.timers.next(processor, &work.dpcs) } else { None };
         let left = next.map(|due| due.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) || work.dpcs.wait_on(processor) || work.ticks.contains_key(&processor) {
+        if left == Some(Duration::ZERO) || work.dpcs.has_waiting(processor) || work.ticks.contains_key(&processor) {
             return true;
         }
         work = wait(work, left);
@@ -110,7 +110,7 @@ fn is_wanted(processor: u32) -> bool {
 }
 
 /// Lets timers expire, and runs what is queued.
-fn retire(core: &Core, thread: u32) {
+fn run_due(core: &Core, thread: u32) {
     change(|work| work.expire(core.number));
     loop {
         core.ipi.wait_until_free(thread);
@@ -154,18 +154,18 @@ impl DeferredWork {
             object.expired();
             if let Some(dpc) = dpc {
                 // One that is still queued from the last time is not queued again, as in Windows.
-                self.insert(dpc, processor, Cause::Timer);
+                self.insert(dpc, processor, QueuedBy::Timer);
             }
         }
     }
 
     /// Queues a DPC, on its processor or on the one told; None if there is no such DPC.
-    pub fn insert(&mut self, dpc: usize, here: u32, cause: Cause) -> Option<bool> {
-        let inserted = self.dpcs.insert(dpc, here, cause).ok()?;
+    pub fn insert(&mut self, dpc: usize, here: u32, queued_by: QueuedBy) -> Option<bool> {
+        let inserted = self.dpcs.insert(dpc, here, queued_by).ok()?;
         if inserted {
             // SAFETY: a DPC of the account, which this thread holds.
             let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(dpc) };
-            object.queued(if let Cause::Driver(arguments) = cause { arguments } else { [0; 2] });
+            object.queued(if let QueuedBy::Driver(arguments) = queued_by { arguments } else { [0; 2] });
         }
         Some(inserted)
     }
@@ -199,7 +199,7 @@ pub fn flush() {
 }
 
 /// Memory is about to be freed; timers that are set, and DPCs that are queued, are noted and forgotten.
-pub fn memory_goes(function: &str, addresses: &Range<usize>) {
+pub fn memory_freed(function: &str, addresses: &Range<usize>) {
     for what in change(|work| work.forget(addresses)) {
         violation::other(format!("{function} of {:#x}, which {what} needs", addresses.start));
     }
@@ -220,7 +220,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
 /// Time goes on in another way: by the clock from now on, or no longer; then nothing runs that it had begun.
 pub fn time_changed() {
     let mark = change(|work| {
-        work.timers.begin_anew(Instant::now());
+        work.timers.restart(Instant::now());
         work.dpcs.mark()
     });
     wait_until(Instant::now() + PATIENCE, |work| work.dpcs.done(mark));
@@ -245,11 +245,11 @@ pub fn tick(processor: u32, times: u64) -> bool {
 
 pub fn ticks() -> Ticks {
     let work = lock(&WORK);
-    let ran = work.dpcs.from_timers().into_iter().take(processor::active().len()).collect();
+    let ran = work.dpcs.timer_calls().into_iter().take(processor::active().len()).collect();
     Ticks { ran, set: u64::try_from(work.timers.count_set()).unwrap_or(u64::MAX) }
 }
 
 /// Begins the account of what ran anew.
-pub fn clear_account() {
-    lock(&WORK).dpcs.clear_account();
+pub fn reset_timer_calls() {
+    lock(&WORK).dpcs.reset_timer_calls();
 }

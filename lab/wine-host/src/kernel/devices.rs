@@ -7,7 +7,7 @@ use crate::{
     kernel::{irql, work_items},
     nt,
     nt::{APC_LEVEL, NtStatus, Pointer, UnicodeString},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -37,7 +37,7 @@ pub unsafe extern "system" fn create(
     exclusive: u8,
     device: *mut Pointer,
 ) -> NtStatus {
-    caught("IoCreateDevice", nt::UNSUCCESSFUL, || {
+    catch_panic("IoCreateDevice", nt::UNSUCCESSFUL, || {
         irql::check("IoCreateDevice", APC_LEVEL);
         if fault_injection::fails("IoCreateDevice") {
             return nt::INSUFFICIENT_RESOURCES;
@@ -54,7 +54,7 @@ pub unsafe extern "system" fn create(
 
 /// IoDeleteDevice.
 pub unsafe extern "system" fn delete(device: Pointer) {
-    caught("IoDeleteDevice", (), || {
+    catch_panic("IoDeleteDevice", (), || {
         irql::check("IoDeleteDevice", APC_LEVEL);
         work_items::device_deleted(device);
     });

@@ -8,13 +8,13 @@ use crate::{
     kernel::{
         deferred,
         dispatcher_objects::{self, Kdpc},
-        dpc_queues::{Cause, Unknown},
+        dpc_queues::{QueuedBy, Unknown},
         irql,
         processor_numbers::ProcessorNumber,
     },
     nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 
 /// HighImportance of KDPC_IMPORTANCE, the one that goes before what is queued already.
@@ -43,18 +43,20 @@ fn initialize_as(function: &str, kind: u8, dpc: Pointer, routine: Pointer, conte
 
 /// KeInitializeDpc.
 pub unsafe extern "system" fn initialize(dpc: Pointer, routine: Pointer, context: Pointer) {
-    caught("KeInitializeDpc", (), || initialize_as("KeInitializeDpc", dispatcher_objects::DPC, dpc, routine, context));
+    catch_panic("KeInitializeDpc", (), || {
+        initialize_as("KeInitializeDpc", dispatcher_objects::DPC, dpc, routine, context);
+    });
 }
 
 /// KeInitializeThreadedDpc. The routine runs at DISPATCH_LEVEL all the same, as Windows reserves to do.
 pub unsafe extern "system" fn initialize_threaded(dpc: Pointer, routine: Pointer, context: Pointer) {
     let function = "KeInitializeThreadedDpc";
-    caught(function, (), || initialize_as(function, dispatcher_objects::THREADED_DPC, dpc, routine, context));
+    catch_panic(function, (), || initialize_as(function, dispatcher_objects::THREADED_DPC, dpc, routine, context));
 }
 
 /// KeSetTargetProcessorDpcEx.
 pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorNumber) -> NtStatus {
-    caught("KeSetTargetProcessorDpcEx", nt::UNSUCCESSFUL, || {
+    catch_panic("KeSetTargetProcessorDpcEx", nt::UNSUCCESSFUL, || {
         // SAFETY: the driver promises a number that can be read.
         let number = unsafe { number.read() };
         let hit = fault_injection::fails("KeSetTargetProcessorDpcEx");
@@ -69,7 +71,7 @@ pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorN
 
 /// KeSetImportanceDpc. Only high importance makes a difference: the lab delays no DPC.
 pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
-    caught("KeSetImportanceDpc", (), || {
+    catch_panic("KeSetImportanceDpc", (), || {
         let set = deferred::change(|work| {
             work.dpcs.set_urgent(dpc.addr(), importance == HIGH)?;
             // SAFETY: a DPC of the account, which this thread holds.
@@ -85,9 +87,9 @@ pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
 
 /// KeInsertQueueDpc. The routine runs soon, but not before this returns, even where the level is below DISPATCH_LEVEL.
 pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> u8 {
-    caught("KeInsertQueueDpc", 0, || {
-        let cause = Cause::Driver([first, second].map(Pointer::expose_provenance));
-        let inserted = deferred::change(|work| work.insert(dpc.addr(), affinity::current_processor(), cause));
+    catch_panic("KeInsertQueueDpc", 0, || {
+        let queued_by = QueuedBy::Driver([first, second].map(Pointer::expose_provenance));
+        let inserted = deferred::change(|work| work.insert(dpc.addr(), affinity::current_processor(), queued_by));
         if inserted.is_none() {
             unknown("KeInsertQueueDpc", dpc);
         }
@@ -97,7 +99,7 @@ pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> 
 
 /// KeRemoveQueueDpc.
 pub unsafe extern "system" fn remove(dpc: Pointer) -> u8 {
-    caught("KeRemoveQueueDpc", 0, || {
+    catch_panic("KeRemoveQueueDpc", 0, || {
         let removed = deferred::change(|work| {
             let removed = work.dpcs.remove(dpc.addr())?;
             // SAFETY: a DPC of the account, which this thread holds.
@@ -114,7 +116,7 @@ pub unsafe extern "system" fn remove(dpc: Pointer) -> u8 {
 
 /// KeFlushQueuedDpcs. Documented for PASSIVE_LEVEL; at APC_LEVEL, under a mutex, it works as well.
 pub extern "system" fn flush() {
-    caught("KeFlushQueuedDpcs", (), || {
+    catch_panic("KeFlushQueuedDpcs", (), || {
         irql::check("KeFlushQueuedDpcs", APC_LEVEL);
         // Above, it would wait for routines that wait for this thread.
         if irql::current() < DISPATCH_LEVEL {

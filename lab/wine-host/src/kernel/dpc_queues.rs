@@ -24,7 +24,7 @@ pub struct Call {
 
 /// What a DPC is queued with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum QueuedBy {
     /// KeInsertQueueDpc, with its two arguments.
     Driver([usize; 2]),
     /// A timer that expired.
@@ -43,7 +43,7 @@ struct Dpc {
 #[derive(Debug)]
 struct Waiting {
     dpc: usize,
-    cause: Cause,
+    queued_by: QueuedBy,
     ticket: u64,
 }
 
@@ -54,7 +54,7 @@ struct Queue {
     /// Routine and ticket of the one that runs.
     running: Option<(usize, u64)>,
     /// How often it was called for a timer.
-    from_timers: u64,
+    timer_calls: u64,
 }
 
 /// All of them.
@@ -102,7 +102,7 @@ impl DpcQueues {
 
     /// Whether there is this DPC.
     #[must_use]
-    pub fn knows(&self, dpc: usize) -> bool {
+    pub fn contains(&self, dpc: usize) -> bool {
         self.known.contains_key(&dpc)
     }
 
@@ -122,14 +122,14 @@ impl DpcQueues {
     ///
     /// # Errors
     /// There is no such DPC.
-    pub fn insert(&mut self, dpc: usize, here: u32, cause: Cause) -> Result<bool, Unknown> {
+    pub fn insert(&mut self, dpc: usize, here: u32, queued_by: QueuedBy) -> Result<bool, Unknown> {
         let Dpc { target, urgent, .. } = self.known.get(&dpc).ok_or(Unknown)?;
         let (processor, urgent) = (target.unwrap_or(here), *urgent);
         if self.is_queued(dpc) {
             return Ok(false);
         }
         self.tickets += 1;
-        let waiting = Waiting { dpc, cause, ticket: self.tickets };
+        let waiting = Waiting { dpc, queued_by, ticket: self.tickets };
         let Some(queue) = self.queue(processor) else { return Ok(false) };
         if urgent {
             queue.waiting.push_front(waiting);
@@ -148,19 +148,19 @@ impl DpcQueues {
         for queue in &mut self.queues {
             queue.waiting.retain(|waiting| waiting.dpc != dpc);
         }
-        if self.knows(dpc) { Ok(queued) } else { Err(Unknown) }
+        if self.contains(dpc) { Ok(queued) } else { Err(Unknown) }
     }
 
     /// Takes the first out of the queue of a processor, where it runs from now on.
     pub fn begin(&mut self, processor: u32) -> Option<Call> {
         let queue = self.queues.get_mut(usize::try_from(processor).ok()?)?;
-        let Waiting { dpc, cause, ticket } = queue.waiting.pop_front()?;
+        let Waiting { dpc, queued_by, ticket } = queue.waiting.pop_front()?;
         let Dpc { routine, context, .. } = *self.known.get(&dpc)?;
         queue.running = Some((routine, ticket));
-        let arguments = match cause {
-            Cause::Driver(arguments) => arguments,
-            Cause::Timer => {
-                queue.from_timers += 1;
+        let arguments = match queued_by {
+            QueuedBy::Driver(arguments) => arguments,
+            QueuedBy::Timer => {
+                queue.timer_calls += 1;
                 [0; 2]
             }
         };
@@ -176,7 +176,7 @@ impl DpcQueues {
 
     /// Whether something is queued there.
     #[must_use]
-    pub fn wait_on(&self, processor: u32) -> bool {
+    pub fn has_waiting(&self, processor: u32) -> bool {
         let queue = usize::try_from(processor).ok().and_then(|index| self.queues.get(index));
         queue.is_some_and(|queue| !queue.waiting.is_empty())
     }
@@ -216,14 +216,14 @@ impl DpcQueues {
 
     /// How often DPCs ran on each processor for a timer.
     #[must_use]
-    pub fn from_timers(&self) -> Vec<u64> {
-        self.queues.iter().map(|queue| queue.from_timers).collect()
+    pub fn timer_calls(&self) -> Vec<u64> {
+        self.queues.iter().map(|queue| queue.timer_calls).collect()
     }
 
     /// Begins that account anew.
-    pub fn clear_account(&mut self) {
+    pub fn reset_timer_calls(&mut self) {
         for queue in &mut self.queues {
-            queue.from_timers = 0;
+            queue.timer_calls = 0;
         }
     }
 
@@ -240,7 +240,7 @@ impl DpcQueues {
 mod tests {
     use super::*;
 
-    const CAUSE: Cause = Cause::Driver([7, 8]);
+    const BY_DRIVER: QueuedBy = QueuedBy::Driver([7, 8]);
 
     /// Three DPCs on two processors, the third for processor 1.
     fn three() -> DpcQueues {
@@ -259,44 +259,44 @@ mod tests {
     #[test]
     fn a_dpc_runs_on_its_processor_or_where_it_was_queued_with_what_it_was_given() {
         let mut dpcs = three();
-        assert_eq!(dpcs.insert(0x100, 0, CAUSE), Ok(true));
-        assert_eq!(dpcs.insert(0x300, 0, Cause::Timer), Ok(true));
+        assert_eq!(dpcs.insert(0x100, 0, BY_DRIVER), Ok(true));
+        assert_eq!(dpcs.insert(0x300, 0, QueuedBy::Timer), Ok(true));
         let first = Call { dpc: 0x100, routine: 0x101, context: 0x102, arguments: [7, 8] };
         assert_eq!(dpcs.begin(0), Some(first));
         assert_eq!(dpcs.begin(1), Some(Call { dpc: 0x300, routine: 0x301, context: 0x302, arguments: [0, 0] }));
         assert_eq!((dpcs.begin(0), dpcs.begin(1)), (None, None));
-        assert_eq!(dpcs.from_timers(), [0, 1]);
-        dpcs.clear_account();
-        assert_eq!(dpcs.from_timers(), [0, 0]);
+        assert_eq!(dpcs.timer_calls(), [0, 1]);
+        dpcs.reset_timer_calls();
+        assert_eq!(dpcs.timer_calls(), [0, 0]);
     }
 
     #[test]
     fn it_is_queued_once_and_can_be_queued_again_while_it_runs() {
         let mut dpcs = three();
-        assert_eq!(dpcs.insert(0x100, 0, CAUSE), Ok(true));
-        assert_eq!(dpcs.insert(0x100, 1, CAUSE), Ok(false));
+        assert_eq!(dpcs.insert(0x100, 0, BY_DRIVER), Ok(true));
+        assert_eq!(dpcs.insert(0x100, 1, BY_DRIVER), Ok(false));
         assert!(!dpcs.initialize(0x100, 1, 2));
         assert!(dpcs.begin(0).is_some());
-        assert_eq!(dpcs.insert(0x100, 0, CAUSE), Ok(true));
+        assert_eq!(dpcs.insert(0x100, 0, BY_DRIVER), Ok(true));
         assert_eq!((dpcs.remove(0x100), dpcs.remove(0x100)), (Ok(true), Ok(false)));
-        assert!(!dpcs.wait_on(0));
+        assert!(!dpcs.has_waiting(0));
     }
 
     #[test]
     fn the_urgent_goes_first() {
         let mut dpcs = three();
         dpcs.set_urgent(0x200, true).unwrap();
-        assert_eq!([0x100, 0x200].map(|dpc| dpcs.insert(dpc, 0, CAUSE)), [Ok(true), Ok(true)]);
+        assert_eq!([0x100, 0x200].map(|dpc| dpcs.insert(dpc, 0, BY_DRIVER)), [Ok(true), Ok(true)]);
         assert_eq!(order(&mut dpcs, 0), [0x200, 0x100]);
     }
 
     #[test]
     fn a_mark_waits_for_what_was_queued_before_it_and_for_nothing_else() {
         let mut dpcs = three();
-        assert_eq!([0x100, 0x300].map(|dpc| dpcs.insert(dpc, 0, CAUSE)), [Ok(true), Ok(true)]);
+        assert_eq!([0x100, 0x300].map(|dpc| dpcs.insert(dpc, 0, BY_DRIVER)), [Ok(true), Ok(true)]);
         let mark = dpcs.mark();
         assert!(dpcs.begin(0).is_some());
-        assert_eq!(dpcs.insert(0x200, 0, CAUSE), Ok(true));
+        assert_eq!(dpcs.insert(0x200, 0, BY_DRIVER), Ok(true));
         assert_eq!(dpcs.remove(0x300), Ok(true));
         assert!(!dpcs.done(mark));
         dpcs.end(0);
@@ -306,10 +306,10 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_not_known_and_does_not_run() {
         let mut dpcs = three();
-        assert_eq!([0x100, 0x200].map(|dpc| dpcs.insert(dpc, 0, CAUSE)), [Ok(true), Ok(true)]);
+        assert_eq!([0x100, 0x200].map(|dpc| dpcs.insert(dpc, 0, BY_DRIVER)), [Ok(true), Ok(true)]);
         assert!(!dpcs.forget(&(0x300..0x301)));
         assert!(dpcs.forget(&(0x201..0x202)), "its routine is there");
-        assert_eq!(dpcs.insert(0x200, 0, CAUSE), Err(Unknown));
+        assert_eq!(dpcs.insert(0x200, 0, BY_DRIVER), Err(Unknown));
         assert!(dpcs.calls_into(0x100, &(0x101..0x102)));
         assert_eq!(order(&mut dpcs, 0), [0x100]);
         assert!(dpcs.runs_in(&(0x101..0x102)));
@@ -320,9 +320,9 @@ mod tests {
     #[test]
     fn nothing_can_be_done_with_what_was_not_initialized() {
         let mut dpcs = three();
-        assert_eq!(dpcs.insert(1, 0, CAUSE), Err(Unknown));
+        assert_eq!(dpcs.insert(1, 0, BY_DRIVER), Err(Unknown));
         assert_eq!(dpcs.remove(1), Err(Unknown));
         assert_eq!((dpcs.set_target(1, 0), dpcs.set_urgent(1, true)), (Err(Unknown), Err(Unknown)));
-        assert!(!dpcs.knows(1) && dpcs.target(1).is_none() && dpcs.target(0x300) == Some(1));
+        assert!(!dpcs.contains(1) && dpcs.target(1).is_none() && dpcs.target(0x300) == Some(1));
     }
 }

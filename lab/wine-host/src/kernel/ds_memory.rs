@@ -15,9 +15,9 @@ pub struct DsMemory {
 
 impl DsMemory {
     /// Makes an access if there is memory, which then stays until it is made.
-    fn at<T>(&self, address: u64, does: &str, access: impl FnOnce() -> T) -> Option<T> {
-        let area = control_areas::hold(address);
-        let block = if area.is_none() { pool::hold(address) } else { None };
+    fn access<T>(&self, address: u64, does: &str, access: impl FnOnce() -> T) -> Option<T> {
+        let area = control_areas::pin(address);
+        let block = if area.is_none() { pool::pin(address) } else { None };
         if area.is_some() || block.is_some() {
             return Some(access());
         }
@@ -31,10 +31,10 @@ impl DsMemory {
 
 impl Memory for DsMemory {
     fn read(&self, address: u64) -> Option<u64> {
-        self.at(address, "read", || Own.read(address)).flatten()
+        self.access(address, "read", || Own.read(address)).flatten()
     }
 
     fn write(&self, address: u64, value: u64) -> bool {
-        self.at(address, "wrote to", || Own.write(address, value)).unwrap_or_default()
+        self.access(address, "wrote to", || Own.write(address, value)).unwrap_or_default()
     }
 }

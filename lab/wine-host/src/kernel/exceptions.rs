@@ -12,7 +12,7 @@ use crate::{
         instructions::{self, Site},
     },
     kernel::{cancel_race, hal, loaded_images},
-    violation::caught,
+    violation::catch_panic,
 };
 use std::{
     ptr,
@@ -46,7 +46,7 @@ pub fn stop() {
 }
 
 unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i32 {
-    caught("an exception handler", EXCEPTION_CONTINUE_SEARCH, || {
+    catch_panic("an exception handler", EXCEPTION_CONTINUE_SEARCH, || {
         // SAFETY: Windows gives a valid pointer.
         let exception = unsafe { &*exception };
         // SAFETY: and in it a valid record, which nobody writes now.
@@ -54,7 +54,7 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         // SAFETY: the context is valid and this thread's, which is here and so does not use it.
         let context = unsafe { &mut *exception.ContextRecord };
         let memory = match record.ExceptionCode {
-            STATUS_SINGLE_STEP if cancel_race::stepped(context) => return EXCEPTION_CONTINUE_EXECUTION,
+            STATUS_SINGLE_STEP if cancel_race::on_single_step(context) => return EXCEPTION_CONTINUE_EXECUTION,
             STATUS_ILLEGAL_INSTRUCTION | STATUS_PRIVILEGED_INSTRUCTION => None,
             STATUS_ACCESS_VIOLATION => record.ExceptionInformation.get(1).copied().filter(|at| *at != usize::MAX),
             _ => return EXCEPTION_CONTINUE_SEARCH,

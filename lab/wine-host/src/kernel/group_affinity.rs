@@ -6,7 +6,7 @@ use crate::{
     cpu::processor,
     kernel::irql,
     nt::DISPATCH_LEVEL,
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::cell::Cell;
 
@@ -32,7 +32,7 @@ thread_local! {
 
 /// KeSetSystemGroupAffinityThread: the previous affinity is zero where the system had given none.
 pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut GroupAffinity) {
-    caught("KeSetSystemGroupAffinityThread", (), || {
+    catch_panic("KeSetSystemGroupAffinityThread", (), || {
         irql::check("KeSetSystemGroupAffinityThread", DISPATCH_LEVEL);
         // SAFETY: the driver promises an affinity that can be read.
         let GroupAffinity { mask, group, .. } = unsafe { affinity.read() };
@@ -53,7 +53,7 @@ pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut
 
 /// KeRevertToUserGroupAffinityThread: to the previous affinity, or to the thread's own if that is zero.
 pub unsafe extern "system" fn revert(previous: *const GroupAffinity) {
-    caught("KeRevertToUserGroupAffinityThread", (), || {
+    catch_panic("KeRevertToUserGroupAffinityThread", (), || {
         irql::check("KeRevertToUserGroupAffinityThread", DISPATCH_LEVEL);
         // SAFETY: the driver promises an affinity that can be read.
         let mask = unsafe { previous.read() }.mask;

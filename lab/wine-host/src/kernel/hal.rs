@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::{
-        pmi_handler::{Registered, Routine},
+        pmi_handler::{RegisteredHandler, Routine},
         processor::{self, Core},
     },
     fault_injection,
@@ -12,7 +12,7 @@ use crate::{
     lock::lock,
     nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::{
     ops::Range,
@@ -25,7 +25,7 @@ use std::{
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS.
 const INTERRUPT_HANDLER: u32 = 1;
 
-static HANDLER: Mutex<Option<Registered>> = Mutex::new(None);
+static HANDLER: Mutex<Option<RegisteredHandler>> = Mutex::new(None);
 /// A handler was taken away, and nobody has waited yet for the processors that may be in it.
 static MAY_RUN_ON: AtomicBool = AtomicBool::new(false);
 static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
@@ -36,7 +36,7 @@ static HIDES_FRAMES: AtomicBool = AtomicBool::new(false);
 pub const LVT: u32 = 0xFE;
 
 /// The registration.
-pub fn handler() -> Option<Registered> {
+pub fn handler() -> Option<RegisteredHandler> {
     *lock(&HANDLER)
 }
 
@@ -45,7 +45,7 @@ pub fn refuse_handler(refuse: bool) {
 }
 
 /// Whether the entry, which Intel's processors mask on delivery, is unmasked before a registered handler is called.
-pub fn unmask(unmasks: bool) {
+pub fn set_unmasks(unmasks: bool) {
     UNMASKS.store(unmasks, Ordering::SeqCst);
 }
 
@@ -63,15 +63,15 @@ pub fn hides_frames() -> bool {
 pub fn handle(core: &Core, call: impl FnOnce(Routine)) {
     let registered = {
         let handler = lock(&HANDLER);
-        *lock(&core.handling) = *handler;
+        *lock(&core.running_handler) = *handler;
         *handler
     };
     if registered.is_none() || UNMASKS.load(Ordering::SeqCst) {
         core.with(|state| state.processor.set_lvt(LVT));
     }
-    if let Some(Registered { routine, .. }) = registered {
+    if let Some(RegisteredHandler { routine, .. }) = registered {
         call(routine);
-        *lock(&core.handling) = None;
+        *lock(&core.running_handler) = None;
     }
 }
 
@@ -95,13 +95,13 @@ pub fn dispatch_table() -> usize {
 
 /// HalQuerySystemInformation: the lab's HAL tells nothing.
 extern "system" fn query_information(_class: u32, _size: u32, _buffer: Pointer, _returned: *mut u32) -> NtStatus {
-    caught("HalQuerySystemInformation", (), || irql::check("HalQuerySystemInformation", PASSIVE_LEVEL));
+    catch_panic("HalQuerySystemInformation", (), || irql::check("HalQuerySystemInformation", PASSIVE_LEVEL));
     nt::INVALID_LEVEL
 }
 
 /// HalSetSystemInformation.
 unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer) -> NtStatus {
-    caught("HalSetSystemInformation", nt::UNSUCCESSFUL, || {
+    catch_panic("HalSetSystemInformation", nt::UNSUCCESSFUL, || {
         let level = irql::current();
         irql::check("HalSetSystemInformation", PASSIVE_LEVEL);
         if class != INTERRUPT_HANDLER {
@@ -136,17 +136,17 @@ fn register(routine: Option<Routine>) -> NtStatus {
     if handler.is_some() {
         MAY_RUN_ON.store(true, Ordering::SeqCst);
     }
-    *handler = routine.map(|routine| Registered { routine, process });
+    *handler = routine.map(|routine| RegisteredHandler { routine, process });
     nt::SUCCESS
 }
 
 /// Every processor was at a call that a handler holds off: none is in one that was taken away before.
-pub fn waited() {
+pub fn all_processors_waited() {
     MAY_RUN_ON.store(false, Ordering::SeqCst);
 }
 
 /// The driver gives memory back, which a handler may use that was taken away and not waited for.
-pub fn memory_goes(function: &str) {
+pub fn memory_freed(function: &str) {
     if MAY_RUN_ON.swap(false, Ordering::SeqCst) {
         violation::other(format!(
             "{function} before a call of all processors waited for the handler that was taken away"
@@ -182,7 +182,7 @@ pub unsafe extern "system" fn allocate_counters(
     _list: Pointer,
     set: *mut usize,
 ) -> NtStatus {
-    caught("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
+    catch_panic("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&COUNTERS);
         let is_taken = fault_injection::fails("HalAllocateHardwareCounters") || counters.holder.is_some();
@@ -199,7 +199,7 @@ pub unsafe extern "system" fn allocate_counters(
 
 /// HalFreeHardwareCounters.
 pub extern "system" fn free_counters(set: usize) -> NtStatus {
-    caught("HalFreeHardwareCounters", nt::UNSUCCESSFUL, || {
+    catch_panic("HalFreeHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalFreeHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&COUNTERS);
         if counters.holder != Some(set) {
@@ -217,7 +217,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
         violation::other("a driver was unloaded that had the profile interrupt");
     }
     for core in processor::active() {
-        if lock(&core.handling).is_some_and(|registered| registered.is_in(addresses)) {
+        if lock(&core.running_handler).is_some_and(|registered| registered.is_in(addresses)) {
             violation::other("a driver was unloaded while its handler of the profile interrupt ran");
             // Its code goes when this returns: the lab goes on if the handler ends.
             core.high_level.wait_until_free(nt::current_thread());

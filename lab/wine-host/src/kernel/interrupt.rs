@@ -11,7 +11,7 @@ use crate::{
     kernel::{current_ids, hal, irql},
     nt,
     nt::HIGH_LEVEL,
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use bench_protocol::Place;
 use std::{ptr, thread};
@@ -24,7 +24,7 @@ pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         affinity::restrict(1 << core.number);
         while let Some(request) = core.pmi.wait(core.until_interrupt()) {
-            caught("an interrupt", (), || deliver(core));
+            catch_panic("an interrupt", (), || deliver(core));
             core.pmi.served(request);
         }
     })
@@ -63,7 +63,7 @@ fn deliver(core: &Core) {
 fn call(core: &Core, routine: Routine) {
     let (place, skid) = core.with(|state| {
         state.delivered += 1;
-        (state.sites.interrupt(), state.skid())
+        (state.sites.next_interrupt(), state.skid())
     });
     let Some(place) = place else { return };
     let mut frame = TrapFrame::interrupted(Place { ip: place.ip.wrapping_add(skid), ..place });

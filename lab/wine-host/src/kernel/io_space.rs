@@ -8,7 +8,7 @@ use crate::{
     fault_injection,
     kernel::irql,
     nt::{DISPATCH_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::ptr;
 use windows_sys::Win32::System::Memory::{PAGE_NOCACHE, PAGE_READWRITE};
@@ -18,7 +18,7 @@ const PHYSICAL: u64 = 0xFEE0_0000;
 
 /// MmMapIoSpaceEx: of the APIC, as device memory has to be mapped.
 pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer {
-    caught("MmMapIoSpaceEx", ptr::null_mut(), || {
+    catch_panic("MmMapIoSpaceEx", ptr::null_mut(), || {
         irql::check("MmMapIoSpaceEx", DISPATCH_LEVEL);
         if fault_injection::fails("MmMapIoSpaceEx") {
             return ptr::null_mut();
@@ -37,7 +37,7 @@ pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer 
 
 /// MmUnmapIoSpace.
 pub extern "system" fn unmap(address: Pointer, size: usize) {
-    caught("MmUnmapIoSpace", (), || {
+    catch_panic("MmUnmapIoSpace", (), || {
         irql::check("MmUnmapIoSpace", DISPATCH_LEVEL);
         if size != PAGE || !apic::unmap(address.addr()) {
             violation::other(format!("MmUnmapIoSpace of {size:#x} bytes at {address:p}, which is not mapped"));

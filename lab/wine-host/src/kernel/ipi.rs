@@ -11,7 +11,7 @@ use crate::{
     lock::lock,
     nt,
     nt::{IPI_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use bench_protocol::Violation;
 use std::{
@@ -58,7 +58,7 @@ pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
         thread::spawn(move || {
             affinity::restrict(1 << core.number);
             while let Some(call) = mailbox.wait() {
-                irql::run_at(IPI_LEVEL, || call.take_part(core));
+                irql::run_at(IPI_LEVEL, || call.run(core));
             }
         })
     })
@@ -89,7 +89,7 @@ impl Mailbox {
 
 impl Call {
     /// What each processor does. A profile interrupt that is being handled there goes first: it has the higher level.
-    fn take_part(&self, core: &Core) -> Pointer {
+    fn run(&self, core: &Core) -> Pointer {
         let thread = nt::current_thread();
         core.ipi.acquire(thread);
         core.high_level.wait_until_free(thread);
@@ -106,12 +106,12 @@ impl Call {
 
 /// KeIpiGenericCall.
 pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Pointer {
-    caught("KeIpiGenericCall", std::ptr::null_mut(), || {
+    catch_panic("KeIpiGenericCall", std::ptr::null_mut(), || {
         let level = irql::current();
         if level >= IPI_LEVEL {
             // Real processors would wait for each other for ever.
             let function = "KeIpiGenericCall".to_owned();
-            violation::note(Violation::Level { function, level, allowed: IPI_LEVEL - 1 });
+            violation::record(Violation::Level { function, level, allowed: IPI_LEVEL - 1 });
             return std::ptr::null_mut();
         }
         // First the level, for which others may wait: who waits for the call before this one is at its level already.
@@ -130,9 +130,9 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
             for (_, mailbox) in cores.iter().zip(mailboxes()).filter(|(core, _)| core.number != here.number) {
                 mailbox.post(Mail::Call(Arc::clone(&call)));
             }
-            result = call.take_part(here);
+            result = call.run(here);
         });
-        hal::waited();
+        hal::all_processors_waited();
         drop(one_at_a_time);
         irql::set(before);
         result

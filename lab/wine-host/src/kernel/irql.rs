@@ -6,13 +6,13 @@
 use crate::{
     cpu::{affinity, processor},
     nt::{self, DISPATCH_LEVEL, HIGH_LEVEL},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use bench_protocol::Violation;
 use std::cell::Cell;
 
 #[derive(Clone, Copy)]
-struct Thread {
+struct ThreadState {
     level: u8,
     /// The processors it may use below DISPATCH_LEVEL; known only above.
     affinity: usize,
@@ -21,7 +21,7 @@ struct Thread {
 }
 
 thread_local! {
-    static THREAD: Cell<Thread> = const { Cell::new(Thread { level: 0, affinity: 0, base: 0 }) };
+    static THREAD: Cell<ThreadState> = const { Cell::new(ThreadState { level: 0, affinity: 0, base: 0 }) };
 }
 
 pub fn current() -> u8 {
@@ -32,14 +32,14 @@ pub fn current() -> u8 {
 pub fn check(function: &str, allowed: u8) {
     let level = current();
     if level > allowed {
-        violation::note(Violation::Level { function: function.to_owned(), level, allowed });
+        violation::record(Violation::Level { function: function.to_owned(), level, allowed });
     }
 }
 
 /// Changes the level and gives back the one before. A routine that would lower the level below that at which it was
 /// called stays there.
 pub fn set(wanted: u8) -> u8 {
-    let Thread { level: before, affinity, base } = THREAD.get();
+    let ThreadState { level: before, affinity, base } = THREAD.get();
     let level = wanted.max(base);
     if level != wanted {
         violation::other(format!("a routine that was called at IRQL {base} lowers it to {wanted}"));
@@ -64,7 +64,7 @@ pub fn set(wanted: u8) -> u8 {
     if before < HIGH_LEVEL && level >= HIGH_LEVEL {
         processor::with_current(|core| core.high_level.acquire(nt::current_thread()));
     }
-    THREAD.set(Thread { level, affinity, base });
+    THREAD.set(ThreadState { level, affinity, base });
     before
 }
 
@@ -75,13 +75,13 @@ pub fn set_affinity(mask: usize) -> usize {
     if thread.level < DISPATCH_LEVEL {
         return affinity::restrict(mask);
     }
-    THREAD.set(Thread { affinity: mask, ..thread });
+    THREAD.set(ThreadState { affinity: mask, ..thread });
     thread.affinity
 }
 
 /// Runs at a level on a thread that belongs to one processor.
 pub fn run_at<T>(level: u8, body: impl FnOnce() -> T) -> T {
-    let before = THREAD.replace(Thread { level, affinity: 0, base: level });
+    let before = THREAD.replace(ThreadState { level, affinity: 0, base: level });
     let result = body();
     let after = THREAD.replace(before).level;
     if after != level {
@@ -111,7 +111,7 @@ pub extern "system" fn get() -> u8 {
 
 /// KfRaiseIrql.
 pub extern "system" fn raise(level: u8) -> u8 {
-    caught("KfRaiseIrql", 0, || {
+    catch_panic("KfRaiseIrql", 0, || {
         if level < current() {
             violation::other(format!("KfRaiseIrql to {level} at IRQL {}", current()));
         }
@@ -121,7 +121,7 @@ pub extern "system" fn raise(level: u8) -> u8 {
 
 /// KeLowerIrql.
 pub extern "system" fn lower(level: u8) {
-    caught("KeLowerIrql", (), || {
+    catch_panic("KeLowerIrql", (), || {
         if level > current() {
             violation::other(format!("KeLowerIrql to {level} at IRQL {}", current()));
         }

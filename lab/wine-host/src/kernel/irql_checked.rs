@@ -8,7 +8,7 @@ use crate::{
     kernel::irql,
     nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
-    violation::caught,
+    violation::catch_panic,
 };
 use std::arch::naked_asm;
 
@@ -35,7 +35,7 @@ macro_rules! irql_checked {
             $(
                 #[expect(non_snake_case, reason = "the names of the WDK")]
                 unsafe extern "system" fn $name($($argument: $type),*) $(-> $result)? {
-                    caught(stringify!($name), (), || irql::check(stringify!($name), $level));
+                    catch_panic(stringify!($name), (), || irql::check(stringify!($name), $level));
                     $(if fault_injection::fails(stringify!($name)) {
                         return $failure;
                     })?
@@ -56,7 +56,7 @@ macro_rules! irql_checked {
 #[unsafe(naked)]
 unsafe extern "system" fn debug_print() {
     extern "system" fn check() {
-        caught("DbgPrint", (), || irql::check("DbgPrint", HIGHEST_OF_A_DEVICE));
+        catch_panic("DbgPrint", (), || irql::check("DbgPrint", HIGHEST_OF_A_DEVICE));
     }
     naked_asm!(
         "push rcx", "push rdx", "push r8", "push r9",

@@ -8,7 +8,7 @@ use crate::{
     kernel::{deferred, hal, irql},
     lock::lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use bench_protocol::PoolTag;
 use std::{
@@ -22,8 +22,8 @@ const PAGE: usize = 0x1000;
 const ALIGNMENT: usize = 16;
 
 /// What is in memory that was not asked to be zero, and in memory that was freed.
-const FRESH: u8 = 0xA5;
-const FREED: u8 = 0xDD;
+const UNINITIALIZED_FILL: u8 = 0xA5;
+const FREED_FILL: u8 = 0xDD;
 
 /// Flags of ExAllocatePool2: POOL_FLAG_UNINITIALIZED, _NON_PAGED, _NON_PAGED_EXECUTE, _PAGED.
 const UNINITIALIZED: u64 = 0x2;
@@ -70,7 +70,7 @@ pub fn account() -> bench_protocol::Pool {
 }
 
 /// Keeps the pool as it is, if the word at this address is in nonpaged memory of a driver.
-pub fn hold(address: u64) -> Option<impl Sized> {
+pub fn pin(address: u64) -> Option<impl Sized> {
     let pool = lock(&POOL);
     let address = usize::try_from(address).ok()?;
     let (start, block) = pool.blocks.range(..=address).next_back()?;
@@ -117,40 +117,40 @@ fn release(function: &str, memory: Pointer, tag: u32) {
     if tag != 0 && tag != block.tag {
         violation::other(format!("{function} with the tag {tag:#x} of memory with the tag {:#x}", block.tag));
     }
-    hal::memory_goes(function);
-    deferred::memory_goes(function, &(memory.addr()..memory.addr() + block.layout.size()));
+    hal::memory_freed(function);
+    deferred::memory_freed(function, &(memory.addr()..memory.addr() + block.layout.size()));
     // SAFETY: allocated with this size, and the driver has given it up.
-    unsafe { memory.cast::<u8>().write_bytes(FREED, block.layout.size()) };
+    unsafe { memory.cast::<u8>().write_bytes(FREED_FILL, block.layout.size()) };
     // SAFETY: allocated with this layout, and no longer in the account.
     unsafe { dealloc(memory.cast(), block.layout) };
 }
 
 /// ExAllocatePool2.
 pub extern "system" fn allocate2(flags: u64, size: usize, tag: u32) -> Pointer {
-    caught("ExAllocatePool2", ptr::null_mut(), || {
+    catch_panic("ExAllocatePool2", ptr::null_mut(), || {
         let paged = flags & PAGED != 0;
         if (flags & (NON_PAGED | NON_PAGED_EXECUTE | PAGED)).count_ones() != 1 {
             violation::other(format!("ExAllocatePool2 with the flags {flags:#x}"));
             return ptr::null_mut();
         }
-        let filling = if flags & UNINITIALIZED == 0 { 0 } else { FRESH };
+        let filling = if flags & UNINITIALIZED == 0 { 0 } else { UNINITIALIZED_FILL };
         allocate("ExAllocatePool2", size, tag, paged, filling)
     })
 }
 
 /// ExAllocatePoolWithTag.
 pub extern "system" fn allocate_with_tag(kind: u32, size: usize, tag: u32) -> Pointer {
-    caught("ExAllocatePoolWithTag", ptr::null_mut(), || {
-        allocate("ExAllocatePoolWithTag", size, tag, kind & PAGED_TYPE != 0, FRESH)
+    catch_panic("ExAllocatePoolWithTag", ptr::null_mut(), || {
+        allocate("ExAllocatePoolWithTag", size, tag, kind & PAGED_TYPE != 0, UNINITIALIZED_FILL)
     })
 }
 
 /// ExFreePool.
 pub extern "system" fn free(memory: Pointer) {
-    caught("ExFreePool", (), || release("ExFreePool", memory, 0));
+    catch_panic("ExFreePool", (), || release("ExFreePool", memory, 0));
 }
 
 /// ExFreePoolWithTag.
 pub extern "system" fn free_with_tag(memory: Pointer, tag: u32) {
-    caught("ExFreePoolWithTag", (), || release("ExFreePoolWithTag", memory, tag));
+    catch_panic("ExFreePoolWithTag", (), || release("ExFreePoolWithTag", memory, tag));
 }

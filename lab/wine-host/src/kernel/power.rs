@@ -32,7 +32,7 @@ pub fn wake(milliseconds: u64) -> bool {
     if !time_mode::is_asleep() {
         return false;
     }
-    time::slept(milliseconds);
+    time::add_sleep(milliseconds);
     processor::change_time(|| time_mode::set_asleep(false));
     deferred::time_changed();
     control_areas::write_addresses();

@@ -8,11 +8,11 @@ use crate::{
     kernel::{
         irql,
         processor_numbers::ProcessorNumber,
-        registry::{Registry, Wrong},
+        registry::{Registry, RemoveError},
     },
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::{ops::Range, ptr, sync::Mutex, time::Duration};
 
@@ -46,13 +46,13 @@ const _: () = assert!(size_of::<Change>() == 16);
 type Routine = unsafe extern "system" fn(Pointer, *const Change, *mut NtStatus);
 
 #[derive(Clone, Copy)]
-struct Registered {
+struct RegisteredCallback {
     routine: Routine,
     /// An address of the driver's, which the lab does not use.
     context: usize,
 }
 
-impl Registered {
+impl RegisteredCallback {
     fn is_in(&self, addresses: &Range<usize>) -> bool {
         addresses.contains(&(self.routine as *const ()).addr())
     }
@@ -71,14 +71,14 @@ impl Registered {
     }
 }
 
-static REGISTRY: Registry<Registered> = Registry::new();
+static REGISTRY: Registry<RegisteredCallback> = Registry::new();
 /// One processor at a time is added.
 static ADDS: Mutex<()> = Mutex::new(());
 
 /// KeRegisterProcessorChangeCallback.
 pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) -> Pointer {
     let function = "KeRegisterProcessorChangeCallback";
-    caught(function, ptr::null_mut(), || {
+    catch_panic(function, ptr::null_mut(), || {
         irql::check(function, PASSIVE_LEVEL);
         if flags & !ADD_EXISTING != 0 {
             violation::other(format!("{function} with the flags {flags:#x}"));
@@ -86,9 +86,9 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
         if fault_injection::fails(function) {
             return ptr::null_mut();
         }
-        let registered = Registered { routine, context: context.expose_provenance() };
+        let registered = RegisteredCallback { routine, context: context.expose_provenance() };
         let one_at_a_time = lock(&ADDS);
-        let told = flags & ADD_EXISTING == 0 || tell_of_existing(registered);
+        let told = flags & ADD_EXISTING == 0 || notify_existing(registered);
         let handle = if told { REGISTRY.add(registered) } else { 0 };
         drop(one_at_a_time);
         ptr::without_provenance_mut(handle)
@@ -96,7 +96,7 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
 }
 
 /// As if those that run were being added; false if the driver does not want one, and then it is told so of those before.
-fn tell_of_existing(registered: Registered) -> bool {
+fn notify_existing(registered: RegisteredCallback) -> bool {
     let running = 0..topology::active();
     let refused = running.clone().find_map(|index| {
         let answer = registered.call(Stage::Start, index, nt::SUCCESS);
@@ -114,12 +114,14 @@ fn tell_of_existing(registered: Registered) -> bool {
 /// KeDeregisterProcessorChangeCallback: waits until the routine is not being called.
 pub extern "system" fn deregister(handle: Pointer) {
     let function = "KeDeregisterProcessorChangeCallback";
-    caught(function, (), || {
+    catch_panic(function, (), || {
         irql::check(function, PASSIVE_LEVEL);
         match REGISTRY.remove(handle.addr(), nt::current_thread()) {
             Ok(_) => {}
-            Err(Wrong::Unknown) => violation::other(format!("{function} of {handle:p}, which is not registered")),
-            Err(Wrong::Itself) => violation::other(format!("{function} in the routine, which waits for itself")),
+            Err(RemoveError::Unknown) => violation::other(format!("{function} of {handle:p}, which is not registered")),
+            Err(RemoveError::Reentrant) => {
+                violation::other(format!("{function} in the routine, which waits for itself"));
+            }
         }
     });
 }
@@ -151,10 +153,10 @@ pub fn add() -> Option<bool> {
 /// A driver is gone; what it left is noted and forgotten.
 pub fn image_unloaded(addresses: &Range<usize>) {
     let function = "KeRegisterProcessorChangeCallback";
-    if REGISTRY.forget(|registered| registered.is_in(addresses)) > 0 {
+    if REGISTRY.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other(format!("a driver was unloaded that had registered a callback, with {function}"));
     }
-    if REGISTRY.pass(PATIENCE, |registered| registered.is_in(addresses)) {
+    if REGISTRY.wait_until_idle(PATIENCE, |registered| registered.is_in(addresses)) {
         violation::other(format!("a driver was unloaded while its callback ran, of {function}"));
     }
 }

@@ -8,15 +8,15 @@ use std::{
 
 /// Handles are numbers that are no addresses of anything: from here on, each another.
 const FIRST_HANDLE: usize = 0x7FFF_C0DE_0000_0010;
-const STEP: usize = 0x10;
+const HANDLE_STEP: usize = 0x10;
 
 /// Why nothing was waited for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum RemoveError {
     /// Nothing is registered by this handle.
     Unknown,
-    /// The function takes itself away: it would wait for its own end. It is away.
-    Itself,
+    /// The function takes itself removed: it would wait for its own end. It is away.
+    Reentrant,
 }
 
 /// What is registered, in its order.
@@ -35,9 +35,9 @@ struct State<T> {
 #[derive(Debug)]
 struct Entry<T> {
     handle: usize,
-    what: T,
-    /// It is away, but for those who are in it.
-    away: bool,
+    value: T,
+    /// It is removed, but for those who are in it.
+    removed: bool,
     /// The threads in it.
     inside: Vec<u32>,
 }
@@ -51,11 +51,11 @@ impl<T: Copy> Registry<T> {
     }
 
     /// Registers, and gives back a handle.
-    pub fn add(&self, what: T) -> usize {
+    pub fn add(&self, value: T) -> usize {
         let mut state = lock(&self.state);
         let handle = state.next;
-        state.next += STEP;
-        state.entries.push(Entry { handle, what, away: false, inside: Vec::new() });
+        state.next += HANDLE_STEP;
+        state.entries.push(Entry { handle, value, removed: false, inside: Vec::new() });
         handle
     }
 
@@ -63,37 +63,37 @@ impl<T: Copy> Registry<T> {
     ///
     /// # Errors
     /// There is nothing to wait for, or the wait would have no end.
-    pub fn remove(&self, handle: usize, thread: u32) -> Result<T, Wrong> {
+    pub fn remove(&self, handle: usize, thread: u32) -> Result<T, RemoveError> {
         let mut state = lock(&self.state);
-        let entry = state.entries.iter_mut().find(|entry| entry.handle == handle && !entry.away);
-        let entry = entry.ok_or(Wrong::Unknown)?;
-        entry.away = true;
-        let what = entry.what;
+        let entry = state.entries.iter_mut().find(|entry| entry.handle == handle && !entry.removed);
+        let entry = entry.ok_or(RemoveError::Unknown)?;
+        entry.removed = true;
+        let value = entry.value;
         if entry.inside.contains(&thread) {
-            return Err(Wrong::Itself);
+            return Err(RemoveError::Reentrant);
         }
-        state.tidy();
+        state.purge();
         while state.entries.iter().any(|entry| entry.handle == handle) {
             state = self.wait(state, None);
         }
-        Ok(what)
+        Ok(value)
     }
 
     /// Calls everything that is registered, one after the other, and not what is taken away meanwhile.
     pub fn call(&self, thread: u32, mut call: impl FnMut(T)) {
         let handles: Vec<usize> = lock(&self.state).entries.iter().map(|entry| entry.handle).collect();
         for handle in handles {
-            let Some(what) = self.enter(handle, thread) else { continue };
-            call(what);
+            let Some(value) = self.enter(handle, thread) else { continue };
+            call(value);
             self.leave(handle, thread);
         }
     }
 
     fn enter(&self, handle: usize, thread: u32) -> Option<T> {
         let mut state = lock(&self.state);
-        let entry = state.entries.iter_mut().find(|entry| entry.handle == handle && !entry.away)?;
+        let entry = state.entries.iter_mut().find(|entry| entry.handle == handle && !entry.removed)?;
         entry.inside.push(thread);
-        Some(entry.what)
+        Some(entry.value)
     }
 
     fn leave(&self, handle: usize, thread: u32) {
@@ -103,25 +103,25 @@ impl<T: Copy> Registry<T> {
         {
             entry.inside.swap_remove(place);
         }
-        state.tidy();
+        state.purge();
         self.changed.notify_all();
     }
 
     /// Takes away all of a kind, and gives back how many they were.
-    pub fn forget(&self, kind: impl Fn(&T) -> bool) -> usize {
+    pub fn remove_where(&self, kind: impl Fn(&T) -> bool) -> usize {
         let mut state = lock(&self.state);
-        let of_kind = state.entries.iter_mut().filter(|entry| !entry.away && kind(&entry.what));
-        let forgotten = of_kind.map(|entry| entry.away = true).count();
-        state.tidy();
+        let of_kind = state.entries.iter_mut().filter(|entry| !entry.removed && kind(&entry.value));
+        let forgotten = of_kind.map(|entry| entry.removed = true).count();
+        state.purge();
         forgotten
     }
 
     /// Waits until nobody is in one of a kind, at most so long; gives back whether somebody was.
-    pub fn pass(&self, most: Duration, kind: impl Fn(&T) -> bool) -> bool {
+    pub fn wait_until_idle(&self, most: Duration, kind: impl Fn(&T) -> bool) -> bool {
         let deadline = Instant::now() + most;
         let mut waited = false;
         let mut state = lock(&self.state);
-        while state.entries.iter().any(|entry| !entry.inside.is_empty() && kind(&entry.what)) {
+        while state.entries.iter().any(|entry| !entry.inside.is_empty() && kind(&entry.value)) {
             waited = true;
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -147,8 +147,8 @@ impl<T: Copy> Default for Registry<T> {
 }
 
 impl<T> State<T> {
-    fn tidy(&mut self) {
-        self.entries.retain(|entry| !entry.away || !entry.inside.is_empty());
+    fn purge(&mut self) {
+        self.entries.retain(|entry| !entry.removed || !entry.inside.is_empty());
     }
 }
 
@@ -164,30 +164,30 @@ mod tests {
 
     fn called(registry: &Registry<u32>) -> Vec<u32> {
         let mut called = Vec::new();
-        registry.call(1, |what| called.push(what));
+        registry.call(1, |value| called.push(value));
         called
     }
 
     #[test]
     fn what_is_registered_is_called_in_its_order_until_it_is_taken_away() {
         let registry = Registry::new();
-        let handles = [5, 6, 5].map(|what| registry.add(what));
+        let handles = [5, 6, 5].map(|value| registry.add(value));
         assert_eq!(called(&registry), [5, 6, 5]);
         assert_eq!(registry.remove(handles[0], 1), Ok(5));
-        assert_eq!(registry.remove(handles[0], 1), Err(Wrong::Unknown), "once");
+        assert_eq!(registry.remove(handles[0], 1), Err(RemoveError::Unknown), "once");
         assert_eq!(called(&registry), [6, 5]);
-        assert_eq!(registry.forget(|what| *what == 5), 1);
-        assert_eq!((registry.forget(|what| *what == 5), called(&registry)), (0, vec![6]));
+        assert_eq!(registry.remove_where(|value| *value == 5), 1);
+        assert_eq!((registry.remove_where(|value| *value == 5), called(&registry)), (0, vec![6]));
         assert_ne!(registry.add(7), handles[2], "no handle comes again");
     }
 
     #[test]
     fn what_is_taken_away_by_one_that_is_called_before_it_is_not_called() {
         let registry = Registry::new();
-        let handles = [1, 2].map(|what| registry.add(what));
+        let handles = [1, 2].map(|value| registry.add(value));
         let mut called = Vec::new();
-        registry.call(1, |what| {
-            called.push(what);
+        registry.call(1, |value| {
+            called.push(value);
             assert_eq!(registry.remove(handles[1], 1), Ok(2));
         });
         assert_eq!(called, [1]);
@@ -197,9 +197,9 @@ mod tests {
     fn who_takes_itself_away_does_not_wait_for_itself() {
         let registry = Registry::new();
         let handle = registry.add(1);
-        registry.call(9, |_| assert_eq!(registry.remove(handle, 9), Err(Wrong::Itself)));
+        registry.call(9, |_| assert_eq!(registry.remove(handle, 9), Err(RemoveError::Reentrant)));
         assert!(called(&registry).is_empty());
-        assert!(!registry.pass(SOON, |_| true));
+        assert!(!registry.wait_until_idle(SOON, |_| true));
     }
 
     #[test]
@@ -238,12 +238,12 @@ mod tests {
                 });
             });
             enters.recv().unwrap();
-            assert_eq!(registry.forget(|_| true), 1);
-            assert!(!registry.pass(SOON, |what| *what == 2), "nobody is in such a one");
-            assert!(registry.pass(SOON, |what| *what == 1));
+            assert_eq!(registry.remove_where(|_| true), 1);
+            assert!(!registry.wait_until_idle(SOON, |value| *value == 2), "nobody is in such a one");
+            assert!(registry.wait_until_idle(SOON, |value| *value == 1));
             end.store(true, Ordering::SeqCst);
-            registry.pass(Duration::from_secs(20), |_| true);
+            registry.wait_until_idle(Duration::from_secs(20), |_| true);
         });
-        assert!(!registry.pass(SOON, |_| true));
+        assert!(!registry.wait_until_idle(SOON, |_| true));
     }
 }

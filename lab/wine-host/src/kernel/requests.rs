@@ -8,7 +8,7 @@ use crate::{
     kernel::{irp_tracker::IrpTracker, irql, loaded_images},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::{
     mem::offset_of,
@@ -46,7 +46,7 @@ const USER_MODE: i8 = 1;
 const NO_EXECUTE: u32 = 0x4000_0000;
 
 /// No dispatch routine takes so long.
-const LONGEST_DISPATCH: Duration = Duration::from_secs(5);
+const MAX_DISPATCH: Duration = Duration::from_secs(5);
 
 type Dispatch = unsafe extern "system" fn(*mut Device, *mut Irp) -> NtStatus;
 type Cancel = unsafe extern "system" fn(*mut Device, *mut Irp);
@@ -138,7 +138,7 @@ pub fn holds(request: usize) -> bool {
 pub fn image_unloaded(addresses: &Range<usize>) {
     let is_its = |routine| addresses.contains(&routine);
     let begun = Instant::now();
-    while lock(&TRACKER).is_in_dispatch(is_its) && begun.elapsed() < LONGEST_DISPATCH {
+    while lock(&TRACKER).is_in_dispatch(is_its) && begun.elapsed() < MAX_DISPATCH {
         thread::sleep(Duration::from_millis(1));
     }
     let left = lock(&TRACKER).forget(is_its);
@@ -149,7 +149,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
 
 /// IoCallDriver: calls the dispatch routine. The client's pages are locked then and not mapped, as in Windows.
 pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtStatus {
-    caught("IoCallDriver", nt::UNSUCCESSFUL, || {
+    catch_panic("IoCallDriver", nt::UNSUCCESSFUL, || {
         // SAFETY: who sends a request has it until the driver is called.
         let request = unsafe { &mut *irp };
         request.location -= 1;
@@ -163,8 +163,8 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
         let routines = unsafe { &(*driver).major };
         let Some(routine) = routines.get(usize::from(stack.major)).copied() else { return nt::INVALID_PARAMETER };
         let address = routine as *const ();
-        let adopted = loaded_images::contains(address.addr());
-        if adopted {
+        let is_drivers = loaded_images::contains(address.addr());
+        if is_drivers {
             lock(&TRACKER).begin(irp.addr(), address.addr());
             // SAFETY: the request's own, or null.
             unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
@@ -172,8 +172,8 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
         let before = irql::current();
         // SAFETY: the driver gave this routine for requests of this kind; the request is its from here on.
         let status = unsafe { routine(device, irp) };
-        expect_level("a dispatch routine", before);
-        if adopted && let Some(what) = lock(&TRACKER).returned(irp.addr(), status == PENDING) {
+        expect_irql("a dispatch routine", before);
+        if is_drivers && let Some(what) = lock(&TRACKER).returned(irp.addr(), status == PENDING) {
             violation::other(format!("the request {irp:p} {what}"));
         }
         status
@@ -203,7 +203,7 @@ pub unsafe extern "system" fn map_locked_pages(
     priority: u32,
 ) -> Pointer {
     let function = "MmMapLockedPagesSpecifyCache";
-    caught(function, ptr::null_mut(), || {
+    catch_panic(function, ptr::null_mut(), || {
         irql::check(function, if mode == USER_MODE { APC_LEVEL } else { DISPATCH_LEVEL });
         if priority & NO_EXECUTE == 0 {
             violation::other(format!("{function} maps a client's pages as executable"));
@@ -229,7 +229,7 @@ const fn is_error(status: NtStatus) -> bool {
 
 /// IofCompleteRequest.
 pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
-    caught("IofCompleteRequest", (), || {
+    catch_panic("IofCompleteRequest", (), || {
         irql::check("IofCompleteRequest", DISPATCH_LEVEL);
         if !holds(irp.addr()) {
             return violation::other("IofCompleteRequest of a request that the driver does not have");
@@ -259,7 +259,7 @@ pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
 
 /// IoCancelIrp: the cancel routine runs at DISPATCH_LEVEL, with a lock that it has to release.
 pub unsafe extern "system" fn cancel(irp: *mut Irp) -> u8 {
-    caught("IoCancelIrp", 0, || {
+    catch_panic("IoCancelIrp", 0, || {
         irql::check("IoCancelIrp", DISPATCH_LEVEL);
         // SAFETY: who cancels a request promises that it is not complete.
         let request = unsafe { &mut *irp };
@@ -277,13 +277,13 @@ pub unsafe extern "system" fn cancel(irp: *mut Irp) -> u8 {
         let routine = unsafe { std::mem::transmute::<Pointer, Cancel>(routine) };
         // SAFETY: taken out of the request, which so is cancelled once.
         unsafe { routine(device, irp) };
-        expect_level("a cancel routine", before);
+        expect_irql("a cancel routine", before);
         1
     })
 }
 
 /// The routine must have come back at the level at which it should; the lab goes on there.
-fn expect_level(routine: &str, wanted: u8) {
+fn expect_irql(routine: &str, wanted: u8) {
     let level = irql::current();
     if level != wanted {
         violation::other(format!("{routine} returned at IRQL {level}, not {wanted}"));
@@ -293,7 +293,7 @@ fn expect_level(routine: &str, wanted: u8) {
 
 /// IoAcquireCancelSpinLock.
 pub unsafe extern "system" fn acquire_cancel_lock(before: *mut u8) {
-    caught("IoAcquireCancelSpinLock", (), || {
+    catch_panic("IoAcquireCancelSpinLock", (), || {
         irql::check("IoAcquireCancelSpinLock", DISPATCH_LEVEL);
         // SAFETY: the driver promises a variable.
         unsafe { before.write(acquire()) };
@@ -302,7 +302,7 @@ pub unsafe extern "system" fn acquire_cancel_lock(before: *mut u8) {
 
 /// IoReleaseCancelSpinLock.
 pub extern "system" fn release_cancel_lock(before: u8) {
-    caught("IoReleaseCancelSpinLock", (), || {
+    catch_panic("IoReleaseCancelSpinLock", (), || {
         if irql::current() != DISPATCH_LEVEL {
             violation::other(format!("IoReleaseCancelSpinLock at IRQL {}", irql::current()));
         }

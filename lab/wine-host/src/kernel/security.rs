@@ -8,7 +8,7 @@ use crate::{
     lock::lock,
     nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
-    violation::caught,
+    violation::catch_panic,
 };
 use bench_protocol::Descriptor;
 use std::sync::{
@@ -43,7 +43,7 @@ const SYSTEM_PROFILE: u64 = 11;
 
 /// SeSinglePrivilegeCheck: kernel mode has every privilege, user mode every one that the test does not deny.
 pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
-    caught("SeSinglePrivilegeCheck", 0, || {
+    catch_panic("SeSinglePrivilegeCheck", 0, || {
         irql::check("SeSinglePrivilegeCheck", PASSIVE_LEVEL);
         let denied = privilege == SYSTEM_PROFILE && DENY.load(Ordering::SeqCst);
         u8::from(mode == 0 || !denied)
@@ -52,7 +52,7 @@ pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
 
 /// ZwSetSecurityObject: notes the descriptor, then lets Wine set it.
 pub unsafe extern "system" fn set_security_object(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus {
-    caught("ZwSetSecurityObject", nt::UNSUCCESSFUL, || {
+    catch_panic("ZwSetSecurityObject", nt::UNSUCCESSFUL, || {
         irql::check("ZwSetSecurityObject", PASSIVE_LEVEL);
         if fault_injection::fails("ZwSetSecurityObject") {
             return nt::INSUFFICIENT_RESOURCES;

@@ -6,7 +6,7 @@ use crate::{
     kernel::{cancel_race, irql, time},
     nt,
     nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -20,7 +20,7 @@ unsafe extern "system" {
 
 /// KeBugCheckEx: the end of the process in which drivers run.
 pub extern "system" fn bug_check(code: u32, first: usize, second: usize, third: usize, fourth: usize) -> ! {
-    nt::say(&format!("bug check {code:#x} ({first:#x}, {second:#x}, {third:#x}, {fourth:#x})"));
+    nt::print(&format!("bug check {code:#x} ({first:#x}, {second:#x}, {third:#x}, {fourth:#x})"));
     std::process::abort()
 }
 
@@ -34,7 +34,7 @@ pub unsafe extern "system" fn wait_for_single_object(
 ) -> NtStatus {
     // SAFETY: null, or the driver promises a time that can be read.
     let time = unsafe { timeout.as_ref() };
-    caught("KeWaitForSingleObject", (), || {
+    catch_panic("KeWaitForSingleObject", (), || {
         irql::check("KeWaitForSingleObject", if time == Some(&0) { DISPATCH_LEVEL } else { APC_LEVEL });
     });
     // SAFETY: as the driver called it, or with another time.
@@ -50,7 +50,7 @@ const OLD_IRQL: usize = 0x30;
 
 /// ExAcquireFastMutex.
 pub unsafe extern "system" fn acquire_fast_mutex(mutex: Pointer) {
-    caught("ExAcquireFastMutex", (), || {
+    catch_panic("ExAcquireFastMutex", (), || {
         irql::check("ExAcquireFastMutex", APC_LEVEL);
         let before = irql::set(APC_LEVEL);
         // SAFETY: as the driver called it.
@@ -64,7 +64,7 @@ pub unsafe extern "system" fn acquire_fast_mutex(mutex: Pointer) {
 
 /// ExReleaseFastMutex.
 pub unsafe extern "system" fn release_fast_mutex(mutex: Pointer) {
-    caught("ExReleaseFastMutex", (), || {
+    catch_panic("ExReleaseFastMutex", (), || {
         irql::check("ExReleaseFastMutex", APC_LEVEL);
         if irql::current() < APC_LEVEL {
             violation::other("ExReleaseFastMutex below APC_LEVEL");
@@ -81,24 +81,24 @@ pub unsafe extern "system" fn release_fast_mutex(mutex: Pointer) {
 
 /// KeAcquireSpinLockRaiseToDpc.
 pub unsafe extern "system" fn acquire_spin_lock(lock: Pointer) -> u8 {
-    caught("KeAcquireSpinLockRaiseToDpc", 0, || {
+    catch_panic("KeAcquireSpinLockRaiseToDpc", 0, || {
         irql::check("KeAcquireSpinLockRaiseToDpc", DISPATCH_LEVEL);
         let before = irql::set(DISPATCH_LEVEL);
-        cancel_race::at_lock();
+        cancel_race::before_lock();
         // SAFETY: as the driver called it.
         unsafe { KeAcquireSpinLockAtDpcLevel(lock) };
-        cancel_race::locked();
+        cancel_race::after_lock();
         before
     })
 }
 
 /// KeReleaseSpinLock.
 pub unsafe extern "system" fn release_spin_lock(lock: Pointer, before: u8) {
-    caught("KeReleaseSpinLock", (), || {
+    catch_panic("KeReleaseSpinLock", (), || {
         if irql::current() != DISPATCH_LEVEL {
             violation::other(format!("KeReleaseSpinLock at IRQL {}", irql::current()));
         }
-        cancel_race::unlocking();
+        cancel_race::before_unlock();
         // SAFETY: as the driver called it.
         unsafe { KeReleaseSpinLockFromDpcLevel(lock) };
         irql::set(before);

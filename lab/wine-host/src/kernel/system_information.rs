@@ -7,7 +7,7 @@ use crate::{
     kernel::{control_areas, irql, version},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
-    violation::caught,
+    violation::catch_panic,
 };
 use bench_protocol::Shadow;
 use std::sync::Mutex;
@@ -40,7 +40,7 @@ pub fn reset() {
 
 /// ZwSetSystemInformation.
 pub unsafe extern "system" fn set(class: u32, buffer: Pointer, length: u32) -> NtStatus {
-    caught("ZwSetSystemInformation", nt::UNSUCCESSFUL, || {
+    catch_panic("ZwSetSystemInformation", nt::UNSUCCESSFUL, || {
         irql::check("ZwSetSystemInformation", PASSIVE_LEVEL);
         match class {
             // SAFETY: the driver promises a buffer of this length.
@@ -53,7 +53,7 @@ pub unsafe extern "system" fn set(class: u32, buffer: Pointer, length: u32) -> N
 
 /// ZwQuerySystemInformation.
 pub unsafe extern "system" fn query(class: u32, buffer: Pointer, length: u32, returned: *mut u32) -> NtStatus {
-    caught("ZwQuerySystemInformation", nt::UNSUCCESSFUL, || {
+    catch_panic("ZwQuerySystemInformation", nt::UNSUCCESSFUL, || {
         irql::check("ZwQuerySystemInformation", PASSIVE_LEVEL);
         if class != SHADOW_INFORMATION {
             // SAFETY: as the driver called it.

@@ -1,5 +1,5 @@
 //! Threads that drivers make, with an account of which still run: Wine does not tell that one runs in a driver that is
-//! gone. A thread begins as late as Windows may begin it, see [`Begin`].
+//! gone. A thread begins as late as Windows may begin it, see [`StartState`].
 
 #![expect(unsafe_code, reason = "calls functions of the driver, and hands calls on to Wine")]
 
@@ -9,7 +9,7 @@ use crate::{
     lock::lock,
     nt,
     nt::{NtStatus, PASSIVE_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::{
     cell::Cell,
@@ -60,7 +60,7 @@ static ENDED: Condvar = Condvar::new();
 /// When a new thread begins to run. The moment is Windows' choice; the lab takes the latest one that does not depend on
 /// what else runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begin {
+enum StartState {
     /// At once.
     Now,
     /// When its driver has referenced or closed a handle.
@@ -69,15 +69,15 @@ enum Begin {
     WaitedFor,
 }
 
-static BEGIN: Mutex<Begin> = Mutex::new(Begin::Now);
-static BEGUN: Condvar = Condvar::new();
+static START_STATE: Mutex<StartState> = Mutex::new(StartState::Now);
+static START_CHANGED: Condvar = Condvar::new();
 
 /// Moves on from one state to the next; other states stay.
-fn move_on(from: &[Begin], to: Begin) {
-    let mut begin = lock(&BEGIN);
+fn advance(from: &[StartState], to: StartState) {
+    let mut begin = lock(&START_STATE);
     if from.contains(&*begin) {
         *begin = to;
-        BEGUN.notify_all();
+        START_CHANGED.notify_all();
     }
 }
 
@@ -86,7 +86,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 thread_local! {
     /// Where the start of this thread was.
-    static START: Cell<usize> = const { Cell::new(0) };
+    static THIS_START: Cell<usize> = const { Cell::new(0) };
 }
 
 /// PsCreateSystemThread.
@@ -99,19 +99,19 @@ pub unsafe extern "system" fn create(
     routine: Routine,
     context: Pointer,
 ) -> NtStatus {
-    caught("PsCreateSystemThread", nt::UNSUCCESSFUL, || {
+    catch_panic("PsCreateSystemThread", nt::UNSUCCESSFUL, || {
         irql::check("PsCreateSystemThread", PASSIVE_LEVEL);
         if fault_injection::fails("PsCreateSystemThread") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         let start = Box::into_raw(Box::new(Start { routine, context }));
         lock(&RUNNING).insert(start.addr(), (routine as *const ()).addr());
-        move_on(&[Begin::Now], Begin::Referenced);
+        advance(&[StartState::Now], StartState::Referenced);
         // SAFETY: as the driver called it, but for what it runs, which gets what it takes.
         let status = unsafe { PsCreateSystemThread(thread, access, attributes, process, client, begin, start.cast()) };
         if status < 0 {
             lock(&RUNNING).remove(&start.addr());
-            move_on(&[Begin::Referenced], Begin::Now);
+            advance(&[StartState::Referenced], StartState::Now);
             // SAFETY: made above, and nobody else has it.
             drop(unsafe { Box::from_raw(start) });
         }
@@ -121,9 +121,9 @@ pub unsafe extern "system" fn create(
 
 /// A thread of a driver.
 unsafe extern "system" fn begin(start: Pointer) {
-    START.set(start.expose_provenance());
-    let held = |begin: &mut Begin| *begin != Begin::Now;
-    drop(BEGUN.wait_while(lock(&BEGIN), held).unwrap_or_else(PoisonError::into_inner));
+    THIS_START.set(start.expose_provenance());
+    let held = |begin: &mut StartState| *begin != StartState::Now;
+    drop(START_CHANGED.wait_while(lock(&START_STATE), held).unwrap_or_else(PoisonError::into_inner));
     // SAFETY: what `create` made for this thread alone, which keeps it as long as it runs.
     let Start { routine, context } = unsafe { start.cast::<Start>().read() };
     // SAFETY: the driver gave this routine with this context.
@@ -132,11 +132,11 @@ unsafe extern "system" fn begin(start: Pointer) {
 }
 
 fn ended() {
-    caught("the end of a thread", (), || {
+    catch_panic("the end of a thread", (), || {
         if irql::current() != PASSIVE_LEVEL {
             violation::other(format!("a thread of a driver ends at IRQL {}", irql::current()));
         }
-        let start: *mut Start = ptr::with_exposed_provenance_mut(START.take());
+        let start: *mut Start = ptr::with_exposed_provenance_mut(THIS_START.take());
         if !start.is_null() {
             lock(&RUNNING).remove(&start.addr());
             ENDED.notify_all();
@@ -167,24 +167,24 @@ pub unsafe extern "system" fn reference(
     object: *mut Pointer,
     information: Pointer,
 ) -> NtStatus {
-    caught("ObReferenceObjectByHandle", nt::UNSUCCESSFUL, || {
+    catch_panic("ObReferenceObjectByHandle", nt::UNSUCCESSFUL, || {
         irql::check("ObReferenceObjectByHandle", PASSIVE_LEVEL);
         if fault_injection::fails("ObReferenceObjectByHandle") {
-            move_on(&[Begin::Referenced], Begin::WaitedFor);
+            advance(&[StartState::Referenced], StartState::WaitedFor);
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: as the driver called it.
         let status = unsafe { ObReferenceObjectByHandle(handle, access, kind, mode, object, information) };
-        move_on(&[Begin::Referenced], Begin::Now);
+        advance(&[StartState::Referenced], StartState::Now);
         status
     })
 }
 
 /// ZwClose.
 pub unsafe extern "system" fn close(handle: Pointer) -> NtStatus {
-    caught("ZwClose", (), || {
+    catch_panic("ZwClose", (), || {
         irql::check("ZwClose", PASSIVE_LEVEL);
-        move_on(&[Begin::Referenced], Begin::Now);
+        advance(&[StartState::Referenced], StartState::Now);
     });
     // SAFETY: as the driver called it.
     unsafe { ZwClose(handle) }
@@ -192,9 +192,9 @@ pub unsafe extern "system" fn close(handle: Pointer) -> NtStatus {
 
 /// ZwWaitForSingleObject.
 pub unsafe extern "system" fn wait(handle: Pointer, alertable: u8, timeout: *const i64) -> NtStatus {
-    caught("ZwWaitForSingleObject", (), || {
+    catch_panic("ZwWaitForSingleObject", (), || {
         irql::check("ZwWaitForSingleObject", PASSIVE_LEVEL);
-        move_on(&[Begin::Referenced, Begin::WaitedFor], Begin::Now);
+        advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
     });
     // SAFETY: as the driver called it.
     unsafe { ZwWaitForSingleObject(handle, alertable, timeout) }
@@ -206,7 +206,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     let mut running = lock(&RUNNING);
     if run(&mut running) {
         violation::other("a driver was unloaded while a thread of it ran");
-        move_on(&[Begin::Referenced, Begin::WaitedFor], Begin::Now);
+        advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
         // Its code goes when this returns: the lab goes on if the threads end.
         let ended = ENDED.wait_timeout_while(running, PATIENCE, run);
         drop(ended.unwrap_or_else(PoisonError::into_inner));

@@ -13,7 +13,7 @@ static SLEPT: AtomicU64 = AtomicU64::new(0);
 static AHEAD: AtomicU64 = AtomicU64::new(0);
 
 /// The machine slept for so long.
-pub fn slept(milliseconds: u64) {
+pub fn add_sleep(milliseconds: u64) {
     SLEPT.fetch_add(milliseconds, Ordering::SeqCst);
 }
 
@@ -23,7 +23,7 @@ pub fn advance(milliseconds: u64) {
 }
 
 /// The time in which waits run: not while the machine sleeps. In units of 100 ns.
-fn awake() -> u64 {
+fn unbiased() -> u64 {
     let (value, ticks) = nt::performance_counter();
     let units = i128::from(value) * i128::from(UNITS) * 1_000 / i128::from(ticks.max(1));
     let now = u64::try_from(units).unwrap_or_default();
@@ -38,9 +38,9 @@ const STEP: u64 = 20 * UNITS;
 
 /// A wait of so many units of 100 ns, in steps: `wait` is one of Wine's.
 pub fn wait(units: u64, wait: impl Fn(&i64) -> NtStatus) -> NtStatus {
-    let due = awake().saturating_add(units);
+    let due = unbiased().saturating_add(units);
     loop {
-        let left = due.saturating_sub(awake());
+        let left = due.saturating_sub(unbiased());
         let step = left.min(STEP);
         let status = wait(&step.cast_signed().wrapping_neg());
         if status != TIMEOUT || left <= STEP {
@@ -63,5 +63,5 @@ pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
 
 /// KeQueryInterruptTime, of which Wine's counts milliseconds.
 pub extern "system" fn interrupt_time() -> u64 {
-    awake().saturating_add(SLEPT.load(Ordering::SeqCst).saturating_mul(UNITS))
+    unbiased().saturating_add(SLEPT.load(Ordering::SeqCst).saturating_mul(UNITS))
 }

@@ -13,7 +13,7 @@ use crate::{
         timers::Setting,
     },
     nt::{DISPATCH_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -43,13 +43,13 @@ fn initialize_as(function: &str, timer: Pointer, kind: u8) {
 
 /// KeInitializeTimer: a NotificationTimer.
 pub unsafe extern "system" fn initialize(timer: Pointer) {
-    caught("KeInitializeTimer", (), || initialize_as("KeInitializeTimer", timer, 0));
+    catch_panic("KeInitializeTimer", (), || initialize_as("KeInitializeTimer", timer, 0));
 }
 
 /// KeInitializeTimerEx.
 pub unsafe extern "system" fn initialize_ex(timer: Pointer, kind: i32) {
     let kind = u8::from(kind != 0);
-    caught("KeInitializeTimerEx", (), || initialize_as("KeInitializeTimerEx", timer, kind));
+    catch_panic("KeInitializeTimerEx", (), || initialize_as("KeInitializeTimerEx", timer, kind));
 }
 
 /// How long until then, told in units of 100 ns: from now if negative, else since 1601.
@@ -69,13 +69,13 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
     let delay = delay(due);
     let setting = Setting {
         dpc: (!dpc.is_null()).then(|| dpc.addr()),
-        home: affinity::current_processor(),
+        processor: affinity::current_processor(),
         due: Instant::now().checked_add(delay),
         delay,
         period: (period > 0).then(|| Duration::from_millis(period.into())),
     };
     let set = deferred::change(|work| {
-        if setting.dpc.is_some_and(|dpc| !work.dpcs.knows(dpc)) {
+        if setting.dpc.is_some_and(|dpc| !work.dpcs.contains(dpc)) {
             return Err(format!("{function} with {dpc:p}, which is no initialized DPC"));
         }
         let set = work.timers.set(timer.addr(), Some(setting));
@@ -93,13 +93,13 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
 
 /// KeSetTimer.
 pub unsafe extern "system" fn set(timer: Pointer, due: i64, dpc: Pointer) -> u8 {
-    caught("KeSetTimer", 0, || set_as("KeSetTimer", timer, due, 0, dpc))
+    catch_panic("KeSetTimer", 0, || set_as("KeSetTimer", timer, due, 0, dpc))
 }
 
 /// KeSetTimerEx. A negative period is none.
 pub unsafe extern "system" fn set_ex(timer: Pointer, due: i64, period: i32, dpc: Pointer) -> u8 {
     let period = u32::try_from(period).unwrap_or_default();
-    caught("KeSetTimerEx", 0, || set_as("KeSetTimerEx", timer, due, period, dpc))
+    catch_panic("KeSetTimerEx", 0, || set_as("KeSetTimerEx", timer, due, period, dpc))
 }
 
 /// KeSetCoalescableTimer. The delay that it tolerates is not used.
@@ -110,12 +110,12 @@ pub unsafe extern "system" fn set_coalescable(
     _tolerable: u32,
     dpc: Pointer,
 ) -> u8 {
-    caught("KeSetCoalescableTimer", 0, || set_as("KeSetCoalescableTimer", timer, due, period, dpc))
+    catch_panic("KeSetCoalescableTimer", 0, || set_as("KeSetCoalescableTimer", timer, due, period, dpc))
 }
 
 /// KeCancelTimer: tells whether it was set. A DPC that it has queued already still runs.
 pub unsafe extern "system" fn cancel(timer: Pointer) -> u8 {
-    caught("KeCancelTimer", 0, || {
+    catch_panic("KeCancelTimer", 0, || {
         irql::check("KeCancelTimer", DISPATCH_LEVEL);
         let cancelled = deferred::change(|work| {
             let cancelled = work.timers.set(timer.addr(), None)?;

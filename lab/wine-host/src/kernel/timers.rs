@@ -13,7 +13,7 @@ pub struct Setting {
     /// What is queued when it expires.
     pub dpc: Option<usize>,
     /// The processor on which it expires, unless its DPC has one.
-    pub home: u32,
+    pub processor: u32,
     /// When it expires; never if that is beyond all clocks.
     pub due: Option<Instant>,
     /// How long it was set for.
@@ -53,7 +53,8 @@ impl Timers {
         let mut expired = Vec::new();
         for (timer, known) in &mut self.known {
             let due = |setting: &&mut Setting| now.is_none_or(|now| setting.due.is_some_and(|due| due <= now));
-            let Some(setting) = known.as_mut().filter(|setting| place(setting, dpcs) == processor).filter(due) else {
+            let Some(setting) = known.as_mut().filter(|setting| processor_of(setting, dpcs) == processor).filter(due)
+            else {
                 continue;
             };
             expired.push((setting.due, *timer, setting.dpc));
@@ -70,12 +71,12 @@ impl Timers {
     /// When something is due on a processor.
     #[must_use]
     pub fn next(&self, processor: u32, dpcs: &DpcQueues) -> Option<Instant> {
-        let here = self.known.values().flatten().filter(|setting| place(setting, dpcs) == processor);
+        let here = self.known.values().flatten().filter(|setting| processor_of(setting, dpcs) == processor);
         here.filter_map(|setting| setting.due).min()
     }
 
     /// Lets every timer that is set begin again.
-    pub fn begin_anew(&mut self, now: Instant) {
+    pub fn restart(&mut self, now: Instant) {
         for setting in self.known.values_mut().flatten() {
             setting.due = now.checked_add(setting.period.unwrap_or(setting.delay));
         }
@@ -103,8 +104,8 @@ impl Timers {
     }
 }
 
-fn place(setting: &Setting, dpcs: &DpcQueues) -> u32 {
-    setting.dpc.and_then(|dpc| dpcs.target(dpc)).unwrap_or(setting.home)
+fn processor_of(setting: &Setting, dpcs: &DpcQueues) -> u32 {
+    setting.dpc.and_then(|dpc| dpcs.target(dpc)).unwrap_or(setting.processor)
 }
 
 /// A period after the last time; after now, where that has gone by already: what was missed is not made up for.
@@ -130,7 +131,7 @@ mod tests {
         dpcs.set_target(0x200, 1).unwrap();
         let once = Setting {
             dpc: Some(0x100),
-            home: 0,
+            processor: 0,
             due: Some(start + 2 * MILLISECOND),
             delay: 2 * MILLISECOND,
             period: None,
@@ -199,7 +200,7 @@ mod tests {
         let start = Instant::now();
         let (mut timers, dpcs) = two(start);
         let later = start + Duration::from_secs(1);
-        timers.begin_anew(later);
+        timers.restart(later);
         assert_eq!(timers.next(0, &dpcs), Some(later + 2 * MILLISECOND));
         assert_eq!(timers.next(1, &dpcs), Some(later + 10 * MILLISECOND));
     }

@@ -6,7 +6,7 @@ use crate::{
     kernel::irql,
     nt,
     nt::{NtStatus, PASSIVE_LEVEL},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -48,7 +48,7 @@ pub fn reset() {
 
 /// RtlGetVersion.
 pub unsafe extern "system" fn get(version: *mut Version) -> NtStatus {
-    caught("RtlGetVersion", nt::UNSUCCESSFUL, || {
+    catch_panic("RtlGetVersion", nt::UNSUCCESSFUL, || {
         irql::check("RtlGetVersion", PASSIVE_LEVEL);
         // SAFETY: the driver promises a structure, which tells its size first.
         let size = unsafe { version.cast::<u32>().read_unaligned() };

@@ -7,7 +7,7 @@ use crate::{
     kernel::irql,
     lock::lock,
     nt::{DISPATCH_LEVEL, Pointer},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::{collections::BTreeMap, ptr, sync::Mutex};
 
@@ -32,7 +32,7 @@ static ITEMS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
 
 /// IoAllocateWorkItem.
 pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
-    caught("IoAllocateWorkItem", ptr::null_mut(), || {
+    catch_panic("IoAllocateWorkItem", ptr::null_mut(), || {
         irql::check("IoAllocateWorkItem", DISPATCH_LEVEL);
         if fault_injection::fails("IoAllocateWorkItem") {
             return ptr::null_mut();
@@ -52,7 +52,7 @@ pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
 
 /// IoQueueWorkItem.
 pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32, context: Pointer) {
-    caught("IoQueueWorkItem", (), || {
+    catch_panic("IoQueueWorkItem", (), || {
         irql::check("IoQueueWorkItem", DISPATCH_LEVEL);
         match lock(&ITEMS).get(&item.addr()) {
             Some(Owner { deleted: false, .. }) => {}
@@ -66,7 +66,7 @@ pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32,
 
 /// IoFreeWorkItem.
 pub unsafe extern "system" fn free(item: Pointer) {
-    caught("IoFreeWorkItem", (), || {
+    catch_panic("IoFreeWorkItem", (), || {
         irql::check("IoFreeWorkItem", DISPATCH_LEVEL);
         let Some(owner) = lock(&ITEMS).remove(&item.addr()) else {
             return violation::other(format!("IoFreeWorkItem of {item:p}, which is not allocated"));

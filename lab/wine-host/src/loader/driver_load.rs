@@ -8,13 +8,13 @@ use crate::{
     cpu::instructions,
     kernel::{
         callbacks, deferred, hal, io_space, irql_checked,
-        loaded_images::{self, Loaded},
+        loaded_images::{self, LoadedImage},
         processor_change, requests, system_threads, work_items,
     },
-    loader::{code, imports, pe::Image},
+    loader::{cpuid_scan, imports, pe::Image},
     nt,
     nt::{NtStatus, Pointer, UnicodeString},
-    violation::{self, caught},
+    violation::{self, catch_panic},
 };
 use std::{
     ptr,
@@ -66,7 +66,7 @@ pub fn stop() {
 }
 
 unsafe extern "system" fn on_notification(reason: u32, notification: *const Notification, _context: Pointer) {
-    caught("a notification of the loader", (), || {
+    catch_panic("a notification of the loader", (), || {
         // SAFETY: the loader gives a valid pointer.
         let notification = unsafe { &*notification };
         // SAFETY: and a valid name in it.
@@ -74,8 +74,8 @@ unsafe extern "system" fn on_notification(reason: u32, notification: *const Noti
         let size = usize::try_from(notification.size).unwrap_or_default();
         match reason {
             // SAFETY: the loader has mapped the image and runs nothing in it yet.
-            MAPPED => unsafe { adopt(name, notification.base, size) },
-            UNMAPPED => forget(notification.base.addr()),
+            MAPPED => unsafe { take_over(name, notification.base, size) },
+            UNMAPPED => unloaded(notification.base.addr()),
             _ => {}
         }
     });
@@ -85,7 +85,7 @@ unsafe extern "system" fn on_notification(reason: u32, notification: *const Noti
 ///
 /// # Safety
 /// The image is mapped at `base`, and nothing in it runs.
-unsafe fn adopt(name: String, base: *mut u8, size: usize) {
+unsafe fn take_over(name: String, base: *mut u8, size: usize) {
     let start = base.expose_provenance();
     // SAFETY: the loader has mapped that much, and nobody writes to it before this returns.
     let bytes = unsafe { std::slice::from_raw_parts(base.cast_const(), size) };
@@ -101,10 +101,10 @@ unsafe fn adopt(name: String, base: *mut u8, size: usize) {
             // SAFETY: an import slot inside the image.
             let slot = unsafe { base.add(import.slot) };
             // SAFETY: the slot is the loader's, which has filled it already.
-            unsafe { nt::poke(slot, &address.to_le_bytes()) };
+            unsafe { nt::write_code(slot, &address.to_le_bytes()) };
             replaced += 1;
         } else if let Some(wrong) = imports::wrong_with_wine(&import.module, &import.name) {
-            nt::say(&format!("{name} imports {}, which in Wine is {wrong}", import.name));
+            nt::print(&format!("{name} imports {}, which in Wine is {wrong}", import.name));
         } else if !irql_checked::AT_ANY_IRQL.contains(&&*import.name) {
             violation::other(format!("{name} imports {}, whose highest IRQL the lab does not know", import.name));
         }
@@ -113,12 +113,12 @@ unsafe fn adopt(name: String, base: *mut u8, size: usize) {
         // SAFETY: an instruction inside the image.
         let at = unsafe { base.add(*offset) };
         // SAFETY: both instructions are two bytes long, and the handler knows the address before the driver runs.
-        unsafe { nt::poke(at, &instructions::UD2) };
+        unsafe { nt::write_code(at, &instructions::UD2) };
     }
-    nt::say(&format!("{name}: {replaced} of {} imports replaced, {} cpuid", imports.len(), cpuids.len()));
+    nt::print(&format!("{name}: {replaced} of {} imports replaced, {} cpuid", imports.len(), cpuids.len()));
     let cpuids = cpuids.into_iter().map(|offset| start + offset).collect();
-    let reserves = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
-    let loaded = Loaded { name, addresses: start..start + size, cpuids, reserves };
+    let can_reserve = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
+    let loaded = LoadedImage { name, addresses: start..start + size, cpuids, can_reserve };
     loaded_images::add(loaded);
 }
 
@@ -129,12 +129,12 @@ fn cpuids(image: &Image<'_>) -> Vec<usize> {
     sections
         .flat_map(|(start, code)| {
             let starts: Vec<usize> = bounds.iter().filter_map(|bound| bound.checked_sub(start)).collect();
-            code::cpuids(code, &starts).into_iter().map(move |offset| start + offset)
+            cpuid_scan::find_cpuid(code, &starts).into_iter().map(move |offset| start + offset)
         })
         .collect()
 }
 
-fn forget(base: usize) {
+fn unloaded(base: usize) {
     let Some(image) = loaded_images::remove(base) else { return };
     deferred::image_unloaded(&image.addresses);
     requests::image_unloaded(&image.addresses);
@@ -144,5 +144,5 @@ fn forget(base: usize) {
     system_threads::image_unloaded(&image.addresses);
     work_items::image_unloaded();
     io_space::image_unloaded();
-    nt::say(&format!("{} is unloaded", image.name));
+    nt::print(&format!("{} is unloaded", image.name));
 }

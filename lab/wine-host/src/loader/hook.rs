@@ -31,7 +31,7 @@ impl Hook {
         instruction.copy_from_slice(&JUMP);
         target.copy_from_slice(&function.expose_provenance().to_le_bytes());
         // SAFETY: the bytes read above; the caller promises that nobody executes them now.
-        unsafe { nt::poke(code, &jump) };
+        unsafe { nt::write_code(code, &jump) };
         Some(Self { at, before })
     }
 
@@ -41,7 +41,7 @@ impl Hook {
     /// Nobody is in the jump.
     unsafe fn remove(self) {
         // SAFETY: where `place` wrote as much; the caller promises that nobody executes it now.
-        unsafe { nt::poke(std::ptr::with_exposed_provenance_mut(self.at), &self.before) };
+        unsafe { nt::write_code(std::ptr::with_exposed_provenance_mut(self.at), &self.before) };
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         time, timer, version, work_items,
     },
     nt::{self, PASSIVE_LEVEL, Pointer, UnicodeString},
-    violation::caught,
+    violation::catch_panic,
 };
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -123,7 +123,7 @@ unsafe fn is_stub(address: usize) -> bool {
 
 /// MmGetSystemRoutineAddress: the lab's own first, and of Wine's what works.
 unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
-    caught("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
+    catch_panic("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
         irql::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
         if fault_injection::fails("MmGetSystemRoutineAddress") {
             return std::ptr::null_mut();

@@ -1,6 +1,6 @@
 //! Drivers that are loaded: their images, imports and cpuid instructions.
 
-pub mod code;
+pub mod cpuid_scan;
 pub mod pe;
 
 #[cfg(windows)]

@@ -8,7 +8,7 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 /// It decodes from every start to the next, so that data between functions can lead it astray only up to there. A scan
 /// for the bytes would find them inside other instructions too.
 #[must_use]
-pub fn cpuids(code: &[u8], starts: &[usize]) -> Vec<usize> {
+pub fn find_cpuid(code: &[u8], starts: &[usize]) -> Vec<usize> {
     let mut cuts: Vec<usize> = starts.iter().copied().filter(|start| *start < code.len()).collect();
     cuts.extend([0, code.len()]);
     cuts.sort_unstable();
@@ -37,25 +37,25 @@ mod tests {
     #[test]
     fn finds_it_between_other_instructions_and_at_both_ends() {
         let code = [&CPUID[..], &[0x90], &CPUID, &[0xC3], &CPUID].concat();
-        assert_eq!(cpuids(&code, &[]), [0, 3, 6]);
+        assert_eq!(find_cpuid(&code, &[]), [0, 3, 6]);
     }
 
     #[test]
     fn leaves_the_same_bytes_inside_an_instruction_alone() {
         let code = [&[0xB8, 0x22, 0x0F, 0xA2, 0x11][..], &CPUID].concat(); // mov eax, 0x11A20F22
-        assert_eq!(cpuids(&code, &[]), [5]);
+        assert_eq!(find_cpuid(&code, &[]), [5]);
     }
 
     #[test]
     fn data_before_a_function_does_not_hide_what_is_in_it() {
         let code = [&[0x48, 0xB8][..], &CPUID, &[0xC3]].concat(); // the beginning of a ten-byte instruction
-        assert!(cpuids(&code, &[]).is_empty());
-        assert_eq!(cpuids(&code, &[2]), [2]);
+        assert!(find_cpuid(&code, &[]).is_empty());
+        assert_eq!(find_cpuid(&code, &[2]), [2]);
     }
 
     #[test]
     fn starts_outside_of_the_code_and_no_code_are_harmless() {
-        assert_eq!(cpuids(&CPUID, &[2, 3, usize::MAX]), [0]);
-        assert!(cpuids(&[], &[0]).is_empty());
+        assert_eq!(find_cpuid(&CPUID, &[2, 3, usize::MAX]), [0]);
+        assert!(find_cpuid(&[], &[0]).is_empty());
     }
 }
