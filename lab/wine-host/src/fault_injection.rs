@@ -1,4 +1,4 @@
-//! Calls of a driver that fail because a test says so.
+//! Injected failures: calls of a driver that fail because a test asks for it.
 
 use crate::lock::lock;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! The list of what the driver did that real Windows or real hardware punishes.
+//! The list of violations: actions of the driver that real Windows or real hardware punishes.
 
 use crate::{lock::lock, nt};
 use bench_protocol::Violation;
@@ -7,7 +7,7 @@ use std::{
     sync::Mutex,
 };
 
-/// A driver that does it in a loop is told so often enough.
+/// The list stops growing here, so that a driver that repeats a violation in a loop does not fill the memory.
 const MAX_VIOLATIONS: usize = 1_000;
 
 static LIST: Mutex<Vec<Violation>> = Mutex::new(Vec::new());
@@ -24,13 +24,13 @@ pub fn other(text: impl Into<String>) {
     record(Violation::Other(text.into()));
 }
 
-/// Takes the list.
+/// Removes and returns the violations.
 pub fn take() -> Vec<Violation> {
     std::mem::take(&mut *lock(&LIST))
 }
 
-/// Runs what a driver or Wine calls. A panic must not go on into the caller, who is no Rust: it is noted, and
-/// `fallback` is the result.
+/// Runs code that a driver or Wine calls. A panic must not unwind into the foreign caller: it is recorded as a
+/// violation, and the result is `fallback`.
 pub fn catch_panic<T>(name: &str, fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         other(format!("the lab itself failed in {name}"));

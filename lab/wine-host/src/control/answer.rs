@@ -1,4 +1,4 @@
-//! The answer to each command of a test.
+//! The answers to the commands of a test.
 
 use crate::{
     cpu::{
@@ -24,7 +24,7 @@ const DEBUGCTL: u32 = 0x1D9;
 const DS_AREA: u32 = 0x600;
 const PEBS_ENABLE: u32 = 0x3F1;
 
-/// Bytes of a branch in a script.
+/// Bytes between the source and the target of a scripted branch.
 const BRANCH_LENGTH: u64 = 8;
 
 const ASLEEP: &str = "the machine sleeps";
@@ -121,7 +121,7 @@ pub fn answer(command: Command) -> Answer {
     }
 }
 
-/// Changes something that cannot be refused.
+/// Applies a setting that cannot be refused.
 fn set<T>(change: fn(T), value: T) -> Answer {
     change(value);
     Answer::Done
@@ -147,7 +147,7 @@ fn core(processor: u32) -> Result<&'static Core, String> {
     processor::find(processor).ok_or_else(|| format!("there is no processor {processor}"))
 }
 
-/// The same, where nothing happens by itself.
+/// Returns a processor where events happen only by script.
 fn scripted(processor: u32) -> Result<&'static Core, String> {
     match core(processor)? {
         _ if !time_mode::is_scripted() => refused("the time is live"),
@@ -186,7 +186,7 @@ fn add_processor() -> Result<Answer, String> {
     processor_change::add().map(Answer::Added).ok_or_else(|| "there are as many as there can be".to_owned())
 }
 
-/// What somebody else than the driver does to a processor.
+/// Accesses a processor as the test, not as the driver: the accesses are not counted.
 fn uncounted<T>(
     processor: u32,
     access: impl FnOnce(&mut Processor) -> Result<T, GeneralProtection>,

@@ -1,4 +1,4 @@
-//! What shim.sys calls.
+//! The functions that shim.sys calls.
 
 #![expect(unsafe_code, reason = "exports by name")]
 
@@ -13,16 +13,16 @@ use crate::{
 };
 use std::{sync::Mutex, thread::JoinHandle};
 
-/// The identity when the file `identity` does not tell one.
+/// The identity that is used if the file `identity` names none.
 const DEFAULT_IDENTITY: &str = "amd-legacy";
 
-/// What shim.sys takes for "give your reference to the library back".
+/// The status with which shim.sys gives up its reference to the library: the lab already runs.
 const RUNS_ALREADY: NtStatus = 1;
 
-/// While the lab runs, its threads.
+/// The threads of the lab while it runs.
 static THREADS: Mutex<Option<Vec<JoinHandle<()>>>> = Mutex::new(None);
 
-/// Starts the lab. When it runs already, because it outlived its shim, it says so with another success.
+/// Starts the lab. Returns another success code if it already runs, because it outlived its shim.
 #[unsafe(no_mangle)]
 pub extern "system" fn lab_start() -> NtStatus {
     catch_panic("lab_start", nt::UNSUCCESSFUL, || {
@@ -58,7 +58,8 @@ pub extern "system" fn lab_start() -> NtStatus {
     })
 }
 
-/// Stops the lab, after which the library can be unloaded; unless a driver is loaded, which needs it.
+/// Stops the lab, so that the library can be unloaded. Fails while a driver is loaded, because the driver needs the
+/// lab.
 #[unsafe(no_mangle)]
 pub extern "system" fn lab_stop() -> NtStatus {
     catch_panic("lab_stop", nt::UNSUCCESSFUL, || {

@@ -1,4 +1,4 @@
-//! Start and stop of the lab, and the answers to the commands of tests.
+//! Start and stop of the lab, and the commands of tests.
 
 pub(crate) mod answer;
 pub(crate) mod entry;

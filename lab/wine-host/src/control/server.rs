@@ -1,4 +1,4 @@
-//! The lab's end of the wire: a thread that accepts, and one for each connection.
+//! The server of the bench protocol: one thread accepts, and one thread serves each connection.
 
 use crate::{control::answer::answer, lock::lock};
 use bench_protocol::Answer;
@@ -14,7 +14,7 @@ use std::{
 /// The lab's folder.
 pub const FOLDER: &str = "C:\\lab";
 
-/// The connections; None when no more are taken.
+/// The open connections; None if no more are accepted.
 static CONNECTIONS: Mutex<Option<HashMap<SocketAddr, TcpStream>>> = Mutex::new(None);
 static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
 
@@ -22,7 +22,7 @@ fn port_file() -> String {
     format!("{FOLDER}\\port")
 }
 
-/// Listens on a free port and tells its number in a file, which is there whole or not at all.
+/// Listens on a free port and writes its number to a file. A rename makes the file appear complete.
 pub fn start() -> io::Result<JoinHandle<()>> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -35,14 +35,14 @@ pub fn start() -> io::Result<JoinHandle<()>> {
 }
 
 pub fn stop() {
-    // Nobody may be told of a port that nobody listens to; a file that is gone already is as good.
+    // Tests must not find a closed port. An error means that the file is already gone.
     let _ = fs::remove_file(port_file());
     for (_, stream) in lock(&CONNECTIONS).take().into_iter().flatten() {
-        // A connection that is closed already is as good.
+        // An error means that the connection is already closed.
         let _ = stream.shutdown(Shutdown::Both);
     }
     if let Some(address) = ADDRESS.get() {
-        // Wakes the thread that accepts; if nobody can connect, it is not waiting.
+        // Wakes the accepting thread. If the connection fails, the thread is not waiting.
         let _ = TcpStream::connect(address);
     }
 }
@@ -59,7 +59,7 @@ fn accept(listener: &TcpListener) {
         if let Ok((peer, ours, stream)) = connection {
             connections.insert(peer, ours);
             threads.push(thread::spawn(move || {
-                // The test sees a connection that fails; the lab goes on.
+                // An error ends only this connection, and the test sees it.
                 let _ = serve(stream);
                 if let Some(connections) = &mut *lock(&CONNECTIONS) {
                     connections.remove(&peer);
@@ -72,7 +72,7 @@ fn accept(listener: &TcpListener) {
 
 fn join(threads: Vec<JoinHandle<()>>) {
     for thread in threads {
-        // What failed there ended its connection, which the test has seen.
+        // A panic there ended its connection, and the test has seen it.
         let _ = thread.join();
     }
 }

@@ -1,4 +1,4 @@
-//! The registers of the local APIC in memory: pages that fault, and what the APIC of the current processor answers.
+//! The memory-mapped registers of the local APIC: reserved pages that fault on access.
 
 use crate::{
     cpu::{
@@ -14,21 +14,21 @@ use crate::{
 use std::sync::Mutex;
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// Bytes of the registers.
+/// Size of the register page in bytes.
 pub const PAGE: usize = 0x1000;
 
-/// The LVT performance entry, of the registers the one that is not the HAL's alone.
+/// The LVT performance entry, the only register that drivers may access; the others belong to the HAL.
 const LVT_PERFORMANCE: usize = 0x340;
 
 struct Map {
     address: usize,
-    /// False when it was unmapped; the addresses are not given out again.
+    /// False after the unmapping. The addresses are not reused, so that a late access is recognized.
     mapped: bool,
 }
 
 static MAPS: Mutex<Vec<Map>> = Mutex::new(Vec::new());
 
-/// Reserves a page for the registers of the APIC; null if there are no addresses.
+/// Reserves a page for the registers of the APIC. Returns null if no addresses are free.
 pub fn map() -> Pointer {
     let page = nt::reserve(PAGE);
     if !page.is_null() {
@@ -37,14 +37,14 @@ pub fn map() -> Pointer {
     page
 }
 
-/// Unmaps the page at `address`; false if none is mapped there.
+/// Unmaps the page at `address`. Returns false if none is mapped there.
 pub fn unmap(address: usize) -> bool {
     let mut maps = lock(&MAPS);
     let map = maps.iter_mut().find(|map| map.address == address && map.mapped);
     map.map(|map| map.mapped = false).is_some()
 }
 
-/// Unmaps every page; false if none was mapped.
+/// Unmaps every page. Returns false if none was mapped.
 pub fn unmap_all() -> bool {
     let mut maps = lock(&MAPS);
     let any = maps.iter().any(|map| map.mapped);
@@ -52,7 +52,7 @@ pub fn unmap_all() -> bool {
     any
 }
 
-/// Offset in the registers, and whether they are mapped; None if the address is elsewhere.
+/// Returns the offset of the register and whether its page is mapped. Returns None for other addresses.
 fn find(address: usize) -> Option<(usize, bool)> {
     let within = |map: &Map| {
         let offset = address.checked_sub(map.address).filter(|offset| *offset < PAGE)?;
@@ -92,7 +92,7 @@ pub fn execute(code: &[u8], address: usize, context: &mut CONTEXT) -> Option<usi
     Some(length)
 }
 
-/// Reads the entry, or writes it.
+/// Writes the LVT performance entry if there is a value, and returns the entry.
 fn access(state: &mut State, value: Option<u32>) -> u32 {
     if state.processor.is_x2apic() {
         violation::other("the APIC's registers are accessed in memory in x2APIC mode");
@@ -104,7 +104,7 @@ fn access(state: &mut State, value: Option<u32>) -> u32 {
     state.processor.lvt()
 }
 
-/// A general register of the thread, by the number that it has in instructions.
+/// Returns a general register of the thread, by its number in instruction encodings.
 fn register_of(context: &mut CONTEXT, number: usize) -> Option<&mut u64> {
     Some(match number {
         0 => &mut context.Rax,

@@ -1,28 +1,28 @@
-//! Live time: which branches a processor takes, and when.
+//! The branches that a processor takes in live time.
 
 use bench_protocol::Place;
 use model::{Branch, Mode};
 
-/// Of every ten branches, those in user mode, which come first; the rest are taken in kernel mode.
+/// Of every ten branches, the first seven are taken in user mode, the others in kernel mode.
 const USER_OF_TEN: u64 = 7;
 
 /// The branches of one processor.
 #[derive(Debug, Default)]
 pub struct Branches {
-    /// Ticks since the last one.
+    /// Ticks since the last branch.
     since: u64,
-    /// How many were taken.
+    /// Number of branches so far.
     taken: u64,
 }
 
 impl Branches {
-    /// Ticks from now to the next branch, when they are so many ticks interval; at least one.
+    /// Returns the number of ticks until the next branch, at least 1, if branches are `interval` ticks apart.
     #[must_use]
     pub fn ticks_until(&self, interval: u64) -> u64 {
         interval.saturating_sub(self.since).max(1)
     }
 
-    /// So many ticks went by. True if a branch is to be taken now; who asks goes no further than [`until`](Self::ticks_until).
+    /// Advances the time by `ticks`, at most [`ticks_until`](Self::ticks_until). Returns true if a branch is due now.
     pub fn advance(&mut self, ticks: u64, interval: u64) -> bool {
         self.since = self.since.saturating_add(ticks);
         let due = self.since >= interval;
@@ -32,7 +32,8 @@ impl Branches {
         due
     }
 
-    /// The next branch: from one of the places to another, as far as there are such of its mode, and then from any.
+    /// Returns the next branch. It goes from one place to the next of its mode, or of any mode if none has the right
+    /// one.
     pub fn next_branch(&mut self, places: &[Place]) -> Option<(Mode, Branch)> {
         let number = self.taken;
         self.taken = number.wrapping_add(1);

@@ -1,18 +1,18 @@
-//! Live time: how many of each event happen in so many ticks of the time-stamp counter.
+//! Event rates in live time: the number of events in a number of ticks of the time-stamp counter.
 
 use model::{Interrupting, Mode, Selected};
 use std::collections::BTreeMap;
 
-/// Rates are in events per so many ticks.
+/// Rates are in events per this number of ticks.
 const RATE_TICKS: u64 = 10_000;
 
-/// Events of a mode are counted in parts of this: of a tick, and of a hundred.
+/// The unit of fractions of an event: rates are per 10,000 ticks, and the modes are in percent.
 const PARTS_PER_EVENT: u128 = RATE_TICKS as u128 * 100;
 
-/// Of every hundred events, those in user mode; the rest happen in kernel mode.
+/// Of every hundred events, this many happen in user mode and the rest in kernel mode.
 const USER_PERCENT: u64 = 70;
 
-/// Event, unit mask, events per [`RATE_TICKS`]. One table for all: the numbers that they share mean the same here.
+/// Event, unit mask, events per [`RATE_TICKS`]. One table serves all vendors: shared numbers mean the same here.
 const RATES: [(u16, u8, u64); 25] = [
     (0x3C, 0x00, 10_000), // Intel: cycles
     (0x3C, 0x01, 10_000), // Intel: reference cycles
@@ -41,8 +41,8 @@ const RATES: [(u16, u8, u64); 25] = [
     (0x70C, 0x00, 20),    // NetBurst: cache misses
 ];
 
-/// Events per [`RATE_TICKS`]. What is not in the table has a rate of its own, made of its number: counters that were
-/// exchanged show.
+/// Returns the events per [`RATE_TICKS`]. An event that is not in the table has a rate derived from its number, so that
+/// interchanged counters are noticed.
 fn rate(selected: Selected) -> u64 {
     let plain = selected.cmask == 0 && !selected.invert && !selected.edge;
     let known = RATES.iter().find(|(event, umask, _)| plain && (*event, *umask) == (selected.event, selected.umask));
@@ -56,52 +56,51 @@ fn rate(selected: Selected) -> u64 {
     )
 }
 
-/// Parts of [`PARTS_PER_EVENT`] that happen in a tick.
+/// Returns the parts of [`PARTS_PER_EVENT`] that happen in one tick.
 fn parts(selected: Selected, mode: Mode) -> u128 {
     let percent = if mode == Mode::User { USER_PERCENT } else { 100 - USER_PERCENT };
     u128::from(rate(selected) * percent)
 }
 
-/// The clock of one processor. What is less than one event is kept for the next time, so that no event is lost or made
-/// up, however often one asks.
+/// The clock of one processor. It carries fractions of events over to the next call, so that the size of the steps does
+/// not change the total.
 #[derive(Debug, Default)]
 pub struct Clock {
-    /// The time-stamp counter to which the processor has come; none before time is live.
+    /// The time-stamp counter up to which events have happened; None before live time starts.
     reached: Option<u64>,
     skipped: u64,
     carry: BTreeMap<(Selected, bool), u64>,
 }
 
 impl Clock {
-    /// Ticks that have gone by and that the processor still has to live through; none the first time, and none when the
-    /// time-stamp counter went back.
+    /// Returns the ticks by which this clock is behind `now`: 0 at the first call, and 0 if `now` is earlier.
     pub fn behind(&mut self, now: u64) -> u64 {
         now.saturating_sub(*self.reached.get_or_insert(now))
     }
 
-    /// The processor has lived through so many ticks.
+    /// Advances the time by `ticks`.
     pub fn advance(&mut self, ticks: u64) {
         self.reached = self.reached.map(|reached| reached.saturating_add(ticks));
     }
 
-    /// Lets so many ticks go by in which nothing happens, and keeps account of them.
+    /// Advances the time by `ticks` without events, and counts them as skipped.
     pub fn skip(&mut self, ticks: u64) {
         self.advance(ticks);
         self.skipped = self.skipped.saturating_add(ticks);
     }
 
-    /// Ticks in which nothing happened because the machine could not follow.
+    /// Returns the ticks that were skipped because the machine was too slow.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Time begins anew, now: what went by before is nobody's.
+    /// Restarts the time at the next call of [`behind`](Self::behind). Time before it causes no events.
     pub fn restart(&mut self) {
         self.reached = None;
     }
 
-    /// How often `selected` happens in `mode` in the next `ticks`.
+    /// Returns how often `selected` happens in `mode` in the next `ticks`.
     pub fn count_events(&mut self, selected: Selected, mode: Mode, ticks: u64) -> u64 {
         let total = u128::from(ticks) * parts(selected, mode) + self.carry(selected, mode);
         let carry = u64::try_from(total % PARTS_PER_EVENT).unwrap_or_default();
@@ -109,7 +108,7 @@ impl Clock {
         u64::try_from(total / PARTS_PER_EVENT).unwrap_or(u64::MAX)
     }
 
-    /// The first tick from now with which a counter has the events that it needs to overflow.
+    /// Returns the number of ticks after which a counter has the events that it needs to overflow.
     #[must_use]
     pub fn ticks_until(&self, counter: &Interrupting) -> u64 {
         let Interrupting { selected, user, kernel, events } = *counter;
@@ -121,7 +120,7 @@ impl Clock {
             let happened: u128 = modes.iter().map(|(parts, carry)| (ticks * parts + carry) / PARTS_PER_EVENT).sum();
             happened >= u128::from(events)
         };
-        // No sooner than if the modes could put their parts of an event together; but each keeps its own.
+        // The lower bound assumes that the modes can combine their fractions of an event; each mode keeps its own.
         let (mut few, mut enough_at) = match each {
             0 => return u64::MAX,
             each => (wanted.div_ceil(each), (wanted + 2 * PARTS_PER_EVENT).div_ceil(each)),

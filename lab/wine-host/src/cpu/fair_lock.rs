@@ -1,4 +1,4 @@
-//! Who may execute on a processor where others of the same level must wait.
+//! The lock of a processor at one IRQL.
 
 use crate::lock::lock;
 use std::{
@@ -6,12 +6,14 @@ use std::{
     sync::{Condvar, Mutex, PoisonError},
 };
 
-/// A lock that its holder may take again. For HIGH_LEVEL a processor has one, in which are a thread at that level, the
-/// handler of the profile interrupt, and each access to a register of the processor: so the handler, which runs on a
-/// thread of its own, is for the code that it interrupts one step, as on a real processor.
+/// A recursive, fair lock.
 ///
-/// Who waits longest is the next: interrupts that follow each other without end do not keep everybody else out, as
-/// between any two a real processor executes an instruction of what they interrupt.
+/// The HIGH_LEVEL lock of a processor is held by a thread at that level, by the handler of the profile interrupt, and
+/// during each access to a register. The handler runs on its own thread; the lock makes it atomic for the interrupted
+/// code, as on a real processor.
+///
+/// Threads acquire the lock in the order in which they started to wait. A real processor executes at least one
+/// instruction between two interrupts, so even endless interrupts must not starve other threads.
 #[derive(Debug, Default)]
 pub struct FairLock {
     state: Mutex<State>,
@@ -20,14 +22,14 @@ pub struct FairLock {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The thread inside, and how often it entered.
+    /// The holder, and how often it acquired the lock.
     inside: Option<(u32, u32)>,
-    /// Who waits, the first in front.
+    /// The waiting threads, in order.
     waiting: VecDeque<u32>,
 }
 
 impl FairLock {
-    /// Waits until nobody else is inside.
+    /// Acquires the lock. The holder may acquire it again.
     pub fn acquire(&self, thread: u32) {
         let mut state = lock(&self.state);
         if let Some((_, depth)) = state.inside.as_mut().filter(|(holder, _)| *holder == thread) {
@@ -42,7 +44,7 @@ impl FairLock {
         state.inside = Some((thread, 1));
     }
 
-    /// Takes back one [`enter`](Self::acquire) of this thread.
+    /// Undoes one [`acquire`](Self::acquire) of this thread. Does nothing if another thread holds the lock.
     pub fn release(&self, thread: u32) {
         let mut state = lock(&self.state);
         match &mut state.inside {
@@ -55,7 +57,7 @@ impl FairLock {
         }
     }
 
-    /// Waits until whoever is inside has left.
+    /// Waits until no other thread holds the lock.
     pub fn wait_until_free(&self, thread: u32) {
         self.acquire(thread);
         self.release(thread);

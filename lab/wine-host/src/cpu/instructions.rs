@@ -1,4 +1,4 @@
-//! The instructions that a driver executes and a process may not: cpuid, rdmsr, wrmsr and rdpmc.
+//! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr and rdpmc.
 
 use crate::{
     cpu::{
@@ -11,13 +11,13 @@ use bench_protocol::{Instruction, Violation};
 use model::GeneralProtection;
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// What stands where cpuid was; of the same length, as are all the instructions here.
+/// The replacement of cpuid. All instructions here are two bytes long.
 pub const UD2: [u8; 2] = [0x0F, 0x0B];
 const RDMSR: [u8; 2] = [0x0F, 0x32];
 const WRMSR: [u8; 2] = [0x0F, 0x30];
 const RDPMC: [u8; 2] = [0x0F, 0x33];
 
-/// The place of an instruction that trapped.
+/// Properties of the driver and of the address at which an instruction trapped.
 #[derive(Clone, Copy)]
 pub struct Site {
     /// The loader replaced a cpuid instruction here by [`UD2`].
@@ -26,7 +26,7 @@ pub struct Site {
     pub must_reserve: bool,
 }
 
-/// Executes the instruction on the current processor; false if it is none of ours.
+/// Executes the instruction on the current processor. Returns false if it is not one of these instructions.
 pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> bool {
     let (eax, ecx) = (low(context.Rax), low(context.Rcx));
     match instruction {
@@ -60,7 +60,7 @@ pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> bool 
     true
 }
 
-/// An access that can fault; if it does, that is noted, and the driver goes on with zero.
+/// Executes an access that can fault. A fault is recorded as a violation, and the driver continues with 0.
 fn access(
     instruction: Instruction,
     register: u32,
@@ -84,7 +84,7 @@ fn access(
     }
 }
 
-/// While the machine sleeps, registers are lost, or are going to be.
+/// Records a violation if the machine sleeps: registers are lost during sleep.
 pub fn check_awake(what: impl FnOnce() -> String) {
     if time_mode::is_asleep() {
         violation::other(format!("{} while the machine sleeps", what()));

@@ -1,24 +1,24 @@
-//! What the processor was doing when it was interrupted: places, each of which comes as often as its weight says.
+//! The code that a processor executes when it is interrupted: places with weights.
 
 use bench_protocol::{Place, Visited};
 
-/// The code of nobody: sixteen kernel addresses, each in an instruction of sixteen bytes, in the idle process.
+/// The default code: sixteen kernel addresses, sixteen bytes apart, in the idle process.
 const IDLE_CODE: u64 = 0xFFFF_F800_0000_0000;
 const PLACES: u64 = 16;
 const BYTES: u64 = 16;
 
-/// The places of one processor.
+/// The places of one processor, chosen by weighted round robin.
 #[derive(Debug)]
 pub struct InterruptSites {
     visits: Vec<Visit>,
-    /// Of all weights.
+    /// Sum of all weights.
     total: i64,
 }
 
 #[derive(Debug)]
 struct Visit {
     visited: Visited,
-    /// What is owed to the place: its weight times the interrupts so far, less the total for each that it had.
+    /// Weight times the number of all interrupts, minus the sum of the weights for each interrupt of this place.
     credit: i64,
 }
 
@@ -30,7 +30,7 @@ impl Default for InterruptSites {
 }
 
 impl InterruptSites {
-    /// These places; None if no interrupt could be at any of them.
+    /// Returns the sites, or None if no place has a weight.
     #[must_use]
     pub fn new(places: Vec<Place>) -> Option<Self> {
         Some(Self::of(places)).filter(|sites| sites.total > 0)
@@ -43,27 +43,27 @@ impl InterruptSites {
         Self { visits, total }
     }
 
-    /// The number of the next place: the one to which most is owed, the first of several. So the shares are those of the
-    /// weights as exactly as whole interrupts can show them, at any time.
+    /// Returns the index of the place with the highest credit, the first of equals. At any time, the shares are as
+    /// close to the weights as whole interrupts allow.
     fn next(&self) -> Option<usize> {
         let possible = self.visits.iter().enumerate().filter(|(_, visit)| visit.visited.place.weight > 0);
         let owed = |visit: &Visit| visit.credit + i64::from(visit.visited.place.weight);
         possible.rev().max_by_key(|(_, visit)| owed(visit)).map(|(number, _)| number)
     }
 
-    /// The place of the next interrupt, before it comes.
+    /// Returns the place of the next interrupt without counting it.
     #[must_use]
     pub fn peek(&self) -> Option<Place> {
         Some(self.visits.get(self.next()?)?.visited.place)
     }
 
-    /// The places in which the processor can be.
+    /// Returns the places that have a weight.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
         self.visited().map(|visited| visited.place).filter(|place| place.weight > 0).collect()
     }
 
-    /// The place of an interrupt, which comes now.
+    /// Counts an interrupt and returns its place.
     pub fn next_interrupt(&mut self) -> Option<Place> {
         let next = self.next()?;
         for visit in &mut self.visits {
@@ -75,7 +75,7 @@ impl InterruptSites {
         Some(chosen.visited.place)
     }
 
-    /// How often each place was interrupted.
+    /// Returns how often each place was interrupted.
     pub fn visited(&self) -> impl Iterator<Item = Visited> {
         self.visits.iter().map(|visit| visit.visited)
     }

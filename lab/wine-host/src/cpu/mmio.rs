@@ -1,27 +1,27 @@
-//! What an instruction that faulted on a register in memory was to do.
+//! Decodes an instruction that faulted on a memory-mapped register.
 
 use iced_x86::{Code, Decoder, DecoderOptions};
 
-/// No instruction is longer.
+/// The longest x86 instruction in bytes.
 pub const MAX_INSTRUCTION_LENGTH: usize = 15;
 
-/// An instruction.
+/// A decoded instruction.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Instruction {
-    /// `mov` between memory and a register of 32 bits, the way in which registers of the APIC are accessed.
+    /// A `mov` between memory and a 32-bit register, the only access that the APIC's registers allow.
     Move {
-        /// Whether it is to memory.
+        /// Whether it writes to memory.
         write: bool,
-        /// The number of the register, as instructions encode it.
+        /// The number of the register in instruction encodings.
         register: usize,
-        /// Bytes of the instruction.
+        /// Length of the instruction in bytes.
         length: usize,
     },
-    /// Another one, by its name, and its length.
+    /// Another instruction: its name and its length in bytes.
     Other(String, usize),
 }
 
-/// The instruction that begins there; None if none does.
+/// Decodes the instruction at the start of `code`. Returns None if there is none.
 #[must_use]
 pub fn decode(code: &[u8]) -> Option<Instruction> {
     let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();

@@ -1,4 +1,4 @@
-//! The processors: registers, instructions, interrupts, and what makes events happen.
+//! The processors: registers, instructions, interrupts, events and branches.
 
 pub mod branches;
 pub mod clock;

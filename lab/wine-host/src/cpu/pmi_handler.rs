@@ -1,11 +1,11 @@
-//! The handler of the profile interrupt that a driver registered, and the trap frame that it gets.
+//! The handler of the profile interrupt that a driver registers, and the trap frame that it receives.
 
 use bench_protocol::Place;
 use std::ops::Range;
 
 pub type Routine = unsafe extern "system" fn(*mut TrapFrame);
 
-/// Who has the profile interrupt.
+/// A registered handler of the profile interrupt, and the process that registered it.
 #[derive(Clone, Copy)]
 pub struct RegisteredHandler {
     pub routine: Routine,
@@ -33,8 +33,8 @@ pub struct TrapFrame {
 const _: () = assert!(size_of::<TrapFrame>() == 0x190 && std::mem::offset_of!(TrapFrame, rip) == 0x168);
 
 impl TrapFrame {
-    /// With the selectors that Windows has on x64, and with interrupts enabled. Above the selectors, which are words, the
-    /// processor or the kernel leave what they like.
+    /// Returns the frame of an interrupt at `place`, with the selectors of Windows x64 and interrupts enabled. The bits
+    /// above the 16-bit selectors are undefined.
     pub fn interrupted(place: Place) -> Self {
         const KERNEL_STACK: u64 = 0xFFFF_F800_0010_0000;
         const USER_STACK: u64 = 0x0000_0010_0000_0000;

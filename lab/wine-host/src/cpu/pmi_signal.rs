@@ -1,4 +1,4 @@
-//! Wakes the thread that delivers the interrupts of a processor.
+//! The signal that wakes the thread that delivers the interrupts of a processor.
 
 use crate::{lock::lock, nt};
 use std::{
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a test may wait for an interrupt that is held back.
+/// The longest wait of a test for a delayed interrupt.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Wakes the thread that delivers the interrupts of a processor.
@@ -17,26 +17,26 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct PmiSignal {
     state: Mutex<State>,
     progress: Condvar,
-    /// Another value after each call. The thread waits for that, since condition variables count milliseconds, and
-    /// overflows come sooner.
+    /// Changes with each notification. The thread waits for this number, because condition variables have a resolution
+    /// of milliseconds and overflows come faster.
     generation: AtomicU32,
 }
 
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// How often it was requested, and which of these the thread has served.
+    /// The number of notifications, and the last one that the thread has served.
     requested: u64,
     served: u64,
     stop: bool,
 }
 
 impl PmiSignal {
-    /// An interrupt may be pending.
+    /// Notifies the thread that an interrupt may be pending.
     pub fn notify(&self) {
         self.change(|state| state.requested += 1);
     }
 
-    /// Rings, and waits until what is pending now is delivered; false if that takes too long.
+    /// Notifies the thread and waits until it has delivered what is pending now. Returns false on timeout.
     pub fn notify_and_wait(&self) -> bool {
         let deadline = Instant::now() + PATIENCE;
         let request = self.change(|state| {
@@ -62,7 +62,7 @@ impl PmiSignal {
         result
     }
 
-    /// Waits for a call, at most so long; None when the thread is to end.
+    /// Waits for a notification, for `most` at the longest. Returns None if the thread must end.
     pub fn wait(&self, most: Duration) -> Option<u64> {
         let generation = self.generation.load(Ordering::SeqCst);
         let State { requested, served, stop } = *lock(&self.state);

@@ -1,4 +1,4 @@
-//! The processors of the machine: each a model, and what makes its events happen.
+//! The processors of the machine. Each has a model of its registers and a source of events.
 
 use crate::{
     cpu::{
@@ -24,58 +24,57 @@ use std::{
     time::Duration,
 };
 
-/// In live time a processor does its work at least so often.
+/// The longest time between two updates of a processor in live time.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What does not run looks so often whether it does.
+/// The interval at which an inactive processor checks whether it is active.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Between two branches of live time, while they are stored.
+/// The time between two branches in live time, while branches are stored.
 const BRANCH_INTERVAL: Duration = Duration::from_micros(50);
 
-/// `IA32_PERF_GLOBAL_STATUS` (SDM, "Architectural Performance Monitoring Version 2 Facilities"), and its bit of a buffer of
-/// records.
+/// `IA32_PERF_GLOBAL_STATUS` (SDM, "Architectural Performance Monitoring Version 2 Facilities"), and its bit OvfBuffer.
 const GLOBAL_STATUS: u32 = 0x38E;
 const OVF_BUFFER: u64 = 1 << 62;
 
-/// How far behind the instruction of the last record its interrupt comes.
+/// The distance in bytes between the instruction of the last PEBS record and the interrupt.
 const SKID: u64 = 3;
 
-/// How far a processor that has to wait for its interrupts to be handled falls behind the time, at most.
+/// The longest time by which a processor falls behind while interrupts are handled. Time beyond it is skipped.
 const MAX_BEHIND: Duration = Duration::from_millis(100);
 
 /// One processor.
 pub struct Core {
     pub number: u32,
-    /// In it are who is at HIGH_LEVEL and who touches a register.
+    /// Held at HIGH_LEVEL and during register accesses.
     pub high_level: FairLock,
-    /// In it is the one thread at DISPATCH_LEVEL or above, routines of DPCs included and interrupts excluded.
+    /// Held by the one thread at DISPATCH_LEVEL or above, which may be in a DPC routine but not in an interrupt.
     pub dispatch_level: FairLock,
-    /// In it is KeIpiGenericCall.
+    /// Held during KeIpiGenericCall.
     pub ipi: FairLock,
     pub pmi: PmiSignal,
-    /// The handler of the profile interrupt that runs there.
+    /// The handler of the profile interrupt that runs on this processor now.
     pub running_handler: Mutex<Option<RegisteredHandler>>,
     state: Mutex<State>,
 }
 
-/// What changes with time.
+/// The state that changes with time.
 pub struct State {
     pub processor: Processor,
-    /// How often the handler of the profile interrupt was called.
+    /// Number of calls of the profile interrupt's handler.
     pub delivered: u64,
-    /// What it interrupts.
+    /// The code that interrupts interrupt.
     pub sites: InterruptSites,
-    /// An interrupt is being handled: nothing else happens. To the processor that is a moment; here it takes its time.
+    /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
     pub interrupted: bool,
     clock: Clock,
     branches: Branches,
 }
 
-/// Returns the memory that the Debug Store of a processor accesses, by the processor's number.
+/// A function that returns the memory for the Debug Store of a processor, by the processor's number.
 pub type MemoryOf = fn(u32) -> Box<dyn Memory>;
 
-/// What the processors are.
+/// The type of all processors.
 #[derive(Clone, Copy)]
 struct ProcessorType {
     identity: &'static Identity,
@@ -84,7 +83,7 @@ struct ProcessorType {
 }
 
 impl ProcessorType {
-    /// The processor of this number after reset.
+    /// Returns processor `number` after reset.
     fn reset_state(self, number: u32) -> State {
         let identity = self.identity.of_processor(number);
         let leaves = identity.cpuid();
@@ -92,8 +91,8 @@ impl ProcessorType {
         self.with_devices(number, processor.with_perf_capabilities(identity.perf_capabilities()))
     }
 
-    /// The processor of this number as the second thread of the core whose first is `first`, after reset; none where threads
-    /// have registers of their own.
+    /// Returns processor `number` after reset as the second thread of the core of `first`. Returns None if threads
+    /// share no registers.
     fn second_thread(self, number: u32, first: &Processor) -> Option<State> {
         let second = first.other_thread(Box::new(self.identity.cpuid_of_second_thread()));
         second.map(|processor| self.with_devices(number, processor))
@@ -112,11 +111,11 @@ impl ProcessorType {
     }
 }
 
-/// Those that run, and behind them those that can be added.
+/// The active processors, followed by those that can be added.
 static CORES: OnceLock<Vec<Core>> = OnceLock::new();
 static TYPE: Mutex<Option<ProcessorType>> = Mutex::new(None);
 
-/// Builds the machine; false if there is no such identity.
+/// Builds the machine. Returns false if the identity is unknown.
 pub fn start(identity: &str, memory: MemoryOf) -> bool {
     let Some(identity) = cpuid_dumps::find(identity) else { return false };
     let processor_type = ProcessorType { identity, x2apic: false, memory };
@@ -133,7 +132,7 @@ pub fn start(identity: &str, memory: MemoryOf) -> bool {
     CORES.set(cores.collect()).is_ok() && reset(identity.name)
 }
 
-/// Another machine, with as many processors as Wine has; false if there is no such identity.
+/// Replaces the machine by one with as many processors as Wine has. Returns false if the identity is unknown.
 pub fn reset(identity: &str) -> bool {
     let Some(identity) = cpuid_dumps::find(identity) else { return false };
     let Some(processor_type) = *lock(&TYPE) else { return false };
@@ -143,7 +142,7 @@ pub fn reset(identity: &str) -> bool {
     true
 }
 
-/// Makes every processor anew, with its APIC in x2APIC mode or not.
+/// Resets every processor, with its APIC in x2APIC mode or not.
 pub fn set_apic(x2apic: bool) {
     let processor_type = *lock(&TYPE);
     if let Some(processor_type) = processor_type {
@@ -156,7 +155,7 @@ fn rebuild(processor_type: ProcessorType) {
     for core in possible() {
         *lock(&core.state) = processor_type.reset_state(core.number);
     }
-    // Threads of one core are neighbours.
+    // The threads of a core have adjacent numbers.
     for pair in possible().chunks_exact(2) {
         if let [first, second] = pair
             && let Some(state) = processor_type.second_thread(second.number, &lock(&first.state).processor)
@@ -166,7 +165,7 @@ fn rebuild(processor_type: ProcessorType) {
     }
 }
 
-/// One more processor runs, from its reset on.
+/// Resets and activates one more processor.
 pub fn add() {
     let added = possible().get(active().len());
     if let (Some(core), Some(processor_type)) = (added, *lock(&TYPE)) {
@@ -176,12 +175,12 @@ pub fn add() {
     }
 }
 
-/// Those that run and those that do not.
+/// Returns the active and the inactive processors.
 pub fn possible() -> &'static [Core] {
     CORES.get().map_or(&[], Vec::as_slice)
 }
 
-/// Those that run.
+/// Returns the active processors.
 pub fn active() -> &'static [Core] {
     let count = usize::try_from(topology::active()).unwrap_or_default();
     possible().get(..count).unwrap_or_default()
@@ -191,20 +190,20 @@ pub fn find(number: u32) -> Option<&'static Core> {
     active().get(usize::try_from(number).ok()?)
 }
 
-/// Does something with the processor on which this thread is.
+/// Calls `body` with the processor on which this thread runs.
 pub fn with_current(body: impl FnOnce(&'static Core)) {
     if let Some(core) = find(affinity::current_processor()) {
         body(core);
     }
 }
 
-/// Does something with the processor on which this thread is, when nobody is there with interrupts masked.
+/// Calls `body` with the state of the processor on which this thread runs, and holds its HIGH_LEVEL lock meanwhile.
 pub fn with_current_state<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<T> {
     let thread = nt::current_thread();
     loop {
         let core = find(affinity::current_processor())?;
         core.high_level.acquire(thread);
-        // The wait may have moved the thread.
+        // The thread may have moved during the wait.
         if affinity::current_processor() == core.number {
             let result = core.with(|state| body(core.number, state));
             core.high_level.release(thread);
@@ -218,7 +217,7 @@ pub fn set_time(time: Time) {
     change_time(|| time_mode::set_live(time == Time::Live));
 }
 
-/// Makes time go by in another way.
+/// Changes the time mode.
 pub fn change_time(change: impl FnOnce()) {
     for core in active() {
         core.with(|_| {}); // What happened until now is counted in the old way.
@@ -230,7 +229,7 @@ pub fn change_time(change: impl FnOnce()) {
 }
 
 impl Core {
-    /// Does something with the processor, all work until now done.
+    /// Calls `body` with the state of the processor, up to date in live time.
     pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.state);
         if time_mode::is_live() {
@@ -245,7 +244,7 @@ impl Core {
         result
     }
 
-    /// How long the thread that delivers interrupts may wait for the next.
+    /// Returns how long the thread that delivers interrupts may sleep.
     pub fn until_interrupt(&self) -> Duration {
         if self.number >= topology::active() {
             return IDLE_INTERVAL;
@@ -259,8 +258,8 @@ impl Core {
 }
 
 impl State {
-    /// Does the work of the time since the last time, but goes no further than to an overflow, a record or a branch that
-    /// interrupts, before that has been handled.
+    /// Advances live time to now, but not beyond an overflow, a record or a branch that raises an interrupt: the
+    /// interrupt must be handled first.
     fn catch_up(&mut self) {
         let mut behind = self.clock.behind(nt::time_stamp());
         while behind > 0 && !self.interrupted && !self.processor.interrupt_due() {
@@ -275,7 +274,7 @@ impl State {
         }
     }
 
-    /// Ticks from now to the next overflow that makes an interrupt pending, if there will be one.
+    /// Returns the ticks until the next overflow that makes an interrupt pending, if there will be one.
     fn until_overflow(&self) -> Option<u64> {
         if self.processor.interrupt_pending() {
             return None;
@@ -283,25 +282,26 @@ impl State {
         self.processor.interrupting_counters().iter().map(|counter| self.clock.ticks_until(counter)).min()
     }
 
-    /// Ticks from now to the next branch, while they are stored.
+    /// Returns the ticks until the next branch, if branches are stored.
     fn until_branch(&self) -> Option<u64> {
         self.processor.stores_branches().then(|| self.branches.ticks_until(nt::ticks(BRANCH_INTERVAL)))
     }
 
-    /// Records of what happens now are of the place at which the next interrupt comes.
+    /// Sets the address of new PEBS records to the place of the next interrupt.
     fn set_record_place(&mut self) {
         if let Some(place) = self.sites.peek() {
             self.processor.set_place(place.ip, nt::time_stamp());
         }
     }
 
-    /// How far behind its place an interrupt comes that is delivered now: one for a buffer of records is late.
+    /// Returns the distance in bytes between the place and the interrupt that is delivered now. It is nonzero for an
+    /// interrupt of the PEBS buffer.
     pub fn skid(&mut self) -> u64 {
         let status = self.processor.uncounted(|processor| processor.rdmsr(GLOBAL_STATUS));
         if status.is_ok_and(|status| status & OVF_BUFFER != 0) { SKID } else { 0 }
     }
 
-    /// Ticks that were left out.
+    /// Returns the ticks that were skipped.
     pub const fn skipped(&self) -> u64 {
         self.clock.skipped()
     }
@@ -323,7 +323,7 @@ impl State {
         }
     }
 
-    /// Does the work of a script.
+    /// Executes the events of a script.
     pub fn run(&mut self, mode: Mode, happened: &[Happened]) {
         self.set_record_place();
         self.processor.run(mode, &|what| {

@@ -1,11 +1,11 @@
-//! Whether events happen by the time-stamp counter, by a script of a test, or not at all.
+//! The time mode: events happen by the time-stamp counter, by a script of a test, or not at all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static LIVE: AtomicBool = AtomicBool::new(true);
 static ASLEEP: AtomicBool = AtomicBool::new(false);
 
-/// Selects live time or time by script.
+/// Selects live time or scripted time.
 pub fn set_live(live: bool) {
     LIVE.store(live, Ordering::SeqCst);
 }

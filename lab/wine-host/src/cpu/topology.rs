@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The most processors that the machine can have.
+/// The largest number of processors.
 pub const MAX_PROCESSORS: u32 = 8;
 
 static ACTIVE: AtomicU32 = AtomicU32::new(1);
 static MAXIMUM: AtomicU32 = AtomicU32::new(1);
 
-/// Sets how many processors are active and how many there can be. Returns false, and changes nothing, if the machine
-/// cannot have so many.
+/// Sets the number of active processors and of possible processors. Returns false and changes nothing if the numbers
+/// are not supported.
 pub fn set_counts(active: u32, maximum: u32) -> bool {
     let is_possible = (1..=maximum).contains(&active) && maximum <= MAX_PROCESSORS;
     if is_possible {
@@ -19,7 +19,7 @@ pub fn set_counts(active: u32, maximum: u32) -> bool {
     is_possible
 }
 
-/// Sets how many processors are active.
+/// Sets the number of active processors.
 pub fn set_active(count: u32) {
     ACTIVE.store(count, Ordering::SeqCst);
 }
@@ -29,7 +29,7 @@ pub fn active() -> u32 {
     ACTIVE.load(Ordering::SeqCst)
 }
 
-/// Returns the number of processors that can be active.
+/// Returns the number of processors that can become active.
 pub fn maximum() -> u32 {
     MAXIMUM.load(Ordering::SeqCst)
 }

@@ -1,18 +1,18 @@
-//! Whether an instruction exchanges a word of memory with a register, as IoSetCancelRoutine does, which is inline.
+//! Decodes the exchange of a cancel routine, which IoSetCancelRoutine executes inline.
 
 use iced_x86::{Code, Decoder, DecoderOptions, Register};
 
-/// A word in memory and what is to be put there.
+/// An exchange of a 64-bit word in memory with a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// Where.
+    /// The address of the word.
     pub address: u64,
-    /// The new value.
+    /// The new value of the word.
     pub value: u64,
 }
 
-/// The exchange of 64 bits that the instruction at `ip` is to make; `register` tells the general registers by their
-/// numbers in instructions.
+/// Decodes a 64-bit exchange at `ip`. `register` returns the general registers by their numbers in instruction
+/// encodings.
 #[must_use]
 pub fn decode(code: &[u8], ip: u64, register: impl Fn(usize) -> Option<u64>) -> Option<Exchange> {
     let instruction = Decoder::with_ip(64, code, ip, DecoderOptions::NONE).decode();

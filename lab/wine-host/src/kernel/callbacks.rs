@@ -1,4 +1,4 @@
-//! Callback objects of the executive, of which Wine's call nobody: `\Callback\PowerState`, and what drivers make.
+//! Callback objects of the executive: `\Callback\PowerState` and those of drivers. Wine's call no routine.
 
 #![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
 
@@ -29,14 +29,14 @@ type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer);
 
 const POWER_STATE: &str = "\\Callback\\PowerState";
 
-/// The first object, `\Callback\PowerState`. Addresses of objects are those of nothing.
+/// The first object, `\Callback\PowerState`. Addresses of objects are not mapped.
 const FIRST_OBJECT: usize = 0x7FFF_0B1E_0000_0000;
 const STEP: usize = 0x100;
 
 /// OBJ_CASE_INSENSITIVE.
 const CASE_INSENSITIVE: u32 = 0x40;
 
-/// How long a driver that is gone may still be in a routine before the lab goes on.
+/// The longest wait for a routine of a driver that was unloaded.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// OBJECT_ATTRIBUTES (ntdef.h, x64).
@@ -53,16 +53,16 @@ const _: () = assert!(size_of::<ObjectAttributes>() == 0x30);
 
 struct CallbackObject {
     name: String,
-    /// Of drivers, without those of what is registered.
+    /// References of drivers, without those of registrations.
     references: u64,
 }
 
-/// What ExRegisterCallback was given.
+/// A registration with ExRegisterCallback.
 #[derive(Clone, Copy)]
 struct RegisteredCallback {
     object: usize,
     routine: Routine,
-    /// An address of the driver's, which the lab does not use.
+    /// A pointer of the driver, which the lab does not dereference.
     context: usize,
 }
 
@@ -85,12 +85,12 @@ fn names_match(name: &str, other: &str, attributes: u32) -> bool {
     name == other || attributes & CASE_INSENSITIVE != 0 && name.eq_ignore_ascii_case(other)
 }
 
-/// Does something with the object, if it is one.
+/// Calls `body` with the object at the address, if there is one.
 fn with_object<T>(object: Pointer, body: impl FnOnce(&mut CallbackObject) -> T) -> Option<T> {
     lock(&OBJECTS).get_mut(index_of(object)?).map(body)
 }
 
-/// ExCreateCallback.
+/// Implements ExCreateCallback.
 pub unsafe extern "system" fn create(
     object: *mut Pointer,
     attributes: *const ObjectAttributes,
@@ -104,7 +104,7 @@ pub unsafe extern "system" fn create(
         }
         // SAFETY: the driver promises attributes that can be read.
         let ObjectAttributes { length, root, name, attributes, .. } = unsafe { attributes.read() };
-        // SAFETY: and a valid name in them.
+        // SAFETY: and they must contain a valid name.
         let name = unsafe { nt::text(name) };
         if usize::try_from(length) != Ok(size_of::<ObjectAttributes>()) || !root.is_null() {
             violation::other(format!("ExCreateCallback of {name} with attributes of {length} bytes, root {root:p}"));
@@ -123,13 +123,13 @@ pub unsafe extern "system" fn create(
         if let Some(object) = objects.get_mut(index) {
             object.references += 1;
         }
-        // SAFETY: the driver promises a variable.
+        // SAFETY: the driver must pass a writable variable.
         unsafe { object.write(ptr::without_provenance_mut(FIRST_OBJECT + index * STEP)) };
         nt::SUCCESS
     })
 }
 
-/// ObfDereferenceObject: of a callback object here, of any other in Wine.
+/// Implements ObfDereferenceObject for callback objects. Wine serves other objects.
 pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
     let left = catch_panic("ObfDereferenceObject", None, || {
         irql::check("ObfDereferenceObject", DISPATCH_LEVEL);
@@ -141,11 +141,11 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
             isize::try_from(known.references).unwrap_or(isize::MAX)
         })
     });
-    // SAFETY: as the driver called it.
+    // SAFETY: the arguments are the driver's own.
     left.unwrap_or_else(|| unsafe { ObfDereferenceObject(object) })
 }
 
-/// ExRegisterCallback.
+/// Implements ExRegisterCallback.
 pub extern "system" fn register(object: Pointer, routine: Routine, context: Pointer) -> Pointer {
     catch_panic("ExRegisterCallback", ptr::null_mut(), || {
         irql::check("ExRegisterCallback", APC_LEVEL);
@@ -161,7 +161,7 @@ pub extern "system" fn register(object: Pointer, routine: Routine, context: Poin
     })
 }
 
-/// ExUnregisterCallback: waits until the routine is not being called.
+/// Implements ExUnregisterCallback. Waits until no thread is in the routine.
 pub extern "system" fn unregister(handle: Pointer) {
     catch_panic("ExUnregisterCallback", (), || {
         irql::check("ExUnregisterCallback", APC_LEVEL);
@@ -177,7 +177,8 @@ pub extern "system" fn unregister(handle: Pointer) {
     });
 }
 
-/// Calls the routines that are registered with `\Callback\PowerState`, at the level at which Windows may.
+/// Calls the routines that are registered with `\Callback\PowerState`, at DISPATCH_LEVEL, the highest level that
+/// Windows allows.
 pub fn notify_power(first: usize, second: usize) {
     REGISTRY.call(nt::current_thread(), |RegisteredCallback { object, routine, context }| {
         if object != FIRST_OBJECT {
@@ -192,7 +193,7 @@ pub fn notify_power(first: usize, second: usize) {
     });
 }
 
-/// A driver is gone; what it left is noted and forgotten.
+/// Reports and removes what an unloaded driver left behind.
 pub fn image_unloaded(addresses: &Range<usize>) {
     if REGISTRY.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other("a driver was unloaded that had registered a callback, with ExRegisterCallback");

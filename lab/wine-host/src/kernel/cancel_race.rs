@@ -1,10 +1,10 @@
-//! The worst moments for a cancel: just before and just after a driver exchanges the cancel routine of a request, while it
-//! has a spin lock.
+//! Cancels a request at the worst moments: just before and just after a driver exchanges the request's cancel routine
+//! while it holds a spin lock.
 //!
-//! The exchange is inline in the driver, so nothing is called there. While a moment is wanted, each instruction that a
-//! thread executes between KeAcquireSpinLockRaiseToDpc and KeReleaseSpinLock traps, by the trap flag. At the moment,
-//! another thread on another processor cancels the request. The driver goes on when that thread is through or waits for
-//! a spin lock: so it is always the same order, and not luck.
+//! The exchange is inline in the driver, so no function of the lab is called. While a moment is armed, the trap flag
+//! makes each instruction between KeAcquireSpinLockRaiseToDpc and KeReleaseSpinLock trap. At the armed moment, a thread
+//! on another processor cancels the request. The driver continues when that thread has finished or waits for a spin
+//! lock, so the order is always the same.
 
 #![expect(unsafe_code, reason = "sets the trap flag, and reads the instructions of the driver")]
 
@@ -31,28 +31,29 @@ use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 /// EFLAGS.TF (SDM Vol. 1, 3.4.3.3).
 const TRAP_FLAG: u32 = 0x100;
 
-/// How long a cancel may take to come to its lock or to its end.
+/// The longest wait for a cancel to reach a lock or to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The moment that is wanted, by its place here, or [`NONE`]. An exception handler reads it, which must not wait.
+/// The armed moment, as an index into this list, or [`NONE`]. It is atomic because an exception handler reads it and
+/// must not wait.
 const MOMENTS: [CancelMoment; 4] =
     [CancelMoment::BeforeSet, CancelMoment::AfterSet, CancelMoment::BeforeTake, CancelMoment::AfterTake];
 const NONE: u8 = u8::MAX;
 static ARMED: AtomicU8 = AtomicU8::new(NONE);
 
 thread_local! {
-    /// Whether this thread has a spin lock and every instruction of it traps.
+    /// Whether this thread holds a spin lock and single-steps.
     static LOCKED: Cell<bool> = const { Cell::new(false) };
-    /// Whether one more trap may reached.
+    /// Whether this thread expects one more single-step trap.
     static STEPPING: Cell<bool> = const { Cell::new(false) };
-    /// The request whose exchange this thread is executing, which is cancelled after it.
+    /// The request to cancel after the exchange that this thread executes.
     static CANCEL_AFTER: Cell<Option<usize>> = const { Cell::new(None) };
-    /// Of a thread that cancels: what it drops when it has come to a lock.
+    /// Set on a thread that cancels; dropped when the thread reaches a lock.
     static REACHED_LOCK: RefCell<Option<Sender<Infallible>>> = const { RefCell::new(None) };
 }
 
-/// The next request with which a driver comes to this moment is cancelled then. False where there is one processor only:
-/// nothing happens at the same time there.
+/// Arms a moment: the next request that reaches it is cancelled. Returns false if there is only one processor, because
+/// then nothing happens concurrently.
 pub fn arm(moment: Option<CancelMoment>) -> bool {
     let place = MOMENTS.iter().position(|known| Some(*known) == moment);
     ARMED.store(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(NONE), Ordering::SeqCst);
@@ -63,27 +64,27 @@ fn armed() -> Option<CancelMoment> {
     MOMENTS.get(usize::from(ARMED.load(Ordering::SeqCst))).copied()
 }
 
-/// This thread is about to wait for a spin lock.
+/// Reports that this thread is about to wait for a spin lock.
 pub fn before_lock() {
     REACHED_LOCK.with_borrow_mut(Option::take);
 }
 
-/// This thread has a spin lock.
+/// Reports that this thread holds a spin lock.
 pub fn after_lock() {
     if armed().is_some() {
         LOCKED.set(true);
         STEPPING.set(true);
-        // SAFETY: the stack is as before; each trap is answered by `stepped`.
+        // SAFETY: the stack is unchanged afterwards, and `on_single_step` handles each trap.
         unsafe { asm!("pushfq", "or qword ptr [rsp], {flag}", "popfq", flag = const TRAP_FLAG) };
     }
 }
 
-/// This thread is about to release a spin lock.
+/// Reports that this thread is about to release a spin lock.
 pub fn before_unlock() {
     LOCKED.set(false);
 }
 
-/// An instruction has trapped: whether that was for the lab.
+/// Handles a single-step trap. Returns whether the lab caused it.
 pub fn on_single_step(context: &mut CONTEXT) -> bool {
     if !STEPPING.get() {
         return false;
@@ -102,7 +103,7 @@ pub fn on_single_step(context: &mut CONTEXT) -> bool {
     true
 }
 
-/// Cancels the request if the next instruction is the one that is wanted.
+/// Cancels the request if the next instruction is the armed exchange.
 fn cancel_at_exchange(moment: CancelMoment, context: &CONTEXT) {
     let Some(code) = usize::try_from(context.Rip).ok().and_then(loaded_images::code_at) else { return };
     let Some(found) = xchg::decode(code, context.Rip, |number| register(context, number)) else { return };
@@ -121,13 +122,13 @@ fn cancel_at_exchange(moment: CancelMoment, context: &CONTEXT) {
     }
 }
 
-/// A general register of the thread, by the number that it has in instructions.
+/// Returns a general register of the thread, by its number in instruction encodings.
 fn register(context: &CONTEXT, number: usize) -> Option<u64> {
     let CONTEXT { Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi, R8, R9, R10, R11, R12, R13, R14, R15, .. } = *context;
     [Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi, R8, R9, R10, R11, R12, R13, R14, R15].get(number).copied()
 }
 
-/// Cancels the request on another thread and processor, up to the first lock that it may have to wait for.
+/// Cancels the request on another thread and processor. Returns when that thread reaches a lock or ends.
 fn cancel(request: usize) {
     ARMED.store(NONE, Ordering::SeqCst);
     let here = affinity::current_processor();
@@ -136,7 +137,8 @@ fn cancel(request: usize) {
     thread::spawn(move || {
         affinity::restrict(1 << there);
         REACHED_LOCK.set(Some(sender));
-        // SAFETY: a driver has the request, and cannot complete it before this thread has come to a lock or is through.
+        // SAFETY: a driver holds the request, and cannot complete it before this thread has reached a lock or has
+        // ended.
         unsafe { requests::cancel(ptr::with_exposed_provenance_mut(request)) };
         before_lock();
     });

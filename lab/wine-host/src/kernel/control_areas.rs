@@ -1,5 +1,4 @@
-//! SystemProcessorProfileControlArea: of each processor the one PROCESSOR_PROFILE_CONTROL_AREA, which is the kernel's
-//! memory.
+//! SystemProcessorProfileControlArea: the PROCESSOR_PROFILE_CONTROL_AREA of each processor, in memory of the kernel.
 
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
@@ -30,12 +29,13 @@ struct Request {
 
 const _: () = assert!(size_of::<Request>() == 0x10);
 
-/// The build of version 1903, since which areas have room for the values of more counters.
+/// The build of version 1903. Since then, areas have room for the reset values of more counters.
 const LARGER_SINCE: u32 = 18_362;
 const WORDS_BEFORE: usize = 0x60 / 8;
 const WORDS: usize = 0xA0 / 8;
 
-/// IA32_MISC_ENABLE: performance monitoring is available, PEBS is not (SDM Vol. 4, "Architectural MSRs").
+/// IA32_MISC_ENABLE, and its bits: performance monitoring is available, PEBS is unavailable (SDM Vol. 4, "Architectural
+/// MSRs").
 const MISC_ENABLE: u32 = 0x1A0;
 const MONITORING_AVAILABLE: u64 = 1 << 7;
 const PEBS_UNAVAILABLE: u64 = 1 << 12;
@@ -61,11 +61,11 @@ impl Area {
     }
 }
 
-/// By the number of the processor.
+/// The areas by processor number.
 static AREAS: Mutex<BTreeMap<u32, Area>> = Mutex::new(BTreeMap::new());
 static MODE: Mutex<Areas> = Mutex::new(Areas::Served);
 
-/// How the class is served from now on.
+/// Selects how the information class behaves.
 pub fn set_mode(areas: Areas) {
     *lock(&MODE) = areas;
     write_addresses();
@@ -75,8 +75,8 @@ fn mode() -> Areas {
     *lock(&MODE)
 }
 
-/// Where Windows keeps areas, it makes those that are missing, and writes the addresses of all to their registers: at boot,
-/// and after a sleep.
+/// Writes the address of each area to its register, and allocates missing areas, if Windows owns the areas. Windows
+/// does this at boot and after sleep.
 pub fn write_addresses() {
     if mode() != Areas::OfWindows {
         return;
@@ -94,32 +94,32 @@ pub fn write_addresses() {
     }
 }
 
-/// As on a machine that has just started.
+/// Resets the areas to those of a machine that has just booted.
 pub fn reset() {
     set_mode(Areas::Served);
     lock(&AREAS).clear();
 }
 
-/// Somebody else than a driver allocates the area of a processor; false if it has one.
+/// Allocates the area of a processor for another driver. Returns false if the processor has one.
 pub fn allocate_foreign(processor: u32) -> bool {
     allocate(processor).is_ok()
 }
 
-/// The area of each processor.
+/// Returns the address of each processor's area.
 pub fn addresses() -> Vec<Option<u64>> {
     let areas = lock(&AREAS);
     let address = |number: u32| u64::try_from(areas.get(&number)?.address()).ok();
     processor::active().iter().map(|core| address(core.number)).collect()
 }
 
-/// Keeps the areas as they are, if the address is in one of them.
+/// Keeps the areas allocated while the result lives, if the address is in one of them.
 pub fn pin(address: u64) -> Option<impl Sized> {
     let areas = lock(&AREAS);
     let is_there = areas.values().any(|area| area.holds(address));
     is_there.then_some(areas)
 }
 
-/// A new area, or the one that there is.
+/// Allocates an area. Returns the existing one as an error.
 fn allocate(processor: u32) -> Result<usize, usize> {
     let mut areas = lock(&AREAS);
     if let Some(area) = areas.get(&processor) {
@@ -128,10 +128,10 @@ fn allocate(processor: u32) -> Result<usize, usize> {
     Ok(areas.entry(processor).or_insert_with(Area::new).address())
 }
 
-/// ZwSetSystemInformation of this class, for the processor on which the thread is.
+/// Implements ZwSetSystemInformation of this class for the current processor.
 ///
 /// # Safety
-/// The buffer has so many bytes, which may be read and written.
+/// The buffer has `length` bytes, which are readable and writable.
 pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
     let mode = mode();
     if mode == Areas::Missing {
@@ -144,7 +144,7 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
         violation::other("SystemProcessorProfileControlArea on a thread that can be on several processors");
     }
     let request: *mut Request = buffer.cast();
-    // SAFETY: the caller promises a buffer of the length that was checked.
+    // SAFETY: the caller guarantees a buffer of the checked length.
     let wants_one = unsafe { request.read_unaligned() }.allocate != 0;
     let Some(core) = processor::find(affinity::current_processor()) else { return nt::NOT_SUPPORTED };
     if !core.with(has_pebs) {
@@ -167,12 +167,12 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
         Err(address) => (nt::ADDRESS_ALREADY_EXISTS, address),
     };
     let answer = Request { area: ptr::with_exposed_provenance_mut(address), allocate: 1 };
-    // SAFETY: the caller promises a buffer of the length that was checked.
+    // SAFETY: the caller guarantees a buffer of the checked length.
     unsafe { request.write_unaligned(answer) };
     status
 }
 
-/// Only Intel's processors have the register.
+/// Returns whether the processor has PEBS. Only processors by Intel have the register.
 fn has_pebs(state: &mut State) -> bool {
     let register = state.processor.uncounted(|processor| processor.rdmsr(MISC_ENABLE));
     register.is_ok_and(|value| value & (MONITORING_AVAILABLE | PEBS_UNAVAILABLE) == MONITORING_AVAILABLE)

@@ -1,4 +1,4 @@
-//! Who runs: where the lab interrupts a processor, the process and the thread of the scene, and not its own thread.
+//! The current process and thread. During an interrupt these are the process and thread of the interrupted place.
 
 #![expect(unsafe_code, reason = "calls Wine's functions")]
 
@@ -16,7 +16,7 @@ thread_local! {
     static INTERRUPTED: Cell<Option<Place>> = const { Cell::new(None) };
 }
 
-/// Runs what interrupts `place`.
+/// Runs `body` as an interrupt of `place`.
 pub fn with_interrupted(place: Place, body: impl FnOnce()) {
     INTERRUPTED.set(Some(place));
     body();
@@ -28,14 +28,14 @@ fn id(of: impl Fn(Place) -> u32) -> Option<Pointer> {
     Some(ptr::without_provenance_mut(id))
 }
 
-/// PsGetCurrentProcessId.
+/// Implements PsGetCurrentProcessId.
 pub extern "system" fn process() -> Pointer {
-    // SAFETY: takes nothing that could be wrong.
+    // SAFETY: the function has no preconditions.
     id(|place| place.process).unwrap_or_else(|| unsafe { PsGetCurrentProcessId() })
 }
 
-/// PsGetCurrentThreadId.
+/// Implements PsGetCurrentThreadId.
 pub extern "system" fn thread() -> Pointer {
-    // SAFETY: takes nothing that could be wrong.
+    // SAFETY: the function has no preconditions.
     id(|place| place.thread).unwrap_or_else(|| unsafe { PsGetCurrentThreadId() })
 }

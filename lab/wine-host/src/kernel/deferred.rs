@@ -1,8 +1,8 @@
-//! DPCs and timers at work: one thread for each processor, on which timers expire and the routines of DPCs run, at
-//! DISPATCH_LEVEL and so when no other thread there is at that level.
+//! The threads that run DPCs and timers, one for each processor. Routines run at DISPATCH_LEVEL, when no other thread
+//! of the processor is at that level.
 //!
-//! A routine begins when no profile interrupt and no KeIpiGenericCall is being handled on its processor. Either may
-//! come while it runs, and then runs beside it.
+//! A routine starts when no profile interrupt and no KeIpiGenericCall is handled on its processor. Either can come
+//! while the routine runs, and then runs concurrently with it.
 
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 
@@ -32,16 +32,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a test may wait for routines.
+/// The longest wait of a test for routines.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
 
-/// The account of everything. Who holds it may access the objects that it knows.
+/// The DPCs and timers of the machine. The holder of its lock may access the registered objects.
 pub struct DeferredWork {
     pub dpcs: DpcQueues,
     pub timers: Timers,
-    /// How often the timers of a processor still are to expire, of a script.
+    /// By processor, how many more times its timers expire by script.
     ticks: BTreeMap<u32, u64>,
     stop: bool,
 }
@@ -52,14 +52,14 @@ static WORK: LazyLock<Mutex<DeferredWork>> = LazyLock::new(|| {
 });
 static CHANGED: Condvar = Condvar::new();
 
-/// Changes the account; the processors see to what follows from it.
+/// Changes the deferred work, and wakes the threads of the processors.
 pub fn change<T>(body: impl FnOnce(&mut DeferredWork) -> T) -> T {
     let result = body(&mut lock(&WORK));
     CHANGED.notify_all();
     result
 }
 
-/// Waits until that is so; false if it takes too long.
+/// Waits until `so` holds. Returns false at the deadline.
 fn wait_until(deadline: Instant, so: impl Fn(&DeferredWork) -> bool) -> bool {
     let mut work = lock(&WORK);
     while !so(&work) {
@@ -95,7 +95,7 @@ pub fn stop() {
     change(|work| work.stop = true);
 }
 
-/// Waits until there is something to do on a processor; false when its thread is to end.
+/// Waits until a processor has work. Returns false if its thread must end.
 fn wait_for_work(processor: u32) -> bool {
     let mut work = lock(&WORK);
     while !work.stop {
@@ -109,7 +109,7 @@ fn wait_for_work(processor: u32) -> bool {
     false
 }
 
-/// Lets timers expire, and runs what is queued.
+/// Expires timers, and runs the queued DPCs.
 fn run_due(core: &Core, thread: u32) {
     change(|work| work.expire(core.number));
     loop {
@@ -124,18 +124,18 @@ fn run_due(core: &Core, thread: u32) {
 }
 
 /// # Safety
-/// The call is one that the driver asked for.
+/// The driver queued this call.
 unsafe fn run(Call { dpc, routine, context, arguments: [first, second] }: Call) {
     let pointer = ptr::with_exposed_provenance_mut;
     let routine: *const () = ptr::with_exposed_provenance(routine);
-    // SAFETY: what KeInitializeDpc was given is a function of this type.
+    // SAFETY: the driver passed a function of this type to KeInitializeDpc.
     let routine = unsafe { std::mem::transmute::<*const (), Routine>(routine) };
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe { routine(pointer(dpc), pointer(context), pointer(first), pointer(second)) };
 }
 
 impl DeferredWork {
-    /// Lets expire what is due on a processor: by the clock, or by the script.
+    /// Expires the due timers of a processor: by the clock, or by the script.
     fn expire(&mut self, processor: u32) {
         let now = if let Some(left) = self.ticks.get_mut(&processor) {
             *left -= 1;
@@ -149,21 +149,22 @@ impl DeferredWork {
             return;
         };
         for (timer, dpc) in self.timers.expire(processor, now, &self.dpcs) {
-            // SAFETY: a timer that is set; freed memory is no longer in the account, which this thread holds.
+            // SAFETY: the timer is set, so its memory is not freed, and this thread holds the lock of the deferred
+            // work.
             let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(timer) };
             object.expired();
             if let Some(dpc) = dpc {
-                // One that is still queued from the last time is not queued again, as in Windows.
+                // As in Windows, a DPC that is still queued is not queued again.
                 self.insert(dpc, processor, QueuedBy::Timer);
             }
         }
     }
 
-    /// Queues a DPC, on its processor or on the one told; None if there is no such DPC.
+    /// Queues a DPC on its target processor, or on processor `here`. Returns None if the DPC is unknown.
     pub fn insert(&mut self, dpc: usize, here: u32, queued_by: QueuedBy) -> Option<bool> {
         let inserted = self.dpcs.insert(dpc, here, queued_by).ok()?;
         if inserted {
-            // SAFETY: a DPC of the account, which this thread holds.
+            // SAFETY: the DPC is registered, and this thread holds the lock of the deferred work.
             let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(dpc) };
             object.queued(if let QueuedBy::Driver(arguments) = queued_by { arguments } else { [0; 2] });
         }
@@ -172,7 +173,7 @@ impl DeferredWork {
 
     fn begin(&mut self, processor: u32) -> Option<Call> {
         let call = self.dpcs.begin(processor)?;
-        // SAFETY: a DPC of the account, which this thread holds.
+        // SAFETY: the DPC is registered, and this thread holds the lock of the deferred work.
         let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(call.dpc) };
         if !object.calls(call.routine, call.context) {
             violation::other(format!("the DPC {:#x} was written over while it was queued", call.dpc));
@@ -181,7 +182,7 @@ impl DeferredWork {
         Some(call)
     }
 
-    /// Forgets timers and DPCs that are in memory which goes; tells what was set or queued.
+    /// Removes timers and DPCs in the address range. Returns what was set or queued.
     fn forget(&mut self, addresses: &Range<usize>) -> impl Iterator<Item = &'static str> + use<> {
         let timer = self.timers.forget(addresses, &self.dpcs).then_some("a timer that is set");
         let dpc = self.dpcs.forget(addresses).then_some("a DPC that is queued");
@@ -189,7 +190,7 @@ impl DeferredWork {
     }
 }
 
-/// Waits until everything that was queued before has come to its end.
+/// Waits until every DPC that is queued now has run or was removed.
 pub fn flush() {
     let mut work = lock(&WORK);
     let mark = work.dpcs.mark();
@@ -198,26 +199,26 @@ pub fn flush() {
     }
 }
 
-/// Memory is about to be freed; timers that are set, and DPCs that are queued, are noted and forgotten.
+/// Reports and removes set timers and queued DPCs in memory that is about to be freed.
 pub fn memory_freed(function: &str, addresses: &Range<usize>) {
     for what in change(|work| work.forget(addresses)) {
         violation::other(format!("{function} of {:#x}, which {what} needs", addresses.start));
     }
 }
 
-/// A driver is gone, and with it its routines: the same.
+/// Reports and removes set timers and queued DPCs of an unloaded driver.
 pub fn image_unloaded(addresses: &Range<usize>) {
     for what in change(|work| work.forget(addresses)) {
         violation::other(format!("a driver was unloaded that {what} needs"));
     }
     if lock(&WORK).dpcs.runs_in(addresses) {
         violation::other("a driver was unloaded while a DPC of it ran");
-        // Its code goes when this returns: the lab goes on if the routine ends.
+        // The code is unmapped when this returns. The lab survives if the routine ends first.
         wait_until(Instant::now() + PATIENCE, |work| !work.dpcs.runs_in(addresses));
     }
 }
 
-/// Time goes on in another way: by the clock from now on, or no longer; then nothing runs that it had begun.
+/// Restarts the timers after a change of the time mode, and waits until no routine of the old mode runs.
 pub fn time_changed() {
     let mark = change(|work| {
         work.timers.restart(Instant::now());
@@ -226,7 +227,7 @@ pub fn time_changed() {
     wait_until(Instant::now() + PATIENCE, |work| work.dpcs.done(mark));
 }
 
-/// Lets the timers of a processor expire so often, each time to the end of what follows; false if that takes too long.
+/// Expires the timers of a processor `times` times, and runs the resulting DPCs each time. Returns false on timeout.
 pub fn tick(processor: u32, times: u64) -> bool {
     let deadline = Instant::now() + PATIENCE;
     if times > 0 {
@@ -249,7 +250,7 @@ pub fn ticks() -> Ticks {
     Ticks { ran, set: u64::try_from(work.timers.count_set()).unwrap_or(u64::MAX) }
 }
 
-/// Begins the account of what ran anew.
+/// Resets the number of DPC calls by timers.
 pub fn reset_timer_calls() {
     lock(&WORK).dpcs.reset_timer_calls();
 }

@@ -1,4 +1,4 @@
-//! Device objects: how they are made, and in what order they go.
+//! Device objects: checks their creation and the order of their deletion.
 
 #![expect(unsafe_code, reason = "reads what the driver points to, and hands calls on to Wine")]
 
@@ -27,7 +27,7 @@ unsafe extern "system" {
 /// FILE_DEVICE_SECURE_OPEN (wdm.h).
 const SECURE_OPEN: u32 = 0x100;
 
-/// IoCreateDevice.
+/// Implements IoCreateDevice.
 pub unsafe extern "system" fn create(
     driver: Pointer,
     extension: u32,
@@ -42,22 +42,22 @@ pub unsafe extern "system" fn create(
         if fault_injection::fails("IoCreateDevice") {
             return nt::INSUFFICIENT_RESOURCES;
         }
-        // SAFETY: null, or the driver promises a valid string.
+        // SAFETY: null, or the driver must pass a valid string.
         let text = unsafe { nt::text(name) };
         if !text.is_empty() && characteristics & SECURE_OPEN == 0 {
             violation::other(format!("any user can open {text}\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN"));
         }
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         unsafe { IoCreateDevice(driver, extension, name, kind, characteristics, exclusive, device) }
     })
 }
 
-/// IoDeleteDevice.
+/// Implements IoDeleteDevice.
 pub unsafe extern "system" fn delete(device: Pointer) {
     catch_panic("IoDeleteDevice", (), || {
         irql::check("IoDeleteDevice", APC_LEVEL);
         work_items::device_deleted(device);
     });
-    // SAFETY: as the driver called it.
+    // SAFETY: the arguments are the driver's own.
     unsafe { IoDeleteDevice(device) };
 }

@@ -1,6 +1,5 @@
-//! KDPC and KTIMER of x64, of which the lab keeps the fields as Windows does. It believes its own account: what is here
-//! shows a driver that reads them what it would see, and spoils what a driver that gave them too little room keeps
-//! behind them.
+//! KDPC and KTIMER of x64. The lab maintains their fields like Windows, for drivers that read them, and to overwrite
+//! the memory behind an allocation that is too small. It does not rely on them: its own state is in `deferred.rs`.
 
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
@@ -10,7 +9,7 @@ use std::{mem::offset_of, ptr};
 /// DpcObject and ThreadedDpcObject of KOBJECTS.
 pub const DPC: u8 = 19;
 pub const THREADED_DPC: u8 = 24;
-/// TimerNotificationObject of KOBJECTS; with the TIMER_TYPE added it tells which of the two kinds it is.
+/// TimerNotificationObject of KOBJECTS; the kind is this plus the TIMER_TYPE.
 const TIMER: u8 = 8;
 /// MediumImportance.
 const MEDIUM: u8 = 1;
@@ -27,7 +26,7 @@ pub struct Kdpc {
     routine: usize,
     context: usize,
     arguments: [usize; 2],
-    /// Not zero while it is queued.
+    /// Nonzero while the DPC is queued.
     data: usize,
 }
 
@@ -49,7 +48,7 @@ impl Kdpc {
         self.data = 0;
     }
 
-    /// Whether Windows, which calls what is written here, would call what was initialized.
+    /// Returns whether the fields, from which Windows calls, still have the initial routine and context.
     pub const fn calls(&self, routine: usize, context: usize) -> bool {
         self.routine == routine && self.context == context
     }
@@ -60,9 +59,9 @@ pub struct Ktimer {
     kind: u8,
     flags: [u8; 3],
     signalled: i32,
-    /// Who waits; a list that is empty points to itself.
+    /// The list of waiting threads; an empty list points to itself.
     waiters: [usize; 2],
-    /// In units of 100 ns: of the time when it was set if negative.
+    /// In units of 100 ns; negative if relative.
     due: i64,
     links: [usize; 2],
     dpc: usize,
@@ -97,17 +96,17 @@ impl Ktimer {
     }
 }
 
-/// The object at an address.
+/// Returns the object at an address.
 ///
 /// # Safety
-/// The driver has an object of this kind there, aligned, and gives nobody else access to it while it is used.
+/// The driver has an aligned object of this type there, and no other code accesses it while the reference lives.
 pub unsafe fn object_at<'a, T>(address: usize) -> &'a mut T {
     let object: *mut T = ptr::with_exposed_provenance_mut(address);
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe { &mut *object }
 }
 
-/// The address of an object that the driver hands over; None if none can be there.
+/// Returns the address of an object of the driver. Returns None if it is null or not aligned.
 pub fn address_of(object: Pointer) -> Option<usize> {
     let address = object.expose_provenance();
     (address != 0 && address.is_multiple_of(align_of::<Kdpc>())).then_some(address)

@@ -1,4 +1,4 @@
-//! What a driver does with DPCs. In Wine they never run.
+//! The DPC functions. Wine's never run the routines.
 
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
@@ -17,7 +17,7 @@ use crate::{
     violation::{self, catch_panic},
 };
 
-/// HighImportance of KDPC_IMPORTANCE, the one that goes before what is queued already.
+/// HighImportance of KDPC_IMPORTANCE, which queues a DPC at the front.
 const HIGH: i32 = 2;
 
 fn unknown(function: &str, dpc: Pointer) {
@@ -30,7 +30,8 @@ fn initialize_as(function: &str, kind: u8, dpc: Pointer, routine: Pointer, conte
     let free = deferred::change(|work| {
         let free = work.dpcs.initialize(address, routine, context);
         if free {
-            // SAFETY: the driver promises room for a DPC, and it is in the account, which this thread holds.
+            // SAFETY: the driver must pass memory for a DPC. It is registered, and this thread holds the lock of the
+            // deferred work.
             let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(address) };
             object.initialize(kind, routine, context);
         }
@@ -41,23 +42,23 @@ fn initialize_as(function: &str, kind: u8, dpc: Pointer, routine: Pointer, conte
     }
 }
 
-/// KeInitializeDpc.
+/// Implements KeInitializeDpc.
 pub unsafe extern "system" fn initialize(dpc: Pointer, routine: Pointer, context: Pointer) {
     catch_panic("KeInitializeDpc", (), || {
         initialize_as("KeInitializeDpc", dispatcher_objects::DPC, dpc, routine, context);
     });
 }
 
-/// KeInitializeThreadedDpc. The routine runs at DISPATCH_LEVEL all the same, as Windows reserves to do.
+/// Implements KeInitializeThreadedDpc. The routine runs at DISPATCH_LEVEL, as Windows may run it.
 pub unsafe extern "system" fn initialize_threaded(dpc: Pointer, routine: Pointer, context: Pointer) {
     let function = "KeInitializeThreadedDpc";
     catch_panic(function, (), || initialize_as(function, dispatcher_objects::THREADED_DPC, dpc, routine, context));
 }
 
-/// KeSetTargetProcessorDpcEx.
+/// Implements KeSetTargetProcessorDpcEx.
 pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorNumber) -> NtStatus {
     catch_panic("KeSetTargetProcessorDpcEx", nt::UNSUCCESSFUL, || {
-        // SAFETY: the driver promises a number that can be read.
+        // SAFETY: the driver must pass a number that can be read.
         let number = unsafe { number.read() };
         let hit = fault_injection::fails("KeSetTargetProcessorDpcEx");
         let Some(processor) = number.index().filter(|_| !hit) else { return nt::INVALID_PARAMETER };
@@ -69,12 +70,12 @@ pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorN
     })
 }
 
-/// KeSetImportanceDpc. Only high importance makes a difference: the lab delays no DPC.
+/// Implements KeSetImportanceDpc. Only high importance has an effect, because the lab delays no DPC.
 pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
     catch_panic("KeSetImportanceDpc", (), || {
         let set = deferred::change(|work| {
             work.dpcs.set_urgent(dpc.addr(), importance == HIGH)?;
-            // SAFETY: a DPC of the account, which this thread holds.
+            // SAFETY: the DPC is registered, and this thread holds the lock of the deferred work.
             let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(dpc.addr()) };
             object.importance = u8::try_from(importance).unwrap_or_default();
             Ok(())
@@ -85,7 +86,7 @@ pub unsafe extern "system" fn set_importance(dpc: Pointer, importance: i32) {
     });
 }
 
-/// KeInsertQueueDpc. The routine runs soon, but not before this returns, even where the level is below DISPATCH_LEVEL.
+/// Implements KeInsertQueueDpc. The routine runs after the return, even below DISPATCH_LEVEL.
 pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> u8 {
     catch_panic("KeInsertQueueDpc", 0, || {
         let queued_by = QueuedBy::Driver([first, second].map(Pointer::expose_provenance));
@@ -97,12 +98,12 @@ pub extern "system" fn insert(dpc: Pointer, first: Pointer, second: Pointer) -> 
     })
 }
 
-/// KeRemoveQueueDpc.
+/// Implements KeRemoveQueueDpc.
 pub unsafe extern "system" fn remove(dpc: Pointer) -> u8 {
     catch_panic("KeRemoveQueueDpc", 0, || {
         let removed = deferred::change(|work| {
             let removed = work.dpcs.remove(dpc.addr())?;
-            // SAFETY: a DPC of the account, which this thread holds.
+            // SAFETY: the DPC is registered, and this thread holds the lock of the deferred work.
             let object: &mut Kdpc = unsafe { dispatcher_objects::object_at(dpc.addr()) };
             object.taken();
             Ok(removed)
@@ -114,11 +115,11 @@ pub unsafe extern "system" fn remove(dpc: Pointer) -> u8 {
     })
 }
 
-/// KeFlushQueuedDpcs. Documented for PASSIVE_LEVEL; at APC_LEVEL, under a mutex, it works as well.
+/// Implements KeFlushQueuedDpcs. It is documented for PASSIVE_LEVEL; at APC_LEVEL, under a mutex, it works as well.
 pub extern "system" fn flush() {
     catch_panic("KeFlushQueuedDpcs", (), || {
         irql::check("KeFlushQueuedDpcs", APC_LEVEL);
-        // Above, it would wait for routines that wait for this thread.
+        // At a higher level, this would wait for routines that wait for this thread.
         if irql::current() < DISPATCH_LEVEL {
             deferred::flush();
         }

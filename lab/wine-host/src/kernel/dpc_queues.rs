@@ -1,15 +1,15 @@
-//! Which DPCs there are, and which are queued, by the addresses of their objects. Nothing runs here.
+//! The DPCs and their queues, by the addresses of the DPC objects. This module runs no routine.
 
 use std::{
     collections::{HashMap, VecDeque},
     ops::Range,
 };
 
-/// An object that was not initialized where it is now.
+/// The error for an object that was not initialized at its address.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unknown;
 
-/// A routine, and with what it is called; all of them addresses of the driver's.
+/// A call of a DPC's routine. All fields are addresses or values of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     /// The DPC.
@@ -22,7 +22,7 @@ pub struct Call {
     pub arguments: [usize; 2],
 }
 
-/// What a DPC is queued with.
+/// The reason why a DPC is queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueuedBy {
     /// KeInsertQueueDpc, with its two arguments.
@@ -36,7 +36,7 @@ struct Dpc {
     routine: usize,
     context: usize,
     target: Option<u32>,
-    /// Whether it goes before those that wait.
+    /// Whether the DPC is queued at the front.
     urgent: bool,
 }
 
@@ -47,33 +47,33 @@ struct Waiting {
     ticket: u64,
 }
 
-/// What a processor is to do.
+/// The queue of one processor.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// Routine and ticket of the one that runs.
+    /// Routine and ticket of the running DPC.
     running: Option<(usize, u64)>,
-    /// How often it was called for a timer.
+    /// Number of calls for timers.
     timer_calls: u64,
 }
 
-/// All of them.
+/// The DPCs of all processors.
 #[derive(Debug)]
 pub struct DpcQueues {
     known: HashMap<usize, Dpc>,
     queues: Vec<Queue>,
-    /// How many were ever queued: each gets a number.
+    /// The number of DPCs queued so far, which is the last ticket.
     tickets: u64,
 }
 
 impl DpcQueues {
-    /// None yet, on so many processors.
+    /// Returns empty queues for `processors` processors.
     #[must_use]
     pub fn new(processors: usize) -> Self {
         Self { known: HashMap::new(), queues: (0..processors).map(|_| Queue::default()).collect(), tickets: 0 }
     }
 
-    /// A DPC without a target and of medium importance; false if it is queued, and then nothing changes.
+    /// Registers a DPC without a target, with medium importance. Returns false and changes nothing if it is queued.
     pub fn initialize(&mut self, dpc: usize, routine: usize, context: usize) -> bool {
         let free = !self.is_queued(dpc);
         if free {
@@ -82,46 +82,46 @@ impl DpcQueues {
         free
     }
 
-    /// From now on it is queued on this processor.
+    /// Sets the processor on which the DPC is queued.
     ///
     /// # Errors
-    /// There is no such DPC.
+    /// The DPC is unknown.
     pub fn set_target(&mut self, dpc: usize, processor: u32) -> Result<(), Unknown> {
         self.known.get_mut(&dpc).ok_or(Unknown)?.target = Some(processor);
         Ok(())
     }
 
-    /// From now on it is queued before the others, or behind them.
+    /// Sets whether the DPC is queued at the front.
     ///
     /// # Errors
-    /// There is no such DPC.
+    /// The DPC is unknown.
     pub fn set_urgent(&mut self, dpc: usize, urgent: bool) -> Result<(), Unknown> {
         self.known.get_mut(&dpc).ok_or(Unknown)?.urgent = urgent;
         Ok(())
     }
 
-    /// Whether there is this DPC.
+    /// Returns whether the DPC is registered.
     #[must_use]
     pub fn contains(&self, dpc: usize) -> bool {
         self.known.contains_key(&dpc)
     }
 
-    /// Its processor, if it has one.
+    /// Returns the target processor of the DPC, if it has one.
     #[must_use]
     pub fn target(&self, dpc: usize) -> Option<u32> {
         self.known.get(&dpc)?.target
     }
 
-    /// Whether its routine is among these addresses.
+    /// Returns whether the DPC's routine is in the address range.
     #[must_use]
     pub fn calls_into(&self, dpc: usize, addresses: &Range<usize>) -> bool {
         self.known.get(&dpc).is_some_and(|dpc| addresses.contains(&dpc.routine))
     }
 
-    /// Queues it, on its processor or on the one told; false if it is queued already.
+    /// Queues the DPC on its target processor, or on processor `here`. Returns false if it is already queued.
     ///
     /// # Errors
-    /// There is no such DPC.
+    /// The DPC is unknown.
     pub fn insert(&mut self, dpc: usize, here: u32, queued_by: QueuedBy) -> Result<bool, Unknown> {
         let Dpc { target, urgent, .. } = self.known.get(&dpc).ok_or(Unknown)?;
         let (processor, urgent) = (target.unwrap_or(here), *urgent);
@@ -139,10 +139,10 @@ impl DpcQueues {
         Ok(true)
     }
 
-    /// Takes it out of its queue; false if it is in none.
+    /// Removes the DPC from its queue. Returns false if it is not queued.
     ///
     /// # Errors
-    /// There is no such DPC.
+    /// The DPC is unknown.
     pub fn remove(&mut self, dpc: usize) -> Result<bool, Unknown> {
         let queued = self.is_queued(dpc);
         for queue in &mut self.queues {
@@ -151,7 +151,7 @@ impl DpcQueues {
         if self.contains(dpc) { Ok(queued) } else { Err(Unknown) }
     }
 
-    /// Takes the first out of the queue of a processor, where it runs from now on.
+    /// Removes the first DPC from the queue of a processor, and marks it as running.
     pub fn begin(&mut self, processor: u32) -> Option<Call> {
         let queue = self.queues.get_mut(usize::try_from(processor).ok()?)?;
         let Waiting { dpc, queued_by, ticket } = queue.waiting.pop_front()?;
@@ -167,27 +167,27 @@ impl DpcQueues {
         Some(Call { dpc, routine, context, arguments })
     }
 
-    /// What ran on the processor has come to its end.
+    /// Marks the running DPC of the processor as finished.
     pub fn end(&mut self, processor: u32) {
         if let Some(queue) = self.queue(processor) {
             queue.running = None;
         }
     }
 
-    /// Whether something is queued there.
+    /// Returns whether a DPC is queued on the processor.
     #[must_use]
     pub fn has_waiting(&self, processor: u32) -> bool {
         let queue = usize::try_from(processor).ok().and_then(|index| self.queues.get(index));
         queue.is_some_and(|queue| !queue.waiting.is_empty())
     }
 
-    /// Stands for everything that was queued until now.
+    /// Returns a mark for [`done`](Self::done) that covers every DPC queued so far.
     #[must_use]
     pub const fn mark(&self) -> u64 {
         self.tickets
     }
 
-    /// Whether everything until the mark was removed or has come to its end.
+    /// Returns whether every DPC queued before the mark has run or was removed.
     #[must_use]
     pub fn done(&self, mark: u64) -> bool {
         self.queues.iter().all(|queue| {
@@ -196,13 +196,13 @@ impl DpcQueues {
         })
     }
 
-    /// Whether a routine that is among these addresses runs.
+    /// Returns whether a routine in the address range runs.
     #[must_use]
     pub fn runs_in(&self, addresses: &Range<usize>) -> bool {
         self.queues.iter().any(|queue| queue.running.is_some_and(|(routine, _)| addresses.contains(&routine)))
     }
 
-    /// Forgets those whose object or routine is among these addresses; gives back whether one was queued.
+    /// Removes the DPCs with an object or a routine in the address range. Returns whether one was queued.
     pub fn forget(&mut self, addresses: &Range<usize>) -> bool {
         let gone = |dpc: &usize, known: &Dpc| addresses.contains(dpc) || addresses.contains(&known.routine);
         let gone: Vec<usize> = self.known.iter().filter(|(dpc, known)| gone(dpc, known)).map(|(dpc, _)| *dpc).collect();
@@ -214,13 +214,13 @@ impl DpcQueues {
         queued
     }
 
-    /// How often DPCs ran on each processor for a timer.
+    /// Returns the number of calls for timers on each processor.
     #[must_use]
     pub fn timer_calls(&self) -> Vec<u64> {
         self.queues.iter().map(|queue| queue.timer_calls).collect()
     }
 
-    /// Begins that account anew.
+    /// Resets the number of calls for timers.
     pub fn reset_timer_calls(&mut self) {
         for queue in &mut self.queues {
             queue.timer_calls = 0;
@@ -242,7 +242,7 @@ mod tests {
 
     const BY_DRIVER: QueuedBy = QueuedBy::Driver([7, 8]);
 
-    /// Three DPCs on two processors, the third for processor 1.
+    /// Returns three DPCs on two processors. The third has processor 1 as its target.
     fn three() -> DpcQueues {
         let mut dpcs = DpcQueues::new(2);
         for dpc in [0x100, 0x200, 0x300] {

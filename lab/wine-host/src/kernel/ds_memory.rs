@@ -1,4 +1,4 @@
-//! Memory as the Debug Store of a processor accesses it: what drivers have of nonpaged pool, and control areas.
+//! The memory that the Debug Store of a processor accesses: nonpaged pool of drivers, and control areas.
 
 use crate::{
     kernel::{control_areas, pool},
@@ -9,12 +9,12 @@ use model::Memory;
 
 /// The memory of one processor.
 pub struct DsMemory {
-    /// Which processor.
+    /// Number of the processor.
     pub processor: u32,
 }
 
 impl DsMemory {
-    /// Makes an access if there is memory, which then stays until it is made.
+    /// Makes an access if memory is allocated there, and keeps it allocated meanwhile. Records a violation otherwise.
     fn access<T>(&self, address: u64, does: &str, access: impl FnOnce() -> T) -> Option<T> {
         let area = control_areas::pin(address);
         let block = if area.is_none() { pool::pin(address) } else { None };

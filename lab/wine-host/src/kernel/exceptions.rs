@@ -1,8 +1,8 @@
 //! The exception handler of the process in which drivers run.
 //!
-//! cpuid does not fault, so the loader replaces it by ud2; rdmsr, wrmsr and rdpmc fault by themselves, as an access
-//! violation at address -1. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs`
-//! sets the trap flag. The handler serves only faults inside a loaded driver and passes on all others.
+//! cpuid does not fault, so the loader replaces it by ud2. rdmsr, wrmsr and rdpmc fault as an access violation at
+//! address -1. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` sets the
+//! trap flag. The handler serves only faults inside a loaded driver and passes on all others.
 
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
 
@@ -31,7 +31,7 @@ use windows_sys::Win32::{
 static HANDLER: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
 pub fn start() -> bool {
-    // SAFETY: a handler of the right type, which stays until `stop`.
+    // SAFETY: the handler has the right type and stays valid until `stop`.
     let handler = unsafe { AddVectoredExceptionHandler(1, Some(on_exception)) };
     HANDLER.store(handler, Ordering::SeqCst);
     !handler.is_null()
@@ -47,11 +47,11 @@ pub fn stop() {
 
 unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i32 {
     catch_panic("an exception handler", EXCEPTION_CONTINUE_SEARCH, || {
-        // SAFETY: Windows gives a valid pointer.
+        // SAFETY: Windows passes a valid pointer.
         let exception = unsafe { &*exception };
-        // SAFETY: and in it a valid record, which nobody writes now.
+        // SAFETY: it contains a valid record, which no other code writes now.
         let record = unsafe { &*exception.ExceptionRecord };
-        // SAFETY: the context is valid and this thread's, which is here and so does not use it.
+        // SAFETY: the context is valid and belongs to this thread, which does not use it otherwise.
         let context = unsafe { &mut *exception.ContextRecord };
         let memory = match record.ExceptionCode {
             STATUS_SINGLE_STEP if cancel_race::on_single_step(context) => return EXCEPTION_CONTINUE_EXECUTION,
@@ -65,7 +65,8 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         let length = if let Some(address) = memory {
             loaded_images::code_at(at).and_then(|code| apic::execute(code, address, context))
         } else {
-            // SAFETY: an adopted driver was executing there; an instruction that faulted so has two bytes at least.
+            // SAFETY: a loaded driver executes this address; an instruction that faults like this has at least two
+            // bytes.
             let instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
             let site = Site {
                 was_cpuid: loaded_images::was_cpuid(at),

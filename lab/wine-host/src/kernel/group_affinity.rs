@@ -1,4 +1,4 @@
-//! A thread asks for processors: KeSetSystemGroupAffinityThread and its counterpart, which Wine lacks.
+//! KeSetSystemGroupAffinityThread and KeRevertToUserGroupAffinityThread, which Wine lacks.
 
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
@@ -19,7 +19,7 @@ pub struct GroupAffinity {
     reserved: [u16; 3],
 }
 
-/// The affinity that the system gave a thread, and the one it had of its own.
+/// The system affinity of a thread, and its previous user affinity.
 #[derive(Clone, Copy)]
 struct System {
     mask: usize,
@@ -30,11 +30,11 @@ thread_local! {
     static SYSTEM: Cell<Option<System>> = const { Cell::new(None) };
 }
 
-/// KeSetSystemGroupAffinityThread: the previous affinity is zero where the system had given none.
+/// Implements KeSetSystemGroupAffinityThread. The previous affinity is zero if the thread had no system affinity.
 pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut GroupAffinity) {
     catch_panic("KeSetSystemGroupAffinityThread", (), || {
         irql::check("KeSetSystemGroupAffinityThread", DISPATCH_LEVEL);
-        // SAFETY: the driver promises an affinity that can be read.
+        // SAFETY: the driver must pass an affinity that can be read.
         let GroupAffinity { mask, group, .. } = unsafe { affinity.read() };
         let before = SYSTEM.get();
         let runs = processor::active().iter().any(|core| mask >> core.number & 1 == 1);
@@ -45,17 +45,18 @@ pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut
         SYSTEM.set(Some(System { mask, own: before.map_or(own, |system| system.own) }));
         if !previous.is_null() {
             let mask = before.map_or(0, |system| system.mask);
-            // SAFETY: not null, and then the driver promises a variable.
+            // SAFETY: the pointer is not null, so it must point to a variable of the driver.
             unsafe { previous.write(GroupAffinity { mask, group: 0, reserved: [0; 3] }) };
         }
     });
 }
 
-/// KeRevertToUserGroupAffinityThread: to the previous affinity, or to the thread's own if that is zero.
+/// Implements KeRevertToUserGroupAffinityThread: restores the previous system affinity, or the user affinity if that is
+/// zero.
 pub unsafe extern "system" fn revert(previous: *const GroupAffinity) {
     catch_panic("KeRevertToUserGroupAffinityThread", (), || {
         irql::check("KeRevertToUserGroupAffinityThread", DISPATCH_LEVEL);
-        // SAFETY: the driver promises an affinity that can be read.
+        // SAFETY: the driver must pass an affinity that can be read.
         let mask = unsafe { previous.read() }.mask;
         let Some(System { own, .. }) = SYSTEM.get() else {
             return violation::other("KeRevertToUserGroupAffinityThread without a system affinity");

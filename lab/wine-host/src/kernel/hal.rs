@@ -1,4 +1,4 @@
-//! The HAL: its dispatch table, the one slot for a handler of the profile interrupt, and the reservation of counters.
+//! The HAL: its dispatch table, the handler of the profile interrupt, and the reservation of counters.
 
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
@@ -26,16 +26,16 @@ use std::{
 const INTERRUPT_HANDLER: u32 = 1;
 
 static HANDLER: Mutex<Option<RegisteredHandler>> = Mutex::new(None);
-/// A handler was taken away, and nobody has waited yet for the processors that may be in it.
+/// Set when a handler was unregistered, until a call on all processors has waited for it.
 static MAY_RUN_ON: AtomicBool = AtomicBool::new(false);
 static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
 static UNMASKS: AtomicBool = AtomicBool::new(true);
 static HIDES_FRAMES: AtomicBool = AtomicBool::new(false);
 
-/// The LVT performance entry as the HAL wants it: vector FE, fixed, not masked.
+/// The HAL's value of the LVT performance entry: vector FEH, fixed delivery, not masked.
 pub const LVT: u32 = 0xFE;
 
-/// The registration.
+/// Returns the registered handler.
 pub fn handler() -> Option<RegisteredHandler> {
     *lock(&HANDLER)
 }
@@ -44,12 +44,13 @@ pub fn refuse_handler(refuse: bool) {
     REFUSE_HANDLER.store(refuse, Ordering::SeqCst);
 }
 
-/// Whether the entry, which Intel's processors mask on delivery, is unmasked before a registered handler is called.
+/// Sets whether the HAL unmasks the LVT entry before it calls a registered handler. Processors by Intel mask the entry
+/// on delivery.
 pub fn set_unmasks(unmasks: bool) {
     UNMASKS.store(unmasks, Ordering::SeqCst);
 }
 
-/// Whether a registered handler is called with null instead of a trap frame.
+/// Sets whether the HAL passes null instead of a trap frame.
 pub fn hide_frames(hides: bool) {
     HIDES_FRAMES.store(hides, Ordering::SeqCst);
 }
@@ -58,8 +59,8 @@ pub fn hides_frames() -> bool {
     HIDES_FRAMES.load(Ordering::SeqCst)
 }
 
-/// The HAL's part of an interrupt: calls the handler that is registered now, if there is one, on the thread that delivers
-/// a processor's interrupts. It may be unregistered while it runs: as in Windows nobody waits for it then.
+/// Handles an interrupt on the thread that delivers a processor's interrupts: calls the registered handler, if there is
+/// one. As in Windows, the handler can be unregistered while it runs, and the unregistering does not wait.
 pub fn handle(core: &Core, call: impl FnOnce(Routine)) {
     let registered = {
         let handler = lock(&HANDLER);
@@ -75,7 +76,7 @@ pub fn handle(core: &Core, call: impl FnOnce(Routine)) {
     }
 }
 
-/// HAL_DISPATCH of version 4, the one of Windows 10 2004.
+/// HAL_DISPATCH version 4, as in Windows 10 2004.
 #[repr(C)]
 struct Dispatch {
     version: u32,
@@ -88,18 +89,18 @@ const _: () = assert!(size_of::<Dispatch>() == 0xB8);
 
 static DISPATCH: Dispatch = Dispatch { version: 4, query: query_information, set: set_information, rest: [0; 20] };
 
-/// HalDispatchTable: the export is the table.
+/// Returns the address of HalDispatchTable. The export is the table itself.
 pub fn dispatch_table() -> usize {
     (&raw const DISPATCH).expose_provenance()
 }
 
-/// HalQuerySystemInformation: the lab's HAL tells nothing.
+/// Implements HalQuerySystemInformation, which supports no class.
 extern "system" fn query_information(_class: u32, _size: u32, _buffer: Pointer, _returned: *mut u32) -> NtStatus {
     catch_panic("HalQuerySystemInformation", (), || irql::check("HalQuerySystemInformation", PASSIVE_LEVEL));
     nt::INVALID_LEVEL
 }
 
-/// HalSetSystemInformation.
+/// Implements HalSetSystemInformation.
 unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer) -> NtStatus {
     catch_panic("HalSetSystemInformation", nt::UNSUCCESSFUL, || {
         let level = irql::current();
@@ -116,13 +117,13 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
         if level > PASSIVE_LEVEL {
             return nt::UNSUCCESSFUL;
         }
-        // SAFETY: the driver promises a buffer of 8 bytes with the address of its handler, or null.
+        // SAFETY: the driver must pass a buffer of 8 bytes with the address of its handler, or null.
         let routine = unsafe { buffer.cast::<Option<Routine>>().read_unaligned() };
         register(routine)
     })
 }
 
-/// The slot belongs to the process that filled it, which alone may replace or empty it.
+/// Registers or unregisters the handler. Only the process that registered a handler may replace or unregister it.
 fn register(routine: Option<Routine>) -> NtStatus {
     let process = nt::current_process();
     let mut handler = lock(&HANDLER);
@@ -140,12 +141,12 @@ fn register(routine: Option<Routine>) -> NtStatus {
     nt::SUCCESS
 }
 
-/// Every processor was at a call that a handler holds off: none is in one that was taken away before.
+/// Records that every processor was in a call that waits for running handlers, so no unregistered handler runs.
 pub fn all_processors_waited() {
     MAY_RUN_ON.store(false, Ordering::SeqCst);
 }
 
-/// The driver gives memory back, which a handler may use that was taken away and not waited for.
+/// Records a violation if a handler was unregistered without a wait: it may still use memory that is freed now.
 pub fn memory_freed(function: &str) {
     if MAY_RUN_ON.swap(false, Ordering::SeqCst) {
         violation::other(format!(
@@ -154,13 +155,13 @@ pub fn memory_freed(function: &str) {
     }
 }
 
-/// HalAllocateHardwareCounters gives out one set, of everything; its tokens begin here.
+/// The first token of HalAllocateHardwareCounters, which gives out one set of all counters.
 const FIRST_TOKEN: usize = 0x8000_0000;
 
 struct Counters {
     holder: Option<usize>,
     next: usize,
-    /// With which status everybody is refused.
+    /// The status with which every allocation is refused.
     refusal: Option<NtStatus>,
 }
 
@@ -170,12 +171,12 @@ pub fn refuse_counters(status: Option<NtStatus>) {
     lock(&COUNTERS).refusal = status;
 }
 
-/// Whether somebody has the counters.
+/// Returns whether the counters are allocated.
 pub fn reserved() -> bool {
     lock(&COUNTERS).holder.is_some()
 }
 
-/// HalAllocateHardwareCounters.
+/// Implements HalAllocateHardwareCounters.
 pub unsafe extern "system" fn allocate_counters(
     _groups: Pointer,
     _count: u32,
@@ -191,13 +192,13 @@ pub unsafe extern "system" fn allocate_counters(
         if refusal.is_none() {
             (counters.holder, counters.next) = (Some(token), token + 1);
         }
-        // SAFETY: the driver promises a handle that may be written.
+        // SAFETY: the driver must pass a writable handle.
         unsafe { set.write(if refusal.is_none() { token } else { 0 }) };
         refusal.unwrap_or(nt::SUCCESS)
     })
 }
 
-/// HalFreeHardwareCounters.
+/// Implements HalFreeHardwareCounters.
 pub extern "system" fn free_counters(set: usize) -> NtStatus {
     catch_panic("HalFreeHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalFreeHardwareCounters", PASSIVE_LEVEL);
@@ -211,7 +212,7 @@ pub extern "system" fn free_counters(set: usize) -> NtStatus {
     })
 }
 
-/// A driver is gone; what it holds of the HAL is noted and taken back, so that the next can be tried.
+/// Reports and takes back what an unloaded driver holds of the HAL.
 pub fn image_unloaded(addresses: &Range<usize>) {
     if lock(&HANDLER).take_if(|registered| registered.is_in(addresses)).is_some() {
         violation::other("a driver was unloaded that had the profile interrupt");
@@ -219,7 +220,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     for core in processor::active() {
         if lock(&core.running_handler).is_some_and(|registered| registered.is_in(addresses)) {
             violation::other("a driver was unloaded while its handler of the profile interrupt ran");
-            // Its code goes when this returns: the lab goes on if the handler ends.
+            // The code is unmapped when this returns. The lab survives if the handler ends first.
             core.high_level.wait_until_free(nt::current_thread());
         }
     }

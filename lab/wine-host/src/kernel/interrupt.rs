@@ -1,4 +1,4 @@
-//! The profile interrupt: one thread for each processor, which calls the registered handler there.
+//! The profile interrupt: one thread for each processor calls the registered handler.
 
 #![expect(unsafe_code, reason = "calls a function of the driver")]
 
@@ -16,7 +16,7 @@ use crate::{
 use bench_protocol::Place;
 use std::{ptr, thread};
 
-/// Vector 7:0 and delivery mode 10:8 of the LVT entry: where an interrupt goes.
+/// Vector (bits 7:0) and delivery mode (bits 10:8) of the LVT entry.
 const LVT_TARGET: u32 = 0x7FF;
 
 /// Starts the thread of a processor.
@@ -36,7 +36,7 @@ pub fn stop() {
     }
 }
 
-/// Delivers the pending interrupt, if there is one and it is not masked, when the processor's interrupts are not.
+/// Delivers the pending interrupt, if it is not masked, as soon as no thread holds the HIGH_LEVEL lock.
 fn deliver(core: &Core) {
     if !core.with(|state| state.processor.interrupt_due()) {
         return;
@@ -59,7 +59,7 @@ fn deliver(core: &Core) {
     core.high_level.release(thread);
 }
 
-/// Calls the handler, at the next place of the scene.
+/// Calls the handler at the next place of the interrupt sites.
 fn call(core: &Core, routine: Routine) {
     let (place, skid) = core.with(|state| {
         state.delivered += 1;
@@ -68,6 +68,6 @@ fn call(core: &Core, routine: Routine) {
     let Some(place) = place else { return };
     let mut frame = TrapFrame::interrupted(Place { ip: place.ip.wrapping_add(skid), ..place });
     let frame = if hal::hides_frames() { ptr::null_mut() } else { &raw mut frame };
-    // SAFETY: the driver registered this function for this frame or null, and stays loaded while it runs.
+    // SAFETY: the driver registered this function, which takes such a frame or null, and stays loaded while it runs.
     current_ids::with_interrupted(place, || irql::run_at(HIGH_LEVEL, || unsafe { routine(frame) }));
 }

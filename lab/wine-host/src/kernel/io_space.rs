@@ -13,10 +13,10 @@ use crate::{
 use std::ptr;
 use windows_sys::Win32::System::Memory::{PAGE_NOCACHE, PAGE_READWRITE};
 
-/// Where the APIC is after reset (SDM Vol. 3A, "Local APIC Status and Location").
+/// The address of the APIC after reset (SDM Vol. 3A, "Local APIC Status and Location").
 const PHYSICAL: u64 = 0xFEE0_0000;
 
-/// MmMapIoSpaceEx: of the APIC, as device memory has to be mapped.
+/// Implements MmMapIoSpaceEx for the APIC, which must be mapped as device memory.
 pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer {
     catch_panic("MmMapIoSpaceEx", ptr::null_mut(), || {
         irql::check("MmMapIoSpaceEx", DISPATCH_LEVEL);
@@ -35,7 +35,7 @@ pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer 
     })
 }
 
-/// MmUnmapIoSpace.
+/// Implements MmUnmapIoSpace.
 pub extern "system" fn unmap(address: Pointer, size: usize) {
     catch_panic("MmUnmapIoSpace", (), || {
         irql::check("MmUnmapIoSpace", DISPATCH_LEVEL);
@@ -45,7 +45,7 @@ pub extern "system" fn unmap(address: Pointer, size: usize) {
     });
 }
 
-/// A driver is gone; what it left is noted and forgotten.
+/// Reports and removes what an unloaded driver left behind.
 pub fn image_unloaded() {
     if apic::unmap_all() {
         violation::other("a driver was unloaded that had mapped the APIC's registers");

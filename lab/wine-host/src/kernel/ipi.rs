@@ -1,4 +1,5 @@
-//! KeIpiGenericCall: one thread for each processor, all of them in the call before any of them begins it.
+//! KeIpiGenericCall: one thread for each processor. All processors enter the call before the first one runs the
+//! routine.
 
 #![expect(unsafe_code, reason = "calls a function of the driver")]
 
@@ -21,10 +22,10 @@ use std::{
 
 type Routine = unsafe extern "system" fn(Pointer) -> Pointer;
 
-/// A call, and where its processors wait for each other.
+/// A call, and the barriers at its start and end.
 struct Call {
     routine: Routine,
-    /// An address of the driver's, which the lab does not use.
+    /// A pointer of the driver, which the lab does not dereference.
     argument: usize,
     begin: Barrier,
     end: Barrier,
@@ -45,7 +46,7 @@ enum Mail {
 }
 
 static MAILBOXES: OnceLock<Vec<Mailbox>> = OnceLock::new();
-/// One call at a time, as in Windows.
+/// Held during a call: as in Windows, there is one at a time.
 static CALLS: Mutex<()> = Mutex::new(());
 
 fn mailboxes() -> &'static [Mailbox] {
@@ -88,15 +89,16 @@ impl Mailbox {
 }
 
 impl Call {
-    /// What each processor does. A profile interrupt that is being handled there goes first: it has the higher level.
+    /// Runs the routine on one processor. A profile interrupt that is being handled there ends first, because its level
+    /// is higher.
     fn run(&self, core: &Core) -> Pointer {
         let thread = nt::current_thread();
         core.ipi.acquire(thread);
         core.high_level.wait_until_free(thread);
         self.begin.wait();
-        // SAFETY: the driver asked for this call with this argument, and waits for it.
+        // SAFETY: the driver passed this routine and argument, and waits for the call.
         let result = unsafe { (self.routine)(std::ptr::with_exposed_provenance_mut(self.argument)) };
-        // So does one that came meanwhile, beside the routine that it would have interrupted.
+        // A profile interrupt that came meanwhile ran concurrently with the routine, and ends first as well.
         core.high_level.wait_until_free(thread);
         self.end.wait();
         core.ipi.release(thread);
@@ -104,17 +106,17 @@ impl Call {
     }
 }
 
-/// KeIpiGenericCall.
+/// Implements KeIpiGenericCall.
 pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Pointer {
     catch_panic("KeIpiGenericCall", std::ptr::null_mut(), || {
         let level = irql::current();
         if level >= IPI_LEVEL {
-            // Real processors would wait for each other for ever.
+            // Real processors would wait for each other forever.
             let function = "KeIpiGenericCall".to_owned();
             violation::record(Violation::Level { function, level, allowed: IPI_LEVEL - 1 });
             return std::ptr::null_mut();
         }
-        // First the level, for which others may wait: who waits for the call before this one is at its level already.
+        // Raise the level before the lock: threads that hold the lock may wait for this processor at their level.
         let before = irql::set(IPI_LEVEL);
         let one_at_a_time = lock(&CALLS);
         let cores = processor::active();

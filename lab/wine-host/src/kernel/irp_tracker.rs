@@ -1,9 +1,9 @@
-//! What has become of requests, by the addresses of their packets: whether the dispatch routine said that they are
-//! pending, and whether they were marked so. Windows wants both or neither.
+//! The state of requests, by the address of their IRPs: whether the dispatch routine returned STATUS_PENDING, and
+//! whether the IRP was marked pending. Windows requires both or neither.
 
 use std::collections::HashMap;
 
-/// One thing that is known of a request, of two.
+/// The first of the two events of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Nothing,
@@ -11,25 +11,25 @@ enum Known {
     Returned {
         pending: bool,
     },
-    /// It is complete.
+    /// The request is complete.
     Completed {
         marked: bool,
     },
 }
 
-/// The requests that a driver was given and of which not both is known yet.
+/// The requests of drivers until both their dispatch routine has returned and they are complete.
 #[derive(Debug, Default)]
 pub struct IrpTracker {
     known: HashMap<usize, (usize, Known)>,
 }
 
 impl IrpTracker {
-    /// A dispatch routine is about to be called for a request.
+    /// Records that a dispatch routine is about to be called for a request.
     pub fn begin(&mut self, request: usize, routine: usize) {
         self.known.insert(request, (routine, Known::Nothing));
     }
 
-    /// It has returned; tells what is wrong.
+    /// Records that the dispatch routine has returned. Returns the violation, if there is one.
     pub fn returned(&mut self, request: usize, pending: bool) -> Option<&'static str> {
         match self.known.get_mut(&request)? {
             (_, Known::Completed { marked }) => {
@@ -44,7 +44,7 @@ impl IrpTracker {
         }
     }
 
-    /// A request is complete; tells what is wrong.
+    /// Records that the request is complete. Returns the violation, if there is one.
     pub fn completed(&mut self, request: usize, marked: bool) -> Option<&'static str> {
         match self.known.get_mut(&request)? {
             (_, Known::Returned { pending }) => {
@@ -59,25 +59,26 @@ impl IrpTracker {
         }
     }
 
-    /// Whether a driver has the request: it was given it, and has not completed it.
+    /// Returns whether a driver holds the request: it received it and has not completed it.
     #[must_use]
     pub fn holds(&self, request: usize) -> bool {
         self.known.get(&request).is_some_and(|(_, known)| !matches!(known, Known::Completed { .. }))
     }
 
-    /// How many requests wait: the dispatch routine said that they are pending, and they are not complete.
+    /// Returns the number of pending requests: their dispatch routine returned STATUS_PENDING, and they are not
+    /// complete.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.known.values().filter(|(_, known)| *known == Known::Returned { pending: true }).count()
     }
 
-    /// Whether the dispatch routine of a driver has not returned from some request.
+    /// Returns whether a dispatch routine of a driver has not returned yet.
     pub fn is_in_dispatch(&self, is_its: impl Fn(usize) -> bool) -> bool {
         let returned = |known: Known| matches!(known, Known::Returned { .. });
         self.known.values().any(|(routine, known)| is_its(*routine) && !returned(*known))
     }
 
-    /// Forgets the requests of a driver, and tells how many were not complete.
+    /// Removes the requests of a driver. Returns how many were not complete.
     pub fn forget(&mut self, is_its: impl Fn(usize) -> bool) -> usize {
         let before = self.known.len();
         self.known.retain(|_, (routine, _)| !is_its(*routine));

@@ -1,7 +1,7 @@
-//! IRQL, an account for each thread: Wine has none.
+//! The IRQL of each thread, which Wine lacks.
 //!
-//! At DISPATCH_LEVEL and above a thread stays on its processor and is the only one there at such a level, interrupts
-//! excepted; at HIGH_LEVEL it is the only one there that touches the processor's registers.
+//! At DISPATCH_LEVEL and above, a thread stays on its processor and is the only one there at such a level, except for
+//! interrupts. At HIGH_LEVEL it is the only one that accesses the processor's registers.
 
 use crate::{
     cpu::{affinity, processor},
@@ -14,9 +14,9 @@ use std::cell::Cell;
 #[derive(Clone, Copy)]
 struct ThreadState {
     level: u8,
-    /// The processors it may use below DISPATCH_LEVEL; known only above.
+    /// The affinity below DISPATCH_LEVEL; valid only at DISPATCH_LEVEL and above.
     affinity: usize,
-    /// The level at which the routine that runs was called.
+    /// The level at which the current routine was called.
     base: u8,
 }
 
@@ -28,7 +28,7 @@ pub fn current() -> u8 {
     THREAD.get().level
 }
 
-/// Notes a violation if the level is above what the function allows.
+/// Records a violation if the level is above `allowed`.
 pub fn check(function: &str, allowed: u8) {
     let level = current();
     if level > allowed {
@@ -36,8 +36,8 @@ pub fn check(function: &str, allowed: u8) {
     }
 }
 
-/// Changes the level and gives back the one before. A routine that would lower the level below that at which it was
-/// called stays there.
+/// Changes the level and returns the previous one. The level does not go below that at which the current routine was
+/// called.
 pub fn set(wanted: u8) -> u8 {
     let ThreadState { level: before, affinity, base } = THREAD.get();
     let level = wanted.max(base);
@@ -68,8 +68,8 @@ pub fn set(wanted: u8) -> u8 {
     before
 }
 
-/// Restricts the thread to the processors of the mask and gives back the mask before, 0 if that failed. At
-/// DISPATCH_LEVEL and above it comes into force when the level is lowered.
+/// Restricts the thread to the processors of the mask. Returns the previous mask, or 0 on failure. At DISPATCH_LEVEL
+/// and above, the new mask takes effect when the level is lowered.
 pub fn set_affinity(mask: usize) -> usize {
     let thread = THREAD.get();
     if thread.level < DISPATCH_LEVEL {
@@ -79,7 +79,7 @@ pub fn set_affinity(mask: usize) -> usize {
     thread.affinity
 }
 
-/// Runs at a level on a thread that belongs to one processor.
+/// Runs `body` at a level, on a thread that is bound to one processor.
 pub fn run_at<T>(level: u8, body: impl FnOnce() -> T) -> T {
     let before = THREAD.replace(ThreadState { level, affinity: 0, base: level });
     let result = body();
@@ -90,8 +90,8 @@ pub fn run_at<T>(level: u8, body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs what waits for a thread that may itself wait for DISPATCH_LEVEL here: if this thread is at it, others may be so
-/// meanwhile.
+/// Runs `body`, which may wait for a thread that itself waits for DISPATCH_LEVEL on this processor. A thread at
+/// DISPATCH_LEVEL gives the lock of that level up meanwhile.
 pub fn without_dispatch_level(body: impl FnOnce()) {
     let thread = nt::current_thread();
     let is_there = current() == DISPATCH_LEVEL;
@@ -104,12 +104,12 @@ pub fn without_dispatch_level(body: impl FnOnce()) {
     }
 }
 
-/// KeGetCurrentIrql.
+/// Implements KeGetCurrentIrql.
 pub extern "system" fn get() -> u8 {
     current()
 }
 
-/// KfRaiseIrql.
+/// Implements KfRaiseIrql.
 pub extern "system" fn raise(level: u8) -> u8 {
     catch_panic("KfRaiseIrql", 0, || {
         if level < current() {
@@ -119,7 +119,7 @@ pub extern "system" fn raise(level: u8) -> u8 {
     })
 }
 
-/// KeLowerIrql.
+/// Implements KeLowerIrql.
 pub extern "system" fn lower(level: u8) {
     catch_panic("KeLowerIrql", (), || {
         if level > current() {

@@ -1,5 +1,5 @@
-//! Functions that Wine does well, except that it lets them be called at any IRQL, and that they never fail. The levels are
-//! those of the WDK's documentation; what stands behind `or` is the answer of one that fails.
+//! Functions that work in Wine, with two additions: a check of the documented IRQL, and injected failures. The
+//! expression after `or` is the result of a failed call.
 
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
@@ -12,10 +12,10 @@ use crate::{
 };
 use std::arch::naked_asm;
 
-/// The highest level at which devices interrupt: below CLOCK_LEVEL.
+/// The highest level of a device interrupt, below CLOCK_LEVEL.
 const HIGHEST_OF_A_DEVICE: u8 = 12;
 
-/// Functions of Wine's that may be called at any IRQL.
+/// Functions of Wine that may be called at any IRQL.
 pub const AT_ANY_IRQL: [&str; 6] =
     ["KeInitializeEvent", "KeInitializeSpinLock", "memcmp", "memcpy", "memmove", "memset"];
 
@@ -30,7 +30,7 @@ macro_rules! irql_checked {
             }
         }
 
-        /// The address that is served for one of these functions.
+        /// Returns the address of the checked function.
         pub fn find(name: &str) -> Option<usize> {
             $(
                 #[expect(non_snake_case, reason = "the names of the WDK")]
@@ -39,7 +39,7 @@ macro_rules! irql_checked {
                     $(if fault_injection::fails(stringify!($name)) {
                         return $failure;
                     })?
-                    // SAFETY: as the driver called it.
+                    // SAFETY: the arguments are the driver's own.
                     unsafe { wine::$name($($argument),*) }
                 }
             )*
@@ -52,7 +52,8 @@ macro_rules! irql_checked {
     };
 }
 
-/// DbgPrint, which takes any number of arguments: what checks the level leaves them all as they came.
+/// Implements DbgPrint, which takes any number of arguments: checks the level, and leaves all registers and the stack
+/// unchanged.
 #[unsafe(naked)]
 unsafe extern "system" fn debug_print() {
     extern "system" fn check() {

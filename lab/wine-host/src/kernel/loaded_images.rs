@@ -1,4 +1,4 @@
-//! The drivers that are loaded.
+//! The table of loaded drivers.
 
 #![expect(unsafe_code, reason = "reads the code of a driver")]
 
@@ -10,44 +10,44 @@ use std::{
     sync::{PoisonError, RwLock, RwLockReadGuard},
 };
 
-/// A driver.
+/// A loaded driver.
 pub struct LoadedImage {
     pub name: String,
     pub addresses: Range<usize>,
-    /// Where its cpuid instructions were.
+    /// The addresses of its original cpuid instructions.
     pub cpuids: BTreeSet<usize>,
-    /// Whether it can reserve counters.
+    /// Whether it imports the function that reserves counters.
     pub can_reserve: bool,
 }
 
 static LOADED: RwLock<Vec<LoadedImage>> = RwLock::new(Vec::new());
 
-/// Names of the drivers that are loaded.
+/// Returns the names of the loaded drivers.
 pub fn names() -> Vec<String> {
     loaded().iter().map(|image| image.name.clone()).collect()
 }
 
-/// Whether the address is in a driver.
+/// Returns whether the address is in a driver.
 pub fn contains(address: usize) -> bool {
     loaded().iter().any(|image| image.addresses.contains(&address))
 }
 
-/// Returns the bytes of a driver from the address on, at most one instruction; None if no driver is there.
+/// Returns the bytes of a driver from the address on, at most one instruction. Returns None if no driver is there.
 pub fn code_at(address: usize) -> Option<&'static [u8]> {
     let images = loaded();
     let image = images.iter().find(|image| image.addresses.contains(&address))?;
     let length = (image.addresses.end - address).min(mmio::MAX_INSTRUCTION_LENGTH);
-    // SAFETY: the loader has mapped the image for so long, and an instruction of the driver is executing there, so it
-    // stays loaded while the caller decodes it.
+    // SAFETY: the loader has mapped the image to its end. An instruction of the driver executes at the address, so the
+    // driver stays loaded while the caller decodes it.
     Some(unsafe { std::slice::from_raw_parts(ptr::with_exposed_provenance(address), length) })
 }
 
-/// Whether the address is in a driver that knows how to reserve counters, and so has to.
+/// Returns whether the address is in a driver that can reserve counters, and so must do it.
 pub fn can_reserve(address: usize) -> bool {
     loaded().iter().any(|image| image.can_reserve && image.addresses.contains(&address))
 }
 
-/// Whether there was a cpuid instruction.
+/// Returns whether a cpuid instruction was replaced at the address.
 pub fn was_cpuid(address: usize) -> bool {
     loaded().iter().any(|image| image.cpuids.contains(&address))
 }
@@ -61,7 +61,7 @@ pub fn add(image: LoadedImage) {
     LOADED.write().unwrap_or_else(PoisonError::into_inner).push(image);
 }
 
-/// Removes the driver that is loaded at `base`, if it is one.
+/// Removes and returns the driver that is loaded at `base`.
 pub fn remove(base: usize) -> Option<LoadedImage> {
     let mut images = LOADED.write().unwrap_or_else(PoisonError::into_inner);
     let index = images.iter().position(|image| image.addresses.start == base)?;

@@ -1,4 +1,4 @@
-//! Stand-ins for functions of the kernel that Wine lacks or implements otherwise.
+//! Stand-ins for kernel functions that Wine lacks or that behave differently there.
 
 pub mod dpc_queues;
 pub mod irp_tracker;

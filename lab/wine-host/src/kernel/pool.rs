@@ -1,4 +1,4 @@
-//! The pool, with an account: Wine's is the heap, which neither aligns pages nor tells what was left behind.
+//! The pool. Wine's is a heap without page alignment and without a list of what is allocated.
 
 #![expect(unsafe_code, reason = "gives out memory")]
 
@@ -21,7 +21,7 @@ use std::{
 const PAGE: usize = 0x1000;
 const ALIGNMENT: usize = 16;
 
-/// What is in memory that was not asked to be zero, and in memory that was freed.
+/// The fill bytes of uninitialized memory and of freed memory.
 const UNINITIALIZED_FILL: u8 = 0xA5;
 const FREED_FILL: u8 = 0xDD;
 
@@ -31,7 +31,7 @@ const NON_PAGED: u64 = 0x40;
 const NON_PAGED_EXECUTE: u64 = 0x80;
 const PAGED: u64 = 0x100;
 
-/// POOL_TYPE: bit 0 tells paged from nonpaged pool.
+/// Bit 0 of POOL_TYPE: paged pool.
 const PAGED_TYPE: u32 = 1;
 
 struct Block {
@@ -42,7 +42,7 @@ struct Block {
 
 #[derive(Default)]
 struct Pool {
-    /// By their addresses.
+    /// The allocated blocks by address.
     blocks: BTreeMap<usize, Block>,
     made: u64,
     fail: Countdown,
@@ -69,7 +69,7 @@ pub fn account() -> bench_protocol::Pool {
     bench_protocol::Pool { made: pool.made, allocations, bytes, tags }
 }
 
-/// Keeps the pool as it is, if the word at this address is in nonpaged memory of a driver.
+/// Keeps the pool unchanged while the result lives, if the 64-bit word at the address is in allocated nonpaged pool.
 pub fn pin(address: u64) -> Option<impl Sized> {
     let pool = lock(&POOL);
     let address = usize::try_from(address).ok()?;
@@ -99,7 +99,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
     // SAFETY: the size is not zero.
     let memory = unsafe { alloc(layout) };
     if !memory.is_null() {
-        // SAFETY: allocated with this size.
+        // SAFETY: the memory has this size.
         unsafe { memory.write_bytes(filling, size) };
         pool.made += 1;
         pool.blocks.insert(memory.expose_provenance(), Block { layout, tag, paged });
@@ -107,7 +107,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
     memory.cast()
 }
 
-/// Frees; a tag of zero stands for any.
+/// Frees memory. A tag of 0 matches every tag.
 fn release(function: &str, memory: Pointer, tag: u32) {
     let block = lock(&POOL).blocks.remove(&memory.addr());
     let Some(block) = block else {
@@ -119,9 +119,9 @@ fn release(function: &str, memory: Pointer, tag: u32) {
     }
     hal::memory_freed(function);
     deferred::memory_freed(function, &(memory.addr()..memory.addr() + block.layout.size()));
-    // SAFETY: allocated with this size, and the driver has given it up.
+    // SAFETY: the memory has this size, and the driver has given it up.
     unsafe { memory.cast::<u8>().write_bytes(FREED_FILL, block.layout.size()) };
-    // SAFETY: allocated with this layout, and no longer in the account.
+    // SAFETY: allocated with this layout, and no longer in the table.
     unsafe { dealloc(memory.cast(), block.layout) };
 }
 
@@ -138,19 +138,19 @@ pub extern "system" fn allocate2(flags: u64, size: usize, tag: u32) -> Pointer {
     })
 }
 
-/// ExAllocatePoolWithTag.
+/// Implements ExAllocatePoolWithTag.
 pub extern "system" fn allocate_with_tag(kind: u32, size: usize, tag: u32) -> Pointer {
     catch_panic("ExAllocatePoolWithTag", ptr::null_mut(), || {
         allocate("ExAllocatePoolWithTag", size, tag, kind & PAGED_TYPE != 0, UNINITIALIZED_FILL)
     })
 }
 
-/// ExFreePool.
+/// Implements ExFreePool.
 pub extern "system" fn free(memory: Pointer) {
     catch_panic("ExFreePool", (), || release("ExFreePool", memory, 0));
 }
 
-/// ExFreePoolWithTag.
+/// Implements ExFreePoolWithTag.
 pub extern "system" fn free_with_tag(memory: Pointer, tag: u32) {
     catch_panic("ExFreePoolWithTag", (), || release("ExFreePoolWithTag", memory, tag));
 }

@@ -1,4 +1,4 @@
-//! Sleep: the machine leaves S0 and comes back, and the performance monitoring registers of its processors are lost.
+//! Sleep: the machine leaves S0 and returns to it, and its processors lose their performance monitoring registers.
 
 use crate::{
     cpu::{processor, time_mode},
@@ -6,12 +6,12 @@ use crate::{
     nt,
 };
 
-/// PO_CB_SYSTEM_STATE_LOCK, and what it comes with.
+/// PO_CB_SYSTEM_STATE_LOCK, and the values of its second argument.
 const SYSTEM_STATE_LOCK: usize = 3;
 const LEAVES_S0: usize = 0;
 const IS_IN_S0: usize = 1;
 
-/// Goes to sleep; false if it sleeps already.
+/// Puts the machine to sleep. Returns false if it already sleeps.
 pub fn sleep() -> bool {
     if time_mode::is_asleep() {
         return false;
@@ -27,7 +27,7 @@ pub fn sleep() -> bool {
     true
 }
 
-/// Wakes after so many milliseconds; false if it does not sleep.
+/// Wakes the machine after a sleep of `milliseconds`. Returns false if it does not sleep.
 pub fn wake(milliseconds: u64) -> bool {
     if !time_mode::is_asleep() {
         return false;

@@ -1,4 +1,4 @@
-//! Processors that are added while Windows runs, and the drivers that want to know. Wine has nothing of the kind.
+//! The hot-add of processors and its notification, which Wine lacks.
 
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 
@@ -19,7 +19,7 @@ use std::{ops::Range, ptr, sync::Mutex, time::Duration};
 /// KE_PROCESSOR_CHANGE_ADD_EXISTING.
 const ADD_EXISTING: u32 = 1;
 
-/// How long a driver that is gone may still be in a routine before the lab goes on.
+/// The longest wait for a routine of a driver that was unloaded.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// KE_PROCESSOR_CHANGE_NOTIFY_STATE: KeProcessorAddStartNotify, KeProcessorAddCompleteNotify,
@@ -48,7 +48,7 @@ type Routine = unsafe extern "system" fn(Pointer, *const Change, *mut NtStatus);
 #[derive(Clone, Copy)]
 struct RegisteredCallback {
     routine: Routine,
-    /// An address of the driver's, which the lab does not use.
+    /// A pointer of the driver, which the lab does not dereference.
     context: usize,
 }
 
@@ -57,7 +57,7 @@ impl RegisteredCallback {
         addresses.contains(&(self.routine as *const ()).addr())
     }
 
-    /// Calls the routine, and gives back what it answers to the beginning.
+    /// Calls the routine. Returns the status that it stored at the start of an addition.
     fn call(self, stage: Stage, index: u32, status: NtStatus) -> NtStatus {
         let change = Change { stage, index, status, number: ProcessorNumber::new(index) };
         let mut answer = nt::SUCCESS;
@@ -72,10 +72,10 @@ impl RegisteredCallback {
 }
 
 static REGISTRY: Registry<RegisteredCallback> = Registry::new();
-/// One processor at a time is added.
+/// Held during an addition: there is one at a time.
 static ADDS: Mutex<()> = Mutex::new(());
 
-/// KeRegisterProcessorChangeCallback.
+/// Implements KeRegisterProcessorChangeCallback.
 pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) -> Pointer {
     let function = "KeRegisterProcessorChangeCallback";
     catch_panic(function, ptr::null_mut(), || {
@@ -95,7 +95,8 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
     })
 }
 
-/// As if those that run were being added; false if the driver does not want one, and then it is told so of those before.
+/// Notifies the routine of each active processor as if it were added. Returns false if the driver refuses one; the
+/// routine then gets a failure notification for those before it.
 fn notify_existing(registered: RegisteredCallback) -> bool {
     let running = 0..topology::active();
     let refused = running.clone().find_map(|index| {
@@ -111,7 +112,7 @@ fn notify_existing(registered: RegisteredCallback) -> bool {
     refused.is_none()
 }
 
-/// KeDeregisterProcessorChangeCallback: waits until the routine is not being called.
+/// Implements KeDeregisterProcessorChangeCallback. Waits until no thread is in the routine.
 pub extern "system" fn deregister(handle: Pointer) {
     let function = "KeDeregisterProcessorChangeCallback";
     catch_panic(function, (), || {
@@ -126,7 +127,7 @@ pub extern "system" fn deregister(handle: Pointer) {
     });
 }
 
-/// Adds a processor, if no driver is against it; tells whether it runs. None: there are as many as there can be.
+/// Adds a processor, unless a driver refuses. Returns whether it was added, or None if no more processors are possible.
 pub fn add() -> Option<bool> {
     let one_at_a_time = lock(&ADDS);
     let index = topology::active();
@@ -150,7 +151,7 @@ pub fn add() -> Option<bool> {
     Some(stage == Stage::Complete)
 }
 
-/// A driver is gone; what it left is noted and forgotten.
+/// Reports and removes what an unloaded driver left behind.
 pub fn image_unloaded(addresses: &Range<usize>) {
     let function = "KeRegisterProcessorChangeCallback";
     if REGISTRY.remove_where(|registered| registered.is_in(addresses)) > 0 {

@@ -1,4 +1,4 @@
-//! Numbers of processors. The lab's machine has one group, in which a processor's number is also its index.
+//! Processor numbers. The machine has one group, so a processor's number is also its index.
 
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
@@ -28,7 +28,7 @@ impl ProcessorNumber {
         Self { group: 0, number: u8::try_from(index).unwrap_or(u8::MAX), reserved: 0 }
     }
 
-    /// The index of the processor, if there is one of that number.
+    /// Returns the index of the processor, if it exists.
     pub fn index(self) -> Option<u32> {
         let Self { group, number, reserved } = self;
         let core = processor::find(u32::from(number)).filter(|_| group == 0 && reserved == 0);
@@ -36,39 +36,39 @@ impl ProcessorNumber {
     }
 }
 
-/// KeQueryActiveProcessorCountEx. Of a group that there is not, none.
+/// Implements KeQueryActiveProcessorCountEx. An unknown group has no processors.
 pub extern "system" fn active_count(group: u16) -> u32 {
     if matches!(group, 0 | ALL_GROUPS) { topology::active() } else { 0 }
 }
 
-/// KeQueryMaximumProcessorCountEx.
+/// Implements KeQueryMaximumProcessorCountEx.
 pub extern "system" fn maximum_count(group: u16) -> u32 {
     if matches!(group, 0 | ALL_GROUPS) { topology::maximum() } else { 0 }
 }
 
-/// KeGetCurrentProcessorNumberEx.
+/// Implements KeGetCurrentProcessorNumberEx.
 pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
     let index = affinity::current_processor();
     if !number.is_null() {
-        // SAFETY: not null, and then the driver promises a variable.
+        // SAFETY: the pointer is not null, so it must point to a variable of the driver.
         unsafe { number.write(ProcessorNumber::new(index)) };
     }
     index
 }
 
-/// KeGetProcessorNumberFromIndex.
+/// Implements KeGetProcessorNumberFromIndex.
 pub unsafe extern "system" fn from_index(index: u32, number: *mut ProcessorNumber) -> NtStatus {
     if fault_injection::fails("KeGetProcessorNumberFromIndex") || processor::find(index).is_none() {
         return nt::INVALID_PARAMETER;
     }
-    // SAFETY: the driver promises a variable.
+    // SAFETY: the driver must pass a writable variable.
     unsafe { number.write(ProcessorNumber::new(index)) };
     nt::SUCCESS
 }
 
-/// KeGetProcessorIndexFromNumber.
+/// Implements KeGetProcessorIndexFromNumber.
 pub unsafe extern "system" fn to_index(number: *const ProcessorNumber) -> u32 {
-    // SAFETY: the driver promises a number that can be read.
+    // SAFETY: the driver must pass a number that can be read.
     let number = unsafe { number.read() };
     number.index().unwrap_or(INVALID)
 }

@@ -1,4 +1,4 @@
-//! Functions that drivers register to be called. Who takes one away waits until nobody is in it.
+//! Routines that drivers register. An unregistration waits until no thread is in the routine.
 
 use crate::lock::lock;
 use std::{
@@ -6,20 +6,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Handles are numbers that are no addresses of anything: from here on, each another.
+/// The first handle. Each handle is a new number that is not a mapped address.
 const FIRST_HANDLE: usize = 0x7FFF_C0DE_0000_0010;
 const HANDLE_STEP: usize = 0x10;
 
-/// Why nothing was waited for.
+/// The reason why a removal did not wait.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RemoveError {
-    /// Nothing is registered by this handle.
+    /// The handle is not registered.
     Unknown,
-    /// The function takes itself removed: it would wait for its own end. It is away.
+    /// A routine removes itself and would wait for its own end. It is removed.
     Reentrant,
 }
 
-/// What is registered, in its order.
+/// The registered values, in order of registration.
 #[derive(Debug)]
 pub struct Registry<T> {
     state: Mutex<State<T>>,
@@ -36,21 +36,21 @@ struct State<T> {
 struct Entry<T> {
     handle: usize,
     value: T,
-    /// It is removed, but for those who are in it.
+    /// Removed, but a thread may still be inside.
     removed: bool,
-    /// The threads in it.
+    /// The threads that are in the routine.
     inside: Vec<u32>,
 }
 
 impl<T: Copy> Registry<T> {
-    /// Nothing yet.
+    /// Returns an empty registry.
     #[must_use]
     pub const fn new() -> Self {
         let state = State { entries: Vec::new(), next: FIRST_HANDLE };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Registers, and gives back a handle.
+    /// Registers a value and returns its handle.
     pub fn add(&self, value: T) -> usize {
         let mut state = lock(&self.state);
         let handle = state.next;
@@ -59,10 +59,10 @@ impl<T: Copy> Registry<T> {
         handle
     }
 
-    /// Takes away what is registered by this handle: nobody will be called any more, and nobody is.
+    /// Removes the value of a handle. Afterwards no thread calls it or is in it.
     ///
     /// # Errors
-    /// There is nothing to wait for, or the wait would have no end.
+    /// The handle is not registered, or the wait would never end.
     pub fn remove(&self, handle: usize, thread: u32) -> Result<T, RemoveError> {
         let mut state = lock(&self.state);
         let entry = state.entries.iter_mut().find(|entry| entry.handle == handle && !entry.removed);
@@ -79,7 +79,7 @@ impl<T: Copy> Registry<T> {
         Ok(value)
     }
 
-    /// Calls everything that is registered, one after the other, and not what is taken away meanwhile.
+    /// Calls every value in order, except those that are removed meanwhile.
     pub fn call(&self, thread: u32, mut call: impl FnMut(T)) {
         let handles: Vec<usize> = lock(&self.state).entries.iter().map(|entry| entry.handle).collect();
         for handle in handles {
@@ -107,7 +107,7 @@ impl<T: Copy> Registry<T> {
         self.changed.notify_all();
     }
 
-    /// Takes away all of a kind, and gives back how many they were.
+    /// Removes the values for which `kind` returns true. Returns their number.
     pub fn remove_where(&self, kind: impl Fn(&T) -> bool) -> usize {
         let mut state = lock(&self.state);
         let of_kind = state.entries.iter_mut().filter(|entry| !entry.removed && kind(&entry.value));
@@ -116,7 +116,8 @@ impl<T: Copy> Registry<T> {
         forgotten
     }
 
-    /// Waits until nobody is in one of a kind, at most so long; gives back whether somebody was.
+    /// Waits until no thread is in a value for which `kind` returns true, for `most` at the longest. Returns whether
+    /// there was one.
     pub fn wait_until_idle(&self, most: Duration, kind: impl Fn(&T) -> bool) -> bool {
         let deadline = Instant::now() + most;
         let mut waited = false;

@@ -1,5 +1,5 @@
-//! Requests: how they come to a driver, wait, are cancelled, and are completed. In Wine the levels are not those of
-//! Windows, and a client's pages come mapped already.
+//! Requests: dispatch, mapping, cancellation and completion. Wine differs from Windows in the levels, and maps a
+//! client's pages before the dispatch.
 
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
@@ -45,13 +45,13 @@ const USER_MODE: i8 = 1;
 /// MdlMappingNoExecute (wdm.h), beside the MM_PAGE_PRIORITY.
 const NO_EXECUTE: u32 = 0x4000_0000;
 
-/// No dispatch routine takes so long.
+/// The longest expected time in a dispatch routine.
 const MAX_DISPATCH: Duration = Duration::from_secs(5);
 
 type Dispatch = unsafe extern "system" fn(*mut Device, *mut Irp) -> NtStatus;
 type Cancel = unsafe extern "system" fn(*mut Device, *mut Irp);
 
-/// DEVICE_OBJECT, as far as it is needed here; so the others (wdm.h, x64).
+/// DEVICE_OBJECT, as far as it is needed here. The same applies to the other structures (wdm.h, x64).
 #[repr(C)]
 pub struct Device {
     head: u64,
@@ -116,25 +116,25 @@ const _: () = assert!(offset_of!(Device, driver) == 0x08 && offset_of!(Driver, m
 const _: () = assert!(size_of::<Stack>() == 0x48 && offset_of!(Stack, device) == 0x28);
 const _: () = assert!(offset_of!(Irp, status) == 0x30 && offset_of!(Irp, location) == 0x43);
 const _: () = assert!(offset_of!(Irp, cancel_routine) == 0x68 && offset_of!(Irp, stack) == 0xB8);
-/// Where in an IRP its cancel routine is.
+/// Offset of the cancel routine in an IRP.
 pub const CANCEL_ROUTINE: usize = offset_of!(Irp, cancel_routine);
 
 const _: () = assert!(offset_of!(Mdl, mapped) == 0x18 && offset_of!(Mdl, offset) == 0x2C);
 
 static TRACKER: LazyLock<Mutex<IrpTracker>> = LazyLock::new(Mutex::default);
 
-/// How many requests wait in drivers.
+/// Returns the number of pending requests.
 pub fn waiting() -> usize {
     lock(&TRACKER).waiting()
 }
 
-/// Whether a driver has the request at this address.
+/// Returns whether a driver holds the request at this address.
 pub fn holds(request: usize) -> bool {
     lock(&TRACKER).holds(request)
 }
 
-/// A driver goes; the requests that it did not complete are noted. Windows unloads none with a handle open; Wine may,
-/// while the handle's last request is still on its way back on another thread: that one is waited for.
+/// Reports the requests that an unloaded driver did not complete. Windows unloads no driver with an open handle. Wine
+/// may unload it while another thread still returns from the handle's last request, so this waits for that thread.
 pub fn image_unloaded(addresses: &Range<usize>) {
     let is_its = |routine| addresses.contains(&routine);
     let begun = Instant::now();
@@ -147,30 +147,30 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     }
 }
 
-/// IoCallDriver: calls the dispatch routine. The client's pages are locked then and not mapped, as in Windows.
+/// Implements IoCallDriver: calls the dispatch routine. As in Windows, the client's pages are locked and not mapped.
 pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtStatus {
     catch_panic("IoCallDriver", nt::UNSUCCESSFUL, || {
-        // SAFETY: who sends a request has it until the driver is called.
+        // SAFETY: the sender owns the request until the driver is called.
         let request = unsafe { &mut *irp };
         request.location -= 1;
         request.stack = request.stack.wrapping_sub(1);
-        // SAFETY: a request has as many locations as the device needs.
+        // SAFETY: a request has as many stack locations as the device needs.
         let stack = unsafe { &mut *request.stack };
         stack.device = device;
-        // SAFETY: a device has its driver.
+        // SAFETY: a device has a driver.
         let driver = unsafe { (*device).driver };
-        // SAFETY: and the driver has its routines.
+        // SAFETY: a driver has dispatch routines.
         let routines = unsafe { &(*driver).major };
         let Some(routine) = routines.get(usize::from(stack.major)).copied() else { return nt::INVALID_PARAMETER };
         let address = routine as *const ();
         let is_drivers = loaded_images::contains(address.addr());
         if is_drivers {
             lock(&TRACKER).begin(irp.addr(), address.addr());
-            // SAFETY: the request's own, or null.
+            // SAFETY: the MDL belongs to the request, or the pointer is null.
             unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
         }
         let before = irql::current();
-        // SAFETY: the driver gave this routine for requests of this kind; the request is its from here on.
+        // SAFETY: the driver set this routine for requests of this kind, and owns the request from here on.
         let status = unsafe { routine(device, irp) };
         expect_irql("a dispatch routine", before);
         if is_drivers && let Some(what) = lock(&TRACKER).returned(irp.addr(), status == PENDING) {
@@ -181,7 +181,7 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
 }
 
 impl Mdl {
-    /// Wine maps the pages by a copy of them, whose address is also in the other fields.
+    /// Unmaps the pages. Wine maps them by copying the address from the other fields.
     fn unmap(&mut self) {
         if self.flags & MAPPED != 0 && self.mapped == self.address() {
             (self.flags, self.mapped) = (self.flags & !MAPPED | LOCKED, ptr::null_mut());
@@ -193,7 +193,7 @@ impl Mdl {
     }
 }
 
-/// MmMapLockedPagesSpecifyCache, which in Wine gives null.
+/// Implements MmMapLockedPagesSpecifyCache, which returns null in Wine.
 pub unsafe extern "system" fn map_locked_pages(
     mdl: *mut Mdl,
     mode: i8,
@@ -211,7 +211,7 @@ pub unsafe extern "system" fn map_locked_pages(
         if fault_injection::fails(function) {
             return ptr::null_mut();
         }
-        // SAFETY: the driver promises a list that is its.
+        // SAFETY: the driver must pass an MDL that it owns.
         let pages = unsafe { &mut *mdl };
         if pages.flags & (LOCKED | MAPPED) != LOCKED {
             violation::other(format!("{function} of {mdl:p}, whose flags are {:#x}", pages.flags));
@@ -227,14 +227,14 @@ const fn is_error(status: NtStatus) -> bool {
     status.cast_unsigned() >> 30 == 3
 }
 
-/// IofCompleteRequest.
+/// Implements IofCompleteRequest.
 pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
     catch_panic("IofCompleteRequest", (), || {
         irql::check("IofCompleteRequest", DISPATCH_LEVEL);
         if !holds(irp.addr()) {
             return violation::other("IofCompleteRequest of a request that the driver does not have");
         }
-        // SAFETY: the driver promises a request that is its.
+        // SAFETY: the driver must pass a request that it owns.
         let request = unsafe { &*irp };
         if is_error(request.status) && request.information != 0 {
             let (status, information) = (request.status, request.information);
@@ -246,22 +246,23 @@ pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
         if !request.cancel_routine.load(Ordering::SeqCst).is_null() {
             violation::other(format!("the request {irp:p} was completed and can still be cancelled"));
         }
-        // SAFETY: the driver's own location of it.
+        // SAFETY: the current stack location belongs to the driver.
         let marked = unsafe { (*request.stack).control } & PENDING_RETURNED != 0;
         if let Some(what) = lock(&TRACKER).completed(irp.addr(), marked) {
             violation::other(format!("the request {irp:p} {what}"));
         }
-        // Under a lock under which Wine also calls cancel routines, which may wait for the level of this thread.
-        // SAFETY: as the driver called it.
+        // Wine calls this under a lock under which it also calls cancel routines, and those may wait for this thread's
+        // level.
+        // SAFETY: the arguments are the driver's own.
         irql::without_dispatch_level(|| unsafe { IofCompleteRequest(irp, boost) });
     });
 }
 
-/// IoCancelIrp: the cancel routine runs at DISPATCH_LEVEL, with a lock that it has to release.
+/// Implements IoCancelIrp. The cancel routine runs at DISPATCH_LEVEL under the cancel lock, which it must release.
 pub unsafe extern "system" fn cancel(irp: *mut Irp) -> u8 {
     catch_panic("IoCancelIrp", 0, || {
         irql::check("IoCancelIrp", DISPATCH_LEVEL);
-        // SAFETY: who cancels a request promises that it is not complete.
+        // SAFETY: the caller of IoCancelIrp guarantees that the request is not complete.
         let request = unsafe { &mut *irp };
         let before = acquire();
         request.cancel = 1;
@@ -271,18 +272,18 @@ pub unsafe extern "system" fn cancel(irp: *mut Irp) -> u8 {
             return 0;
         }
         request.cancel_level = before;
-        // SAFETY: the location that the driver has.
+        // SAFETY: the current stack location belongs to the driver.
         let device = unsafe { (*request.stack).device };
-        // SAFETY: a driver puts no other function there.
+        // SAFETY: a driver stores only functions of this type there.
         let routine = unsafe { std::mem::transmute::<Pointer, Cancel>(routine) };
-        // SAFETY: taken out of the request, which so is cancelled once.
+        // SAFETY: the routine was removed from the request, so it is called once.
         unsafe { routine(device, irp) };
         expect_irql("a cancel routine", before);
         1
     })
 }
 
-/// The routine must have come back at the level at which it should; the lab goes on there.
+/// Records a violation if a routine returned at another level than `wanted`, and restores that level.
 fn expect_irql(routine: &str, wanted: u8) {
     let level = irql::current();
     if level != wanted {
@@ -291,16 +292,16 @@ fn expect_irql(routine: &str, wanted: u8) {
     }
 }
 
-/// IoAcquireCancelSpinLock.
+/// Implements IoAcquireCancelSpinLock.
 pub unsafe extern "system" fn acquire_cancel_lock(before: *mut u8) {
     catch_panic("IoAcquireCancelSpinLock", (), || {
         irql::check("IoAcquireCancelSpinLock", DISPATCH_LEVEL);
-        // SAFETY: the driver promises a variable.
+        // SAFETY: the driver must pass a writable variable.
         unsafe { before.write(acquire()) };
     });
 }
 
-/// IoReleaseCancelSpinLock.
+/// Implements IoReleaseCancelSpinLock.
 pub extern "system" fn release_cancel_lock(before: u8) {
     catch_panic("IoReleaseCancelSpinLock", (), || {
         if irql::current() != DISPATCH_LEVEL {
@@ -313,13 +314,13 @@ pub extern "system" fn release_cancel_lock(before: u8) {
 fn acquire() -> u8 {
     let before = irql::set(DISPATCH_LEVEL);
     let mut of_wine = 0;
-    // SAFETY: the variable may be written; Wine has no levels.
+    // SAFETY: the variable is writable; Wine ignores the level.
     unsafe { IoAcquireCancelSpinLock(&raw mut of_wine) };
     before
 }
 
 fn release(before: u8) {
-    // SAFETY: this thread has the lock, or the driver would hang in Windows too.
+    // SAFETY: this thread holds the lock, or the driver would hang in Windows too.
     unsafe { IoReleaseCancelSpinLock(0) };
     irql::set(before);
 }

@@ -1,4 +1,4 @@
-//! Privileges and security descriptors: Wine grants all of the former and does not enforce the latter.
+//! Privileges and security descriptors. Wine grants all privileges and does not enforce descriptors.
 
 #![expect(unsafe_code, reason = "reads what the driver points to, and calls Wine's function")]
 
@@ -38,10 +38,10 @@ pub fn descriptor() -> Option<Descriptor> {
     lock(&DESCRIPTOR).clone()
 }
 
-/// SE_SYSTEM_PROFILE_PRIVILEGE (wdm.h): the lower half of a LUID, of which the upper one is 0.
+/// SE_SYSTEM_PROFILE_PRIVILEGE (wdm.h): the lower half of a LUID with an upper half of 0.
 const SYSTEM_PROFILE: u64 = 11;
 
-/// SeSinglePrivilegeCheck: kernel mode has every privilege, user mode every one that the test does not deny.
+/// Implements SeSinglePrivilegeCheck. Kernel mode has every privilege; user mode has those that the test does not deny.
 pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
     catch_panic("SeSinglePrivilegeCheck", 0, || {
         irql::check("SeSinglePrivilegeCheck", PASSIVE_LEVEL);
@@ -50,19 +50,19 @@ pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
     })
 }
 
-/// ZwSetSecurityObject: notes the descriptor, then lets Wine set it.
+/// Implements ZwSetSecurityObject: records the descriptor, then calls Wine.
 pub unsafe extern "system" fn set_security_object(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus {
     catch_panic("ZwSetSecurityObject", nt::UNSUCCESSFUL, || {
         irql::check("ZwSetSecurityObject", PASSIVE_LEVEL);
         if fault_injection::fails("ZwSetSecurityObject") {
             return nt::INSUFFICIENT_RESOURCES;
         }
-        // SAFETY: the driver promises a valid descriptor.
+        // SAFETY: the driver must pass a valid descriptor.
         let mut length = unsafe { RtlLengthSecurityDescriptor(descriptor) };
         let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-        // SAFETY: a valid descriptor, and a buffer of the length told.
+        // SAFETY: the descriptor is valid, and the buffer has the given length.
         let copied = unsafe { RtlMakeSelfRelativeSD(descriptor, bytes.as_mut_ptr(), &raw mut length) };
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         let status = unsafe { ZwSetSecurityObject(handle, information, descriptor) };
         let bytes = if copied < 0 { Vec::new() } else { bytes };
         *lock(&DESCRIPTOR) = Some(Descriptor { information, bytes, status: status.cast_unsigned() });

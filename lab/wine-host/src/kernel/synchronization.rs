@@ -18,13 +18,14 @@ unsafe extern "system" {
     fn KeWaitForSingleObject(object: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64) -> NtStatus;
 }
 
-/// KeBugCheckEx: the end of the process in which drivers run.
+/// Implements KeBugCheckEx: aborts the process in which drivers run.
 pub extern "system" fn bug_check(code: u32, first: usize, second: usize, third: usize, fourth: usize) -> ! {
     nt::print(&format!("bug check {code:#x} ({first:#x}, {second:#x}, {third:#x}, {fourth:#x})"));
     std::process::abort()
 }
 
-/// KeWaitForSingleObject: at DISPATCH_LEVEL it may look, and not wait. A wait with a time runs by the lab's clock.
+/// Implements KeWaitForSingleObject. At DISPATCH_LEVEL the timeout must be 0. A relative timeout runs by the lab's
+/// clock.
 pub unsafe extern "system" fn wait_for_single_object(
     object: Pointer,
     reason: u32,
@@ -32,12 +33,12 @@ pub unsafe extern "system" fn wait_for_single_object(
     alertable: u8,
     timeout: *const i64,
 ) -> NtStatus {
-    // SAFETY: null, or the driver promises a time that can be read.
+    // SAFETY: null, or the driver must pass a readable timeout.
     let time = unsafe { timeout.as_ref() };
     catch_panic("KeWaitForSingleObject", (), || {
         irql::check("KeWaitForSingleObject", if time == Some(&0) { DISPATCH_LEVEL } else { APC_LEVEL });
     });
-    // SAFETY: as the driver called it, or with another time.
+    // SAFETY: the arguments are the driver's own, except for the timeout.
     let wait = |timeout| unsafe { KeWaitForSingleObject(object, reason, mode, alertable, timeout) };
     match time {
         Some(time) if *time < 0 => time::wait(time.unsigned_abs(), |step| wait(step)),
@@ -45,61 +46,61 @@ pub unsafe extern "system" fn wait_for_single_object(
     }
 }
 
-/// `FAST_MUTEX.OldIrql` (wdm.h, x64): where its holder's level is kept.
+/// Offset of `FAST_MUTEX.OldIrql` (wdm.h, x64), the previous level of its holder.
 const OLD_IRQL: usize = 0x30;
 
-/// ExAcquireFastMutex.
+/// Implements ExAcquireFastMutex.
 pub unsafe extern "system" fn acquire_fast_mutex(mutex: Pointer) {
     catch_panic("ExAcquireFastMutex", (), || {
         irql::check("ExAcquireFastMutex", APC_LEVEL);
         let before = irql::set(APC_LEVEL);
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         unsafe { ExAcquireFastMutex(mutex) };
-        // SAFETY: inside the FAST_MUTEX.
+        // SAFETY: the offset is inside the FAST_MUTEX.
         let old = unsafe { mutex.byte_add(OLD_IRQL) };
         // SAFETY: a field of the mutex, which this thread holds.
         unsafe { old.cast::<u32>().write(u32::from(before)) };
     });
 }
 
-/// ExReleaseFastMutex.
+/// Implements ExReleaseFastMutex.
 pub unsafe extern "system" fn release_fast_mutex(mutex: Pointer) {
     catch_panic("ExReleaseFastMutex", (), || {
         irql::check("ExReleaseFastMutex", APC_LEVEL);
         if irql::current() < APC_LEVEL {
             violation::other("ExReleaseFastMutex below APC_LEVEL");
         }
-        // SAFETY: inside the FAST_MUTEX.
+        // SAFETY: the offset is inside the FAST_MUTEX.
         let old = unsafe { mutex.byte_add(OLD_IRQL) };
         // SAFETY: a field of the mutex, which this thread holds.
         let before = unsafe { old.cast::<u32>().read() };
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         unsafe { ExReleaseFastMutex(mutex) };
         irql::set(u8::try_from(before).unwrap_or_default());
     });
 }
 
-/// KeAcquireSpinLockRaiseToDpc.
+/// Implements KeAcquireSpinLockRaiseToDpc.
 pub unsafe extern "system" fn acquire_spin_lock(lock: Pointer) -> u8 {
     catch_panic("KeAcquireSpinLockRaiseToDpc", 0, || {
         irql::check("KeAcquireSpinLockRaiseToDpc", DISPATCH_LEVEL);
         let before = irql::set(DISPATCH_LEVEL);
         cancel_race::before_lock();
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         unsafe { KeAcquireSpinLockAtDpcLevel(lock) };
         cancel_race::after_lock();
         before
     })
 }
 
-/// KeReleaseSpinLock.
+/// Implements KeReleaseSpinLock.
 pub unsafe extern "system" fn release_spin_lock(lock: Pointer, before: u8) {
     catch_panic("KeReleaseSpinLock", (), || {
         if irql::current() != DISPATCH_LEVEL {
             violation::other(format!("KeReleaseSpinLock at IRQL {}", irql::current()));
         }
         cancel_race::before_unlock();
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         unsafe { KeReleaseSpinLockFromDpcLevel(lock) };
         irql::set(before);
     });

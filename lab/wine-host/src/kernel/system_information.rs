@@ -1,5 +1,4 @@
-//! What Windows tells of itself: its version, whether it shadows the kernel; and its system information, of which most is
-//! Wine's.
+//! System information: kernel VA shadowing and control areas. Wine serves the other classes.
 
 #![expect(unsafe_code, reason = "writes what the driver points to, and calls Wine's functions")]
 
@@ -32,31 +31,31 @@ pub fn set_shadow(shadow: Shadow) {
     *lock(&SHADOW) = shadow;
 }
 
-/// As it usually is.
+/// Restores the defaults.
 pub fn reset() {
     version::reset();
     set_shadow(Shadow::Off);
 }
 
-/// ZwSetSystemInformation.
+/// Implements ZwSetSystemInformation.
 pub unsafe extern "system" fn set(class: u32, buffer: Pointer, length: u32) -> NtStatus {
     catch_panic("ZwSetSystemInformation", nt::UNSUCCESSFUL, || {
         irql::check("ZwSetSystemInformation", PASSIVE_LEVEL);
         match class {
-            // SAFETY: the driver promises a buffer of this length.
+            // SAFETY: the driver must pass a buffer of this length.
             CONTROL_AREA => unsafe { control_areas::set(buffer, length) },
-            // SAFETY: as the driver called it.
+            // SAFETY: the arguments are the driver's own.
             _ => unsafe { NtSetSystemInformation(class, buffer, length) },
         }
     })
 }
 
-/// ZwQuerySystemInformation.
+/// Implements ZwQuerySystemInformation.
 pub unsafe extern "system" fn query(class: u32, buffer: Pointer, length: u32, returned: *mut u32) -> NtStatus {
     catch_panic("ZwQuerySystemInformation", nt::UNSUCCESSFUL, || {
         irql::check("ZwQuerySystemInformation", PASSIVE_LEVEL);
         if class != SHADOW_INFORMATION {
-            // SAFETY: as the driver called it.
+            // SAFETY: the arguments are the driver's own.
             return unsafe { NtQuerySystemInformation(class, buffer, length, returned) };
         }
         let flags = match *lock(&SHADOW) {
@@ -65,13 +64,13 @@ pub unsafe extern "system" fn query(class: u32, buffer: Pointer, length: u32, re
             Shadow::Off => 0,
         };
         if !returned.is_null() {
-            // SAFETY: not null, and then the driver promises a variable.
+            // SAFETY: the pointer is not null, so it must point to a variable of the driver.
             unsafe { returned.write_unaligned(SHADOW_BYTES) };
         }
         if length < SHADOW_BYTES {
             return nt::INFO_LENGTH_MISMATCH;
         }
-        // SAFETY: the driver promises a buffer of the length that was checked.
+        // SAFETY: the driver must pass a buffer of the checked length.
         unsafe { buffer.cast::<u32>().write_unaligned(flags) };
         nt::SUCCESS
     })

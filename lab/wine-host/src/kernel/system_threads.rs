@@ -1,5 +1,5 @@
-//! Threads that drivers make, with an account of which still run: Wine does not tell that one runs in a driver that is
-//! gone. A thread begins as late as Windows may begin it, see [`StartState`].
+//! System threads of drivers. Wine does not report a thread that still runs in an unloaded driver. A thread starts as
+//! late as Windows may start it, see [`StartState`].
 
 #![expect(unsafe_code, reason = "calls functions of the driver, and hands calls on to Wine")]
 
@@ -46,33 +46,33 @@ unsafe extern "system" {
 
 type Routine = unsafe extern "system" fn(Pointer);
 
-/// What a thread is to run.
+/// The routine of a thread and its context.
 struct Start {
     routine: Routine,
     context: Pointer,
 }
 
-/// The routines of those that did not end, by where their [`Start`] was.
+/// The routines of the running threads, by the address of their [`Start`].
 static RUNNING: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 static ENDED: Condvar = Condvar::new();
 
-/// When a new thread begins to run. The moment is Windows' choice; the lab takes the latest one that does not depend on
-/// what else runs.
+/// When a new thread starts to run. Windows may choose any moment; the lab chooses the latest that does not depend on
+/// other threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StartState {
-    /// At once.
+    /// Immediately.
     Now,
     /// When its driver has referenced or closed a handle.
     Referenced,
-    /// When its driver waits for a handle or is gone: the reference that the driver asked for has failed.
+    /// When its driver waits for a handle or is unloaded, because the reference to the thread has failed.
     WaitedFor,
 }
 
 static START_STATE: Mutex<StartState> = Mutex::new(StartState::Now);
 static START_CHANGED: Condvar = Condvar::new();
 
-/// Moves on from one state to the next; other states stay.
+/// Moves to another state, if the current state is in `from`.
 fn advance(from: &[StartState], to: StartState) {
     let mut begin = lock(&START_STATE);
     if from.contains(&*begin) {
@@ -81,15 +81,15 @@ fn advance(from: &[StartState], to: StartState) {
     }
 }
 
-/// How long a driver that is gone may still run before the lab goes on.
+/// The longest wait for the threads of an unloaded driver.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 thread_local! {
-    /// Where the start of this thread was.
+    /// The address of this thread's [`Start`].
     static THIS_START: Cell<usize> = const { Cell::new(0) };
 }
 
-/// PsCreateSystemThread.
+/// Implements PsCreateSystemThread.
 pub unsafe extern "system" fn create(
     thread: Pointer,
     access: u32,
@@ -107,26 +107,26 @@ pub unsafe extern "system" fn create(
         let start = Box::into_raw(Box::new(Start { routine, context }));
         lock(&RUNNING).insert(start.addr(), (routine as *const ()).addr());
         advance(&[StartState::Now], StartState::Referenced);
-        // SAFETY: as the driver called it, but for what it runs, which gets what it takes.
+        // SAFETY: the arguments are the driver's own, except for the routine and its matching context.
         let status = unsafe { PsCreateSystemThread(thread, access, attributes, process, client, begin, start.cast()) };
         if status < 0 {
             lock(&RUNNING).remove(&start.addr());
             advance(&[StartState::Referenced], StartState::Now);
-            // SAFETY: made above, and nobody else has it.
+            // SAFETY: allocated above, and no thread has received it.
             drop(unsafe { Box::from_raw(start) });
         }
         status
     })
 }
 
-/// A thread of a driver.
+/// Runs a thread of a driver.
 unsafe extern "system" fn begin(start: Pointer) {
     THIS_START.set(start.expose_provenance());
     let held = |begin: &mut StartState| *begin != StartState::Now;
     drop(START_CHANGED.wait_while(lock(&START_STATE), held).unwrap_or_else(PoisonError::into_inner));
-    // SAFETY: what `create` made for this thread alone, which keeps it as long as it runs.
+    // SAFETY: `create` allocated it for this thread alone, which frees it at its end.
     let Start { routine, context } = unsafe { start.cast::<Start>().read() };
-    // SAFETY: the driver gave this routine with this context.
+    // SAFETY: the driver passed this routine with this context.
     unsafe { routine(context) };
     ended();
 }
@@ -140,25 +140,25 @@ fn ended() {
         if !start.is_null() {
             lock(&RUNNING).remove(&start.addr());
             ENDED.notify_all();
-            // SAFETY: what `create` made for this thread, which gives it back once.
+            // SAFETY: `create` allocated it for this thread, which frees it once.
             drop(unsafe { Box::from_raw(start) });
         }
     });
 }
 
-/// PsTerminateSystemThread: ends this thread, so that nothing may wait for it to return from here.
+/// Implements PsTerminateSystemThread. It does not return.
 pub unsafe extern "system" fn terminate(status: NtStatus) -> NtStatus {
     ended();
-    // SAFETY: as the driver called it.
+    // SAFETY: the arguments are the driver's own.
     unsafe { PsTerminateSystemThread(status) }
 }
 
-/// How many have not ended.
+/// Returns the number of running threads.
 pub fn running() -> usize {
     lock(&RUNNING).len()
 }
 
-/// ObReferenceObjectByHandle.
+/// Implements ObReferenceObjectByHandle.
 pub unsafe extern "system" fn reference(
     handle: Pointer,
     access: u32,
@@ -173,41 +173,41 @@ pub unsafe extern "system" fn reference(
             advance(&[StartState::Referenced], StartState::WaitedFor);
             return nt::INSUFFICIENT_RESOURCES;
         }
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         let status = unsafe { ObReferenceObjectByHandle(handle, access, kind, mode, object, information) };
         advance(&[StartState::Referenced], StartState::Now);
         status
     })
 }
 
-/// ZwClose.
+/// Implements ZwClose.
 pub unsafe extern "system" fn close(handle: Pointer) -> NtStatus {
     catch_panic("ZwClose", (), || {
         irql::check("ZwClose", PASSIVE_LEVEL);
         advance(&[StartState::Referenced], StartState::Now);
     });
-    // SAFETY: as the driver called it.
+    // SAFETY: the arguments are the driver's own.
     unsafe { ZwClose(handle) }
 }
 
-/// ZwWaitForSingleObject.
+/// Implements ZwWaitForSingleObject.
 pub unsafe extern "system" fn wait(handle: Pointer, alertable: u8, timeout: *const i64) -> NtStatus {
     catch_panic("ZwWaitForSingleObject", (), || {
         irql::check("ZwWaitForSingleObject", PASSIVE_LEVEL);
         advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
     });
-    // SAFETY: as the driver called it.
+    // SAFETY: the arguments are the driver's own.
     unsafe { ZwWaitForSingleObject(handle, alertable, timeout) }
 }
 
-/// A driver is gone; threads of it that still run are noted.
+/// Reports threads of an unloaded driver that still run.
 pub fn image_unloaded(addresses: &Range<usize>) {
     let run = |running: &mut BTreeMap<usize, usize>| running.values().any(|routine| addresses.contains(routine));
     let mut running = lock(&RUNNING);
     if run(&mut running) {
         violation::other("a driver was unloaded while a thread of it ran");
         advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
-        // Its code goes when this returns: the lab goes on if the threads end.
+        // The code is unmapped when this returns. The lab survives if the threads end first.
         let ended = ENDED.wait_timeout_while(running, PATIENCE, run);
         drop(ended.unwrap_or_else(PoisonError::into_inner));
     }

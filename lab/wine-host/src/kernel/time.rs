@@ -1,28 +1,28 @@
-//! Time, which goes on while the machine sleeps, and which a test can set ahead.
+//! The clocks. They continue during sleep, and a test can advance them.
 
 #![expect(unsafe_code, reason = "writes what the driver points to")]
 
 use crate::{nt, nt::NtStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Units of KeQueryInterruptTime, of 100 ns, in a millisecond.
+/// 100 ns units per millisecond.
 const UNITS: u64 = 10_000;
 
-/// Milliseconds that the machine slept, and that a test set the clocks ahead, all in all. Neither took any time.
+/// Milliseconds of sleep so far, and milliseconds by which tests advanced the clocks. Neither took real time.
 static SLEPT: AtomicU64 = AtomicU64::new(0);
 static AHEAD: AtomicU64 = AtomicU64::new(0);
 
-/// The machine slept for so long.
+/// Adds the duration of a sleep.
 pub fn add_sleep(milliseconds: u64) {
     SLEPT.fetch_add(milliseconds, Ordering::SeqCst);
 }
 
-/// Sets the clocks ahead by so much, for waits as well.
+/// Advances the clocks, including those of waits.
 pub fn advance(milliseconds: u64) {
     AHEAD.fetch_add(milliseconds, Ordering::SeqCst);
 }
 
-/// The time in which waits run: not while the machine sleeps. In units of 100 ns.
+/// Returns the time in units of 100 ns, without sleep. Waits run by this clock.
 fn unbiased() -> u64 {
     let (value, ticks) = nt::performance_counter();
     let units = i128::from(value) * i128::from(UNITS) * 1_000 / i128::from(ticks.max(1));
@@ -33,10 +33,10 @@ fn unbiased() -> u64 {
 /// STATUS_TIMEOUT (ntstatus.h).
 const TIMEOUT: NtStatus = nt::status(0x102);
 
-/// The longest that a wait takes to see that a test has set the clocks ahead, in units of 100 ns.
+/// The longest delay, in units of 100 ns, until a wait notices that a test has advanced the clocks.
 const STEP: u64 = 20 * UNITS;
 
-/// A wait of so many units of 100 ns, in steps: `wait` is one of Wine's.
+/// Waits for `units` of 100 ns in steps. `wait` calls a function of Wine with a relative timeout.
 pub fn wait(units: u64, wait: impl Fn(&i64) -> NtStatus) -> NtStatus {
     let due = unbiased().saturating_add(units);
     loop {
@@ -49,11 +49,11 @@ pub fn wait(units: u64, wait: impl Fn(&i64) -> NtStatus) -> NtStatus {
     }
 }
 
-/// KeQueryPerformanceCounter, which Wine has in hal.dll only.
+/// Implements KeQueryPerformanceCounter, which Wine has only in hal.dll.
 pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
     let (value, ticks) = nt::performance_counter();
     if !frequency.is_null() {
-        // SAFETY: not null, and then the driver promises a variable.
+        // SAFETY: the pointer is not null, so it must point to a variable of the driver.
         unsafe { frequency.write(ticks) };
     }
     let skipped = SLEPT.load(Ordering::SeqCst).saturating_add(AHEAD.load(Ordering::SeqCst));
@@ -61,7 +61,7 @@ pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
     value.saturating_add(i64::try_from(skipped).unwrap_or(i64::MAX))
 }
 
-/// KeQueryInterruptTime, of which Wine's counts milliseconds.
+/// Implements KeQueryInterruptTime, which has a resolution of milliseconds in Wine.
 pub extern "system" fn interrupt_time() -> u64 {
     unbiased().saturating_add(SLEPT.load(Ordering::SeqCst).saturating_mul(UNITS))
 }

@@ -1,6 +1,6 @@
-//! What a driver does with timers. In Wine their DPCs run on any processor.
+//! The timer functions. In Wine, the DPCs of timers run on any processor.
 //!
-//! They are there for their DPCs: who waits for a timer itself waits for ever.
+//! Only DPCs are supported: a wait for a timer object never ends.
 
 #![expect(unsafe_code, reason = "writes what the driver points to")]
 
@@ -17,7 +17,7 @@ use crate::{
 };
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Between the beginnings of Windows' time and of Unix's.
+/// The time between the epochs of Windows (1601) and Unix (1970).
 const EPOCHS: Duration = Duration::from_hours(24 * 134_774);
 
 fn unknown(function: &str, timer: Pointer) {
@@ -30,7 +30,8 @@ fn initialize_as(function: &str, timer: Pointer, kind: u8) {
     let free = deferred::change(|work| {
         let free = work.timers.initialize(address);
         if free {
-            // SAFETY: the driver promises room for a timer, and it is in the account, which this thread holds.
+            // SAFETY: the driver must pass memory for a timer. It is registered, and this thread holds the lock of the
+            // deferred work.
             let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(address) };
             object.initialize(kind);
         }
@@ -41,18 +42,18 @@ fn initialize_as(function: &str, timer: Pointer, kind: u8) {
     }
 }
 
-/// KeInitializeTimer: a NotificationTimer.
+/// Implements KeInitializeTimer, which makes a NotificationTimer.
 pub unsafe extern "system" fn initialize(timer: Pointer) {
     catch_panic("KeInitializeTimer", (), || initialize_as("KeInitializeTimer", timer, 0));
 }
 
-/// KeInitializeTimerEx.
+/// Implements KeInitializeTimerEx.
 pub unsafe extern "system" fn initialize_ex(timer: Pointer, kind: i32) {
     let kind = u8::from(kind != 0);
     catch_panic("KeInitializeTimerEx", (), || initialize_as("KeInitializeTimerEx", timer, kind));
 }
 
-/// How long until then, told in units of 100 ns: from now if negative, else since 1601.
+/// Returns the delay until `due`, in units of 100 ns: relative if negative, else since 1601.
 fn delay(due: i64) -> Duration {
     let units = due.unsigned_abs();
     let time = Duration::new(units / 10_000_000, u32::try_from(units % 10_000_000 * 100).unwrap_or_default());
@@ -63,7 +64,7 @@ fn delay(due: i64) -> Duration {
     time.saturating_sub(now)
 }
 
-/// Sets a timer, and tells whether it was set. The period is in milliseconds, and 0 for none.
+/// Sets a timer, and returns whether it was set. The period is in milliseconds; 0 means none.
 fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -> u8 {
     irql::check(function, DISPATCH_LEVEL);
     let delay = delay(due);
@@ -80,7 +81,7 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
         }
         let set = work.timers.set(timer.addr(), Some(setting));
         let set = set.map_err(|_| format!("{function} of {timer:p}, which is no initialized timer"))?;
-        // SAFETY: a timer of the account, which this thread holds.
+        // SAFETY: the timer is registered, and this thread holds the lock of the deferred work.
         let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(timer.addr()) };
         object.set(due, period, dpc.addr());
         Ok(set)
@@ -91,18 +92,18 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
     }))
 }
 
-/// KeSetTimer.
+/// Implements KeSetTimer.
 pub unsafe extern "system" fn set(timer: Pointer, due: i64, dpc: Pointer) -> u8 {
     catch_panic("KeSetTimer", 0, || set_as("KeSetTimer", timer, due, 0, dpc))
 }
 
-/// KeSetTimerEx. A negative period is none.
+/// Implements KeSetTimerEx. A negative period means none.
 pub unsafe extern "system" fn set_ex(timer: Pointer, due: i64, period: i32, dpc: Pointer) -> u8 {
     let period = u32::try_from(period).unwrap_or_default();
     catch_panic("KeSetTimerEx", 0, || set_as("KeSetTimerEx", timer, due, period, dpc))
 }
 
-/// KeSetCoalescableTimer. The delay that it tolerates is not used.
+/// Implements KeSetCoalescableTimer. The tolerable delay is ignored.
 pub unsafe extern "system" fn set_coalescable(
     timer: Pointer,
     due: i64,
@@ -113,13 +114,13 @@ pub unsafe extern "system" fn set_coalescable(
     catch_panic("KeSetCoalescableTimer", 0, || set_as("KeSetCoalescableTimer", timer, due, period, dpc))
 }
 
-/// KeCancelTimer: tells whether it was set. A DPC that it has queued already still runs.
+/// Implements KeCancelTimer: returns whether the timer was set. A DPC that is already queued still runs.
 pub unsafe extern "system" fn cancel(timer: Pointer) -> u8 {
     catch_panic("KeCancelTimer", 0, || {
         irql::check("KeCancelTimer", DISPATCH_LEVEL);
         let cancelled = deferred::change(|work| {
             let cancelled = work.timers.set(timer.addr(), None)?;
-            // SAFETY: a timer of the account, which this thread holds.
+            // SAFETY: the timer is registered, and this thread holds the lock of the deferred work.
             let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(timer.addr()) };
             object.cancelled();
             Ok::<_, crate::kernel::dpc_queues::Unknown>(cancelled)

@@ -1,4 +1,4 @@
-//! Which timers there are, and which are set, by the addresses of their objects. Nothing runs here.
+//! The timers, by the addresses of their objects. This module runs no routine.
 
 use crate::kernel::dpc_queues::{DpcQueues, Unknown};
 use std::{
@@ -7,29 +7,29 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How a timer is set.
+/// The setting of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
-    /// What is queued when it expires.
+    /// The DPC that is queued on expiry.
     pub dpc: Option<usize>,
-    /// The processor on which it expires, unless its DPC has one.
+    /// The processor on which the timer expires, unless its DPC has a target.
     pub processor: u32,
-    /// When it expires; never if that is beyond all clocks.
+    /// The time of the next expiry; None if it is beyond the range of the clock.
     pub due: Option<Instant>,
-    /// How long it was set for.
+    /// The initial delay.
     pub delay: Duration,
-    /// After which time it expires again; a timer without a period expires once.
+    /// The period; a timer without one expires once.
     pub period: Option<Duration>,
 }
 
-/// All of them.
+/// The timers of all processors.
 #[derive(Debug, Default)]
 pub struct Timers {
     known: HashMap<usize, Option<Setting>>,
 }
 
 impl Timers {
-    /// A timer that is not set; false if it is set, and then nothing changes.
+    /// Registers a timer that is not set. Returns false and changes nothing if it is set.
     pub fn initialize(&mut self, timer: usize) -> bool {
         let free = self.known.get(&timer).is_none_or(Option::is_none);
         if free {
@@ -38,17 +38,17 @@ impl Timers {
         free
     }
 
-    /// Sets it anew, or no longer; gives back whether it was set.
+    /// Sets or cancels a timer. Returns whether it was set.
     ///
     /// # Errors
-    /// There is no such timer.
+    /// The timer is unknown.
     pub fn set(&mut self, timer: usize, setting: Option<Setting>) -> Result<bool, Unknown> {
         let known = self.known.get_mut(&timer).ok_or(Unknown)?;
         Ok(std::mem::replace(known, setting).is_some())
     }
 
-    /// Lets expire what is due on a processor now, or, without a time, what is set there; gives back timers and DPCs in
-    /// the order in which they are due. What has no period is not set afterwards.
+    /// Expires the timers of a processor that are due at `now`, or all set timers without a time. Returns timers and
+    /// DPCs in order of expiry. Timers without a period are no longer set afterwards.
     pub fn expire(&mut self, processor: u32, now: Option<Instant>, dpcs: &DpcQueues) -> Vec<(usize, Option<usize>)> {
         let mut expired = Vec::new();
         for (timer, known) in &mut self.known {
@@ -63,33 +63,33 @@ impl Timers {
                 Some(period) => setting.due = next(setting.due, now, period),
             }
         }
-        // What is due never comes last.
+        // Timers that are never due come last.
         expired.sort_unstable_by_key(|(due, timer, _)| (due.is_none(), *due, *timer));
         expired.into_iter().map(|(_, timer, dpc)| (timer, dpc)).collect()
     }
 
-    /// When something is due on a processor.
+    /// Returns the time of the next expiry on a processor.
     #[must_use]
     pub fn next(&self, processor: u32, dpcs: &DpcQueues) -> Option<Instant> {
         let here = self.known.values().flatten().filter(|setting| processor_of(setting, dpcs) == processor);
         here.filter_map(|setting| setting.due).min()
     }
 
-    /// Lets every timer that is set begin again.
+    /// Restarts every set timer at `now`.
     pub fn restart(&mut self, now: Instant) {
         for setting in self.known.values_mut().flatten() {
             setting.due = now.checked_add(setting.period.unwrap_or(setting.delay));
         }
     }
 
-    /// How many are set.
+    /// Returns the number of set timers.
     #[must_use]
     pub fn count_set(&self) -> usize {
         self.known.values().flatten().count()
     }
 
-    /// Forgets those whose object is among these addresses; those whose DPC is, or has its routine there, are no longer
-    /// set. Gives back whether one of them was set.
+    /// Removes timers with an object in the address range, and cancels timers with a DPC or a DPC routine there.
+    /// Returns whether one of them was set.
     pub fn forget(&mut self, addresses: &Range<usize>, dpcs: &DpcQueues) -> bool {
         let mut set = false;
         self.known.retain(|timer, setting| {
@@ -108,7 +108,8 @@ fn processor_of(setting: &Setting, dpcs: &DpcQueues) -> u32 {
     setting.dpc.and_then(|dpc| dpcs.target(dpc)).unwrap_or(setting.processor)
 }
 
-/// A period after the last time; after now, where that has gone by already: what was missed is not made up for.
+/// Returns the next expiry: one period after the last, or after now if that is past. Missed expiries are not made up
+/// for.
 fn next(due: Option<Instant>, now: Option<Instant>, period: Duration) -> Option<Instant> {
     let next = due?.checked_add(period)?;
     match now {
@@ -123,7 +124,8 @@ mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    /// Timer 1 expires once, after 2 ms, on processor 0; timer 2 each 10 ms, and its DPC is processor 1's.
+    /// Returns timer 1, which expires once after 2 ms on processor 0, and timer 2, which expires every 10 ms on
+    /// processor 1, the target of its DPC.
     fn two(start: Instant) -> (Timers, DpcQueues) {
         let (mut timers, mut dpcs) = (Timers::default(), DpcQueues::new(2));
         assert!(dpcs.initialize(0x100, 0x101, 0));

@@ -32,7 +32,7 @@ const _: () = assert!(size_of::<Version>() == 0x114);
 
 static BUILD: AtomicU32 = AtomicU32::new(DEFAULT_BUILD);
 
-/// The build number.
+/// Returns the build number.
 pub fn build() -> u32 {
     BUILD.load(Ordering::SeqCst)
 }
@@ -46,18 +46,18 @@ pub fn reset() {
     set_build(DEFAULT_BUILD);
 }
 
-/// RtlGetVersion.
+/// Implements RtlGetVersion.
 pub unsafe extern "system" fn get(version: *mut Version) -> NtStatus {
     catch_panic("RtlGetVersion", nt::UNSUCCESSFUL, || {
         irql::check("RtlGetVersion", PASSIVE_LEVEL);
-        // SAFETY: the driver promises a structure, which tells its size first.
+        // SAFETY: the driver must pass a structure that starts with its size.
         let size = unsafe { version.cast::<u32>().read_unaligned() };
         if size != VERSION_BYTES {
             violation::other(format!("RtlGetVersion with a structure of {size:#x} bytes"));
             return nt::INVALID_PARAMETER;
         }
         let told = Version { size, major: 10, minor: 0, build: build(), platform: PLATFORM, service_pack: [0; 128] };
-        // SAFETY: the driver promises a structure of the size that was checked.
+        // SAFETY: the driver must pass a structure of the checked size.
         unsafe { version.write_unaligned(told) };
         nt::SUCCESS
     })

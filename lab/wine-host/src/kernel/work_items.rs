@@ -1,4 +1,4 @@
-//! Work items, with an account: Wine does not tell what was left behind, nor what was queued for a device that is gone.
+//! Work items. Wine does not report items that are left behind, or that are queued for a deleted device.
 
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
@@ -20,17 +20,17 @@ unsafe extern "system" {
     fn ObfReferenceObject(object: Pointer) -> isize;
 }
 
-/// The device that a work item was allocated for.
+/// The device of a work item.
 struct Owner {
-    /// The lab keeps a reference, so that a driver that queues the item too late is noted and not the end of the process.
+    /// The lab holds a reference, so that a driver that queues the item too late causes a violation and not a crash.
     device: usize,
     deleted: bool,
 }
 
-/// By the addresses of the work items.
+/// The work items by address.
 static ITEMS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
 
-/// IoAllocateWorkItem.
+/// Implements IoAllocateWorkItem.
 pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
     catch_panic("IoAllocateWorkItem", ptr::null_mut(), || {
         irql::check("IoAllocateWorkItem", DISPATCH_LEVEL);
@@ -41,16 +41,16 @@ pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
             violation::other("IoAllocateWorkItem without a device");
             return ptr::null_mut();
         }
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         let item = unsafe { IoAllocateWorkItem(device) };
-        // SAFETY: a device of the driver's.
+        // SAFETY: the device is the driver's.
         unsafe { ObfReferenceObject(device) };
         lock(&ITEMS).insert(item.addr(), Owner { device: device.expose_provenance(), deleted: false });
         item
     })
 }
 
-/// IoQueueWorkItem.
+/// Implements IoQueueWorkItem.
 pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32, context: Pointer) {
     catch_panic("IoQueueWorkItem", (), || {
         irql::check("IoQueueWorkItem", DISPATCH_LEVEL);
@@ -59,37 +59,37 @@ pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32,
             Some(_) => violation::other("IoQueueWorkItem for a device that is deleted"),
             None => return violation::other(format!("IoQueueWorkItem of {item:p}, which is not allocated")),
         }
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         unsafe { IoQueueWorkItem(item, routine, queue, context) };
     });
 }
 
-/// IoFreeWorkItem.
+/// Implements IoFreeWorkItem.
 pub unsafe extern "system" fn free(item: Pointer) {
     catch_panic("IoFreeWorkItem", (), || {
         irql::check("IoFreeWorkItem", DISPATCH_LEVEL);
         let Some(owner) = lock(&ITEMS).remove(&item.addr()) else {
             return violation::other(format!("IoFreeWorkItem of {item:p}, which is not allocated"));
         };
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         unsafe { IoFreeWorkItem(item) };
         release(owner);
     });
 }
 
 fn release(Owner { device, .. }: Owner) {
-    // SAFETY: the reference that `allocate` took, given back once.
+    // SAFETY: releases the reference that `allocate` took, once.
     unsafe { ObfDereferenceObject(ptr::with_exposed_provenance_mut(device)) };
 }
 
-/// IoDeleteDevice was called: nothing may be queued for this device from here on.
+/// Records that a device is deleted: no work item may be queued for it any more.
 pub fn device_deleted(device: Pointer) {
     for owner in lock(&ITEMS).values_mut().filter(|owner| owner.device == device.addr()) {
         owner.deleted = true;
     }
 }
 
-/// A driver is gone; what it left is noted and forgotten.
+/// Reports and removes what an unloaded driver left behind.
 pub fn image_unloaded() {
     let left = std::mem::take(&mut *lock(&ITEMS));
     if !left.is_empty() {

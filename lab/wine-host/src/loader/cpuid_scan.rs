@@ -1,12 +1,12 @@
-//! Finds cpuid in machine code.
+//! Finds cpuid instructions in machine code.
 
 use iced_x86::{Code, Decoder, DecoderOptions};
 
-/// Offsets of the cpuid instructions, two bytes each, in `code`. `starts` are offsets at which an instruction begins
-/// for certain.
+/// Returns the offsets of the two-byte cpuid instructions in `code`. `starts` are offsets at which an instruction is
+/// known to start.
 ///
-/// It decodes from every start to the next, so that data between functions can lead it astray only up to there. A scan
-/// for the bytes would find them inside other instructions too.
+/// The function decodes from each start to the next, so data between functions can mislead it only up to the next
+/// start. A search for the bytes would also find them inside other instructions.
 #[must_use]
 pub fn find_cpuid(code: &[u8], starts: &[usize]) -> Vec<usize> {
     let mut cuts: Vec<usize> = starts.iter().copied().filter(|start| *start < code.len()).collect();

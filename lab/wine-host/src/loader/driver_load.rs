@@ -1,6 +1,6 @@
-//! Takes a driver over when the loader has mapped it, and forgets it when it goes.
+//! Takes over a driver when the loader maps it, and removes it when it is unloaded.
 //!
-//! The loader tells before the first instruction of the driver runs.
+//! The loader calls the notification before the first instruction of the driver runs.
 
 #![expect(unsafe_code, reason = "reads and changes the image of a driver")]
 
@@ -21,12 +21,12 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-/// Drives the lab, and is left alone by it.
+/// The driver that loads the lab; it is not taken over.
 const SHIM: &str = "shim.sys";
 
 static COOKIE: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// LDR_DLL_NOTIFICATION_DATA, the same for both reasons.
+/// LDR_DLL_NOTIFICATION_DATA, which is the same for both reasons.
 #[repr(C)]
 struct Notification {
     flags: u32,
@@ -48,10 +48,10 @@ unsafe extern "system" {
     fn LdrUnregisterDllNotification(cookie: Pointer) -> NtStatus;
 }
 
-/// Begins to watch the loader.
+/// Registers for the notifications of the loader.
 pub fn start() -> NtStatus {
     let mut cookie = ptr::null_mut();
-    // SAFETY: the callback has the right type and stays until `stop`; the cookie may be written.
+    // SAFETY: the callback has the right type and stays valid until `stop`; the cookie is writable.
     let status = unsafe { LdrRegisterDllNotification(0, on_notification, ptr::null_mut(), &raw mut cookie) };
     COOKIE.store(cookie, Ordering::SeqCst);
     status
@@ -60,20 +60,20 @@ pub fn start() -> NtStatus {
 pub fn stop() {
     let cookie = COOKIE.swap(ptr::null_mut(), Ordering::SeqCst);
     if !cookie.is_null() {
-        // SAFETY: from `start`, and given back once.
+        // SAFETY: the cookie is from `start`, and is used once.
         unsafe { LdrUnregisterDllNotification(cookie) };
     }
 }
 
 unsafe extern "system" fn on_notification(reason: u32, notification: *const Notification, _context: Pointer) {
     catch_panic("a notification of the loader", (), || {
-        // SAFETY: the loader gives a valid pointer.
+        // SAFETY: the loader passes a valid pointer.
         let notification = unsafe { &*notification };
-        // SAFETY: and a valid name in it.
+        // SAFETY: it contains a valid name.
         let name = unsafe { nt::text(notification.name) };
         let size = usize::try_from(notification.size).unwrap_or_default();
         match reason {
-            // SAFETY: the loader has mapped the image and runs nothing in it yet.
+            // SAFETY: the loader has mapped the image and runs no code of it yet.
             MAPPED => unsafe { take_over(name, notification.base, size) },
             UNMAPPED => unloaded(notification.base.addr()),
             _ => {}
@@ -81,13 +81,13 @@ unsafe extern "system" fn on_notification(reason: u32, notification: *const Noti
     });
 }
 
-/// Fills the import slots with what the lab serves, and puts ud2 in the place of cpuid.
+/// Replaces the imports that the lab serves, and the cpuid instructions.
 ///
 /// # Safety
-/// The image is mapped at `base`, and nothing in it runs.
+/// The image is mapped at `base`, and no code of it runs.
 unsafe fn take_over(name: String, base: *mut u8, size: usize) {
     let start = base.expose_provenance();
-    // SAFETY: the loader has mapped that much, and nobody writes to it before this returns.
+    // SAFETY: the loader has mapped that much, and no other thread writes to it before this returns.
     let bytes = unsafe { std::slice::from_raw_parts(base.cast_const(), size) };
     let Some(image) = Image::new(bytes).filter(Image::is_foreign_driver) else { return };
     if name.eq_ignore_ascii_case(SHIM) {
@@ -98,9 +98,9 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
     let mut replaced = 0_u32;
     for import in &imports {
         if let Some(address) = imports::find(&import.name) {
-            // SAFETY: an import slot inside the image.
+            // SAFETY: the import slot is inside the image.
             let slot = unsafe { base.add(import.slot) };
-            // SAFETY: the slot is the loader's, which has filled it already.
+            // SAFETY: the slot is the loader's, which has already filled it.
             unsafe { nt::write_code(slot, &address.to_le_bytes()) };
             replaced += 1;
         } else if let Some(wrong) = imports::wrong_with_wine(&import.module, &import.name) {
@@ -110,9 +110,10 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
         }
     }
     for offset in &cpuids {
-        // SAFETY: an instruction inside the image.
+        // SAFETY: the instruction is inside the image.
         let at = unsafe { base.add(*offset) };
-        // SAFETY: both instructions are two bytes long, and the handler knows the address before the driver runs.
+        // SAFETY: both instructions are two bytes long, and the exception handler knows the address before the driver
+        // runs.
         unsafe { nt::write_code(at, &instructions::UD2) };
     }
     nt::print(&format!("{name}: {replaced} of {} imports replaced, {} cpuid", imports.len(), cpuids.len()));
@@ -122,7 +123,7 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
     loaded_images::add(loaded);
 }
 
-/// Offsets of cpuid in the image.
+/// Returns the offsets of the cpuid instructions in the image.
 fn cpuids(image: &Image<'_>) -> Vec<usize> {
     let bounds = image.function_bounds();
     let sections = image.code().into_iter().filter_map(|(start, length)| Some((start, image.bytes(start, length)?)));

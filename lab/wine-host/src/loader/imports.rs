@@ -1,4 +1,4 @@
-//! Which kernel functions a driver gets from the lab, by name.
+//! The kernel functions that the lab serves, by name.
 
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
@@ -18,10 +18,10 @@ unsafe extern "system" {
     fn MmGetSystemRoutineAddress(name: *const UnicodeString) -> Pointer;
 }
 
-/// Functions of Wine that do nothing but write a log line; a line each.
+/// Functions of Wine that only write a log line, one name per line.
 const STUBS: &str = include_str!("stubs.txt");
 
-/// The address that a driver gets for this name; None: Wine's.
+/// Returns the address of the lab's function, or None if the driver gets Wine's.
 pub fn find(name: &str) -> Option<usize> {
     let served = match name {
         "ExAcquireFastMutex" => synchronization::acquire_fast_mutex as *const (),
@@ -99,36 +99,36 @@ pub fn find(name: &str) -> Option<usize> {
     Some(served.expose_provenance())
 }
 
-/// What is wrong with Wine's function of this name, if the lab does not serve it.
+/// Returns what is wrong with Wine's function of this name, which the lab does not serve.
 pub fn wrong_with_wine(module: &str, name: &str) -> Option<&'static str> {
     match nt::export(module, name) {
         None => Some("missing"),
-        // SAFETY: an export of a module that is loaded; a section of code is longer than that.
+        // SAFETY: the address is an export of a loaded module, whose code section is longer than a stub.
         Some(address) if unsafe { is_stub(address) } => Some("a stub"),
         Some(_) if STUBS.lines().any(|stub| stub == name) => Some("a stub that only logs"),
         Some(_) => None,
     }
 }
 
-/// Whether the function only ends the process: `sub rsp, 28h; lea rcx, module; lea rdx, name; call`, as winebuild
-/// writes it.
+/// Returns whether the function only ends the process, in the form that winebuild writes: `sub rsp, 28h; lea rcx,
+/// module; lea rdx, name; call`.
 ///
 /// # Safety
-/// The fourteen bytes there can be read.
+/// Fourteen bytes are readable at the address.
 unsafe fn is_stub(address: usize) -> bool {
-    // SAFETY: the caller promises them.
+    // SAFETY: guaranteed by the caller.
     let code = unsafe { std::ptr::with_exposed_provenance::<[u8; 14]>(address).read_unaligned() };
     matches!(code, [0x48, 0x83, 0xEC, 0x28, 0x48, 0x8D, 0x0D, _, _, _, _, 0x48, 0x8D, 0x15])
 }
 
-/// MmGetSystemRoutineAddress: the lab's own first, and of Wine's what works.
+/// Implements MmGetSystemRoutineAddress: returns the lab's function, or a working one of Wine's.
 unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
     catch_panic("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
         irql::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
         if fault_injection::fails("MmGetSystemRoutineAddress") {
             return std::ptr::null_mut();
         }
-        // SAFETY: the driver promises a valid string.
+        // SAFETY: the driver must pass a valid string.
         let text = unsafe { nt::text(name) };
         if let Some(served) = find(&text) {
             return std::ptr::with_exposed_provenance_mut(served);
@@ -137,7 +137,7 @@ unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer 
         if modules.iter().all(|module| wrong_with_wine(module, &text).is_some()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the driver called it.
+        // SAFETY: the arguments are the driver's own.
         unsafe { MmGetSystemRoutineAddress(name) }
     })
 }

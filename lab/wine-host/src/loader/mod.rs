@@ -1,4 +1,4 @@
-//! Drivers that are loaded: their images, imports and cpuid instructions.
+//! Loaded drivers: their images, imports and cpuid instructions.
 
 pub mod cpuid_scan;
 pub mod pe;

@@ -1,14 +1,13 @@
-//! What the lab needs of a PE image, read from the bytes that the loader has mapped. Offsets are from the PE
-//! specification, for PE32+.
+//! Reads the parts of a mapped PE image that the lab needs. Offsets are those of PE32+ in the PE specification.
 
 /// IMAGE_SUBSYSTEM_NATIVE.
 const NATIVE: u16 = 1;
 /// IMAGE_SCN_MEM_EXECUTE.
 const EXECUTE: u32 = 0x2000_0000;
-/// What Wine writes behind the DOS header of its own files.
+/// The signature that Wine writes behind the DOS header of its own files.
 const WINE: &[u8] = b"Wine builtin DLL";
 
-/// Bytes of an IMAGE_IMPORT_DESCRIPTOR, of an IMAGE_SECTION_HEADER, and of a RUNTIME_FUNCTION.
+/// Bytes of an IMAGE_IMPORT_DESCRIPTOR, an IMAGE_SECTION_HEADER and a RUNTIME_FUNCTION.
 const DESCRIPTOR: usize = 20;
 const SECTION: usize = 40;
 const FUNCTION: usize = 12;
@@ -16,11 +15,11 @@ const FUNCTION: usize = 12;
 /// A function that the image imports by name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Import {
-    /// From which module.
+    /// The module that exports it.
     pub module: String,
     /// Its name.
     pub name: String,
-    /// Where in the image the loader has put its address.
+    /// The offset in the image at which the loader stores its address.
     pub slot: usize,
 }
 
@@ -33,7 +32,7 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// None: no PE image of 64 bits.
+    /// Returns the image, or None if the bytes are no 64-bit PE image.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let mut image = Self { bytes, headers: 0 };
@@ -42,14 +41,14 @@ impl<'a> Image<'a> {
         (signed && image.short(image.headers + 0x18)? == 0x20B).then_some(image)
     }
 
-    /// Whether it is a driver, and not one of Wine's own.
+    /// Returns whether the image is a driver, and not one of Wine's own.
     #[must_use]
     pub fn is_foreign_driver(&self) -> bool {
         let wine = self.bytes.get(0x40..).is_some_and(|bytes| bytes.starts_with(WINE));
         self.short(self.headers + 0x5C) == Some(NATIVE) && !wine
     }
 
-    /// Offset and length of each section that holds code.
+    /// Returns offset and length of each section with code.
     #[must_use]
     pub fn code(&self) -> Vec<(usize, usize)> {
         let count = usize::from(self.short(self.headers + 6).unwrap_or_default());
@@ -64,7 +63,7 @@ impl<'a> Image<'a> {
             .collect()
     }
 
-    /// Where functions begin and end, from the table for unwinding; functions that call no other are not in it.
+    /// Returns the starts and ends of functions from the unwind table, which does not list leaf functions.
     #[must_use]
     pub fn function_bounds(&self) -> Vec<usize> {
         let Some((table, length)) = self.directory(3) else { return Vec::new() };
@@ -74,13 +73,13 @@ impl<'a> Image<'a> {
             .collect()
     }
 
-    /// The bytes from `start` on.
+    /// Returns `length` bytes at `start`.
     #[must_use]
     pub fn bytes(&self, start: usize, length: usize) -> Option<&'a [u8]> {
         self.bytes.get(start..start.checked_add(length)?)
     }
 
-    /// Everything that is imported by name.
+    /// Returns all imports by name.
     #[must_use]
     pub fn imports(&self) -> Vec<Import> {
         let mut imports = Vec::new();
@@ -96,7 +95,7 @@ impl<'a> Image<'a> {
                 let name = self.bytes(names + index * 8, 8)?.try_into().map(u64::from_le_bytes).ok()?;
                 (names != 0 && name != 0).then_some((name, slots + index * 8))
             });
-            // The highest bit tells an import by number.
+            // The highest bit marks an import by ordinal.
             for (name, slot) in entries.filter(|(name, _)| name >> 63 == 0) {
                 let name = usize::try_from(name).ok().and_then(|at| self.text(at + 2));
                 imports.extend(name.map(|name| Import { module: module.clone(), name, slot }));
@@ -105,7 +104,7 @@ impl<'a> Image<'a> {
         imports
     }
 
-    /// Offset and length of a data directory; None when it is empty.
+    /// Returns offset and length of a data directory, or None if it is empty.
     fn directory(&self, index: usize) -> Option<(usize, usize)> {
         let at = self.headers + 0x88 + index * 8;
         let (table, length) = (self.number(at)?, self.number(at + 4)?);
@@ -138,7 +137,7 @@ mod tests {
         bytes[at..at + value.len()].copy_from_slice(value);
     }
 
-    /// A driver with one executable section and one of data, one function, and two imports of which one is by number.
+    /// Returns a driver with one code section, one data section, one function, and two imports, one of them by ordinal.
     fn driver() -> Vec<u8> {
         let mut bytes = vec![0; 0x1000];
         put(&mut bytes, 0x3C, &0x80_u32.to_le_bytes());
