@@ -59,7 +59,8 @@ impl Bench {
         let mut lab = Lab::boot(identity).unwrap();
         prepare(&mut lab);
         lab.load("faulty-driver").unwrap();
-        let unknown = "faulty-driver.sys imports IoGetCurrentProcess, whose highest IRQL the lab does not know";
+        let unknown =
+            "faulty-driver.sys imports IoGetCurrentProcess, which has an IRQL limit that the lab does not know";
         assert_eq!(lab.wire.violations().unwrap(), [Violation::Other(unknown.to_owned())]);
         let mut probe = lab.probe().unwrap();
         let handle = probe.open("\\\\.\\faultydriver").unwrap().unwrap();
@@ -164,8 +165,8 @@ fn what_is_not_allowed_at_high_level_is_noticed_and_nothing_else_is() {
 fn a_request_is_completed_and_told_of_as_windows_wants_it() {
     let mut bench = Bench::start();
     let fates = [
-        "was told to be pending and not marked so",
-        "was marked pending and not told to be so",
+        "was reported as pending and not marked pending",
+        "was marked pending and not reported as pending",
         "was completed and can still be cancelled",
         "a request failed with 0xc0000001 and 4 bytes of information",
         "IofCompleteRequest of a request that the driver does not have",

@@ -237,7 +237,7 @@ fn the_apic_in_memory_is_that_of_the_processor_that_goes_there() {
     bench.ask(APIC, &[UNMAP], 0);
     assert_eq!(bench.noticed(), NOTHING);
     assert_eq!(bench.entries()[..2], [0, 0]);
-    assert_eq!(bench.noticed(), ["the APIC's register 0x340 is read, which is not mapped any more"; 2]);
+    assert_eq!(bench.noticed(), ["the APIC's register 0x340 is read, which is no longer mapped"; 2]);
     bench.ask(APIC, &[UNMAP], 0);
     assert!(bench.noticed()[0].ends_with("which is not mapped"));
     assert_eq!(bench.ask(APIC, &[MAP], 1), [1]);
@@ -285,7 +285,7 @@ fn a_hal_that_leaves_the_entry_masked_lets_one_interrupt_through() {
     bench.lab.wire.set_lvt(0, 0x4FE).unwrap();
     bench.interrupt(0);
     assert_eq!(bench.handled(), 5);
-    assert_eq!(bench.noticed(), ["an interrupt comes by the LVT entry 0x4fe, where nobody expects it"]);
+    assert_eq!(bench.noticed(), ["an interrupt came through the LVT entry 0x4fe, which is not the HAL's"]);
     bench.ask(END, &[], 2);
     bench.finish();
 }

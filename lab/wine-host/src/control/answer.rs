@@ -111,7 +111,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Waiting => Answer::Waiting(requests::waiting()),
         Command::Threads => Answer::Threads(system_threads::running()),
         Command::CancelAt(moment) => {
-            done(if cancel_race::arm(moment) { Ok(()) } else { refused("there is one processor") })
+            done(if cancel_race::arm(moment) { Ok(()) } else { refused("there is only one processor") })
         }
         Command::HideFrames(hide) => set(hal::hide_frames, hide),
         Command::RefuseHandler(refuse) => set(hal::refuse_handler, refuse),
@@ -176,14 +176,14 @@ fn set_identity(name: &str) -> Result<(), String> {
 
 fn set_processors(active: u32, maximum: u32) -> Result<(), String> {
     unloaded()?;
-    if topology::set_counts(active, maximum) { Ok(()) } else { refused("there can not be so many") }
+    if topology::set_counts(active, maximum) { Ok(()) } else { refused("the machine cannot have so many processors") }
 }
 
 fn add_processor() -> Result<Answer, String> {
     if time_mode::is_asleep() {
         return refused(ASLEEP);
     }
-    processor_change::add().map(Answer::Added).ok_or_else(|| "there are as many as there can be".to_owned())
+    processor_change::add().map(Answer::Added).ok_or_else(|| "every processor is active".to_owned())
 }
 
 /// Accesses a processor as the test, not as the driver: the accesses are not counted.

@@ -44,7 +44,7 @@ pub extern "system" fn lab_start() -> NtStatus {
                 running.extend(deferred::start());
             }
             Err(error) => {
-                nt::print(&format!("no port: {error}"));
+                nt::print(&format!("no port for the tests: {error}"));
                 return nt::UNSUCCESSFUL;
             }
         }
@@ -64,7 +64,7 @@ pub extern "system" fn lab_start() -> NtStatus {
 pub extern "system" fn lab_stop() -> NtStatus {
     catch_panic("lab_stop", nt::UNSUCCESSFUL, || {
         if !loaded_images::names().is_empty() {
-            nt::print("stays, because a driver is loaded");
+            nt::print("not stopped, because a driver is loaded");
             return nt::UNSUCCESSFUL;
         }
         stop(lock(&THREADS).take());
@@ -83,7 +83,7 @@ fn stop(threads: Option<Vec<JoinHandle<()>>>) {
     server::stop();
     for thread in threads.into_iter().flatten() {
         if thread.join().is_err() {
-            nt::print("a thread of the lab had failed");
+            nt::print("a thread of the lab panicked");
         }
     }
 }

@@ -75,7 +75,7 @@ pub fn execute(code: &[u8], address: usize, context: &mut CONTEXT) -> Option<usi
     let register = match register_of(context, register) {
         Some(register) if mapped && offset == LVT_PERFORMANCE => register,
         register => {
-            let what = if mapped { "which is the HAL's" } else { "which is not mapped any more" };
+            let what = if mapped { "which is the HAL's" } else { "which is no longer mapped" };
             let how = if write { "written" } else { "read" };
             violation::other(format!("the APIC's register {offset:#x} is {how}, {what}"));
             if let (Some(register), false) = (register, write) {

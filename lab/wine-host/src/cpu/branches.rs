@@ -61,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn branches_are_just_so_far_apart_however_often_one_asks(
+        fn the_interval_of_branches_does_not_depend_on_the_steps(
             interval in 1..500_u64,
             steps in prop::collection::vec(1..700_u64, 1..100),
         ) {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn seven_of_ten_are_in_user_mode_and_each_begins_where_the_one_before_it_of_its_kind_ended() {
+    fn seven_of_ten_branches_are_in_user_mode_and_connect_their_places() {
         let places = [place(0x1000, true), place(0x2000, true), place(0x9000, false)];
         let mut branches = Branches::default();
         let taken: Vec<_> = (0..100).map(|_| branches.next_branch(&places).unwrap()).collect();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_place_is_of_the_mode_any_will_do_and_without_places_there_is_no_branch() {
+    fn a_branch_uses_any_place_if_none_has_its_mode() {
         let mut branches = Branches::default();
         let places = [place(0x9000, false)];
         let froms: Vec<_> = (0..10).map(|_| branches.next_branch(&places).unwrap().1.from).collect();

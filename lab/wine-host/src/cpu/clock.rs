@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_steps_give_what_one_large_step_gives() {
+    fn many_small_steps_count_as_much_as_one_large_step() {
         for selected in [event(0xC0, 0), event(0xC3, 0), event(0x123, 0x45)] {
             let (mut small, mut large) = (Clock::default(), Clock::default());
             for mode in [Mode::User, Mode::Kernel] {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_of_the_table() {
+    fn rates_follow_the_table() {
         let mut clock = Clock::default();
         for (number, umask, expected) in [(0x3C, 0, 1_000_000), (0xC0, 0, 1_400_000), (0xC3, 0, 4_000)] {
             let user = clock.count_events(event(number, umask), Mode::User, 1_000_000);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_with_modifiers_or_unknown_has_a_rate_of_its_own() {
+    fn modified_and_unknown_events_have_their_own_rates() {
         let edge = Selected { edge: true, ..event(0xC0, 0) };
         assert_ne!(rate(edge), rate(event(0xC0, 0)));
         assert_ne!(rate(event(0x123, 1)), rate(event(0x123, 2)));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_does_not_go_forward_brings_nothing() {
+    fn time_that_does_not_advance_causes_no_events() {
         let mut clock = Clock::default();
         assert_eq!([clock.behind(100), clock.behind(130)], [0, 30]);
         clock.advance(30);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn all_time_is_lived_through_or_skipped_or_still_behind() {
+    fn all_time_is_advanced_skipped_or_behind() {
         let mut clock = Clock::default();
         assert_eq!(clock.behind(1_000), 0);
         let mut lived = 0;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn until_tells_the_first_tick_with_which_the_events_are_there() {
+    fn ticks_until_returns_the_first_tick_with_enough_events() {
         let modes = [(true, true), (true, false), (false, true)];
         let events = [1, 2, 3, 99, 65_536, 1 << 40];
         for selected in [event(0xC0, 0), event(0x3C, 0), event(0xC5, 0), event(0x123, 0x45)] {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_amount_of_time_overflows() {
+    fn the_longest_time_does_not_overflow() {
         assert!(Clock::default().count_events(event(0xC0, 0), Mode::User, u64::MAX) > u64::MAX / 2);
     }
 }

@@ -74,7 +74,7 @@ mod tests {
     };
 
     #[test]
-    fn one_thread_at_a_time_is_inside() {
+    fn one_thread_at_a_time_holds_the_lock() {
         let (fair_lock, inside) = (FairLock::default(), AtomicU32::new(0));
         thread::scope(|scope| {
             for thread in 1..5 {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn passing_waits_for_who_is_inside() {
+    fn wait_until_free_waits_for_the_holder() {
         let (fair_lock, left) = (FairLock::default(), AtomicBool::new(false));
         fair_lock.acquire(1);
         thread::scope(|scope| {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_not_inside_can_not_let_others_in() {
+    fn only_the_holder_can_release_the_lock() {
         let fair_lock = FairLock::default();
         fair_lock.acquire(1);
         fair_lock.release(2);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_goes_before_who_comes_back() {
+    fn waiting_threads_precede_the_last_holder() {
         let (fair_lock, order) = (FairLock::default(), Mutex::new(Vec::new()));
         fair_lock.acquire(1);
         thread::scope(|scope| {

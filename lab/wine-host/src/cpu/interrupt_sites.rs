@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn after_as_many_interrupts_as_the_weights_together_each_place_came_as_often_as_its_weight(
+        fn each_round_of_interrupts_visits_each_place_as_often_as_its_weight(
             weights in prop::collection::vec(0..40_u32, 1..12),
             rounds in 1..4_u64,
         ) {
@@ -116,7 +116,7 @@ mod tests {
         }
 
         #[test]
-        fn at_any_time_no_place_is_ahead_of_its_share_by_an_interrupt(
+        fn no_place_is_ever_ahead_of_its_share_by_an_interrupt(
             weights in prop::collection::vec(1..40_u64, 1..12),
             interrupts in 1..300_u64,
         ) {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_places_come_in_turn() {
+    fn the_default_places_take_turns() {
         let mut sites = InterruptSites::default();
         let first: Vec<u64> = (0..20).map(|_| sites.next_interrupt().unwrap().ip).collect();
         let expected: Vec<u64> = (0..20).map(|number| IDLE_CODE + number % PLACES * BYTES).collect();
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_is_not_where_there_is_no_weight() {
+    fn a_place_without_weight_is_never_visited() {
         let sites = InterruptSites::new(places(&[0, 3, 0, 1])).unwrap();
         assert_eq!(sites.places().iter().map(|place| place.ip).collect::<Vec<_>>(), [1, 3]);
     }
 
     #[test]
-    fn without_weight_there_is_no_scene() {
+    fn sites_need_a_weight() {
         assert!(InterruptSites::new(Vec::new()).is_none());
         assert!(InterruptSites::new(places(&[0, 0])).is_none());
     }

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moves_of_32_bits_between_memory_and_any_register_are_read() {
+    fn moves_between_memory_and_32_bit_registers_are_decoded() {
         let moves: [(&[u8], bool, usize); 6] = [
             (&[0x8B, 0x01], false, 0),                                      // mov eax, [rcx]
             (&[0x89, 0x10], true, 2),                                       // mov [rax], edx
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn another_instruction_is_told_by_its_name() {
+    fn another_instruction_is_reported_by_name() {
         let others: [(&[u8], &str); 4] = [
             (&[0xF7, 0x01, 0, 0, 1, 0], "Test_rm32_imm32"),
             (&[0x48, 0x8B, 0x01], "Mov_r64_rm64"),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_too_soon_is_no_instruction() {
+    fn a_truncated_instruction_is_not_decoded() {
         assert_eq!((decode(&[]), decode(&[0x8B]), decode(&[0x8B, 0x80, 0x40])), (None, None, None));
     }
 }

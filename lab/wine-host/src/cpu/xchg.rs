@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_with_memory_is_told_with_its_address_and_value() {
+    fn an_exchange_with_memory_is_decoded_with_address_and_value() {
         let exchanges: [(&[u8], u64, u64); 4] = [
             (&[0x48, 0x87, 0x51, 0x68], 0x1068, 0x2000),  // xchg [rcx+68h], rdx
             (&[0x49, 0x87, 0x44, 0x24, 0x68], 0xC068, 0), // xchg [r12+68h], rax
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn another_instruction_is_none() {
+    fn another_instruction_is_not_an_exchange() {
         let others: [&[u8]; 5] = [
             &[0x48, 0x87, 0xD1],       // xchg rcx, rdx
             &[0x87, 0x51, 0x68],       // xchg [rcx+68h], edx

@@ -135,7 +135,7 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
         irql::check("ObfDereferenceObject", DISPATCH_LEVEL);
         with_object(object, |known| {
             if known.references == 0 {
-                violation::other(format!("ObfDereferenceObject of {}, of which no driver has a reference", known.name));
+                violation::other(format!("ObfDereferenceObject of {}, to which no driver has a reference", known.name));
             }
             known.references = known.references.saturating_sub(1);
             isize::try_from(known.references).unwrap_or(isize::MAX)
@@ -153,7 +153,7 @@ pub extern "system" fn register(object: Pointer, routine: Routine, context: Poin
             return ptr::null_mut();
         }
         if with_object(object, |known| known.references > 0) != Some(true) {
-            violation::other(format!("ExRegisterCallback with {object:p}, of which no driver has a reference"));
+            violation::other(format!("ExRegisterCallback with {object:p}, to which no driver has a reference"));
             return ptr::null_mut();
         }
         let registered = RegisteredCallback { object: object.addr(), routine, context: context.expose_provenance() };
@@ -171,7 +171,7 @@ pub extern "system" fn unregister(handle: Pointer) {
                 violation::other(format!("ExUnregisterCallback of {handle:p}, which is not registered"));
             }
             Err(RemoveError::Reentrant) => {
-                violation::other("ExUnregisterCallback in the routine, which waits for itself");
+                violation::other("ExUnregisterCallback inside the routine, which would wait for itself");
             }
         }
     });

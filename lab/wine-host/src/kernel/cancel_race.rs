@@ -143,6 +143,6 @@ fn cancel(request: usize) {
         before_lock();
     });
     if reached.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-        violation::other("the lab itself failed: a cancel came neither to a lock nor to its end");
+        violation::other("the lab itself failed: a cancel neither reached a lock nor ended");
     }
 }

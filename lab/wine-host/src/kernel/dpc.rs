@@ -21,7 +21,7 @@ use crate::{
 const HIGH: i32 = 2;
 
 fn unknown(function: &str, dpc: Pointer) {
-    violation::other(format!("{function} of {dpc:p}, which is no initialized DPC"));
+    violation::other(format!("{function} of {dpc:p}, which is not an initialized DPC"));
 }
 
 fn initialize_as(function: &str, kind: u8, dpc: Pointer, routine: Pointer, context: Pointer) {

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dpc_runs_on_its_processor_or_where_it_was_queued_with_what_it_was_given() {
+    fn a_dpc_runs_with_its_arguments_on_its_target_or_where_it_was_queued() {
         let mut dpcs = three();
         assert_eq!(dpcs.insert(0x100, 0, BY_DRIVER), Ok(true));
         assert_eq!(dpcs.insert(0x300, 0, QueuedBy::Timer), Ok(true));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_queued_once_and_can_be_queued_again_while_it_runs() {
+    fn a_dpc_is_queued_once_and_can_be_queued_again_while_it_runs() {
         let mut dpcs = three();
         assert_eq!(dpcs.insert(0x100, 0, BY_DRIVER), Ok(true));
         assert_eq!(dpcs.insert(0x100, 1, BY_DRIVER), Ok(false));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_urgent_goes_first() {
+    fn a_dpc_of_high_importance_runs_first() {
         let mut dpcs = three();
         dpcs.set_urgent(0x200, true).unwrap();
         assert_eq!([0x100, 0x200].map(|dpc| dpcs.insert(dpc, 0, BY_DRIVER)), [Ok(true), Ok(true)]);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_waits_for_what_was_queued_before_it_and_for_nothing_else() {
+    fn a_mark_covers_only_dpcs_queued_before_it() {
         let mut dpcs = three();
         assert_eq!([0x100, 0x300].map(|dpc| dpcs.insert(dpc, 0, BY_DRIVER)), [Ok(true), Ok(true)]);
         let mark = dpcs.mark();
@@ -304,11 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_not_known_and_does_not_run() {
+    fn a_forgotten_dpc_is_unknown_and_does_not_run() {
         let mut dpcs = three();
         assert_eq!([0x100, 0x200].map(|dpc| dpcs.insert(dpc, 0, BY_DRIVER)), [Ok(true), Ok(true)]);
         assert!(!dpcs.forget(&(0x300..0x301)));
-        assert!(dpcs.forget(&(0x201..0x202)), "its routine is there");
+        assert!(dpcs.forget(&(0x201..0x202)), "the routine is in the range");
         assert_eq!(dpcs.insert(0x200, 0, BY_DRIVER), Err(Unknown));
         assert!(dpcs.calls_into(0x100, &(0x101..0x102)));
         assert_eq!(order(&mut dpcs, 0), [0x100]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_done_with_what_was_not_initialized() {
+    fn every_operation_fails_for_an_uninitialized_dpc() {
         let mut dpcs = three();
         assert_eq!(dpcs.insert(1, 0, BY_DRIVER), Err(Unknown));
         assert_eq!(dpcs.remove(1), Err(Unknown));

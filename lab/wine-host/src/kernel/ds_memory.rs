@@ -23,7 +23,7 @@ impl DsMemory {
         }
         let processor = self.processor;
         violation::other(format!(
-            "the Debug Store of processor {processor} {does} {address:#x}, which nobody has allocated, or not to stay"
+            "the Debug Store of processor {processor} {does} {address:#x}, which is not allocated nonpaged memory"
         ));
         None
     }

@@ -149,9 +149,7 @@ pub fn all_processors_waited() {
 /// Records a violation if a handler was unregistered without a wait: it may still use memory that is freed now.
 pub fn memory_freed(function: &str) {
     if MAY_RUN_ON.swap(false, Ordering::SeqCst) {
-        violation::other(format!(
-            "{function} before a call of all processors waited for the handler that was taken away"
-        ));
+        violation::other(format!("{function} before a call on all processors waited for the unregistered handler"));
     }
 }
 

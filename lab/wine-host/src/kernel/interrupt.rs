@@ -52,7 +52,7 @@ fn deliver(core: &Core) {
         if target == hal::LVT {
             hal::handle(core, |routine| call(core, routine));
         } else {
-            violation::other(format!("an interrupt comes by the LVT entry {target:#x}, where nobody expects it"));
+            violation::other(format!("an interrupt came through the LVT entry {target:#x}, which is not the HAL's"));
         }
         core.with(|state| state.interrupted = false);
     }

@@ -39,7 +39,7 @@ impl IrpTracker {
             }
             (_, known) => {
                 *known = Known::Returned { pending };
-                (!pending).then_some("was neither completed nor told to be pending")
+                (!pending).then_some("was neither completed nor reported as pending")
             }
         }
     }
@@ -88,8 +88,8 @@ impl IrpTracker {
 
 const fn wrong(pending: bool, marked: bool) -> Option<&'static str> {
     match (pending, marked) {
-        (true, false) => Some("was told to be pending and not marked so"),
-        (false, true) => Some("was marked pending and not told to be so"),
+        (true, false) => Some("was reported as pending and not marked pending"),
+        (false, true) => Some("was marked pending and not reported as pending"),
         (true, true) | (false, false) => None,
     }
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_pending_by_its_mark_and_by_its_status_or_by_neither() {
+    fn the_pending_mark_must_match_the_status() {
         for (pending, marked) in [(false, false), (false, true), (true, false), (true, true)] {
             let mut tracker = IrpTracker::default();
             tracker.begin(8, 0);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_completion_and_return_makes_no_difference() {
+    fn the_order_of_completion_and_return_does_not_matter() {
         for marked in [false, true] {
             let mut tracker = IrpTracker::default();
             tracker.begin(8, 0);
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_not_complete_and_not_pending_is_lost() {
+    fn a_request_that_is_neither_complete_nor_pending_is_reported() {
         let mut tracker = IrpTracker::default();
         tracker.begin(8, 0);
         assert!(tracker.returned(8, false).is_some());
     }
 
     #[test]
-    fn a_driver_is_in_dispatch_until_its_routine_returns_whether_or_not_the_request_is_complete() {
+    fn a_driver_is_in_dispatch_until_its_routine_returns() {
         for completed_first in [false, true] {
             let mut tracker = IrpTracker::default();
             tracker.begin(8, 100);
@@ -144,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_has_a_request_until_it_completes_it_and_no_longer() {
+    fn a_driver_holds_a_request_until_it_completes_it() {
         let mut tracker = IrpTracker::default();
-        assert!(!tracker.holds(8), "it was never dispatched");
+        assert!(!tracker.holds(8), "the request was never dispatched");
         for completed_first in [false, true] {
             tracker.begin(8, 100);
             assert!(tracker.holds(8) && tracker.waiting() == 0);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_leaves_is_its_own() {
+    fn forgetting_counts_the_requests_of_one_driver() {
         let mut tracker = IrpTracker::default();
         for (request, routine) in [(8, 100), (16, 100), (24, 200)] {
             tracker.begin(request, routine);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_dispatched_is_nobodys_fault() {
+    fn an_undispatched_request_is_ignored() {
         let mut tracker = IrpTracker::default();
         assert_eq!(tracker.completed(8, true), None);
         assert_eq!(tracker.returned(8, true), None);

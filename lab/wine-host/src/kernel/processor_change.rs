@@ -65,7 +65,7 @@ impl RegisteredCallback {
         // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
         irql::run_at(PASSIVE_LEVEL, || unsafe { (self.routine)(context, &raw const change, &raw mut answer) });
         if stage != Stage::Start && answer != nt::SUCCESS {
-            violation::other(format!("a driver answers {answer:#x} to a processor that was added, or was not"));
+            violation::other(format!("a driver returned {answer:#x} from a notification that it cannot refuse"));
         }
         answer
     }
@@ -121,7 +121,7 @@ pub extern "system" fn deregister(handle: Pointer) {
             Ok(_) => {}
             Err(RemoveError::Unknown) => violation::other(format!("{function} of {handle:p}, which is not registered")),
             Err(RemoveError::Reentrant) => {
-                violation::other(format!("{function} in the routine, which waits for itself"));
+                violation::other(format!("{function} inside the routine, which would wait for itself"));
             }
         }
     });

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_registered_is_called_in_its_order_until_it_is_taken_away() {
+    fn values_are_called_in_order_until_they_are_removed() {
         let registry = Registry::new();
         let handles = [5, 6, 5].map(|value| registry.add(value));
         assert_eq!(called(&registry), [5, 6, 5]);
@@ -179,11 +179,11 @@ mod tests {
         assert_eq!(called(&registry), [6, 5]);
         assert_eq!(registry.remove_where(|value| *value == 5), 1);
         assert_eq!((registry.remove_where(|value| *value == 5), called(&registry)), (0, vec![6]));
-        assert_ne!(registry.add(7), handles[2], "no handle comes again");
+        assert_ne!(registry.add(7), handles[2], "handles are unique");
     }
 
     #[test]
-    fn what_is_taken_away_by_one_that_is_called_before_it_is_not_called() {
+    fn a_value_that_an_earlier_call_removes_is_not_called() {
         let registry = Registry::new();
         let handles = [1, 2].map(|value| registry.add(value));
         let mut called = Vec::new();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_itself_away_does_not_wait_for_itself() {
+    fn a_value_that_removes_itself_does_not_wait_for_itself() {
         let registry = Registry::new();
         let handle = registry.add(1);
         registry.call(9, |_| assert_eq!(registry.remove(handle, 9), Err(RemoveError::Reentrant)));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_away_waits_for_who_is_inside() {
+    fn removal_waits_for_a_thread_inside() {
         let (registry, ended, inside) = (Registry::new(), AtomicBool::new(false), AtomicBool::new(false));
         let handle = registry.add(1);
         thread::scope(|scope| {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_waited_for_no_longer_than_asked() {
+    fn the_wait_for_removed_values_has_a_limit() {
         let (registry, end) = (Registry::new(), AtomicBool::new(false));
         registry.add(1);
         thread::scope(|scope| {
@@ -240,7 +240,7 @@ mod tests {
             });
             enters.recv().unwrap();
             assert_eq!(registry.remove_where(|_| true), 1);
-            assert!(!registry.wait_until_idle(SOON, |value| *value == 2), "nobody is in such a one");
+            assert!(!registry.wait_until_idle(SOON, |value| *value == 2), "no thread is in such a value");
             assert!(registry.wait_until_idle(SOON, |value| *value == 1));
             end.store(true, Ordering::SeqCst);
             registry.wait_until_idle(Duration::from_secs(20), |_| true);

@@ -214,7 +214,7 @@ pub unsafe extern "system" fn map_locked_pages(
         // SAFETY: the driver must pass an MDL that it owns.
         let pages = unsafe { &mut *mdl };
         if pages.flags & (LOCKED | MAPPED) != LOCKED {
-            violation::other(format!("{function} of {mdl:p}, whose flags are {:#x}", pages.flags));
+            violation::other(format!("{function} of {mdl:p}, with the flags {:#x}", pages.flags));
             return ptr::null_mut();
         }
         (pages.flags, pages.mapped) = (pages.flags | MAPPED, pages.address());

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const EPOCHS: Duration = Duration::from_hours(24 * 134_774);
 
 fn unknown(function: &str, timer: Pointer) {
-    violation::other(format!("{function} of {timer:p}, which is no initialized timer"));
+    violation::other(format!("{function} of {timer:p}, which is not an initialized timer"));
 }
 
 fn initialize_as(function: &str, timer: Pointer, kind: u8) {
@@ -77,10 +77,10 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
     };
     let set = deferred::change(|work| {
         if setting.dpc.is_some_and(|dpc| !work.dpcs.contains(dpc)) {
-            return Err(format!("{function} with {dpc:p}, which is no initialized DPC"));
+            return Err(format!("{function} with {dpc:p}, which is not an initialized DPC"));
         }
         let set = work.timers.set(timer.addr(), Some(setting));
-        let set = set.map_err(|_| format!("{function} of {timer:p}, which is no initialized timer"))?;
+        let set = set.map_err(|_| format!("{function} of {timer:p}, which is not an initialized timer"))?;
         // SAFETY: the timer is registered, and this thread holds the lock of the deferred work.
         let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(timer.addr()) };
         object.set(due, period, dpc.addr());

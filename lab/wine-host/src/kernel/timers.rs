@@ -166,11 +166,11 @@ mod tests {
         assert_eq!((timers.next(0, &dpcs), timers.count_set()), (None, 1));
         assert_eq!(timers.next(1, &dpcs), Some(start + 20 * MILLISECOND), "a period after it was due");
         timers.expire(1, Some(start + 45 * MILLISECOND), &dpcs);
-        assert_eq!(timers.next(1, &dpcs), Some(start + 55 * MILLISECOND), "what was missed is not made up for");
+        assert_eq!(timers.next(1, &dpcs), Some(start + 55 * MILLISECOND), "missed expiries are not made up for");
     }
 
     #[test]
-    fn without_a_time_everything_that_is_set_expires() {
+    fn without_a_time_every_set_timer_expires() {
         let start = Instant::now();
         let (mut timers, mut dpcs) = two(start);
         dpcs.set_target(0x200, 0).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_is_cancelled_does_not_expire() {
+    fn a_cancelled_timer_does_not_expire() {
         let (mut timers, dpcs) = two(Instant::now());
         assert_eq!(
             [timers.set(2, None), timers.set(2, None), timers.set(3, None)],
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_is_set_can_not_be_initialized() {
+    fn a_set_timer_cannot_be_initialized() {
         let (mut timers, _) = two(Instant::now());
         assert!(!timers.initialize(1));
         assert_eq!(timers.set(1, None), Ok(true));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_begins_anew_lets_nothing_be_due() {
+    fn no_timer_is_due_after_a_restart() {
         let start = Instant::now();
         let (mut timers, dpcs) = two(start);
         let later = start + Duration::from_secs(1);
@@ -208,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_goes_takes_timers_and_dpcs_with_it() {
+    fn freed_memory_removes_its_timers_and_dpcs() {
         let (mut timers, dpcs) = two(Instant::now());
         assert!(!timers.forget(&(5..9), &dpcs));
-        assert!(timers.forget(&(0x201..0x202), &dpcs), "the routine of its DPC is there");
+        assert!(timers.forget(&(0x201..0x202), &dpcs), "the routine of its DPC is in the range");
         assert_eq!(timers.set(2, None), Ok(false));
-        assert!(timers.forget(&(0x100..0x140), &dpcs), "its DPC is there");
-        assert!(!timers.forget(&(0..3), &dpcs), "they are not set any more");
+        assert!(timers.forget(&(0x100..0x140), &dpcs), "the DPC is in the range");
+        assert!(!timers.forget(&(0..3), &dpcs), "they are no longer set");
         assert_eq!(timers.set(1, None), Err(Unknown));
     }
 }

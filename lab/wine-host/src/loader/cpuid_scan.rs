@@ -35,26 +35,26 @@ mod tests {
     const CPUID: [u8; 2] = [0x0F, 0xA2];
 
     #[test]
-    fn finds_it_between_other_instructions_and_at_both_ends() {
+    fn cpuid_is_found_between_instructions_and_at_both_ends() {
         let code = [&CPUID[..], &[0x90], &CPUID, &[0xC3], &CPUID].concat();
         assert_eq!(find_cpuid(&code, &[]), [0, 3, 6]);
     }
 
     #[test]
-    fn leaves_the_same_bytes_inside_an_instruction_alone() {
+    fn the_same_bytes_inside_an_instruction_are_ignored() {
         let code = [&[0xB8, 0x22, 0x0F, 0xA2, 0x11][..], &CPUID].concat(); // mov eax, 0x11A20F22
         assert_eq!(find_cpuid(&code, &[]), [5]);
     }
 
     #[test]
-    fn data_before_a_function_does_not_hide_what_is_in_it() {
+    fn data_before_a_function_does_not_hide_its_cpuid() {
         let code = [&[0x48, 0xB8][..], &CPUID, &[0xC3]].concat(); // the beginning of a ten-byte instruction
         assert!(find_cpuid(&code, &[]).is_empty());
         assert_eq!(find_cpuid(&code, &[2]), [2]);
     }
 
     #[test]
-    fn starts_outside_of_the_code_and_no_code_are_harmless() {
+    fn starts_outside_the_code_are_ignored() {
         assert_eq!(find_cpuid(&CPUID, &[2, 3, usize::MAX]), [0]);
         assert!(find_cpuid(&[], &[0]).is_empty());
     }

@@ -106,7 +106,10 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
         } else if let Some(wrong) = imports::wrong_with_wine(&import.module, &import.name) {
             nt::print(&format!("{name} imports {}, which in Wine is {wrong}", import.name));
         } else if !irql_checked::AT_ANY_IRQL.contains(&&*import.name) {
-            violation::other(format!("{name} imports {}, whose highest IRQL the lab does not know", import.name));
+            violation::other(format!(
+                "{name} imports {}, which has an IRQL limit that the lab does not know",
+                import.name
+            ));
         }
     }
     for offset in &cpuids {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_driver() {
+    fn the_parts_of_a_driver_are_read() {
         let bytes = driver();
         let image = Image::new(&bytes).unwrap();
         assert!(image.is_foreign_driver());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_and_what_is_wines_own_are_no_foreign_drivers() {
+    fn a_program_and_a_file_of_wine_are_not_foreign_drivers() {
         let mut bytes = driver();
         put(&mut bytes, 0x40, WINE);
         assert!(!Image::new(&bytes).unwrap().is_foreign_driver());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_ends_anywhere_is_read_as_far_as_it_goes() {
+    fn a_truncated_image_does_not_panic() {
         let bytes = driver();
         for length in 0..bytes.len() {
             if let Some(image) = Image::new(&bytes[..length]) {
