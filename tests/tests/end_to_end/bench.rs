@@ -218,7 +218,7 @@ fn memory_that_a_handler_may_still_use_is_not_given_back_unnoticed() {
         bench.ask(END, &[early], 2);
         let violations = bench.noticed();
         assert_eq!(violations.len(), noticed, "{violations:?}");
-        assert!(violations.iter().all(|text| text.contains("ExFreePool before a call of all processors")));
+        assert!(violations.iter().all(|text| text.contains("ExFreePool before a call on all processors")));
     }
     bench.finish();
 }
