@@ -63,7 +63,7 @@ pub struct State {
     pub processor: Processor,
     /// Number of calls of the profile interrupt's handler.
     pub delivered: u64,
-    /// The code that interrupts interrupt.
+    /// The places at which interrupts arrive.
     pub sites: InterruptSites,
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
     pub interrupted: bool,

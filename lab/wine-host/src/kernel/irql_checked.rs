@@ -52,8 +52,7 @@ macro_rules! irql_checked {
     };
 }
 
-/// Implements DbgPrint, which takes any number of arguments: checks the level, and leaves all registers and the stack
-/// unchanged.
+/// Implements DbgPrint, which takes any number of arguments: checks the level, and leaves the arguments unchanged.
 #[unsafe(naked)]
 unsafe extern "system" fn debug_print() {
     extern "system" fn check() {
