@@ -27,36 +27,53 @@ impl Countdown {
     }
 }
 
+/// The injected failure, and the function that it hit.
+#[derive(Debug)]
+pub struct FaultInjection(Mutex<Calls>);
+
+#[derive(Debug)]
 struct Calls {
     countdown: Countdown,
     /// The function that failed.
     failed: Option<String>,
 }
 
-static CALLS: Mutex<Calls> = Mutex::new(Calls { countdown: Countdown::none(), failed: None });
-
-/// Makes the `nth` call from now fail, and forgets which function failed before.
-pub fn fail_nth(nth: Option<u64>) {
-    let mut calls = lock(&CALLS);
-    calls.countdown.set(nth);
-    calls.failed = None;
-}
-
-/// Returns the function that failed, if one did.
-#[must_use]
-pub fn failed() -> Option<String> {
-    lock(&CALLS).failed.clone()
-}
-
-/// Counts a call of `function` by a driver, and returns whether the call must fail.
-#[must_use]
-pub fn fails(function: &str) -> bool {
-    let mut calls = lock(&CALLS);
-    let hit = calls.countdown.fails();
-    if hit {
-        calls.failed = Some(function.to_owned());
+impl FaultInjection {
+    /// Returns a state in which no call fails.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(Calls { countdown: Countdown::none(), failed: None }))
     }
-    hit
+
+    /// Makes the `nth` call from now fail, and forgets which function failed before.
+    pub fn fail_nth(&self, nth: Option<u64>) {
+        let mut calls = lock(&self.0);
+        calls.countdown.set(nth);
+        calls.failed = None;
+    }
+
+    /// Returns the function that failed, if one did.
+    #[must_use]
+    pub fn failed(&self) -> Option<String> {
+        lock(&self.0).failed.clone()
+    }
+
+    /// Counts a call of `function` by a driver, and returns whether the call must fail.
+    #[must_use]
+    pub fn fails(&self, function: &str) -> bool {
+        let mut calls = lock(&self.0);
+        let fails = calls.countdown.fails();
+        if fails {
+            calls.failed = Some(function.to_owned());
+        }
+        fails
+    }
+}
+
+impl Default for FaultInjection {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,12 @@
 use crate::{
     cpu::{
         interrupt_sites::InterruptSites,
+        machine::MACHINE,
         processor::{self, Core, State},
-        time_mode, topology,
     },
-    fault_injection,
     kernel::{
         callbacks, cancel_race, control_areas, deferred, hal, loaded_images, pool, power, processor_change, requests,
-        security, system_information, system_threads, time, version,
+        security, system_information, system_threads, version,
     },
     nt, violation,
 };
@@ -65,7 +64,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Wake { milliseconds } => {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
         }
-        Command::Advance { milliseconds } => set(time::advance, milliseconds),
+        Command::Advance { milliseconds } => set(|time| MACHINE.clock_offsets.advance(time), milliseconds),
         Command::NotifyPower { first, second } => {
             let argument = |number| usize::try_from(number).unwrap_or(usize::MAX);
             callbacks::notify_power(argument(first), argument(second));
@@ -101,8 +100,8 @@ pub fn answer(command: Command) -> Answer {
         Command::Pool => Answer::Pool(pool::account()),
         Command::DenyPrivilege(deny) => set(security::deny, deny),
         Command::FailAllocation(nth) => set(pool::fail_nth, nth),
-        Command::FailCall(nth) => set(fault_injection::fail_nth, nth),
-        Command::FailedCall => Answer::FailedCall(fault_injection::failed()),
+        Command::FailCall(nth) => set(|nth| MACHINE.faults.fail_nth(nth), nth),
+        Command::FailedCall => Answer::FailedCall(MACHINE.faults.failed()),
         Command::RefuseCounters(status) => {
             hal::refuse_counters(status.map(nt::status));
             Answer::Done
@@ -150,8 +149,8 @@ fn core(processor: u32) -> Result<&'static Core, String> {
 /// Returns a processor where events happen only by script.
 fn scripted(processor: u32) -> Result<&'static Core, String> {
     match core(processor)? {
-        _ if !time_mode::is_scripted() => refused("the time is live"),
-        _ if time_mode::is_asleep() => refused(ASLEEP),
+        _ if !MACHINE.time_mode.is_scripted() => refused("the time is live"),
+        _ if MACHINE.time_mode.is_asleep() => refused(ASLEEP),
         core => Ok(core),
     }
 }
@@ -169,18 +168,22 @@ fn set_identity(name: &str) -> Result<(), String> {
     hal::hide_frames(false);
     system_information::reset();
     control_areas::reset();
-    time_mode::set_asleep(false);
+    MACHINE.time_mode.set_asleep(false);
     deferred::reset_timer_calls();
     Ok(())
 }
 
 fn set_processors(active: u32, maximum: u32) -> Result<(), String> {
     unloaded()?;
-    if topology::set_counts(active, maximum) { Ok(()) } else { refused("the machine cannot have so many processors") }
+    if MACHINE.topology.set_counts(active, maximum) {
+        Ok(())
+    } else {
+        refused("the machine cannot have so many processors")
+    }
 }
 
 fn add_processor() -> Result<Answer, String> {
-    if time_mode::is_asleep() {
+    if MACHINE.time_mode.is_asleep() {
         return refused(ASLEEP);
     }
     processor_change::add().map(Answer::Added).ok_or_else(|| "every processor is active".to_owned())

@@ -1,7 +1,10 @@
 //! The processor on which a thread runs. The number of processors is set by the test. An unrestricted thread runs on
 //! the processor that Wine reports, modulo that number.
 
-use crate::{cpu::topology, nt};
+use crate::{
+    cpu::{machine::MACHINE, topology},
+    nt,
+};
 use std::cell::Cell;
 
 thread_local! {
@@ -12,7 +15,7 @@ thread_local! {
 /// Returns the processor on which this thread runs now.
 pub fn current_processor() -> u32 {
     let mask = MASK.get();
-    let told = nt::current_processor() % topology::active();
+    let told = nt::current_processor() % MACHINE.topology.active();
     if mask.checked_shr(told).is_some_and(|rest| rest & 1 == 1) { told } else { mask.trailing_zeros() }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{
     cpu::{
+        machine::MACHINE,
         processor::{self, State},
-        time_mode,
     },
     violation,
 };
@@ -86,7 +86,7 @@ fn access(
 
 /// Records a violation if the machine sleeps: registers are lost during sleep.
 pub fn check_awake(what: impl FnOnce() -> String) {
-    if time_mode::is_asleep() {
+    if MACHINE.time_mode.is_asleep() {
         violation::other(format!("{} while the machine sleeps", what()));
     }
 }

@@ -12,7 +12,11 @@ pub(crate) mod affinity;
 #[cfg(windows)]
 pub(crate) mod apic;
 #[cfg(windows)]
+pub(crate) mod clock_offsets;
+#[cfg(windows)]
 pub(crate) mod instructions;
+#[cfg(windows)]
+pub(crate) mod machine;
 #[cfg(windows)]
 pub(crate) mod pmi_handler;
 #[cfg(windows)]

@@ -2,15 +2,8 @@
 
 use crate::{
     cpu::{
-        affinity,
-        branches::Branches,
-        clock::Clock,
-        fair_lock::FairLock,
-        interrupt_sites::InterruptSites,
-        pmi_handler::RegisteredHandler,
-        pmi_signal::PmiSignal,
-        time_mode,
-        topology::{self, MAX_PROCESSORS},
+        affinity, branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites,
+        machine::MACHINE, pmi_handler::RegisteredHandler, pmi_signal::PmiSignal, topology::MAX_PROCESSORS,
     },
     lock::lock,
     nt,
@@ -137,7 +130,7 @@ pub fn reset(identity: &str) -> bool {
     let Some(identity) = cpuid_dumps::find(identity) else { return false };
     let Some(processor_type) = *lock(&TYPE) else { return false };
     let count = nt::processor_count().min(MAX_PROCESSORS);
-    topology::set_counts(count, count);
+    MACHINE.topology.set_counts(count, count);
     rebuild(ProcessorType { identity, x2apic: false, ..processor_type });
     true
 }
@@ -170,7 +163,7 @@ pub fn add() {
     let added = possible().get(active().len());
     if let (Some(core), Some(processor_type)) = (added, *lock(&TYPE)) {
         *lock(&core.state) = processor_type.reset_state(core.number);
-        topology::set_active(core.number + 1);
+        MACHINE.topology.set_active(core.number + 1);
         core.pmi.notify();
     }
 }
@@ -182,7 +175,7 @@ pub fn possible() -> &'static [Core] {
 
 /// Returns the active processors.
 pub fn active() -> &'static [Core] {
-    let count = usize::try_from(topology::active()).unwrap_or_default();
+    let count = usize::try_from(MACHINE.topology.active()).unwrap_or_default();
     possible().get(..count).unwrap_or_default()
 }
 
@@ -214,7 +207,7 @@ pub fn with_current_state<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<
 }
 
 pub fn set_time(time: Time) {
-    change_time(|| time_mode::set_live(time == Time::Live));
+    change_time(|| MACHINE.time_mode.set_live(time == Time::Live));
 }
 
 /// Changes the time mode.
@@ -232,7 +225,7 @@ impl Core {
     /// Calls `body` with the state of the processor, up to date in live time.
     pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.state);
-        if time_mode::is_live() {
+        if MACHINE.time_mode.is_live() {
             state.catch_up();
         }
         let result = body(&mut state);
@@ -246,10 +239,10 @@ impl Core {
 
     /// Returns how long the thread that delivers interrupts may sleep.
     pub fn until_interrupt(&self) -> Duration {
-        if self.number >= topology::active() {
+        if self.number >= MACHINE.topology.active() {
             return IDLE_INTERVAL;
         }
-        if !time_mode::is_live() {
+        if !MACHINE.time_mode.is_live() {
             return UPDATE_INTERVAL;
         }
         let ticks = self.with(|state| if state.processor.interrupt_due() { Some(0) } else { state.until_overflow() });

@@ -2,30 +2,40 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static LIVE: AtomicBool = AtomicBool::new(true);
-static ASLEEP: AtomicBool = AtomicBool::new(false);
-
-/// Selects live time or scripted time.
-pub fn set_live(live: bool) {
-    LIVE.store(live, Ordering::SeqCst);
+/// Whether time is live or scripted, and whether the machine sleeps.
+pub struct TimeMode {
+    live: AtomicBool,
+    asleep: AtomicBool,
 }
 
-/// Records whether the machine sleeps.
-pub fn set_asleep(asleep: bool) {
-    ASLEEP.store(asleep, Ordering::SeqCst);
-}
+impl TimeMode {
+    /// Returns live time, awake.
+    pub const fn new() -> Self {
+        Self { live: AtomicBool::new(true), asleep: AtomicBool::new(false) }
+    }
 
-/// Returns whether events happen by the time-stamp counter now.
-pub fn is_live() -> bool {
-    !is_scripted() && !is_asleep()
-}
+    /// Selects live time or scripted time.
+    pub fn set_live(&self, live: bool) {
+        self.live.store(live, Ordering::SeqCst);
+    }
 
-/// Returns whether events happen only when a test says so.
-pub fn is_scripted() -> bool {
-    !LIVE.load(Ordering::SeqCst)
-}
+    /// Records whether the machine sleeps.
+    pub fn set_asleep(&self, asleep: bool) {
+        self.asleep.store(asleep, Ordering::SeqCst);
+    }
 
-/// Returns whether the machine sleeps.
-pub fn is_asleep() -> bool {
-    ASLEEP.load(Ordering::SeqCst)
+    /// Returns whether events happen by the time-stamp counter now.
+    pub fn is_live(&self) -> bool {
+        !self.is_scripted() && !self.is_asleep()
+    }
+
+    /// Returns whether events happen only when a test says so.
+    pub fn is_scripted(&self) -> bool {
+        !self.live.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether the machine sleeps.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::SeqCst)
+    }
 }

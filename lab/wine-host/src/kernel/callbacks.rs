@@ -3,14 +3,13 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     kernel::{
         irql,
         registry::{Registry, RemoveError},
     },
     lock::lock,
-    nt,
-    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
+    nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
     violation::{self, catch_panic},
 };
 use std::{
@@ -99,7 +98,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     catch_panic("ExCreateCallback", nt::UNSUCCESSFUL, || {
         irql::check("ExCreateCallback", APC_LEVEL);
-        if fault_injection::fails("ExCreateCallback") {
+        if MACHINE.faults.fails("ExCreateCallback") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: the driver promises attributes that can be read.
@@ -149,7 +148,7 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
 pub extern "system" fn register(object: Pointer, routine: Routine, context: Pointer) -> Pointer {
     catch_panic("ExRegisterCallback", ptr::null_mut(), || {
         irql::check("ExRegisterCallback", APC_LEVEL);
-        if fault_injection::fails("ExRegisterCallback") {
+        if MACHINE.faults.fails("ExRegisterCallback") {
             return ptr::null_mut();
         }
         if with_object(object, |known| known.references > 0) != Some(true) {

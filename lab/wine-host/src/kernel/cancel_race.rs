@@ -9,7 +9,7 @@
 #![expect(unsafe_code, reason = "sets the trap flag, and reads the instructions of the driver")]
 
 use crate::{
-    cpu::{affinity, topology, xchg},
+    cpu::{affinity, machine::MACHINE, xchg},
     kernel::{loaded_images, requests},
     violation,
 };
@@ -57,7 +57,7 @@ thread_local! {
 pub fn arm(moment: Option<CancelMoment>) -> bool {
     let place = MOMENTS.iter().position(|known| Some(*known) == moment);
     ARMED.store(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(NONE), Ordering::SeqCst);
-    topology::active() > 1
+    MACHINE.topology.active() > 1
 }
 
 fn armed() -> Option<CancelMoment> {
@@ -132,7 +132,7 @@ fn register(context: &CONTEXT, number: usize) -> Option<u64> {
 fn cancel(request: usize) {
     ARMED.store(NONE, Ordering::SeqCst);
     let here = affinity::current_processor();
-    let there = (0..topology::active()).find(|number| *number != here).unwrap_or(here);
+    let there = (0..MACHINE.topology.active()).find(|number| *number != here).unwrap_or(here);
     let (sender, reached) = mpsc::channel::<Infallible>();
     thread::spawn(move || {
         affinity::restrict(1 << there);

@@ -5,9 +5,9 @@
 use crate::{
     cpu::{
         affinity,
+        machine::MACHINE,
         processor::{self, State},
     },
-    fault_injection,
     kernel::version,
     lock::lock,
     nt::{self, NtStatus, Pointer},
@@ -159,7 +159,7 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
         let freed = lock(&AREAS).remove(&core.number);
         return if freed.is_some() { nt::SUCCESS } else { nt::MEMORY_NOT_ALLOCATED };
     }
-    if fault_injection::fails("ZwSetSystemInformation") {
+    if MACHINE.faults.fails("ZwSetSystemInformation") {
         return nt::INSUFFICIENT_RESOURCES;
     }
     let (status, address) = match allocate(core.number) {

@@ -9,8 +9,8 @@
 use crate::{
     cpu::{
         affinity,
+        machine::MACHINE,
         processor::{self, Core},
-        time_mode,
     },
     kernel::{
         dispatcher_objects::{self, Kdpc, Ktimer},
@@ -99,7 +99,7 @@ pub fn stop() {
 fn wait_for_work(processor: u32) -> bool {
     let mut work = lock(&WORK);
     while !work.stop {
-        let next = if time_mode::is_live() { work.timers.next(processor, &work.dpcs) } else { None };
+        let next = if MACHINE.time_mode.is_live() { work.timers.next(processor, &work.dpcs) } else { None };
         let left = next.map(|due| due.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) || work.dpcs.has_waiting(processor) || work.ticks.contains_key(&processor) {
             return true;
@@ -143,7 +143,7 @@ impl DeferredWork {
                 self.ticks.remove(&processor);
             }
             None
-        } else if time_mode::is_live() {
+        } else if MACHINE.time_mode.is_live() {
             Some(Instant::now())
         } else {
             return;

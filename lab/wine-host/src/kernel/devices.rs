@@ -3,10 +3,9 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and hands calls on to Wine")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     kernel::{irql, work_items},
-    nt,
-    nt::{APC_LEVEL, NtStatus, Pointer, UnicodeString},
+    nt::{self, APC_LEVEL, NtStatus, Pointer, UnicodeString},
     violation::{self, catch_panic},
 };
 
@@ -39,7 +38,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     catch_panic("IoCreateDevice", nt::UNSUCCESSFUL, || {
         irql::check("IoCreateDevice", APC_LEVEL);
-        if fault_injection::fails("IoCreateDevice") {
+        if MACHINE.faults.fails("IoCreateDevice") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: null, or the driver must pass a valid string.

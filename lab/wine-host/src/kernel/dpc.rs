@@ -3,8 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::affinity,
-    fault_injection,
+    cpu::{affinity, machine::MACHINE},
     kernel::{
         deferred,
         dispatcher_objects::{self, Kdpc},
@@ -12,8 +11,7 @@ use crate::{
         irql,
         processor_numbers::ProcessorNumber,
     },
-    nt,
-    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
+    nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     violation::{self, catch_panic},
 };
 
@@ -60,7 +58,7 @@ pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorN
     catch_panic("KeSetTargetProcessorDpcEx", nt::UNSUCCESSFUL, || {
         // SAFETY: the driver must pass a number that can be read.
         let number = unsafe { number.read() };
-        let hit = fault_injection::fails("KeSetTargetProcessorDpcEx");
+        let hit = MACHINE.faults.fails("KeSetTargetProcessorDpcEx");
         let Some(processor) = number.index().filter(|_| !hit) else { return nt::INVALID_PARAMETER };
         if deferred::change(|work| work.dpcs.set_target(dpc.addr(), processor)) == Err(Unknown) {
             unknown("KeSetTargetProcessorDpcEx", dpc);

@@ -4,14 +4,13 @@
 
 use crate::{
     cpu::{
+        machine::MACHINE,
         pmi_handler::{RegisteredHandler, Routine},
         processor::{self, Core},
     },
-    fault_injection,
     kernel::irql,
     lock::lock,
-    nt,
-    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, catch_panic},
 };
 use std::{
@@ -108,7 +107,7 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
         if class != INTERRUPT_HANDLER {
             return nt::INVALID_LEVEL;
         }
-        if fault_injection::fails("HalSetSystemInformation") {
+        if MACHINE.faults.fails("HalSetSystemInformation") {
             return nt::UNSUCCESSFUL;
         }
         if size != 8 {
@@ -184,7 +183,7 @@ pub unsafe extern "system" fn allocate_counters(
     catch_panic("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&COUNTERS);
-        let is_taken = fault_injection::fails("HalAllocateHardwareCounters") || counters.holder.is_some();
+        let is_taken = MACHINE.faults.fails("HalAllocateHardwareCounters") || counters.holder.is_some();
         let refusal = counters.refusal.or(is_taken.then_some(nt::INSUFFICIENT_RESOURCES));
         let token = counters.next;
         if refusal.is_none() {

@@ -3,9 +3,9 @@
 use crate::{
     cpu::{
         apic::{self, PAGE},
+        machine::MACHINE,
         processor,
     },
-    fault_injection,
     kernel::irql,
     nt::{DISPATCH_LEVEL, Pointer},
     violation::{self, catch_panic},
@@ -20,7 +20,7 @@ const PHYSICAL: u64 = 0xFEE0_0000;
 pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer {
     catch_panic("MmMapIoSpaceEx", ptr::null_mut(), || {
         irql::check("MmMapIoSpaceEx", DISPATCH_LEVEL);
-        if fault_injection::fails("MmMapIoSpaceEx") {
+        if MACHINE.faults.fails("MmMapIoSpaceEx") {
             return ptr::null_mut();
         }
         if (physical, size, protect) != (PHYSICAL, PAGE, PAGE_READWRITE | PAGE_NOCACHE) {

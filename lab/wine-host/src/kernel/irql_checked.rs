@@ -4,10 +4,9 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     kernel::irql,
-    nt,
-    nt::{APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
+    nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
     violation::catch_panic,
 };
 use std::arch::naked_asm;
@@ -36,7 +35,7 @@ macro_rules! irql_checked {
                 #[expect(non_snake_case, reason = "the names of the WDK")]
                 unsafe extern "system" fn $name($($argument: $type),*) $(-> $result)? {
                     catch_panic(stringify!($name), (), || irql::check(stringify!($name), $level));
-                    $(if fault_injection::fails(stringify!($name)) {
+                    $(if MACHINE.faults.fails(stringify!($name)) {
                         return $failure;
                     })?
                     // SAFETY: the arguments are the driver's own.

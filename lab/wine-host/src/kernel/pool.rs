@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "gives out memory")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     fault_injection::Countdown,
     kernel::{deferred, hal, irql},
     lock::lock,
@@ -89,7 +89,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
         return ptr::null_mut();
     }
     let mut pool = lock(&POOL);
-    let fails = [pool.fail.fails(), fault_injection::fails(function)];
+    let fails = [pool.fail.fails(), MACHINE.faults.fails(function)];
     if fails.contains(&true) {
         return ptr::null_mut();
     }

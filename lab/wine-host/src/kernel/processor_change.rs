@@ -3,8 +3,7 @@
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 
 use crate::{
-    cpu::{processor, topology},
-    fault_injection,
+    cpu::{machine::MACHINE, processor},
     kernel::{
         irql,
         processor_numbers::ProcessorNumber,
@@ -83,7 +82,7 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
         if flags & !ADD_EXISTING != 0 {
             violation::other(format!("{function} with the flags {flags:#x}"));
         }
-        if fault_injection::fails(function) {
+        if MACHINE.faults.fails(function) {
             return ptr::null_mut();
         }
         let registered = RegisteredCallback { routine, context: context.expose_provenance() };
@@ -98,7 +97,7 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
 /// Notifies the routine of each active processor as if it were added. Returns false if the driver refuses one; the
 /// routine then gets a failure notification for those before it.
 fn notify_existing(registered: RegisteredCallback) -> bool {
-    let running = 0..topology::active();
+    let running = 0..MACHINE.topology.active();
     let refused = running.clone().find_map(|index| {
         let answer = registered.call(Stage::Start, index, nt::SUCCESS);
         (answer < 0).then_some((index, answer))
@@ -130,8 +129,8 @@ pub extern "system" fn deregister(handle: Pointer) {
 /// Adds a processor, unless a driver refuses. Returns whether it was added, or None if no more processors are possible.
 pub fn add() -> Option<bool> {
     let one_at_a_time = lock(&ADDS);
-    let index = topology::active();
-    if index >= topology::maximum() {
+    let index = MACHINE.topology.active();
+    if index >= MACHINE.topology.maximum() {
         return None;
     }
     let thread = nt::current_thread();

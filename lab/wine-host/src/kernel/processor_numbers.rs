@@ -3,8 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::{affinity, processor, topology},
-    fault_injection,
+    cpu::{affinity, machine::MACHINE, processor},
     nt::{self, NtStatus},
 };
 
@@ -38,12 +37,12 @@ impl ProcessorNumber {
 
 /// Implements KeQueryActiveProcessorCountEx. An unknown group has no processors.
 pub extern "system" fn active_count(group: u16) -> u32 {
-    if matches!(group, 0 | ALL_GROUPS) { topology::active() } else { 0 }
+    if matches!(group, 0 | ALL_GROUPS) { MACHINE.topology.active() } else { 0 }
 }
 
 /// Implements KeQueryMaximumProcessorCountEx.
 pub extern "system" fn maximum_count(group: u16) -> u32 {
-    if matches!(group, 0 | ALL_GROUPS) { topology::maximum() } else { 0 }
+    if matches!(group, 0 | ALL_GROUPS) { MACHINE.topology.maximum() } else { 0 }
 }
 
 /// Implements KeGetCurrentProcessorNumberEx.
@@ -58,7 +57,7 @@ pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
 
 /// Implements KeGetProcessorNumberFromIndex.
 pub unsafe extern "system" fn from_index(index: u32, number: *mut ProcessorNumber) -> NtStatus {
-    if fault_injection::fails("KeGetProcessorNumberFromIndex") || processor::find(index).is_none() {
+    if MACHINE.faults.fails("KeGetProcessorNumberFromIndex") || processor::find(index).is_none() {
         return nt::INVALID_PARAMETER;
     }
     // SAFETY: the driver must pass a writable variable.

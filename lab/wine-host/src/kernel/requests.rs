@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     kernel::{irp_tracker::IrpTracker, irql, loaded_images},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
@@ -208,7 +208,7 @@ pub unsafe extern "system" fn map_locked_pages(
         if priority & NO_EXECUTE == 0 {
             violation::other(format!("{function} maps a client's pages as executable"));
         }
-        if fault_injection::fails(function) {
+        if MACHINE.faults.fails(function) {
             return ptr::null_mut();
         }
         // SAFETY: the driver must pass an MDL that it owns.

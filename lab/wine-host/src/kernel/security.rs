@@ -3,11 +3,10 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and calls Wine's function")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     kernel::irql,
     lock::lock,
-    nt,
-    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     violation::catch_panic,
 };
 use bench_protocol::Descriptor;
@@ -54,7 +53,7 @@ pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
 pub unsafe extern "system" fn set_security_object(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus {
     catch_panic("ZwSetSecurityObject", nt::UNSUCCESSFUL, || {
         irql::check("ZwSetSecurityObject", PASSIVE_LEVEL);
-        if fault_injection::fails("ZwSetSecurityObject") {
+        if MACHINE.faults.fails("ZwSetSecurityObject") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: the driver must pass a valid descriptor.

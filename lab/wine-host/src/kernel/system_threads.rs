@@ -4,11 +4,10 @@
 #![expect(unsafe_code, reason = "calls functions of the driver, and hands calls on to Wine")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     kernel::irql,
     lock::lock,
-    nt,
-    nt::{NtStatus, PASSIVE_LEVEL, Pointer},
+    nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     violation::{self, catch_panic},
 };
 use std::{
@@ -101,7 +100,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     catch_panic("PsCreateSystemThread", nt::UNSUCCESSFUL, || {
         irql::check("PsCreateSystemThread", PASSIVE_LEVEL);
-        if fault_injection::fails("PsCreateSystemThread") {
+        if MACHINE.faults.fails("PsCreateSystemThread") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         let start = Box::into_raw(Box::new(Start { routine, context }));
@@ -169,7 +168,7 @@ pub unsafe extern "system" fn reference(
 ) -> NtStatus {
     catch_panic("ObReferenceObjectByHandle", nt::UNSUCCESSFUL, || {
         irql::check("ObReferenceObjectByHandle", PASSIVE_LEVEL);
-        if fault_injection::fails("ObReferenceObjectByHandle") {
+        if MACHINE.faults.fails("ObReferenceObjectByHandle") {
             advance(&[StartState::Referenced], StartState::WaitedFor);
             return nt::INSUFFICIENT_RESOURCES;
         }

@@ -2,32 +2,20 @@
 
 #![expect(unsafe_code, reason = "writes what the driver points to")]
 
-use crate::{nt, nt::NtStatus};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::{
+    cpu::machine::MACHINE,
+    nt::{self, NtStatus},
+};
 
 /// 100 ns units per millisecond.
 const UNITS: u64 = 10_000;
-
-/// Milliseconds of sleep so far, and milliseconds by which tests advanced the clocks. Neither took real time.
-static SLEPT: AtomicU64 = AtomicU64::new(0);
-static AHEAD: AtomicU64 = AtomicU64::new(0);
-
-/// Adds the duration of a sleep.
-pub fn add_sleep(milliseconds: u64) {
-    SLEPT.fetch_add(milliseconds, Ordering::SeqCst);
-}
-
-/// Advances the clocks, including those of waits.
-pub fn advance(milliseconds: u64) {
-    AHEAD.fetch_add(milliseconds, Ordering::SeqCst);
-}
 
 /// Returns the time in units of 100 ns, without sleep. Waits run by this clock.
 fn unbiased() -> u64 {
     let (value, ticks) = nt::performance_counter();
     let units = i128::from(value) * i128::from(UNITS) * 1_000 / i128::from(ticks.max(1));
     let now = u64::try_from(units).unwrap_or_default();
-    now.saturating_add(AHEAD.load(Ordering::SeqCst).saturating_mul(UNITS))
+    now.saturating_add(MACHINE.clock_offsets.advanced().saturating_mul(UNITS))
 }
 
 /// STATUS_TIMEOUT (ntstatus.h).
@@ -56,12 +44,12 @@ pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
         // SAFETY: the pointer is not null, so it must point to a variable of the driver.
         unsafe { frequency.write(ticks) };
     }
-    let skipped = SLEPT.load(Ordering::SeqCst).saturating_add(AHEAD.load(Ordering::SeqCst));
+    let skipped = MACHINE.clock_offsets.slept().saturating_add(MACHINE.clock_offsets.advanced());
     let skipped = i128::from(skipped) * i128::from(ticks) / 1_000;
     value.saturating_add(i64::try_from(skipped).unwrap_or(i64::MAX))
 }
 
 /// Implements KeQueryInterruptTime, which has a resolution of milliseconds in Wine.
 pub extern "system" fn interrupt_time() -> u64 {
-    unbiased().saturating_add(SLEPT.load(Ordering::SeqCst).saturating_mul(UNITS))
+    unbiased().saturating_add(MACHINE.clock_offsets.slept().saturating_mul(UNITS))
 }

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     kernel::irql,
     lock::lock,
     nt::{DISPATCH_LEVEL, Pointer},
@@ -34,7 +34,7 @@ static ITEMS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
 pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
     catch_panic("IoAllocateWorkItem", ptr::null_mut(), || {
         irql::check("IoAllocateWorkItem", DISPATCH_LEVEL);
-        if fault_injection::fails("IoAllocateWorkItem") {
+        if MACHINE.faults.fails("IoAllocateWorkItem") {
             return ptr::null_mut();
         }
         if device.is_null() {

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
 use crate::{
-    fault_injection,
+    cpu::machine::MACHINE,
     kernel::{
         callbacks, current_ids, devices, dpc, group_affinity, hal, io_space, ipi, irql, irql_checked, pool,
         processor_change, processor_numbers, requests, security, synchronization, system_information, system_threads,
@@ -125,7 +125,7 @@ unsafe fn is_stub(address: usize) -> bool {
 unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
     catch_panic("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
         irql::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
-        if fault_injection::fails("MmGetSystemRoutineAddress") {
+        if MACHINE.faults.fails("MmGetSystemRoutineAddress") {
             return std::ptr::null_mut();
         }
         // SAFETY: the driver must pass a valid string.
