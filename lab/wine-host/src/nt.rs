@@ -166,10 +166,10 @@ pub fn duration(ticks: u64) -> Duration {
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }
 
-/// Waits until the number differs from `known`, for `most` at the longest. The wait can end early.
-pub fn wait_for_change(number: &AtomicU32, known: u32, most: Duration) {
+/// Waits until the number differs from `known`, for `limit` at the longest. The wait can end early.
+pub fn wait_for_change(number: &AtomicU32, known: u32, limit: Duration) {
     // In units of 100 ns; negative values are relative.
-    let timeout = i64::try_from(most.as_nanos() / 100).map_or(i64::MIN, |units| -units);
+    let timeout = i64::try_from(limit.as_nanos() / 100).map_or(i64::MIN, |units| -units);
     let (address, compare) = (ptr::from_ref(number).cast(), (&raw const known).cast());
     // SAFETY: both values are readable, with the given size, during the wait.
     unsafe { RtlWaitOnAddress(address, compare, size_of::<u32>(), &raw const timeout) };

@@ -62,12 +62,12 @@ impl PmiSignal {
         result
     }
 
-    /// Waits for a notification, for `most` at the longest. Returns None if the thread must end.
-    pub fn wait(&self, most: Duration) -> Option<u64> {
+    /// Waits for a notification, for `limit` at the longest. Returns None if the thread must end.
+    pub fn wait(&self, limit: Duration) -> Option<u64> {
         let generation = self.generation.load(Ordering::SeqCst);
         let State { requested, served, stop } = *lock(&self.state);
         if requested == served && !stop {
-            nt::wait_for_change(&self.generation, generation, most);
+            nt::wait_for_change(&self.generation, generation, limit);
         }
         let State { requested, stop, .. } = *lock(&self.state);
         (!stop).then_some(requested)

@@ -261,9 +261,9 @@ impl State {
             self.advance(step);
             behind -= step;
         }
-        let most = nt::ticks(MAX_BEHIND);
-        if behind > most {
-            self.clock.skip(behind - most);
+        let limit = nt::ticks(MAX_BEHIND);
+        if behind > limit {
+            self.clock.skip(behind - limit);
         }
     }
 

@@ -69,10 +69,10 @@ fn wait_until(deadline: Instant, so: impl Fn(&DeferredWork) -> bool) -> bool {
     true
 }
 
-fn wait(work: MutexGuard<'static, DeferredWork>, most: Option<Duration>) -> MutexGuard<'static, DeferredWork> {
-    match most {
+fn wait(work: MutexGuard<'static, DeferredWork>, limit: Option<Duration>) -> MutexGuard<'static, DeferredWork> {
+    match limit {
         None => CHANGED.wait(work).unwrap_or_else(PoisonError::into_inner),
-        Some(most) => CHANGED.wait_timeout(work, most).unwrap_or_else(PoisonError::into_inner).0,
+        Some(limit) => CHANGED.wait_timeout(work, limit).unwrap_or_else(PoisonError::into_inner).0,
     }
 }
 

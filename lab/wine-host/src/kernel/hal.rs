@@ -26,7 +26,7 @@ const INTERRUPT_HANDLER: u32 = 1;
 
 static HANDLER: Mutex<Option<RegisteredHandler>> = Mutex::new(None);
 /// Set when a handler was unregistered, until a call on all processors has waited for it.
-static MAY_RUN_ON: AtomicBool = AtomicBool::new(false);
+static HANDLER_MAY_RUN: AtomicBool = AtomicBool::new(false);
 static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
 static UNMASKS: AtomicBool = AtomicBool::new(true);
 static HIDES_FRAMES: AtomicBool = AtomicBool::new(false);
@@ -134,7 +134,7 @@ fn register(routine: Option<Routine>) -> NtStatus {
         return nt::UNSUCCESSFUL;
     }
     if handler.is_some() {
-        MAY_RUN_ON.store(true, Ordering::SeqCst);
+        HANDLER_MAY_RUN.store(true, Ordering::SeqCst);
     }
     *handler = routine.map(|routine| RegisteredHandler { routine, process });
     nt::SUCCESS
@@ -142,12 +142,12 @@ fn register(routine: Option<Routine>) -> NtStatus {
 
 /// Records that every processor was in a call that waits for running handlers, so no unregistered handler runs.
 pub fn all_processors_waited() {
-    MAY_RUN_ON.store(false, Ordering::SeqCst);
+    HANDLER_MAY_RUN.store(false, Ordering::SeqCst);
 }
 
 /// Records a violation if a handler was unregistered without a wait: it may still use memory that is freed now.
 pub fn memory_freed(function: &str) {
-    if MAY_RUN_ON.swap(false, Ordering::SeqCst) {
+    if HANDLER_MAY_RUN.swap(false, Ordering::SeqCst) {
         violation::other(format!("{function} before a call on all processors waited for the unregistered handler"));
     }
 }

@@ -116,10 +116,10 @@ impl<T: Copy> Registry<T> {
         forgotten
     }
 
-    /// Waits until no thread is in a value for which `kind` returns true, for `most` at the longest. Returns whether
+    /// Waits until no thread is in a value for which `kind` returns true, for `limit` at the longest. Returns whether
     /// there was one.
-    pub fn wait_until_idle(&self, most: Duration, kind: impl Fn(&T) -> bool) -> bool {
-        let deadline = Instant::now() + most;
+    pub fn wait_until_idle(&self, limit: Duration, kind: impl Fn(&T) -> bool) -> bool {
+        let deadline = Instant::now() + limit;
         let mut waited = false;
         let mut state = lock(&self.state);
         while state.entries.iter().any(|entry| !entry.inside.is_empty() && kind(&entry.value)) {
@@ -133,10 +133,10 @@ impl<T: Copy> Registry<T> {
         waited
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State<T>>, most: Option<Duration>) -> MutexGuard<'a, State<T>> {
-        match most {
+    fn wait<'a>(&self, state: MutexGuard<'a, State<T>>, limit: Option<Duration>) -> MutexGuard<'a, State<T>> {
+        match limit {
             None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            Some(most) => self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0,
+            Some(limit) => self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0,
         }
     }
 }
