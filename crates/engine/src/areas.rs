@@ -1,4 +1,4 @@
-//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, seed 004): which there are, who made them, and for whom.
+//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, HAL control area): their allocation and their users.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::platform::{AreaAllocator, AreaRefused, ControlArea, EngineContext, Pl
 use crate::reply::{Refusal, Reply, lacks};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
-/// The control areas that the driver knows.
+/// The control areas of the driver.
 #[derive(Debug, Default)]
 pub struct Areas {
     all: Vec<Area>,
@@ -27,24 +27,24 @@ struct Area {
     processor: u32,
     made: ControlArea,
     maker: AreaAllocator,
-    /// What the kernel said.
+    /// NTSTATUS of the kernel's last operation.
     status: u32,
-    /// A client asked for it, and has not freed it.
+    /// Whether a client allocated the area and has not freed it.
     kept: bool,
-    /// A session uses it.
+    /// Whether a session uses the area.
     used: bool,
-    /// When it was last to be freed, IA32_DS_AREA held its address, or could not be asked.
+    /// Whether IA32_DS_AREA held its address, or could not be read, when it was last to be freed.
     pointed_to: AtomicBool,
 }
 
-/// What is needed of an area.
+/// Purpose for which an area is acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AreaUse {
-    /// A client wants it.
+    /// A client allocates it.
     Kept,
-    /// A session wants it, that has precise events or not.
+    /// A session uses it.
     Used {
-        /// It has.
+        /// Whether the session has precise events.
         precise: bool,
     },
 }
@@ -59,8 +59,9 @@ impl Areas {
         self.find(processor).map_or(0, |area| area.made.address)
     }
 
-    /// Takes the area of a processor: the kernel's; or the machine's, where the kernel has no such call, keeps an area of its
-    /// own from a session, or does not serve a session on a processor that has branches and no PEBS.
+    /// Acquires the area of a processor. The kernel allocates it. The driver does so instead if the kernel has no such
+    /// call, and for a session also if the kernel keeps an area of its own or, for branches alone, if the kernel does
+    /// not support a processor without PEBS.
     pub fn take(&mut self, processor: u32, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
             return area.serve(need);
@@ -73,7 +74,7 @@ impl Areas {
         self.all.try_push(area)
     }
 
-    /// Notes that no session uses the areas any more.
+    /// Marks the areas as unused by sessions, and frees those that are not needed.
     pub fn release<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         for area in &mut self.all {
             area.used = false;
@@ -81,7 +82,7 @@ impl Areas {
         self.drop_unneeded(context);
     }
 
-    /// Gives all back.
+    /// Frees all areas.
     pub fn release_all<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         for area in &mut self.all {
             (area.kept, area.used) = (false, false);
@@ -89,8 +90,9 @@ impl Areas {
         self.drop_unneeded(context);
     }
 
-    /// Frees the areas that are not needed. One stays for the next call while IA32_DS_AREA holds its address, which another
-    /// program may have saved and restored, while its processor sleeps, and where the kernel refuses.
+    /// Frees the areas that are not needed. An area is kept until the next call while IA32_DS_AREA holds its address,
+    /// because another program may have saved and restored the register; while its processor sleeps; and if the kernel
+    /// refuses to free it.
     pub fn drop_unneeded<M: Platform>(&mut self, EngineContext { platform, hal, .. }: EngineContext<'_, M>) {
         if self.all.iter().all(Area::is_needed) {
             return;
@@ -112,7 +114,7 @@ impl Areas {
         });
     }
 
-    /// Serves a request, on all processors meant or on none.
+    /// Serves a request, on all requested processors or on none.
     pub fn serve<M: Platform>(
         &mut self,
         request: &AreaRequest,
@@ -146,7 +148,7 @@ impl Areas {
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         for (processor, facilities) in processors.iter().zip(found.iter()) {
-            // The kernel asks for no more.
+            // These are the only features that the kernel requires.
             if let Err(
                 missing_feature @ (MissingFeature::NotIntel
                 | MissingFeature::NoDebugStore
@@ -239,14 +241,14 @@ impl Area {
     }
 }
 
-/// Makes one, and says what the kernel said.
+/// Allocates an area; returns it with its allocator and the NTSTATUS of the kernel.
 fn make(processor: u32, need: AreaUse, platform: &impl Platform) -> Result<(ControlArea, AreaAllocator, u32), Refusal> {
     let AreaRefused { status, address } = match platform.allocate_area(processor, AreaAllocator::Kernel) {
         Ok(made) => return Ok((made, AreaAllocator::Kernel, STATUS_SUCCESS)),
         Err(refused) => refused,
     };
     let is_missing = matches!(status, STATUS_INVALID_INFO_CLASS | STATUS_NOT_IMPLEMENTED);
-    // The kernel keeps one of its own, which it uses for nothing while the registers are idle.
+    // Windows does not use its own area while the registers are idle.
     let is_kept = status == STATUS_ADDRESS_ALREADY_EXISTS && need != AreaUse::Kept;
     let is_no_matter = is_kept || status == STATUS_NOT_SUPPORTED && need == AreaUse::Used { precise: false };
     if !is_missing && !is_no_matter {
@@ -261,7 +263,8 @@ fn refused(processor: u32, status: u32, address: u64) -> Refusal {
     Refusal::new(status, ErrorCode::ControlArea).processor(processor).detail(status.into(), address)
 }
 
-/// What a processor has, as an [`AreaRecord`] has it: flags, format, and one more than the number of what is missing.
+/// Returns the features of a processor as in an [`AreaRecord`]: flags, format, and one more than the number of the
+/// missing feature.
 fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     let Facilities { branches, precise, modes, .. } = match facilities {
         Ok(facilities) => facilities,
@@ -277,24 +280,24 @@ fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     (flags, format, precise.err().or(branches.err()).map_or(0, |missing_feature| missing_feature.numbers().0 + 1))
 }
 
-/// What some processors have of the Debug Store, in their order.
+/// Debug Store features of some processors, in their order.
 #[derive(Debug)]
 pub struct Examined(Vec<Slot<Result<Facilities, MissingFeature>>>);
 
 impl Examined {
-    /// Looks at each, on it; refused while one sleeps.
+    /// Examines each processor on itself. Refuses while one of them sleeps.
     pub fn of<M: Platform>(processors: &[u32], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
         let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
         context.on_awake(processors, |processor, cpu| {
             if let Some(place) = processors.binary_search(&processor).ok().and_then(|index| found.get(index)) {
-                // It was made empty.
+                // The slot is new, so it is empty.
                 let _ = place.put(debug_store::examine(cpu));
             }
         })?;
         Ok(Self(found))
     }
 
-    /// What each has.
+    /// Iterates over the features of the processors.
     pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, MissingFeature>> + '_ {
         self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
     }

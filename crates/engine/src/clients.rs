@@ -1,21 +1,21 @@
-//! Who has the device open.
+//! The clients that have opened the device.
 
 use alloc::vec::Vec;
 
 use crate::reply::Refusal;
 use crate::try_vec::TryPush;
 
-/// An open handle, by a number that no other open handle has at the time.
+/// An open handle, by a number that is unique among open handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientId(pub usize);
 
-/// An open handle.
+/// A client: an open handle.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     id: ClientId,
     /// The process that opened it.
     pub process: u32,
-    /// Whether the versions agreed.
+    /// Whether the versions agreed in Hello.
     pub greeted: bool,
 }
 

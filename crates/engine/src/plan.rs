@@ -1,4 +1,4 @@
-//! Planning: everything that can be refused about a session, before a register is touched.
+//! Planning of sessions: all checks that can refuse a session before a register is accessed.
 
 use alloc::vec::Vec;
 
@@ -22,27 +22,27 @@ use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber};
 use crate::session::{Count, Event, Place, Service, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
-/// The tags that a counter's state has room for, and so the sessions at a time.
+/// Maximum number of sessions: the number of tags that the state of a counter can hold.
 pub const MAX_SESSIONS: u16 = 0xFFF;
 
-/// Who wants a session, and of what kind.
+/// The client that starts a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Requester {
     /// The handle.
     pub client: ClientId,
-    /// Its process.
+    /// Process of the client.
     pub process: u32,
 }
 
-/// How an event is to be served on a processor.
+/// How an event is served on a processor.
 enum Served {
-    /// By the timer, or not any more.
+    /// By the timer; also for events that no longer run.
     Timer,
     /// By the Branch Trace Store.
     Branches,
-    /// By a counter that another has.
+    /// By a counter of another session.
     Shared(u8),
-    /// By a counter of its own, at so many samples a second if not 0.
+    /// By a counter of its own, with the target frequency in samples per second, or 0.
     Own(CounterState, u32),
 }
 
@@ -55,18 +55,18 @@ impl Served {
     }
 }
 
-/// What a session is planned among.
+/// Plans a session beside the running ones.
 #[derive(Debug)]
 pub struct Planner<'a, M> {
-    /// The machine.
+    /// The platform and its counters.
     pub context: EngineContext<'a, M>,
-    /// The sessions that run.
+    /// The running sessions.
     pub others: &'a [Session],
 }
 
 impl<M: Platform> Planner<'_, M> {
-    /// A session of this number with a counter or the timer for every event on every processor, or nothing at all.
-    /// Refused for want of a counter, it tells who holds them.
+    /// Plans a session with this number, with a counter or the timer for every event on every processor, or refuses it.
+    /// If counters are missing, the reply lists the sessions that use them.
     pub fn plan(
         &self,
         number: u64,
@@ -125,8 +125,8 @@ impl<M: Platform> Planner<'_, M> {
         Ok(session)
     }
 
-    /// The session on one processor more, with a number above those that it has, where all of its events that run get
-    /// a counter or the timer; or nothing at all.
+    /// Extends the session to one more processor, with a higher index than those that it has, and with a counter or
+    /// the timer for each running event. On failure nothing changes.
     pub fn extend(&self, session: &mut Session, processor: u32, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let places = session.places.len();
         let extended = self.try_extend(session, processor, reply);
@@ -169,7 +169,7 @@ impl<M: Platform> Planner<'_, M> {
                 Served::Branches => Place::Branches,
                 Served::Shared(counter) => Place::Counter(counter),
                 Served::Own(_, frequency) => {
-                    let counter = assigned.next().ok_or(NO_MEMORY)?; // there is one for each
+                    let counter = assigned.next().ok_or(NO_MEMORY)?; // `assigned` has one counter for each
                     sampler.set_frequency(processor, counter, frequency);
                     Place::Counter(counter)
                 }
@@ -185,7 +185,7 @@ impl<M: Platform> Planner<'_, M> {
         add_ring(session, processor)
     }
 
-    /// Whether the processors can record what is to be recorded, and nobody else has them do so.
+    /// Checks that the processors can record the events, and that no other session uses the Debug Store.
     fn check_traces(
         &self,
         recording: &mut HardwareRecording,
@@ -206,7 +206,8 @@ impl<M: Platform> Planner<'_, M> {
         recording.check(events, processors, self.context)
     }
 
-    /// Why the event of `source` gets no counter of `processor`; tells who holds them.
+    /// Returns the refusal for the event of `source` if no counter of `processor` is free, and writes the sessions
+    /// there to the reply.
     fn no_counter(&self, events: &[Event], source: u32, processor: u32, reply: &mut Reply<'_>) -> Refusal {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
@@ -223,7 +224,7 @@ impl<M: Platform> Planner<'_, M> {
             .detail(there.len().into(), needed)
     }
 
-    /// How an event of the session with this tag is to be served on a processor.
+    /// Returns how an event of the session with this tag is served on a processor.
     fn served(&self, processor: u32, tag: u16, event: &Event) -> Served {
         let (state, frequency) = match event.service {
             _ if !event.running => return Served::Timer,
@@ -235,7 +236,7 @@ impl<M: Platform> Planner<'_, M> {
         self.shared(processor, state, frequency).map_or(Served::Own(state, frequency), Served::Shared)
     }
 
-    /// A counter that another session samples in just this way.
+    /// Returns a counter that another session samples with the same settings.
     fn shared(&self, processor: u32, state: CounterState, frequency: u32) -> Option<u8> {
         if !state.interrupt() || frequency != 0 {
             return None;
@@ -247,7 +248,7 @@ impl<M: Platform> Planner<'_, M> {
         found.find(|counter| !sampler.is_moved(processor, *counter))
     }
 
-    /// A place at the desks that no session has.
+    /// Returns a subscriber number that no session uses.
     fn free_place(&self) -> Result<Subscriber, Refusal> {
         let taken = |place: &Subscriber| self.others.iter().any(|session| session.subscriber() == Some(*place));
         (0..MAX_SAMPLERS).map(Subscriber).find(|place| !taken(place)).ok_or(
@@ -269,7 +270,7 @@ impl<M: Platform> Planner<'_, M> {
     }
 }
 
-/// How an event is served; refused if it can not be.
+/// Returns how an event is served, or refuses it.
 fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
     let precise = event.modes & modes::PRECISE != 0;
@@ -284,7 +285,7 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
         return Err(bad_modes);
     }
     if Source(event.source) == Source::TIME {
-        // A timer goes on in both modes.
+        // A timer cannot be restricted to one mode.
         return if event.modes == modes::BOTH { Ok(Service::Timer) } else { Err(bad_modes) };
     }
     let state = hal.state_for(Source(event.source), event.interval != 0)?.with_interval(event.interval);
@@ -292,7 +293,7 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     Ok(Service::Counter { state: state.with_precise(precise), frequency: event.frequency })
 }
 
-/// Whether an event's interval and frequency can be.
+/// Checks the interval and the frequency of an event.
 fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
     let range = IntervalRange::of(Source(event.source));
     let bad = |cause, from, to| Err(invalid(cause, from).detail(from, to).source(event.source));
@@ -310,7 +311,7 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
     }
 }
 
-/// Whether what is said of the session as a whole goes with what it does.
+/// Checks the parameters of the session against its events.
 fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
     let StartHeader { flags, ring, budget, batch, .. } = *header;
     let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
@@ -331,7 +332,7 @@ fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result
     }
 }
 
-/// The ring of a processor of a session, if it samples.
+/// Adds the ring of a processor to a session that samples.
 fn add_ring(session: &mut Session, processor: u32) -> Result<(), Refusal> {
     let Some(mut rings) = session.rings.take() else { return Ok(()) };
     let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
@@ -349,12 +350,12 @@ fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
     items.try_reserve(more).map_err(|_| NO_MEMORY)
 }
 
-/// A value of the request is out of its range.
+/// Returns the refusal for a value that is out of range.
 pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
     Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 
-/// The processors meant, in ascending order: all active ones, or those of the set, which must be active.
+/// Returns the requested processors in ascending order: all active ones, or those of the set, which must be active.
 pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<u32>, Refusal> {
     if let Some(processor) = wanted.iter().find(|processor| *processor >= active) {
         return Err(invalid(ErrorCode::NoSuchProcessor, u64::from(active)).processor(processor));

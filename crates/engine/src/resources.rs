@@ -1,5 +1,5 @@
-//! What of the machine sessions need together: counters, timers, the interrupt. Taken for the first session that needs
-//! it, given back after the last.
+//! Resources of the machine that sessions share: counters, timers, the interrupt, control areas. Acquired for the first
+//! session that needs them, released after the last.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,24 +15,24 @@ use crate::reply::Refusal;
 use crate::session::Session;
 use crate::try_vec::NO_MEMORY;
 
-/// Who registers the interrupt handler: the number of Windows' System process.
+/// Process in which the interrupt handler is registered: the number of the System process.
 const SYSTEM: u64 = 4;
 
-/// No processor.
+/// Stands for no processor.
 const NOWHERE: u32 = u32::MAX;
 
-/// What is taken of the machine.
+/// The acquired resources.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// The counters are reserved with the HAL.
+    /// Whether the counters are reserved with the HAL.
     reserved: bool,
-    /// The timers run.
+    /// Whether the timers run.
     timed: bool,
     interrupt: Interrupt,
     areas: Areas,
 }
 
-/// How far the interrupt has been taken.
+/// State of the performance monitor interrupt.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Interrupt {
     #[default]
@@ -49,8 +49,8 @@ impl Resources {
         self.reserved
     }
 
-    /// Takes what a session needs. What is not used after a refusal is still to be given back. With `force` counters
-    /// are taken that somebody else has enabled.
+    /// Acquires the resources that a session needs. After a refusal, the caller must release what is unused. With
+    /// `force`, counters that another program has enabled are used too.
     pub fn take<M: Platform>(
         &mut self,
         session: &Session,
@@ -58,7 +58,7 @@ impl Resources {
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         if session.records() {
-            // Who else asks the HAL is told that the processors are not free.
+            // The HAL then refuses the counters to other drivers.
             self.reserve(context.platform)?;
         }
         if session.uses_counters() {
@@ -90,7 +90,8 @@ impl Resources {
         Ok(())
     }
 
-    /// First the HAL is asked, then the registers: of processors that are not ours yet.
+    /// Reserves the counters with the HAL, then checks and initializes the registers of processors that are not in use
+    /// yet.
     fn take_counters<M: Platform>(
         &mut self,
         processors: &[u32],
@@ -122,7 +123,7 @@ impl Resources {
         idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
     }
 
-    /// First the registers are asked whether somebody else has the Debug Store, then the kernel for its areas.
+    /// Checks the registers for another user of the Debug Store, then acquires the control areas.
     fn take_areas<M: Platform>(
         &mut self,
         recording: &HardwareRecording,
@@ -152,7 +153,7 @@ impl Resources {
         &mut self.areas
     }
 
-    /// The local APIC has to let it through on each processor before the HAL is asked for it.
+    /// Enables the LVT entry on each processor, then registers the handler with the HAL.
     fn take_interrupt<M: Platform>(
         &mut self,
         processors: &[u32],
@@ -183,16 +184,16 @@ impl Resources {
         Ok(())
     }
 
-    /// A processor was added: takes on it what is taken on the others. Answers whether it can be used by who counts,
-    /// and by who samples.
+    /// Acquires on an added processor the resources that are in use on the others. Returns whether sessions can count
+    /// there, and whether they can sample there.
     pub fn take_processor<M: Platform>(&mut self, processor: u32, context: EngineContext<'_, M>) -> (bool, bool) {
         let counts = self.reserved && self.take_counters(&[processor], false, context).is_ok();
         let samples = self.interrupt == Interrupt::Ours && self.take_interrupt(&[processor], context).is_ok();
         (counts, samples)
     }
 
-    /// Gives back what none of these sessions uses: first the registers, then the interrupt, which nothing raises by
-    /// then, and what is reserved last.
+    /// Releases the resources that none of these sessions uses: the registers first, then the interrupt, which no
+    /// counter raises by then, and the reservation last.
     pub fn release<M: Platform>(&mut self, sessions: &[Session], context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, hal } = context;
         let counters_used = sessions.iter().any(Session::uses_counters);
@@ -204,12 +205,12 @@ impl Resources {
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
-                // The slot is ours.
+                // Cannot fail: the driver has the slot.
                 let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
                 platform.end_sampling();
             }
             if sampler.is_silenced() {
-                // The entry was not masked when it was taken.
+                // The entry was not masked when the interrupt was acquired.
                 platform.on_each_processor(&|processor, cpu| _ = sampler.end_silence(cpu, processor));
             }
             platform.close_local_apic();
@@ -226,7 +227,7 @@ impl Resources {
     }
 }
 
-/// What one of the processors has to tell, on which something runs at the same time: the first that tells.
+/// The first failure among processors that run the same code at the same time.
 #[derive(Debug)]
 struct FirstFailure {
     processor: AtomicU32,
@@ -247,7 +248,7 @@ impl FirstFailure {
         }
     }
 
-    /// A refusal, if one told.
+    /// Returns the refusal, if a processor failed.
     fn refuse(self, status: u32, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {

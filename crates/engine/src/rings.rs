@@ -1,4 +1,4 @@
-//! The samples of a session: a ring for each of its processors, and what was told of them.
+//! The samples of a session: one ring per processor, and the records that were delivered.
 
 use alloc::vec::Vec;
 
@@ -13,56 +13,57 @@ use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 /// The rings of a session that samples.
 #[derive(Debug)]
 pub struct Rings {
-    /// The session's place at every desk.
+    /// Subscriber number of the session, the same on every processor.
     pub subscriber: Subscriber,
-    /// Thousandths of a processor's time that interrupts may take.
+    /// Maximum share of interrupts in a processor's time, in thousandths.
     pub budget: u32,
-    /// Room of each ring, a power of two.
+    /// Capacity of each ring in records, a power of two.
     records: u32,
-    /// One for each processor of the session, in its order.
+    /// One ring for each processor of the session, in ascending order.
     each: Vec<Ring>,
-    /// The ring from which the next request begins to fetch.
+    /// Index of the ring from which the next request begins to fetch.
     next: usize,
 }
 
 #[derive(Debug)]
 struct Ring {
     processor: u32,
-    /// The writing end, while it is not at the processor's desk.
+    /// The producer, while the processor does not have it.
     producer: Slot<SampleProducer>,
     samples: Consumer<Sample, CpuSampleStats>,
-    /// Samples that were told.
+    /// Number of samples delivered.
     delivered: u64,
-    /// The counters of the session there, and the place of its branches, each with its source and the lost samples that were told.
+    /// Each counter of the session there, and [`BRANCH_STATS`] for branches, with its source and the number of lost
+    /// samples that have been reported.
     events: Vec<(u8, u32, u64)>,
 }
 
-/// What a session's samples came to.
+/// Totals of a session's samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Account {
-    /// Given to the client.
+    /// Samples delivered to the client.
     pub delivered: u64,
-    /// Lost.
+    /// Samples lost.
     pub lost: u64,
-    /// Dropped while throttled.
+    /// Overflows dropped while throttled.
     pub throttled: u64,
-    /// Not fetched so far; what is left when the session ends.
+    /// Samples not fetched yet, or not at all when the session has ended.
     pub discarded: u64,
 }
 
 impl Rings {
-    /// For so many processors; they follow one by one.
+    /// Creates rings for up to `processors` processors, which [`add`](Self::add) adds one by one.
     pub fn new(subscriber: Subscriber, budget: u32, records: u32, processors: usize) -> Result<Self, Refusal> {
         Ok(Self { subscriber, budget, records, each: try_with_capacity(processors)?, next: 0 })
     }
 
-    /// The ring of the next processor, with the counters sampled there and their sources.
+    /// Adds the ring of the next processor, with the counters sampled there and their sources.
     pub fn add(&mut self, processor: u32, counters: &[(u8, u32)]) -> Result<(), Refusal> {
         let (producer, samples) =
             sample_ring::channel(self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
         let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
-        // It was made empty.
+        // The slot is new, so it is empty.
         let _ = slot.put(producer);
         self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
     }
@@ -72,39 +73,39 @@ impl Rings {
         self.each.get(index)
     }
 
-    /// The writing end for a processor's desk.
+    /// Takes the producer of a processor's ring.
     pub fn take_producer(&self, processor: u32) -> Option<SampleProducer> {
         self.ring(processor)?.producer.take()
     }
 
-    /// The writing end is back.
+    /// Puts the producer of a processor's ring back.
     pub fn put_producer(&self, processor: u32, producer: SampleProducer) {
-        // Its place is empty since it was taken.
+        // The slot has been empty since the producer was taken.
         put(self.ring(processor).map(|ring| &ring.producer), producer);
     }
 
-    /// The counters sampled on a processor.
+    /// Returns the counters that are sampled on a processor.
     pub fn counters(&self, processor: u32) -> CounterSet {
         self.ring(processor).map(|ring| ring.counters().collect()).unwrap_or_default()
     }
 
-    /// Samples, lost ones and throttled ones of a counter on a processor.
+    /// Returns the numbers of written, lost and throttled samples of a counter on a processor.
     pub fn stats(&self, processor: u32, counter: u8) -> [u64; 3] {
         let stats = self.ring(processor).map(|ring| ring.samples.side());
         stats.and_then(|stats| stats.of(counter)).map(SampleStats::read).unwrap_or_default()
     }
 
-    /// Whether a ring is half full.
+    /// Returns whether a ring is half full.
     pub fn are_half_full(&self) -> bool {
         self.each.iter().any(|ring| ring.samples.is_half_full())
     }
 
-    /// Whether there is nothing more to tell.
+    /// Returns whether all records and losses have been delivered.
     pub fn are_empty(&self) -> bool {
         self.each.iter().all(|ring| ring.samples.is_empty() && ring.untold().next().is_none())
     }
 
-    /// Tells as many records as the answer has room for, from each ring in turn; answers how many of them are samples.
+    /// Writes as many records as fit into the reply, from each ring in turn; returns how many of them are samples.
     pub fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
         let count = self.each.len();
         let mut told = 0;
@@ -113,7 +114,7 @@ impl Rings {
             if let Some(ring) = self.each.get_mut(index) {
                 told += ring.tell(now, reply);
                 if reply.room::<Sample>() == 0 {
-                    // Not this one again: it may always have enough for a whole answer.
+                    // The next request begins with the next ring: this one may always fill a whole reply.
                     self.next = (index + 1) % count;
                     return told;
                 }
@@ -122,7 +123,7 @@ impl Rings {
         told
     }
 
-    /// What became of the samples that were not delivered.
+    /// Returns the totals of the samples, without the delivered ones.
     pub fn account(&self) -> Account {
         self.each.iter().fold(Account::default(), |sum, ring| {
             let [samples, lost, throttled] = ring.stats();
@@ -151,7 +152,7 @@ impl Ring {
         )
     }
 
-    /// Events of which samples were lost that nobody was told of: index, source, how many.
+    /// Events with lost samples that have not been reported yet: index, source, number of lost samples.
     fn untold(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
         let stats = self.samples.side();
         self.events.iter().enumerate().filter_map(|(index, (counter, source, told))| {

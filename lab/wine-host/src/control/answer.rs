@@ -8,7 +8,7 @@ use crate::{
     },
     kernel::{
         callbacks, cancel_race, control_areas, deferred, hal, loaded_images, pool, power, processor_change, requests,
-        security, system_information, system_threads, version,
+        security, system_information, system_threads, time, version,
     },
     nt, violation,
 };
@@ -65,6 +65,7 @@ pub fn answer(command: Command) -> Answer {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
         }
         Command::Advance { milliseconds } => set(|time| MACHINE.clock_offsets.advance(time), milliseconds),
+        Command::HoldCounter(hold) => set(time::hold_counter, hold),
         Command::NotifyPower { first, second } => {
             let argument = |number| usize::try_from(number).unwrap_or(usize::MAX);
             callbacks::notify_power(argument(first), argument(second));
@@ -166,6 +167,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     }
     hal::set_unmasks(true);
     hal::hide_frames(false);
+    time::hold_counter(false);
     system_information::reset();
     control_areas::reset();
     MACHINE.time_mode.set_asleep(false);

@@ -10,6 +10,11 @@ use crate::{
 /// 100 ns units per millisecond.
 const UNITS: u64 = 10_000;
 
+/// Stops the performance counter of drivers, or lets it continue.
+pub fn hold_counter(hold: bool) {
+    MACHINE.clock_offsets.hold_counter(hold.then(|| nt::performance_counter().0));
+}
+
 /// Returns the time in units of 100 ns, without sleep. Waits run by this clock.
 fn unbiased() -> u64 {
     let (value, ticks) = nt::performance_counter();
@@ -44,6 +49,7 @@ pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
         // SAFETY: the pointer is not null, so it must point to a variable of the driver.
         unsafe { frequency.write(ticks) };
     }
+    let value = MACHINE.clock_offsets.held_counter().unwrap_or(value);
     let skipped = MACHINE.clock_offsets.slept().saturating_add(MACHINE.clock_offsets.advanced());
     let skipped = i128::from(skipped) * i128::from(ticks) / 1_000;
     value.saturating_add(i64::try_from(skipped).unwrap_or(i64::MAX))
