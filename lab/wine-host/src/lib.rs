@@ -1,126 +1,40 @@
-//! lab.dll: a processor with a PMU, and the kernel functions that Wine lacks, for a driver that knows nothing of it.
+//! lab.dll: processors with a PMU, and stand-ins for the kernel functions that Wine lacks, for an unmodified driver.
 //!
-//! shim.sys loads this library into the process in which Wine runs drivers. When the loader maps a driver, its imports
-//! and its cpuid instructions are taken over before its first instruction runs; the file on disk stays as it is.
+//! shim.sys loads this library into the process in which Wine runs drivers. When the loader maps a driver, the lab
+//! replaces its imports and its cpuid instructions before its first instruction runs. The file on disk does not change.
 //!
 //! | To find | look in |
 //! |---|---|
-//! | what is done to a driver that is loaded | `image.rs`, and `pe.rs` and `code.rs` for what it reads |
-//! | which kernel functions are served | `served.rs` |
-//! | calls that fail because a test says so | `failing.rs`, `countdown.rs` |
-//! | cpuid, rdmsr, wrmsr, rdpmc | `trap.rs`; the APIC's registers in memory: `apic.rs`, `mmio.rs` |
-//! | the processors, and what makes their events and branches happen | `processor.rs`, `clock.rs`, `branches.rs` |
-//! | the memory to which processors write by themselves | `watched.rs`; the areas that Windows gives for it: `control_areas.rs` |
-//! | which processor a thread is on | `seat.rs`, `numbers.rs`, `affinity.rs` |
-//! | processors that are added | `processor_change.rs` |
-//! | what Windows tells of itself | `system_information.rs` |
-//! | sleep, and who is told of it | `power.rs`, `callbacks.rs`, `time.rs` |
-//! | IRQL | `level.rs`; who runs while interrupts are masked: `gate.rs` |
-//! | DPCs and timers | `dpc.rs`, `timer.rs`; their account: `dpcs.rs`, `timers.rs`; where they run: `deferred.rs` |
-//! | the profile interrupt | `interrupt.rs`; who registered it: `hal.rs`; what it interrupts: `scene.rs`, `who.rs` |
-//! | requests: dispatched, cancelled, completed | `requests.rs`, and `fates.rs` for its account |
-//! | a cancel at the worst moment | `cancel_race.rs`, `exchange.rs` |
-//! | devices, work items, threads of drivers | `devices.rs`, `work_items.rs`, `system_threads.rs` |
-//! | what a test can ask | crate `wire`; its answers: `server.rs`, `answer.rs` |
+//! | the start and stop of the lab | `control/entry.rs` |
+//! | the commands of a test, and their answers | crate `bench-protocol`; `control/server.rs`, `control/answer.rs` |
+//! | the loading of a driver | `loader/driver_load.rs`; `loader/pe.rs` and `loader/cpuid_scan.rs` read its image |
+//! | the list of replaced imports | `loader/imports.rs` |
+//! | injected failures | `fault_injection.rs` |
+//! | cpuid, rdmsr, wrmsr, rdpmc | `kernel/exceptions.rs`, `cpu/instructions.rs`; the APIC's registers: `cpu/apic.rs`, `cpu/mmio.rs` |
+//! | the processors, their events and branches | `cpu/processor.rs`, `cpu/clock.rs`, `cpu/branches.rs` |
+//! | the memory that a Debug Store accesses | `kernel/ds_memory.rs`; control areas: `kernel/control_areas.rs` |
+//! | the processor of a thread | `cpu/affinity.rs`, `kernel/processor_numbers.rs`, `kernel/group_affinity.rs` |
+//! | the hot-add of processors | `kernel/processor_change.rs` |
+//! | system information | `kernel/system_information.rs`, `kernel/version.rs` |
+//! | sleep and its notification | `kernel/power.rs`, `kernel/callbacks.rs`, `kernel/time.rs` |
+//! | IRQL | `kernel/irql.rs`; the locks of a processor: `cpu/fair_lock.rs` |
+//! | DPCs and timers | `kernel/dpc.rs`, `kernel/timer.rs`; queues: `kernel/dpc_queues.rs`, `kernel/timers.rs`; their threads: `kernel/deferred.rs` |
+//! | the profile interrupt | `kernel/interrupt.rs`; its handler: `kernel/hal.rs`; the interrupted code: `cpu/interrupt_sites.rs`, `kernel/current_ids.rs` |
+//! | requests: dispatch, cancel, completion | `kernel/requests.rs`, `kernel/irp_tracker.rs` |
+//! | a cancel at the worst moment | `kernel/cancel_race.rs`, `cpu/xchg.rs` |
+//! | devices, work items, system threads | `kernel/devices.rs`, `kernel/work_items.rs`, `kernel/system_threads.rs` |
 //!
-//! What has no Windows in it is built, and tested, on every system.
-
-pub mod branches;
-pub mod clock;
-pub mod code;
-pub mod countdown;
-pub mod dpcs;
-pub mod exchange;
-pub mod fates;
-pub mod gate;
-pub mod mmio;
-pub mod pe;
-pub mod registry;
-pub mod scene;
-pub mod timers;
+//! Imports go one way: `control` uses `loader`, `loader` uses `kernel`, `kernel` uses `cpu`. Modules that call no
+//! Windows function are built and tested on every system.
 
 #[cfg(windows)]
-mod affinity;
-#[cfg(windows)]
-mod answer;
-#[cfg(windows)]
-mod apic;
-#[cfg(windows)]
-mod callbacks;
-#[cfg(windows)]
-mod cancel_race;
-#[cfg(windows)]
-mod control_areas;
-#[cfg(windows)]
-mod deferred;
-#[cfg(windows)]
-mod devices;
-#[cfg(windows)]
-mod dpc;
-#[cfg(windows)]
-mod entry;
-#[cfg(windows)]
-mod failing;
-#[cfg(windows)]
-mod guarded;
-#[cfg(windows)]
-mod hal;
-#[cfg(windows)]
-mod hook;
-#[cfg(windows)]
-mod image;
-#[cfg(windows)]
-mod interrupt;
-#[cfg(windows)]
-mod ipi;
-#[cfg(windows)]
-mod level;
+mod control;
+pub mod cpu;
+pub mod fault_injection;
+pub mod kernel;
+pub mod loader;
+mod lock;
 #[cfg(windows)]
 mod nt;
 #[cfg(windows)]
-mod numbers;
-#[cfg(windows)]
-mod object;
-#[cfg(windows)]
-mod pool;
-#[cfg(windows)]
-mod power;
-#[cfg(windows)]
-mod processor;
-#[cfg(windows)]
-mod processor_change;
-#[cfg(windows)]
-mod requests;
-#[cfg(windows)]
-mod seat;
-#[cfg(windows)]
-mod security;
-#[cfg(windows)]
-mod served;
-#[cfg(windows)]
-mod server;
-#[cfg(windows)]
-mod system_information;
-#[cfg(windows)]
-mod system_threads;
-#[cfg(windows)]
-mod time;
-#[cfg(windows)]
-mod timer;
-#[cfg(windows)]
-mod trap;
-#[cfg(windows)]
 mod violation;
-#[cfg(windows)]
-mod watched;
-#[cfg(windows)]
-mod who;
-#[cfg(windows)]
-mod work_items;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks, also after a panic: what the lab keeps is whole between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,4 +1,4 @@
-//! What the lab itself calls of Wine, as safe functions where that can be.
+//! Functions of Wine that the lab itself calls, with a safe interface where possible.
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
@@ -19,7 +19,7 @@ use windows_sys::Win32::System::{
 pub type Pointer = *mut c_void;
 pub type NtStatus = i32;
 
-/// An NTSTATUS as ntstatus.h writes it.
+/// Returns an NTSTATUS, given as in ntstatus.h.
 pub const fn status(number: u32) -> NtStatus {
     number.cast_signed()
 }
@@ -46,10 +46,11 @@ pub const HIGH_LEVEL: u8 = 15;
 /// ALL_PROCESSOR_GROUPS.
 const ALL_GROUPS: u16 = 0xFFFF;
 
-/// DbgPrint lines longer than about 1,000 bytes end the process; this leaves room for the format.
-const LONGEST_LINE: usize = 700;
+/// The longest line for DbgPrint: a line of more than about 1,000 bytes ends the process. This leaves room for the
+/// format.
+const MAX_LINE: usize = 700;
 
-/// UNICODE_STRING: lengths in bytes.
+/// UNICODE_STRING. Lengths are in bytes.
 #[repr(C)]
 pub struct UnicodeString {
     pub length: u16,
@@ -70,20 +71,20 @@ unsafe extern "system" {
     fn RtlWakeAddressAll(address: *const c_void);
 }
 
-/// A line of the debugger's output.
-pub fn say(line: &str) {
-    let text: Vec<u8> = line.bytes().filter(|byte| *byte != 0).take(LONGEST_LINE).collect();
+/// Prints a line to the debugger.
+pub fn print(line: &str) {
+    let text: Vec<u8> = line.bytes().filter(|byte| *byte != 0).take(MAX_LINE).collect();
     let text = CString::new(text).unwrap_or_default();
-    // SAFETY: a format with one string, and that string, both ended by NUL.
+    // SAFETY: the format has one string, and both strings end with NUL.
     unsafe { DbgPrint(c"lab: %s\n".as_ptr().cast(), text.as_ptr()) };
 }
 
-/// The text of a UNICODE_STRING.
+/// Returns the text of a UNICODE_STRING.
 ///
 /// # Safety
-/// Null, or a valid one.
+/// The pointer is null or points to a valid string.
 pub unsafe fn text(string: *const UnicodeString) -> String {
-    // SAFETY: the caller promises null or a valid string.
+    // SAFETY: the caller guarantees null or a valid string.
     let Some(string) = (unsafe { string.as_ref() }) else { return String::new() };
     if string.buffer.is_null() {
         return String::new();
@@ -94,47 +95,47 @@ pub unsafe fn text(string: *const UnicodeString) -> String {
 }
 
 pub fn processor_count() -> u32 {
-    // SAFETY: takes nothing that could be wrong.
+    // SAFETY: the function has no preconditions.
     unsafe { KeQueryActiveProcessorCountEx(ALL_GROUPS) }
 }
 
-/// The processor on which this thread is, now.
+/// Returns the processor of Wine on which this thread runs now.
 pub fn current_processor() -> u32 {
-    // SAFETY: takes nothing.
+    // SAFETY: the function has no preconditions.
     unsafe { GetCurrentProcessorNumber() }
 }
 
 pub fn current_thread() -> u32 {
-    // SAFETY: takes nothing.
+    // SAFETY: the function has no preconditions.
     unsafe { GetCurrentThreadId() }
 }
 
-/// The process for which this thread works: of a request, the client's.
+/// Returns the process that this thread works for: during a request, the client's.
 pub fn current_process() -> u32 {
-    // SAFETY: takes nothing.
+    // SAFETY: the function has no preconditions.
     let id = unsafe { PsGetCurrentProcessId() };
     u32::try_from(id.addr()).unwrap_or_default()
 }
 
-/// Restricts this thread to the processors of the mask and gives back the mask before, 0 if that failed.
+/// Restricts this thread to the processors of the mask. Returns the previous mask, or 0 on failure.
 pub fn set_affinity(mask: usize) -> usize {
-    // SAFETY: takes nothing; the handle is a constant.
+    // SAFETY: the function has no preconditions; the handle is a constant.
     let thread = unsafe { GetCurrentThread() };
-    // SAFETY: the handle is this thread's; a mask that is wrong is refused.
+    // SAFETY: the handle is this thread's, and an invalid mask is refused.
     unsafe { SetThreadAffinityMask(thread, mask) }
 }
 
-/// Value and frequency of the performance counter.
+/// Returns the value and the frequency of the performance counter.
 pub fn performance_counter() -> (i64, i64) {
     let (mut value, mut frequency) = (0, 0);
-    // SAFETY: the variable may be written.
+    // SAFETY: the variable is writable.
     unsafe { QueryPerformanceCounter(&raw mut value) };
-    // SAFETY: the variable may be written.
+    // SAFETY: the variable is writable.
     unsafe { QueryPerformanceFrequency(&raw mut frequency) };
     (value, frequency)
 }
 
-/// The time-stamp counter.
+/// Returns the time-stamp counter.
 pub fn time_stamp() -> u64 {
     // SAFETY: every x86-64 processor has the instruction.
     unsafe { std::arch::x86_64::_rdtsc() }
@@ -142,7 +143,7 @@ pub fn time_stamp() -> u64 {
 
 const NANOSECONDS: u128 = 1_000_000_000;
 
-/// Ticks of the time-stamp counter in a second, at least one.
+/// Returns the frequency of the time-stamp counter in ticks per second, at least 1.
 fn ticks_per_second() -> u128 {
     const MEASURED: Duration = Duration::from_millis(50);
     static MEASUREMENT: OnceLock<u128> = OnceLock::new();
@@ -154,61 +155,61 @@ fn ticks_per_second() -> u128 {
     })
 }
 
-/// How many ticks the time-stamp counter makes in so long a time.
+/// Returns the number of ticks of the time-stamp counter in `time`.
 pub fn ticks(time: Duration) -> u64 {
     u64::try_from(ticks_per_second() * time.as_nanos() / NANOSECONDS).unwrap_or(u64::MAX)
 }
 
-/// How long the time-stamp counter takes for so many ticks.
+/// Returns the duration of `ticks` of the time-stamp counter.
 pub fn duration(ticks: u64) -> Duration {
     let nanoseconds = u128::from(ticks) * NANOSECONDS / ticks_per_second();
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }
 
-/// Waits until the number is another than `known`, at most so long; now and then for less.
-pub fn wait_for_change(number: &AtomicU32, known: u32, most: Duration) {
-    // In units of 100 ns; negative, since it is from now on.
-    let timeout = i64::try_from(most.as_nanos() / 100).map_or(i64::MIN, |units| -units);
+/// Waits until the number differs from `known`, for `limit` at the longest. The wait can end early.
+pub fn wait_for_change(number: &AtomicU32, known: u32, limit: Duration) {
+    // In units of 100 ns; negative values are relative.
+    let timeout = i64::try_from(limit.as_nanos() / 100).map_or(i64::MIN, |units| -units);
     let (address, compare) = (ptr::from_ref(number).cast(), (&raw const known).cast());
-    // SAFETY: both can be read, with the size told, while this waits.
+    // SAFETY: both values are readable, with the given size, during the wait.
     unsafe { RtlWaitOnAddress(address, compare, size_of::<u32>(), &raw const timeout) };
 }
 
-/// Wakes those who wait for the number to change.
+/// Wakes the threads that wait for the number to change.
 pub fn wake(number: &AtomicU32) {
     // SAFETY: the address is not accessed.
     unsafe { RtlWakeAddressAll(ptr::from_ref(number).cast()) };
 }
 
-/// The address of an export of a module that is loaded.
+/// Returns the address of an export of a loaded module.
 pub fn export(module: &str, name: &str) -> Option<usize> {
     let (module, name) = (CString::new(module).ok()?, CString::new(name).ok()?);
-    // SAFETY: a name ended by NUL.
+    // SAFETY: the name ends with NUL.
     let module = unsafe { GetModuleHandleA(module.as_ptr().cast()) };
     if module.is_null() {
         return None;
     }
-    // SAFETY: the module is loaded, and Wine's kernel modules stay so; a name ended by NUL.
+    // SAFETY: the module is loaded, and Wine's kernel modules stay loaded; the name ends with NUL.
     let address = unsafe { GetProcAddress(module, name.as_ptr().cast()) };
     address.map(|function| function as *const () as usize)
 }
 
-/// Addresses where nothing is, and where nothing else will be; null if there are none.
+/// Reserves addresses that nothing else uses and that fault on access. Returns null if there are none.
 pub fn reserve(size: usize) -> Pointer {
-    // SAFETY: memory that nobody has yet.
+    // SAFETY: this reserves new memory only.
     unsafe { VirtualAlloc(ptr::null(), size, MEM_RESERVE, PAGE_NOACCESS) }
 }
 
 /// Writes to memory that may be read-only or code.
 ///
 /// # Safety
-/// The bytes at `at` are mapped, nobody else accesses them now, and the program is to go on with the new ones.
-pub unsafe fn poke(at: *mut u8, bytes: &[u8]) {
+/// The bytes at `at` are mapped, no other thread accesses them now, and the new bytes are valid for the program.
+pub unsafe fn write_code(at: *mut u8, bytes: &[u8]) {
     let mut before = 0;
-    // SAFETY: only the protection of mapped memory changes.
+    // SAFETY: this changes only the protection of mapped memory.
     unsafe { VirtualProtect(at.cast(), bytes.len(), PAGE_EXECUTE_READWRITE, &raw mut before) };
-    // SAFETY: the caller promises the memory at `at`; `bytes` are the lab's own.
+    // SAFETY: the caller guarantees the memory at `at`; `bytes` belong to the lab.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
-    // SAFETY: the protection that was there.
+    // SAFETY: this restores the previous protection.
     unsafe { VirtualProtect(at.cast(), bytes.len(), before, &raw mut before) };
 }

@@ -1,37 +1,37 @@
-//! The list of what the driver did that real Windows or real hardware punishes.
+//! The list of violations: actions of the driver that real Windows or real hardware punishes.
 
-use crate::{lock, nt};
+use crate::{lock::lock, nt};
 use bench_protocol::Violation;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Mutex,
 };
 
-/// A driver that does it in a loop is told so often enough.
-const MOST: usize = 1_000;
+/// The list stops growing here, so that a driver that repeats a violation in a loop does not fill the memory.
+const MAX_VIOLATIONS: usize = 1_000;
 
 static LIST: Mutex<Vec<Violation>> = Mutex::new(Vec::new());
 
-pub fn note(violation: Violation) {
+pub fn record(violation: Violation) {
     let mut list = lock(&LIST);
-    if list.len() < MOST {
-        nt::say(&format!("violation: {violation}"));
+    if list.len() < MAX_VIOLATIONS {
+        nt::print(&format!("violation: {violation}"));
         list.push(violation);
     }
 }
 
 pub fn other(text: impl Into<String>) {
-    note(Violation::Other(text.into()));
+    record(Violation::Other(text.into()));
 }
 
-/// Takes the list.
+/// Removes and returns the violations.
 pub fn take() -> Vec<Violation> {
     std::mem::take(&mut *lock(&LIST))
 }
 
-/// Runs what a driver or Wine calls. A panic must not go on into the caller, who is no Rust: it is noted, and
-/// `fallback` is the result.
-pub fn caught<T>(name: &str, fallback: T, body: impl FnOnce() -> T) -> T {
+/// Runs code that a driver or Wine calls. A panic must not unwind into the foreign caller: it is recorded as a
+/// violation, and the result is `fallback`.
+pub fn catch_panic<T>(name: &str, fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         other(format!("the lab itself failed in {name}"));
         fallback

@@ -59,7 +59,8 @@ impl Bench {
         let mut lab = Lab::boot(identity).unwrap();
         prepare(&mut lab);
         lab.load("faulty-driver").unwrap();
-        let unknown = "faulty-driver.sys imports IoGetCurrentProcess, whose highest IRQL the lab does not know";
+        let unknown =
+            "faulty-driver.sys imports IoGetCurrentProcess, which has an IRQL limit that the lab does not know";
         assert_eq!(lab.wire.violations().unwrap(), [Violation::Other(unknown.to_owned())]);
         let mut probe = lab.probe().unwrap();
         let handle = probe.open("\\\\.\\faultydriver").unwrap().unwrap();
@@ -164,8 +165,8 @@ fn only_calls_that_high_level_forbids_are_reported() {
 fn violations_of_the_completion_rules_are_reported() {
     let mut bench = Bench::start();
     let fates = [
-        "was told to be pending and not marked so",
-        "was marked pending and not told to be so",
+        "was reported as pending and not marked pending",
+        "was marked pending and not reported as pending",
         "was completed and can still be cancelled",
         "a request failed with 0xc0000001 and 4 bytes of information",
         "IofCompleteRequest of a request that the driver does not have",
@@ -217,7 +218,7 @@ fn freeing_memory_that_a_handler_may_still_use_is_reported() {
         bench.ask(END, &[early], 2);
         let violations = bench.noticed();
         assert_eq!(violations.len(), noticed, "{violations:?}");
-        assert!(violations.iter().all(|text| text.contains("ExFreePool before a call of all processors")));
+        assert!(violations.iter().all(|text| text.contains("ExFreePool before a call on all processors")));
     }
     bench.finish();
 }

@@ -238,7 +238,7 @@ fn each_processor_accesses_its_own_memory_mapped_apic() {
     bench.ask(APIC, &[UNMAP], 0);
     assert_eq!(bench.noticed(), NOTHING);
     assert_eq!(bench.entries()[..2], [0, 0]);
-    assert_eq!(bench.noticed(), ["the APIC's register 0x340 is read, which is not mapped any more"; 2]);
+    assert_eq!(bench.noticed(), ["the APIC's register 0x340 is read, which is no longer mapped"; 2]);
     bench.ask(APIC, &[UNMAP], 0);
     assert!(bench.noticed()[0].ends_with("which is not mapped"));
     assert_eq!(bench.ask(APIC, &[MAP], 1), [1]);
@@ -286,7 +286,7 @@ fn a_hal_that_leaves_the_entry_masked_delivers_one_interrupt() {
     bench.lab.wire.set_lvt(0, 0x4FE).unwrap();
     bench.interrupt(0);
     assert_eq!(bench.handled(), 5);
-    assert_eq!(bench.noticed(), ["an interrupt comes by the LVT entry 0x4fe, where nobody expects it"]);
+    assert_eq!(bench.noticed(), ["an interrupt came through the LVT entry 0x4fe, which is not the HAL's"]);
     bench.ask(END, &[], 2);
     bench.finish();
 }

@@ -1,0 +1,321 @@
+//! The answers to the commands of a test.
+
+use crate::{
+    cpu::{
+        interrupt_sites::InterruptSites,
+        machine::MACHINE,
+        processor::{self, Core, State},
+    },
+    kernel::{
+        callbacks, cancel_race, control_areas, deferred, hal, loaded_images, pool, power, processor_change, requests,
+        security, system_information, system_threads, time, version,
+    },
+    nt, violation,
+};
+use bench_protocol::{
+    Accesses, Answer, Command, Counter, DebugStore, Enabled, Handler, Happened, InterruptMode, Place, Registration,
+    Stored,
+};
+use model::{Branch, CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
+
+/// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
+const DEBUGCTL: u32 = 0x1D9;
+const DS_AREA: u32 = 0x600;
+const PEBS_ENABLE: u32 = 0x3F1;
+
+/// Bytes between the source and the target of a scripted branch.
+const BRANCH_LENGTH: u64 = 8;
+
+const ASLEEP: &str = "the machine sleeps";
+
+pub fn answer(command: Command) -> Answer {
+    match command {
+        Command::Identities => Answer::Names(cpuid_dumps::all().iter().map(|known| known.name.to_owned()).collect()),
+        Command::SetIdentity(name) => done(set_identity(&name)),
+        Command::SetProcessors { active, maximum } => done(set_processors(active, maximum)),
+        Command::AddProcessor => reply(add_processor()),
+        Command::SetApic { x2apic } => done(unloaded().map(|()| processor::set_apic(x2apic))),
+        Command::SetLvt { processor, value } => {
+            done(core(processor).map(|core| core.with(|state| state.processor.set_lvt(value))))
+        }
+        Command::Lvt { processor } => {
+            reply(core(processor).map(|core| Answer::Lvt(core.with(|state| state.processor.lvt()))))
+        }
+        Command::HalUnmasks(unmasks) => set(hal::set_unmasks, unmasks),
+        Command::SetInterruptMode(mode) => set_interrupt_mode(mode),
+        Command::WriteMsr { processor, register, value } => {
+            done(uncounted(processor, |cpu| cpu.wrmsr(register, value)))
+        }
+        Command::ReadMsr { processor, register } => {
+            reply(uncounted(processor, |cpu| cpu.rdmsr(register)).map(Answer::Msr))
+        }
+        Command::SetWindows { build } => set(version::set_build, build),
+        Command::SetShadow(shadow) => set(system_information::set_shadow, shadow),
+        Command::SetControlAreas(areas) => set(control_areas::set_mode, areas),
+        Command::OccupyControlArea { processor } => done(occupy(processor)),
+        Command::ControlAreas => Answer::ControlAreas(control_areas::addresses()),
+        Command::SetDebugStore { processor, area, debugctl, misc_enable } => {
+            done(set_debug_store(processor, area, debugctl, misc_enable))
+        }
+        Command::DebugStore => Answer::DebugStore(per_processor(debug_store)),
+        Command::Branch { processor, user, from, step, count } => done(branch(processor, user, from, step, count)),
+        Command::Stored => Answer::Stored(per_processor(stored)),
+        Command::Sleep => done(if power::sleep() { Ok(()) } else { refused(ASLEEP) }),
+        Command::Wake { milliseconds } => {
+            done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
+        }
+        Command::Advance { milliseconds } => set(|time| MACHINE.clock_offsets.advance(time), milliseconds),
+        Command::HoldCounter(hold) => set(time::hold_counter, hold),
+        Command::NotifyPower { first, second } => {
+            let argument = |number| usize::try_from(number).unwrap_or(usize::MAX);
+            callbacks::notify_power(argument(first), argument(second));
+            Answer::Done
+        }
+        Command::SetTime(time) => {
+            processor::set_time(time);
+            deferred::time_changed();
+            Answer::Done
+        }
+        Command::Run { processor, user, kernel } => done(run(processor, &user, &kernel)),
+        Command::Tick { processor, times } => done(tick(processor, times)),
+        Command::Ticks => Answer::Ticks(deferred::ticks()),
+        Command::Skipped => Answer::Skipped(per_processor(|state| state.skipped())),
+        Command::SetScene { processor, places } => done(set_scene(processor, places)),
+        Command::Scene => Answer::Scene(per_processor(|state| state.sites.visited().collect())),
+        Command::Ledger => {
+            Answer::Ledger(per_processor(|state| state.processor.ledger().entries().map(entry).collect()))
+        }
+        Command::ClearLedger => {
+            per_processor(|state| state.processor.clear_ledger());
+            Answer::Done
+        }
+        Command::Enabled => {
+            let enabled = |state: &mut State| state.processor.enabled_counters().into_iter().map(enabled).collect();
+            Answer::Enabled(per_processor(enabled))
+        }
+        Command::Accesses => Answer::Accesses(per_processor(|state| {
+            let model::Accesses { rdmsr, wrmsr, rdpmc, faulted } = state.processor.accesses();
+            Accesses { rdmsr, wrmsr, rdpmc, faulted }
+        })),
+        Command::Violations => Answer::Violations(violation::take()),
+        Command::Pool => Answer::Pool(pool::account()),
+        Command::DenyPrivilege(deny) => set(security::deny, deny),
+        Command::FailAllocation(nth) => set(pool::fail_nth, nth),
+        Command::FailCall(nth) => set(|nth| MACHINE.faults.fail_nth(nth), nth),
+        Command::FailedCall => Answer::FailedCall(MACHINE.faults.failed()),
+        Command::RefuseCounters(status) => {
+            hal::refuse_counters(status.map(nt::status));
+            Answer::Done
+        }
+        Command::Reserved => Answer::Reserved(hal::reserved()),
+        Command::Waiting => Answer::Waiting(requests::waiting()),
+        Command::Threads => Answer::Threads(system_threads::running()),
+        Command::CancelAt(moment) => {
+            done(if cancel_race::arm(moment) { Ok(()) } else { refused("there is only one processor") })
+        }
+        Command::HideFrames(hide) => set(hal::hide_frames, hide),
+        Command::RefuseHandler(refuse) => set(hal::refuse_handler, refuse),
+        Command::Handler => Answer::Handler(handler()),
+        Command::Descriptor => Answer::Descriptor(security::descriptor()),
+        Command::Images => Answer::Names(loaded_images::names()),
+    }
+}
+
+/// Applies a setting that cannot be refused.
+fn set<T>(change: fn(T), value: T) -> Answer {
+    change(value);
+    Answer::Done
+}
+
+fn per_processor<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
+    processor::active().iter().map(|core| core.with(&mut body)).collect()
+}
+
+fn refused<T>(why: &str) -> Result<T, String> {
+    Err(why.to_owned())
+}
+
+fn reply(result: Result<Answer, String>) -> Answer {
+    result.unwrap_or_else(Answer::Refused)
+}
+
+fn done(result: Result<(), String>) -> Answer {
+    reply(result.map(|()| Answer::Done))
+}
+
+fn core(processor: u32) -> Result<&'static Core, String> {
+    processor::find(processor).ok_or_else(|| format!("there is no processor {processor}"))
+}
+
+/// Returns a processor where events happen only by script.
+fn scripted(processor: u32) -> Result<&'static Core, String> {
+    match core(processor)? {
+        _ if !MACHINE.time_mode.is_scripted() => refused("the time is live"),
+        _ if MACHINE.time_mode.is_asleep() => refused(ASLEEP),
+        core => Ok(core),
+    }
+}
+
+fn unloaded() -> Result<(), String> {
+    if loaded_images::names().is_empty() { Ok(()) } else { refused("a driver is loaded") }
+}
+
+fn set_identity(name: &str) -> Result<(), String> {
+    unloaded()?;
+    if !processor::reset(name) {
+        return Err(format!("there is no identity {name}"));
+    }
+    hal::set_unmasks(true);
+    hal::hide_frames(false);
+    time::hold_counter(false);
+    system_information::reset();
+    control_areas::reset();
+    MACHINE.time_mode.set_asleep(false);
+    deferred::reset_timer_calls();
+    Ok(())
+}
+
+fn set_processors(active: u32, maximum: u32) -> Result<(), String> {
+    unloaded()?;
+    if MACHINE.topology.set_counts(active, maximum) {
+        Ok(())
+    } else {
+        refused("the machine cannot have so many processors")
+    }
+}
+
+fn add_processor() -> Result<Answer, String> {
+    if MACHINE.time_mode.is_asleep() {
+        return refused(ASLEEP);
+    }
+    processor_change::add().map(Answer::Added).ok_or_else(|| "every processor is active".to_owned())
+}
+
+/// Accesses a processor as the test, not as the driver: the accesses are not counted.
+fn uncounted<T>(
+    processor: u32,
+    access: impl FnOnce(&mut Processor) -> Result<T, GeneralProtection>,
+) -> Result<T, String> {
+    let (core, thread) = (core(processor)?, nt::current_thread());
+    core.high_level.acquire(thread);
+    let result = core.with(|state| state.processor.uncounted(access));
+    core.high_level.release(thread);
+    result.map_err(|fault| fault.to_string())
+}
+
+fn occupy(processor: u32) -> Result<(), String> {
+    let number = core(processor)?.number;
+    if control_areas::allocate_foreign(number) { Ok(()) } else { refused("the processor has a control area") }
+}
+
+fn set_debug_store(processor: u32, area: u64, debugctl: u64, misc_enable: Option<u64>) -> Result<(), String> {
+    uncounted(processor, |cpu| {
+        if let Some(value) = misc_enable {
+            cpu.set_misc_enable(value);
+        }
+        for (register, value) in [(DS_AREA, area), (DEBUGCTL, debugctl)] {
+            if value != 0 || cpu.rdmsr(register).is_ok() {
+                cpu.wrmsr(register, value)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn debug_store(state: &mut State) -> DebugStore {
+    state.processor.uncounted(|cpu| {
+        let [area, debugctl, pebs_enable] =
+            [DS_AREA, DEBUGCTL, PEBS_ENABLE].map(|register| cpu.rdmsr(register).unwrap_or_default());
+        DebugStore { area, debugctl, pebs_enable }
+    })
+}
+
+fn stored(state: &mut State) -> Stored {
+    let model::Stored { branches, branches_refused, records, records_refused, faults } = state.processor.stored();
+    Stored {
+        branches: *branches,
+        branches_refused: *branches_refused,
+        records: records.iter().map(|(id, count)| (counter(*id), *count)).collect(),
+        records_refused: *records_refused,
+        faults: *faults,
+    }
+}
+
+fn branch(processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), String> {
+    let core = scripted(processor)?;
+    let mode = if user { Mode::User } else { Mode::Kernel };
+    let mut number = 0;
+    loop {
+        core.with(|state| {
+            while number < count && !state.processor.interrupt_due() {
+                let from = from.wrapping_add(step.wrapping_mul(number));
+                let to = from.wrapping_add(BRANCH_LENGTH);
+                state.processor.branch(mode, Branch { from, to, predicted: number.is_multiple_of(2) });
+                number += 1;
+            }
+        });
+        if !core.pmi.notify_and_wait() {
+            return refused("the processor stays at HIGH_LEVEL");
+        }
+        if number == count {
+            return Ok(());
+        }
+    }
+}
+
+fn run(processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), String> {
+    let core = scripted(processor)?;
+    core.with(|state| {
+        state.run(Mode::User, user);
+        state.run(Mode::Kernel, kernel);
+    });
+    if core.pmi.notify_and_wait() { Ok(()) } else { refused("the processor stays at HIGH_LEVEL") }
+}
+
+fn tick(processor: u32, times: u64) -> Result<(), String> {
+    let core = scripted(processor)?;
+    if deferred::tick(core.number, times) { Ok(()) } else { refused("the processor stays at DISPATCH_LEVEL") }
+}
+
+fn set_scene(processor: u32, places: Vec<Place>) -> Result<(), String> {
+    let core = core(processor)?;
+    let sites = InterruptSites::new(places).ok_or("no place has a weight")?;
+    core.with(|state| state.sites = sites);
+    Ok(())
+}
+
+fn handler() -> Handler {
+    let registration = hal::handler().map(|registered| Registration {
+        process: registered.process,
+        system: registered.process == std::process::id(),
+    });
+    Handler { registration, delivered: per_processor(|state| state.delivered) }
+}
+
+fn set_interrupt_mode(mode: InterruptMode) -> Answer {
+    let mode = match mode {
+        InterruptMode::Edge => model::InterruptMode::Edge,
+        InterruptMode::RaisedOnUnmask => model::InterruptMode::RaisedOnUnmask,
+        InterruptMode::LostWhileMasked => model::InterruptMode::LostWhileMasked,
+    };
+    per_processor(|state| state.processor.set_interrupt_mode(mode));
+    Answer::Done
+}
+
+fn counter(id: CounterId) -> Counter {
+    match id {
+        CounterId::General(number) => Counter::General(number),
+        CounterId::Fixed(number) => Counter::Fixed(number),
+    }
+}
+
+fn entry(entry: LedgerEntry) -> bench_protocol::LedgerEntry {
+    let LedgerEntry { counter: id, selected, user, kernel, counted, overflows, interrupts } = entry;
+    let Selected { event, umask, .. } = selected;
+    bench_protocol::LedgerEntry { counter: counter(id), event, umask, user, kernel, counted, overflows, interrupts }
+}
+
+fn enabled((id, selected): (CounterId, Selected)) -> Enabled {
+    let Selected { event, umask, cmask, invert, edge } = selected;
+    Enabled { counter: counter(id), event, umask, cmask, invert, edge }
+}

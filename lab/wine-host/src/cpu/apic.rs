@@ -1,0 +1,128 @@
+//! The memory-mapped registers of the local APIC: reserved pages that fault on access.
+
+use crate::{
+    cpu::{
+        instructions,
+        mmio::{self, Instruction},
+        processor::{self, State},
+    },
+    lock::lock,
+    nt,
+    nt::Pointer,
+    violation,
+};
+use std::sync::Mutex;
+use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
+
+/// Size of the register page in bytes.
+pub const PAGE: usize = 0x1000;
+
+/// The LVT performance entry, the only register that drivers may access; the others belong to the HAL.
+const LVT_PERFORMANCE: usize = 0x340;
+
+struct Map {
+    address: usize,
+    /// False after the unmapping. The addresses are not reused, so that a late access is recognized.
+    mapped: bool,
+}
+
+static MAPS: Mutex<Vec<Map>> = Mutex::new(Vec::new());
+
+/// Reserves a page for the registers of the APIC. Returns null if no addresses are free.
+pub fn map() -> Pointer {
+    let page = nt::reserve(PAGE);
+    if !page.is_null() {
+        lock(&MAPS).push(Map { address: page.addr(), mapped: true });
+    }
+    page
+}
+
+/// Unmaps the page at `address`. Returns false if none is mapped there.
+pub fn unmap(address: usize) -> bool {
+    let mut maps = lock(&MAPS);
+    let map = maps.iter_mut().find(|map| map.address == address && map.mapped);
+    map.map(|map| map.mapped = false).is_some()
+}
+
+/// Unmaps every page. Returns false if none was mapped.
+pub fn unmap_all() -> bool {
+    let mut maps = lock(&MAPS);
+    let any = maps.iter().any(|map| map.mapped);
+    maps.iter_mut().for_each(|map| map.mapped = false);
+    any
+}
+
+/// Returns the offset of the register and whether its page is mapped. Returns None for other addresses.
+fn find(address: usize) -> Option<(usize, bool)> {
+    let within = |map: &Map| {
+        let offset = address.checked_sub(map.address).filter(|offset| *offset < PAGE)?;
+        Some((offset, map.mapped))
+    };
+    lock(&MAPS).iter().find_map(within)
+}
+
+/// Executes the first instruction of `code`, which faulted at `address`, on the current processor, and returns its
+/// length. Returns None if no registers of the APIC are or were mapped at the address.
+pub fn execute(code: &[u8], address: usize, context: &mut CONTEXT) -> Option<usize> {
+    let (offset, mapped) = find(address)?;
+    let (write, register, length) = match mmio::decode(code)? {
+        Instruction::Move { write, register, length } => (write, register, length),
+        Instruction::Other(name, length) => {
+            violation::other(format!("{name} at the APIC's register {offset:#x}, which takes moves of 32 bits"));
+            return Some(length);
+        }
+    };
+    let register = match register_of(context, register) {
+        Some(register) if mapped && offset == LVT_PERFORMANCE => register,
+        register => {
+            let what = if mapped { "which is the HAL's" } else { "which is no longer mapped" };
+            let how = if write { "written" } else { "read" };
+            violation::other(format!("the APIC's register {offset:#x} is {how}, {what}"));
+            if let (Some(register), false) = (register, write) {
+                *register = 0;
+            }
+            return Some(length);
+        }
+    };
+    let value = u32::try_from(*register & 0xFFFF_FFFF).unwrap_or_default();
+    let answer = processor::with_current_state(|_, state| access(state, write.then_some(value)));
+    if !write {
+        *register = u64::from(answer.unwrap_or_default());
+    }
+    Some(length)
+}
+
+/// Writes the LVT performance entry if there is a value, and returns the entry.
+fn access(state: &mut State, value: Option<u32>) -> u32 {
+    if state.processor.is_x2apic() {
+        violation::other("the APIC's registers are accessed in memory in x2APIC mode");
+    }
+    instructions::check_awake(|| "an access to the LVT performance entry".to_owned());
+    if let Some(value) = value {
+        state.processor.set_lvt(value);
+    }
+    state.processor.lvt()
+}
+
+/// Returns a general register of the thread, by its number in instruction encodings.
+fn register_of(context: &mut CONTEXT, number: usize) -> Option<&mut u64> {
+    Some(match number {
+        0 => &mut context.Rax,
+        1 => &mut context.Rcx,
+        2 => &mut context.Rdx,
+        3 => &mut context.Rbx,
+        4 => &mut context.Rsp,
+        5 => &mut context.Rbp,
+        6 => &mut context.Rsi,
+        7 => &mut context.Rdi,
+        8 => &mut context.R8,
+        9 => &mut context.R9,
+        10 => &mut context.R10,
+        11 => &mut context.R11,
+        12 => &mut context.R12,
+        13 => &mut context.R13,
+        14 => &mut context.R14,
+        15 => &mut context.R15,
+        _ => return None,
+    })
+}

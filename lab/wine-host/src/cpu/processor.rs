@@ -1,0 +1,327 @@
+//! The processors of the machine. Each has a model of its registers and a source of events.
+
+use crate::{
+    cpu::{
+        affinity, branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites,
+        machine::MACHINE, pmi_handler::RegisteredHandler, pmi_signal::PmiSignal, topology::MAX_PROCESSORS,
+    },
+    lock::lock,
+    nt,
+};
+use bench_protocol::{Happened, Time};
+use cpuid_dumps::Identity;
+use model::{Memory, Mode, Processor, Selected};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, OnceLock},
+    time::Duration,
+};
+
+/// The longest time between two updates of a processor in live time.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The interval at which an inactive processor checks whether it is active.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The time between two branches in live time, while branches are stored.
+const BRANCH_INTERVAL: Duration = Duration::from_micros(50);
+
+/// `IA32_PERF_GLOBAL_STATUS` (SDM, "Architectural Performance Monitoring Version 2 Facilities"), and its bit OvfBuffer.
+const GLOBAL_STATUS: u32 = 0x38E;
+const OVF_BUFFER: u64 = 1 << 62;
+
+/// The distance in bytes between the instruction of the last PEBS record and the interrupt.
+const SKID: u64 = 3;
+
+/// The longest time by which a processor falls behind while interrupts are handled. Time beyond it is skipped.
+const MAX_BEHIND: Duration = Duration::from_millis(100);
+
+/// One processor.
+pub struct Core {
+    pub number: u32,
+    /// Held at HIGH_LEVEL and during register accesses.
+    pub high_level: FairLock,
+    /// Held by the one thread at DISPATCH_LEVEL or above, which may be in a DPC routine but not in an interrupt.
+    pub dispatch_level: FairLock,
+    /// Held during KeIpiGenericCall.
+    pub ipi: FairLock,
+    pub pmi: PmiSignal,
+    /// The handler of the profile interrupt that runs on this processor now.
+    pub running_handler: Mutex<Option<RegisteredHandler>>,
+    state: Mutex<State>,
+}
+
+/// The state that changes with time.
+pub struct State {
+    pub processor: Processor,
+    /// Number of calls of the profile interrupt's handler.
+    pub delivered: u64,
+    /// The places at which interrupts arrive.
+    pub sites: InterruptSites,
+    /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
+    pub interrupted: bool,
+    clock: Clock,
+    branches: Branches,
+}
+
+/// A function that returns the memory for the Debug Store of a processor, by the processor's number.
+pub type MemoryOf = fn(u32) -> Box<dyn Memory>;
+
+/// The type of all processors.
+#[derive(Clone, Copy)]
+struct ProcessorType {
+    identity: &'static Identity,
+    x2apic: bool,
+    memory: MemoryOf,
+}
+
+impl ProcessorType {
+    /// Returns processor `number` after reset.
+    fn reset_state(self, number: u32) -> State {
+        let identity = self.identity.of_processor(number);
+        let leaves = identity.cpuid();
+        let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
+        self.with_devices(number, processor.with_perf_capabilities(identity.perf_capabilities()))
+    }
+
+    /// Returns processor `number` after reset as the second thread of the core of `first`. Returns None if threads
+    /// share no registers.
+    fn second_thread(self, number: u32, first: &Processor) -> Option<State> {
+        let second = first.other_thread(Box::new(self.identity.cpuid_of_second_thread()));
+        second.map(|processor| self.with_devices(number, processor))
+    }
+
+    fn with_devices(self, number: u32, mut processor: Processor) -> State {
+        processor.set_memory((self.memory)(number));
+        State {
+            processor: if self.x2apic { processor.with_x2apic() } else { processor },
+            delivered: 0,
+            sites: InterruptSites::default(),
+            interrupted: false,
+            clock: Clock::default(),
+            branches: Branches::default(),
+        }
+    }
+}
+
+/// The active processors, followed by those that can be added.
+static CORES: OnceLock<Vec<Core>> = OnceLock::new();
+static TYPE: Mutex<Option<ProcessorType>> = Mutex::new(None);
+
+/// Builds the machine. Returns false if the identity is unknown.
+pub fn start(identity: &str, memory: MemoryOf) -> bool {
+    let Some(identity) = cpuid_dumps::find(identity) else { return false };
+    let processor_type = ProcessorType { identity, x2apic: false, memory };
+    let cores = (0..MAX_PROCESSORS).map(|number| Core {
+        number,
+        high_level: FairLock::default(),
+        dispatch_level: FairLock::default(),
+        ipi: FairLock::default(),
+        pmi: PmiSignal::default(),
+        running_handler: Mutex::new(None),
+        state: Mutex::new(processor_type.reset_state(number)),
+    });
+    *lock(&TYPE) = Some(processor_type);
+    CORES.set(cores.collect()).is_ok() && reset(identity.name)
+}
+
+/// Replaces the machine by one with as many processors as Wine has. Returns false if the identity is unknown.
+pub fn reset(identity: &str) -> bool {
+    let Some(identity) = cpuid_dumps::find(identity) else { return false };
+    let Some(processor_type) = *lock(&TYPE) else { return false };
+    let count = nt::processor_count().min(MAX_PROCESSORS);
+    MACHINE.topology.set_counts(count, count);
+    rebuild(ProcessorType { identity, x2apic: false, ..processor_type });
+    true
+}
+
+/// Resets every processor, with its APIC in x2APIC mode or not.
+pub fn set_apic(x2apic: bool) {
+    let processor_type = *lock(&TYPE);
+    if let Some(processor_type) = processor_type {
+        rebuild(ProcessorType { x2apic, ..processor_type });
+    }
+}
+
+fn rebuild(processor_type: ProcessorType) {
+    *lock(&TYPE) = Some(processor_type);
+    for core in possible() {
+        *lock(&core.state) = processor_type.reset_state(core.number);
+    }
+    // The threads of a core have adjacent numbers.
+    for pair in possible().chunks_exact(2) {
+        if let [first, second] = pair
+            && let Some(state) = processor_type.second_thread(second.number, &lock(&first.state).processor)
+        {
+            *lock(&second.state) = state;
+        }
+    }
+}
+
+/// Resets and activates one more processor.
+pub fn add() {
+    let added = possible().get(active().len());
+    if let (Some(core), Some(processor_type)) = (added, *lock(&TYPE)) {
+        *lock(&core.state) = processor_type.reset_state(core.number);
+        MACHINE.topology.set_active(core.number + 1);
+        core.pmi.notify();
+    }
+}
+
+/// Returns the active and the inactive processors.
+pub fn possible() -> &'static [Core] {
+    CORES.get().map_or(&[], Vec::as_slice)
+}
+
+/// Returns the active processors.
+pub fn active() -> &'static [Core] {
+    let count = usize::try_from(MACHINE.topology.active()).unwrap_or_default();
+    possible().get(..count).unwrap_or_default()
+}
+
+pub fn find(number: u32) -> Option<&'static Core> {
+    active().get(usize::try_from(number).ok()?)
+}
+
+/// Calls `body` with the processor on which this thread runs.
+pub fn with_current(body: impl FnOnce(&'static Core)) {
+    if let Some(core) = find(affinity::current_processor()) {
+        body(core);
+    }
+}
+
+/// Calls `body` with the state of the processor on which this thread runs, and holds its HIGH_LEVEL lock meanwhile.
+pub fn with_current_state<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<T> {
+    let thread = nt::current_thread();
+    loop {
+        let core = find(affinity::current_processor())?;
+        core.high_level.acquire(thread);
+        // The thread may have moved during the wait.
+        if affinity::current_processor() == core.number {
+            let result = core.with(|state| body(core.number, state));
+            core.high_level.release(thread);
+            break Some(result);
+        }
+        core.high_level.release(thread);
+    }
+}
+
+pub fn set_time(time: Time) {
+    change_time(|| MACHINE.time_mode.set_live(time == Time::Live));
+}
+
+/// Changes the time mode.
+pub fn change_time(change: impl FnOnce()) {
+    for core in active() {
+        core.with(|_| {}); // What happened until now is counted in the old way.
+    }
+    change();
+    for core in active() {
+        lock(&core.state).clock.restart();
+    }
+}
+
+impl Core {
+    /// Calls `body` with the state of the processor, up to date in live time.
+    pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = lock(&self.state);
+        if MACHINE.time_mode.is_live() {
+            state.catch_up();
+        }
+        let result = body(&mut state);
+        let due = state.processor.interrupt_due();
+        drop(state);
+        if due {
+            self.pmi.notify();
+        }
+        result
+    }
+
+    /// Returns how long the thread that delivers interrupts may sleep.
+    pub fn until_interrupt(&self) -> Duration {
+        if self.number >= MACHINE.topology.active() {
+            return IDLE_INTERVAL;
+        }
+        if !MACHINE.time_mode.is_live() {
+            return UPDATE_INTERVAL;
+        }
+        let ticks = self.with(|state| if state.processor.interrupt_due() { Some(0) } else { state.until_overflow() });
+        ticks.map_or(UPDATE_INTERVAL, nt::duration).min(UPDATE_INTERVAL)
+    }
+}
+
+impl State {
+    /// Advances live time to now, but not beyond an overflow, a record or a branch that raises an interrupt: the
+    /// interrupt must be handled first.
+    fn catch_up(&mut self) {
+        let mut behind = self.clock.behind(nt::time_stamp());
+        while behind > 0 && !self.interrupted && !self.processor.interrupt_due() {
+            let next = [self.until_overflow(), self.until_branch()].into_iter().flatten().min();
+            let step = next.map_or(behind, |next| next.clamp(1, behind));
+            self.advance(step);
+            behind -= step;
+        }
+        let limit = nt::ticks(MAX_BEHIND);
+        if behind > limit {
+            self.clock.skip(behind - limit);
+        }
+    }
+
+    /// Returns the ticks until the next overflow that makes an interrupt pending, if there will be one.
+    fn until_overflow(&self) -> Option<u64> {
+        if self.processor.interrupt_pending() {
+            return None;
+        }
+        self.processor.interrupting_counters().iter().map(|counter| self.clock.ticks_until(counter)).min()
+    }
+
+    /// Returns the ticks until the next branch, if branches are stored.
+    fn until_branch(&self) -> Option<u64> {
+        self.processor.stores_branches().then(|| self.branches.ticks_until(nt::ticks(BRANCH_INTERVAL)))
+    }
+
+    /// Sets the address of new PEBS records to the place of the next interrupt.
+    fn set_record_place(&mut self) {
+        if let Some(place) = self.sites.peek() {
+            self.processor.set_place(place.ip, nt::time_stamp());
+        }
+    }
+
+    /// Returns the distance in bytes between the place and the interrupt that is delivered now. It is nonzero for an
+    /// interrupt of the PEBS buffer.
+    pub fn skid(&mut self) -> u64 {
+        let status = self.processor.uncounted(|processor| processor.rdmsr(GLOBAL_STATUS));
+        if status.is_ok_and(|status| status & OVF_BUFFER != 0) { SKID } else { 0 }
+    }
+
+    /// Returns the ticks that were skipped.
+    pub const fn skipped(&self) -> u64 {
+        self.clock.skipped()
+    }
+
+    fn advance(&mut self, ticks: u64) {
+        self.clock.advance(ticks);
+        self.set_record_place();
+        let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
+        selected.sort_unstable();
+        selected.dedup();
+        for mode in [Mode::User, Mode::Kernel] {
+            let events: BTreeMap<Selected, u64> =
+                selected.iter().map(|what| (*what, self.clock.count_events(*what, mode, ticks))).collect();
+            self.processor.run(mode, &|what| events.get(&what).copied().unwrap_or_default());
+        }
+        let is_due = self.processor.stores_branches() && self.branches.advance(ticks, nt::ticks(BRANCH_INTERVAL));
+        if is_due && let Some((mode, branch)) = self.branches.next_branch(&self.sites.places()) {
+            self.processor.branch(mode, branch);
+        }
+    }
+
+    /// Executes the events of a script.
+    pub fn run(&mut self, mode: Mode, happened: &[Happened]) {
+        self.set_record_place();
+        self.processor.run(mode, &|what| {
+            let same = happened.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
+            same.map(|(_, _, count)| *count).sum()
+        });
+    }
+}

@@ -1,0 +1,208 @@
+//! Callback objects of the executive: `\Callback\PowerState` and those of drivers. Wine's call no routine.
+
+#![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
+
+use crate::{
+    cpu::machine::MACHINE,
+    kernel::{
+        irql,
+        registry::{Registry, RemoveError},
+    },
+    lock::lock,
+    nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
+    violation::{self, catch_panic},
+};
+use std::{
+    ops::Range,
+    ptr,
+    sync::{LazyLock, Mutex},
+    time::Duration,
+};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn ObfDereferenceObject(object: Pointer) -> isize;
+}
+
+type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer);
+
+const POWER_STATE: &str = "\\Callback\\PowerState";
+
+/// The first object, `\Callback\PowerState`. Addresses of objects are not mapped.
+const FIRST_OBJECT: usize = 0x7FFF_0B1E_0000_0000;
+const STEP: usize = 0x100;
+
+/// OBJ_CASE_INSENSITIVE.
+const CASE_INSENSITIVE: u32 = 0x40;
+
+/// The longest wait for a routine of a driver that was unloaded.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// OBJECT_ATTRIBUTES (ntdef.h, x64).
+#[repr(C)]
+pub struct ObjectAttributes {
+    length: u32,
+    root: Pointer,
+    name: *const UnicodeString,
+    attributes: u32,
+    security: [Pointer; 2],
+}
+
+const _: () = assert!(size_of::<ObjectAttributes>() == 0x30);
+
+struct CallbackObject {
+    name: String,
+    /// References of drivers, without those of registrations.
+    references: u64,
+}
+
+/// A registration with ExRegisterCallback.
+#[derive(Clone, Copy)]
+struct RegisteredCallback {
+    object: usize,
+    routine: Routine,
+    /// A pointer of the driver, which the lab does not dereference.
+    context: usize,
+}
+
+impl RegisteredCallback {
+    fn is_in(&self, addresses: &Range<usize>) -> bool {
+        addresses.contains(&(self.routine as *const ()).addr())
+    }
+}
+
+static OBJECTS: LazyLock<Mutex<Vec<CallbackObject>>> =
+    LazyLock::new(|| Mutex::new(vec![CallbackObject { name: POWER_STATE.to_owned(), references: 0 }]));
+static REGISTRY: Registry<RegisteredCallback> = Registry::new();
+
+fn index_of(object: Pointer) -> Option<usize> {
+    let distance = object.addr().checked_sub(FIRST_OBJECT)?;
+    distance.is_multiple_of(STEP).then_some(distance / STEP)
+}
+
+fn names_match(name: &str, other: &str, attributes: u32) -> bool {
+    name == other || attributes & CASE_INSENSITIVE != 0 && name.eq_ignore_ascii_case(other)
+}
+
+/// Calls `body` with the object at the address, if there is one.
+fn with_object<T>(object: Pointer, body: impl FnOnce(&mut CallbackObject) -> T) -> Option<T> {
+    lock(&OBJECTS).get_mut(index_of(object)?).map(body)
+}
+
+/// Implements ExCreateCallback.
+pub unsafe extern "system" fn create(
+    object: *mut Pointer,
+    attributes: *const ObjectAttributes,
+    create: u8,
+    _multiple: u8,
+) -> NtStatus {
+    catch_panic("ExCreateCallback", nt::UNSUCCESSFUL, || {
+        irql::check("ExCreateCallback", APC_LEVEL);
+        if MACHINE.faults.fails("ExCreateCallback") {
+            return nt::INSUFFICIENT_RESOURCES;
+        }
+        // SAFETY: the driver promises attributes that can be read.
+        let ObjectAttributes { length, root, name, attributes, .. } = unsafe { attributes.read() };
+        // SAFETY: and they must contain a valid name.
+        let name = unsafe { nt::text(name) };
+        if usize::try_from(length) != Ok(size_of::<ObjectAttributes>()) || !root.is_null() {
+            violation::other(format!("ExCreateCallback of {name} with attributes of {length} bytes, root {root:p}"));
+            return nt::INVALID_PARAMETER;
+        }
+        let mut objects = lock(&OBJECTS);
+        let found = objects.iter().position(|known| !name.is_empty() && names_match(&known.name, &name, attributes));
+        let index = match found {
+            None if create == 0 => return nt::OBJECT_NAME_NOT_FOUND,
+            None => {
+                objects.push(CallbackObject { name, references: 0 });
+                objects.len() - 1
+            }
+            Some(index) => index,
+        };
+        if let Some(object) = objects.get_mut(index) {
+            object.references += 1;
+        }
+        // SAFETY: the driver must pass a writable variable.
+        unsafe { object.write(ptr::without_provenance_mut(FIRST_OBJECT + index * STEP)) };
+        nt::SUCCESS
+    })
+}
+
+/// Implements ObfDereferenceObject for callback objects. Wine serves other objects.
+pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
+    let left = catch_panic("ObfDereferenceObject", None, || {
+        irql::check("ObfDereferenceObject", DISPATCH_LEVEL);
+        with_object(object, |known| {
+            if known.references == 0 {
+                violation::other(format!("ObfDereferenceObject of {}, to which no driver has a reference", known.name));
+            }
+            known.references = known.references.saturating_sub(1);
+            isize::try_from(known.references).unwrap_or(isize::MAX)
+        })
+    });
+    // SAFETY: the arguments are the driver's own.
+    left.unwrap_or_else(|| unsafe { ObfDereferenceObject(object) })
+}
+
+/// Implements ExRegisterCallback.
+pub extern "system" fn register(object: Pointer, routine: Routine, context: Pointer) -> Pointer {
+    catch_panic("ExRegisterCallback", ptr::null_mut(), || {
+        irql::check("ExRegisterCallback", APC_LEVEL);
+        if MACHINE.faults.fails("ExRegisterCallback") {
+            return ptr::null_mut();
+        }
+        if with_object(object, |known| known.references > 0) != Some(true) {
+            violation::other(format!("ExRegisterCallback with {object:p}, to which no driver has a reference"));
+            return ptr::null_mut();
+        }
+        let registered = RegisteredCallback { object: object.addr(), routine, context: context.expose_provenance() };
+        ptr::without_provenance_mut(REGISTRY.add(registered))
+    })
+}
+
+/// Implements ExUnregisterCallback. Waits until no thread is in the routine.
+pub extern "system" fn unregister(handle: Pointer) {
+    catch_panic("ExUnregisterCallback", (), || {
+        irql::check("ExUnregisterCallback", APC_LEVEL);
+        match REGISTRY.remove(handle.addr(), nt::current_thread()) {
+            Ok(_) => {}
+            Err(RemoveError::Unknown) => {
+                violation::other(format!("ExUnregisterCallback of {handle:p}, which is not registered"));
+            }
+            Err(RemoveError::Reentrant) => {
+                violation::other("ExUnregisterCallback inside the routine, which would wait for itself");
+            }
+        }
+    });
+}
+
+/// Calls the routines that are registered with `\Callback\PowerState`, at DISPATCH_LEVEL, the highest level that
+/// Windows allows.
+pub fn notify_power(first: usize, second: usize) {
+    REGISTRY.call(nt::current_thread(), |RegisteredCallback { object, routine, context }| {
+        if object != FIRST_OBJECT {
+            return;
+        }
+        let before = irql::set(DISPATCH_LEVEL);
+        let [first, second] = [first, second].map(ptr::without_provenance_mut);
+        let context = ptr::with_exposed_provenance_mut(context);
+        // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
+        irql::run_at(DISPATCH_LEVEL, || unsafe { routine(context, first, second) });
+        irql::set(before);
+    });
+}
+
+/// Reports and removes what an unloaded driver left behind.
+pub fn image_unloaded(addresses: &Range<usize>) {
+    if REGISTRY.remove_where(|registered| registered.is_in(addresses)) > 0 {
+        violation::other("a driver was unloaded that had registered a callback, with ExRegisterCallback");
+    }
+    if REGISTRY.wait_until_idle(PATIENCE, |registered| registered.is_in(addresses)) {
+        violation::other("a driver was unloaded while its callback ran, of ExRegisterCallback");
+    }
+    for object in &mut *lock(&OBJECTS) {
+        if std::mem::take(&mut object.references) > 0 {
+            violation::other(format!("a driver was unloaded that had a reference of {}", object.name));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The exception handler of the process in which drivers run.
+//!
+//! cpuid does not fault, so the loader replaces it by ud2. rdmsr, wrmsr and rdpmc fault as an access violation at
+//! address -1. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` sets the
+//! trap flag. The handler serves only faults inside a loaded driver and passes on all others.
+
+#![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
+
+use crate::{
+    cpu::{
+        apic,
+        instructions::{self, Site},
+    },
+    kernel::{cancel_race, hal, loaded_images},
+    violation::catch_panic,
+};
+use std::{
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+use windows_sys::Win32::{
+    Foundation::{
+        STATUS_ACCESS_VIOLATION, STATUS_ILLEGAL_INSTRUCTION, STATUS_PRIVILEGED_INSTRUCTION, STATUS_SINGLE_STEP,
+    },
+    System::Diagnostics::Debug::{
+        AddVectoredExceptionHandler, EXCEPTION_CONTINUE_EXECUTION, EXCEPTION_CONTINUE_SEARCH, EXCEPTION_POINTERS,
+        RemoveVectoredExceptionHandler,
+    },
+};
+
+static HANDLER: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
+
+pub fn start() -> bool {
+    // SAFETY: the handler has the right type and stays valid until `stop`.
+    let handler = unsafe { AddVectoredExceptionHandler(1, Some(on_exception)) };
+    HANDLER.store(handler, Ordering::SeqCst);
+    !handler.is_null()
+}
+
+pub fn stop() {
+    let handler = HANDLER.swap(ptr::null_mut(), Ordering::SeqCst);
+    if !handler.is_null() {
+        // SAFETY: added by `start`, and removed once.
+        unsafe { RemoveVectoredExceptionHandler(handler) };
+    }
+}
+
+unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i32 {
+    catch_panic("an exception handler", EXCEPTION_CONTINUE_SEARCH, || {
+        // SAFETY: Windows passes a valid pointer.
+        let exception = unsafe { &*exception };
+        // SAFETY: it contains a valid record, which no other code writes now.
+        let record = unsafe { &*exception.ExceptionRecord };
+        // SAFETY: the context is valid and belongs to this thread, which does not use it otherwise.
+        let context = unsafe { &mut *exception.ContextRecord };
+        let memory = match record.ExceptionCode {
+            STATUS_SINGLE_STEP if cancel_race::on_single_step(context) => return EXCEPTION_CONTINUE_EXECUTION,
+            STATUS_ILLEGAL_INSTRUCTION | STATUS_PRIVILEGED_INSTRUCTION => None,
+            STATUS_ACCESS_VIOLATION => record.ExceptionInformation.get(1).copied().filter(|at| *at != usize::MAX),
+            _ => return EXCEPTION_CONTINUE_SEARCH,
+        };
+        let Some(at) = usize::try_from(context.Rip).ok().filter(|at| loaded_images::contains(*at)) else {
+            return EXCEPTION_CONTINUE_SEARCH;
+        };
+        let length = if let Some(address) = memory {
+            loaded_images::code_at(at).and_then(|code| apic::execute(code, address, context))
+        } else {
+            // SAFETY: a loaded driver executes this address; an instruction that faults like this has at least two
+            // bytes.
+            let instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
+            let site = Site {
+                was_cpuid: loaded_images::was_cpuid(at),
+                must_reserve: loaded_images::can_reserve(at) && !hal::reserved(),
+            };
+            instructions::execute(instruction, context, site).then_some(instruction.len())
+        };
+        let Some(length) = length.and_then(|length| u64::try_from(length).ok()) else {
+            return EXCEPTION_CONTINUE_SEARCH;
+        };
+        context.Rip += length;
+        EXCEPTION_CONTINUE_EXECUTION
+    })
+}

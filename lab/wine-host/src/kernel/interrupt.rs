@@ -1,0 +1,73 @@
+//! The profile interrupt: one thread for each processor calls the registered handler.
+
+#![expect(unsafe_code, reason = "calls a function of the driver")]
+
+use crate::{
+    cpu::{
+        affinity,
+        pmi_handler::{Routine, TrapFrame},
+        processor::{self, Core},
+    },
+    kernel::{current_ids, hal, irql},
+    nt,
+    nt::HIGH_LEVEL,
+    violation::{self, catch_panic},
+};
+use bench_protocol::Place;
+use std::{ptr, thread};
+
+/// Vector (bits 7:0) and delivery mode (bits 10:8) of the LVT entry.
+const LVT_TARGET: u32 = 0x7FF;
+
+/// Starts the thread of a processor.
+pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        affinity::restrict(1 << core.number);
+        while let Some(request) = core.pmi.wait(core.until_interrupt()) {
+            catch_panic("an interrupt", (), || deliver(core));
+            core.pmi.served(request);
+        }
+    })
+}
+
+pub fn stop() {
+    for core in processor::possible() {
+        core.pmi.stop();
+    }
+}
+
+/// Delivers the pending interrupt, if it is not masked, as soon as no thread holds the HIGH_LEVEL lock.
+fn deliver(core: &Core) {
+    if !core.with(|state| state.processor.interrupt_due()) {
+        return;
+    }
+    let thread = nt::current_thread();
+    core.high_level.acquire(thread);
+    let taken = core.with(|state| {
+        let taken = state.processor.take_interrupt();
+        state.interrupted = taken;
+        taken.then(|| state.processor.lvt() & LVT_TARGET)
+    });
+    if let Some(target) = taken {
+        if target == hal::LVT {
+            hal::handle(core, |routine| call(core, routine));
+        } else {
+            violation::other(format!("an interrupt came through the LVT entry {target:#x}, which is not the HAL's"));
+        }
+        core.with(|state| state.interrupted = false);
+    }
+    core.high_level.release(thread);
+}
+
+/// Calls the handler at the next place of the interrupt sites.
+fn call(core: &Core, routine: Routine) {
+    let (place, skid) = core.with(|state| {
+        state.delivered += 1;
+        (state.sites.next_interrupt(), state.skid())
+    });
+    let Some(place) = place else { return };
+    let mut frame = TrapFrame::interrupted(Place { ip: place.ip.wrapping_add(skid), ..place });
+    let frame = if hal::hides_frames() { ptr::null_mut() } else { &raw mut frame };
+    // SAFETY: the driver registered this function, which takes such a frame or null, and stays loaded while it runs.
+    current_ids::with_interrupted(place, || irql::run_at(HIGH_LEVEL, || unsafe { routine(frame) }));
+}

@@ -1,0 +1,143 @@
+//! KeIpiGenericCall: one thread for each processor. All processors enter the call before the first one runs the
+//! routine.
+
+#![expect(unsafe_code, reason = "calls a function of the driver")]
+
+use crate::{
+    cpu::{
+        affinity,
+        processor::{self, Core},
+    },
+    kernel::{hal, irql},
+    lock::lock,
+    nt,
+    nt::{IPI_LEVEL, Pointer},
+    violation::{self, catch_panic},
+};
+use bench_protocol::Violation;
+use std::{
+    sync::{Arc, Barrier, Condvar, Mutex, OnceLock, PoisonError},
+    thread,
+};
+
+type Routine = unsafe extern "system" fn(Pointer) -> Pointer;
+
+/// A call, and the barriers at its start and end.
+struct Call {
+    routine: Routine,
+    /// A pointer of the driver, which the lab does not dereference.
+    argument: usize,
+    begin: Barrier,
+    end: Barrier,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    mail: Mutex<Mail>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+enum Mail {
+    #[default]
+    None,
+    Call(Arc<Call>),
+    Stop,
+}
+
+static MAILBOXES: OnceLock<Vec<Mailbox>> = OnceLock::new();
+/// Held during a call: as in Windows, there is one at a time.
+static CALLS: Mutex<()> = Mutex::new(());
+
+fn mailboxes() -> &'static [Mailbox] {
+    MAILBOXES.get_or_init(|| processor::possible().iter().map(|_| Mailbox::default()).collect())
+}
+
+/// Starts the thread of each processor.
+pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
+    processor::possible().iter().zip(mailboxes()).map(|(core, mailbox)| {
+        thread::spawn(move || {
+            affinity::restrict(1 << core.number);
+            while let Some(call) = mailbox.wait() {
+                irql::run_at(IPI_LEVEL, || call.run(core));
+            }
+        })
+    })
+}
+
+pub fn stop() {
+    for mailbox in mailboxes() {
+        mailbox.post(Mail::Stop);
+    }
+}
+
+impl Mailbox {
+    fn post(&self, mail: Mail) {
+        *lock(&self.mail) = mail;
+        self.arrived.notify_one();
+    }
+
+    fn wait(&self) -> Option<Arc<Call>> {
+        let mail = lock(&self.mail);
+        let empty = |mail: &mut Mail| matches!(mail, Mail::None);
+        let mut mail = self.arrived.wait_while(mail, empty).unwrap_or_else(PoisonError::into_inner);
+        match std::mem::take(&mut *mail) {
+            Mail::Call(call) => Some(call),
+            Mail::None | Mail::Stop => None,
+        }
+    }
+}
+
+impl Call {
+    /// Runs the routine on one processor. A profile interrupt that is being handled there ends first, because its level
+    /// is higher.
+    fn run(&self, core: &Core) -> Pointer {
+        let thread = nt::current_thread();
+        core.ipi.acquire(thread);
+        core.high_level.wait_until_free(thread);
+        self.begin.wait();
+        // SAFETY: the driver passed this routine and argument, and waits for the call.
+        let result = unsafe { (self.routine)(std::ptr::with_exposed_provenance_mut(self.argument)) };
+        // A profile interrupt that came meanwhile ran concurrently with the routine, and ends first as well.
+        core.high_level.wait_until_free(thread);
+        self.end.wait();
+        core.ipi.release(thread);
+        result
+    }
+}
+
+/// Implements KeIpiGenericCall.
+pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Pointer {
+    catch_panic("KeIpiGenericCall", std::ptr::null_mut(), || {
+        let level = irql::current();
+        if level >= IPI_LEVEL {
+            // Real processors would wait for each other forever.
+            let function = "KeIpiGenericCall".to_owned();
+            violation::record(Violation::Level { function, level, allowed: IPI_LEVEL - 1 });
+            return std::ptr::null_mut();
+        }
+        // Raise the level before taking the lock. A thread that is at this level here may wait for the lock, so a wait for
+        // the level under the lock could deadlock.
+        let before = irql::set(IPI_LEVEL);
+        let one_at_a_time = lock(&CALLS);
+        let cores = processor::active();
+        let call = Call {
+            routine,
+            argument: argument.expose_provenance(),
+            begin: Barrier::new(cores.len()),
+            end: Barrier::new(cores.len()),
+        };
+        let call = Arc::new(call);
+        let mut result = std::ptr::null_mut();
+        processor::with_current(|here| {
+            for (_, mailbox) in cores.iter().zip(mailboxes()).filter(|(core, _)| core.number != here.number) {
+                mailbox.post(Mail::Call(Arc::clone(&call)));
+            }
+            result = call.run(here);
+        });
+        hal::all_processors_waited();
+        drop(one_at_a_time);
+        irql::set(before);
+        result
+    })
+}

@@ -1,0 +1,69 @@
+//! The table of loaded drivers.
+
+#![expect(unsafe_code, reason = "reads the code of a driver")]
+
+use crate::cpu::mmio;
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    ptr,
+    sync::{PoisonError, RwLock, RwLockReadGuard},
+};
+
+/// A loaded driver.
+pub struct LoadedImage {
+    pub name: String,
+    pub addresses: Range<usize>,
+    /// The addresses of its original cpuid instructions.
+    pub cpuids: BTreeSet<usize>,
+    /// Whether it imports the function that reserves counters.
+    pub can_reserve: bool,
+}
+
+static LOADED: RwLock<Vec<LoadedImage>> = RwLock::new(Vec::new());
+
+/// Returns the names of the loaded drivers.
+pub fn names() -> Vec<String> {
+    loaded().iter().map(|image| image.name.clone()).collect()
+}
+
+/// Returns whether the address is in a driver.
+pub fn contains(address: usize) -> bool {
+    loaded().iter().any(|image| image.addresses.contains(&address))
+}
+
+/// Returns the bytes of a driver from the address on, at most one instruction. Returns None if no driver is there.
+pub fn code_at(address: usize) -> Option<&'static [u8]> {
+    let images = loaded();
+    let image = images.iter().find(|image| image.addresses.contains(&address))?;
+    let length = (image.addresses.end - address).min(mmio::MAX_INSTRUCTION_LENGTH);
+    // SAFETY: the loader has mapped the image to its end. An instruction of the driver executes at the address, so the
+    // driver stays loaded while the caller decodes it.
+    Some(unsafe { std::slice::from_raw_parts(ptr::with_exposed_provenance(address), length) })
+}
+
+/// Returns whether the address is in a driver that can reserve counters, and so must do it.
+pub fn can_reserve(address: usize) -> bool {
+    loaded().iter().any(|image| image.can_reserve && image.addresses.contains(&address))
+}
+
+/// Returns whether a cpuid instruction was replaced at the address.
+pub fn was_cpuid(address: usize) -> bool {
+    loaded().iter().any(|image| image.cpuids.contains(&address))
+}
+
+fn loaded() -> RwLockReadGuard<'static, Vec<LoadedImage>> {
+    LOADED.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a driver.
+pub fn add(image: LoadedImage) {
+    LOADED.write().unwrap_or_else(PoisonError::into_inner).push(image);
+}
+
+/// Removes and returns the driver that is loaded at `base`.
+pub fn remove(base: usize) -> Option<LoadedImage> {
+    let mut images = LOADED.write().unwrap_or_else(PoisonError::into_inner);
+    let index = images.iter().position(|image| image.addresses.start == base)?;
+    Some(images.swap_remove(index))
+}

@@ -1,0 +1,69 @@
+//! Stand-ins for kernel functions that Wine lacks or that behave differently there.
+
+pub mod dpc_queues;
+pub mod irp_tracker;
+pub mod registry;
+pub mod timers;
+
+#[cfg(windows)]
+pub(crate) mod callbacks;
+#[cfg(windows)]
+pub(crate) mod cancel_race;
+#[cfg(windows)]
+pub(crate) mod control_areas;
+#[cfg(windows)]
+pub(crate) mod current_ids;
+#[cfg(windows)]
+pub(crate) mod deferred;
+#[cfg(windows)]
+pub(crate) mod devices;
+#[cfg(windows)]
+pub(crate) mod dispatcher_objects;
+#[cfg(windows)]
+pub(crate) mod dpc;
+#[cfg(windows)]
+pub(crate) mod ds_memory;
+#[cfg(windows)]
+pub(crate) mod exceptions;
+#[cfg(windows)]
+pub(crate) mod group_affinity;
+#[cfg(windows)]
+pub(crate) mod hal;
+#[cfg(windows)]
+pub(crate) mod interrupt;
+#[cfg(windows)]
+pub(crate) mod io_space;
+#[cfg(windows)]
+pub(crate) mod ipi;
+#[cfg(windows)]
+pub(crate) mod irql;
+#[cfg(windows)]
+pub(crate) mod irql_checked;
+#[cfg(windows)]
+pub(crate) mod loaded_images;
+#[cfg(windows)]
+pub(crate) mod pool;
+#[cfg(windows)]
+pub(crate) mod power;
+#[cfg(windows)]
+pub(crate) mod processor_change;
+#[cfg(windows)]
+pub(crate) mod processor_numbers;
+#[cfg(windows)]
+pub(crate) mod requests;
+#[cfg(windows)]
+pub(crate) mod security;
+#[cfg(windows)]
+pub(crate) mod synchronization;
+#[cfg(windows)]
+pub(crate) mod system_information;
+#[cfg(windows)]
+pub(crate) mod system_threads;
+#[cfg(windows)]
+pub(crate) mod time;
+#[cfg(windows)]
+pub(crate) mod timer;
+#[cfg(windows)]
+pub(crate) mod version;
+#[cfg(windows)]
+pub(crate) mod work_items;

@@ -1,0 +1,156 @@
+//! The pool. Wine's is a heap without page alignment and without a list of what is allocated.
+
+#![expect(unsafe_code, reason = "gives out memory")]
+
+use crate::{
+    cpu::machine::MACHINE,
+    fault_injection::Countdown,
+    kernel::{deferred, hal, irql},
+    lock::lock,
+    nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
+    violation::{self, catch_panic},
+};
+use bench_protocol::PoolTag;
+use std::{
+    alloc::{Layout, alloc, dealloc},
+    collections::BTreeMap,
+    ptr,
+    sync::{LazyLock, Mutex},
+};
+
+const PAGE: usize = 0x1000;
+const ALIGNMENT: usize = 16;
+
+/// The fill bytes of uninitialized memory and of freed memory.
+const UNINITIALIZED_FILL: u8 = 0xA5;
+const FREED_FILL: u8 = 0xDD;
+
+/// Flags of ExAllocatePool2: POOL_FLAG_UNINITIALIZED, _NON_PAGED, _NON_PAGED_EXECUTE, _PAGED.
+const UNINITIALIZED: u64 = 0x2;
+const NON_PAGED: u64 = 0x40;
+const NON_PAGED_EXECUTE: u64 = 0x80;
+const PAGED: u64 = 0x100;
+
+/// Bit 0 of POOL_TYPE: paged pool.
+const PAGED_TYPE: u32 = 1;
+
+struct Block {
+    layout: Layout,
+    tag: u32,
+    paged: bool,
+}
+
+#[derive(Default)]
+struct Pool {
+    /// The allocated blocks by address.
+    blocks: BTreeMap<usize, Block>,
+    made: u64,
+    fail: Countdown,
+}
+
+static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
+
+pub fn fail_nth(nth: Option<u64>) {
+    lock(&POOL).fail.set(nth);
+}
+
+pub fn account() -> bench_protocol::Pool {
+    let pool = lock(&POOL);
+    let mut tags: BTreeMap<u32, PoolTag> = BTreeMap::new();
+    for block in pool.blocks.values() {
+        let name = || String::from_utf8_lossy(&block.tag.to_le_bytes()).into_owned();
+        let tag = tags.entry(block.tag).or_insert_with(|| PoolTag { tag: name(), allocations: 0, bytes: 0 });
+        tag.allocations += 1;
+        tag.bytes += size(block);
+    }
+    let tags: Vec<PoolTag> = tags.into_values().collect();
+    let allocations = tags.iter().map(|tag| tag.allocations).sum();
+    let bytes = tags.iter().map(|tag| tag.bytes).sum();
+    bench_protocol::Pool { made: pool.made, allocations, bytes, tags }
+}
+
+/// Keeps the pool unchanged while the result lives, if the 64-bit word at the address is in allocated nonpaged pool.
+pub fn pin(address: u64) -> Option<impl Sized> {
+    let pool = lock(&POOL);
+    let address = usize::try_from(address).ok()?;
+    let (start, block) = pool.blocks.range(..=address).next_back()?;
+    let is_there = !block.paged && address - start + size_of::<u64>() <= block.layout.size();
+    is_there.then_some(pool)
+}
+
+fn size(block: &Block) -> u64 {
+    u64::try_from(block.layout.size()).unwrap_or(u64::MAX)
+}
+
+fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> Pointer {
+    irql::check(function, if paged { APC_LEVEL } else { DISPATCH_LEVEL });
+    if size == 0 || tag == 0 {
+        violation::other(format!("{function} of {size} bytes with the tag {tag:#x}"));
+        return ptr::null_mut();
+    }
+    let mut pool = lock(&POOL);
+    let fails = [pool.fail.fails(), MACHINE.faults.fails(function)];
+    if fails.contains(&true) {
+        return ptr::null_mut();
+    }
+    let Ok(layout) = Layout::from_size_align(size, if size < PAGE { ALIGNMENT } else { PAGE }) else {
+        return ptr::null_mut();
+    };
+    // SAFETY: the size is not zero.
+    let memory = unsafe { alloc(layout) };
+    if !memory.is_null() {
+        // SAFETY: the memory has this size.
+        unsafe { memory.write_bytes(filling, size) };
+        pool.made += 1;
+        pool.blocks.insert(memory.expose_provenance(), Block { layout, tag, paged });
+    }
+    memory.cast()
+}
+
+/// Frees memory. A tag of 0 matches every tag.
+fn release(function: &str, memory: Pointer, tag: u32) {
+    let block = lock(&POOL).blocks.remove(&memory.addr());
+    let Some(block) = block else {
+        return violation::other(format!("{function} of {memory:p}, which is not allocated"));
+    };
+    irql::check(function, if block.paged { APC_LEVEL } else { DISPATCH_LEVEL });
+    if tag != 0 && tag != block.tag {
+        violation::other(format!("{function} with the tag {tag:#x} of memory with the tag {:#x}", block.tag));
+    }
+    hal::memory_freed(function);
+    deferred::memory_freed(function, &(memory.addr()..memory.addr() + block.layout.size()));
+    // SAFETY: the memory has this size, and the driver has given it up.
+    unsafe { memory.cast::<u8>().write_bytes(FREED_FILL, block.layout.size()) };
+    // SAFETY: allocated with this layout, and no longer in the table.
+    unsafe { dealloc(memory.cast(), block.layout) };
+}
+
+/// ExAllocatePool2.
+pub extern "system" fn allocate2(flags: u64, size: usize, tag: u32) -> Pointer {
+    catch_panic("ExAllocatePool2", ptr::null_mut(), || {
+        let paged = flags & PAGED != 0;
+        if (flags & (NON_PAGED | NON_PAGED_EXECUTE | PAGED)).count_ones() != 1 {
+            violation::other(format!("ExAllocatePool2 with the flags {flags:#x}"));
+            return ptr::null_mut();
+        }
+        let filling = if flags & UNINITIALIZED == 0 { 0 } else { UNINITIALIZED_FILL };
+        allocate("ExAllocatePool2", size, tag, paged, filling)
+    })
+}
+
+/// Implements ExAllocatePoolWithTag.
+pub extern "system" fn allocate_with_tag(kind: u32, size: usize, tag: u32) -> Pointer {
+    catch_panic("ExAllocatePoolWithTag", ptr::null_mut(), || {
+        allocate("ExAllocatePoolWithTag", size, tag, kind & PAGED_TYPE != 0, UNINITIALIZED_FILL)
+    })
+}
+
+/// Implements ExFreePool.
+pub extern "system" fn free(memory: Pointer) {
+    catch_panic("ExFreePool", (), || release("ExFreePool", memory, 0));
+}
+
+/// Implements ExFreePoolWithTag.
+pub extern "system" fn free_with_tag(memory: Pointer, tag: u32) {
+    catch_panic("ExFreePoolWithTag", (), || release("ExFreePoolWithTag", memory, tag));
+}

@@ -1,0 +1,99 @@
+//! Work items. Wine does not report items that are left behind, or that are queued for a deleted device.
+
+#![expect(unsafe_code, reason = "hands calls on to Wine")]
+
+use crate::{
+    cpu::machine::MACHINE,
+    kernel::irql,
+    lock::lock,
+    nt::{DISPATCH_LEVEL, Pointer},
+    violation::{self, catch_panic},
+};
+use std::{collections::BTreeMap, ptr, sync::Mutex};
+
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    fn IoAllocateWorkItem(device: Pointer) -> Pointer;
+    fn IoQueueWorkItem(item: Pointer, routine: Pointer, queue: u32, context: Pointer);
+    fn IoFreeWorkItem(item: Pointer);
+    fn ObfDereferenceObject(object: Pointer) -> isize;
+    fn ObfReferenceObject(object: Pointer) -> isize;
+}
+
+/// The device of a work item.
+struct Owner {
+    /// The lab holds a reference, so that a driver that queues the item too late causes a violation and not a crash.
+    device: usize,
+    deleted: bool,
+}
+
+/// The work items by address.
+static ITEMS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
+
+/// Implements IoAllocateWorkItem.
+pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
+    catch_panic("IoAllocateWorkItem", ptr::null_mut(), || {
+        irql::check("IoAllocateWorkItem", DISPATCH_LEVEL);
+        if MACHINE.faults.fails("IoAllocateWorkItem") {
+            return ptr::null_mut();
+        }
+        if device.is_null() {
+            violation::other("IoAllocateWorkItem without a device");
+            return ptr::null_mut();
+        }
+        // SAFETY: the arguments are the driver's own.
+        let item = unsafe { IoAllocateWorkItem(device) };
+        // SAFETY: the device is the driver's.
+        unsafe { ObfReferenceObject(device) };
+        lock(&ITEMS).insert(item.addr(), Owner { device: device.expose_provenance(), deleted: false });
+        item
+    })
+}
+
+/// Implements IoQueueWorkItem.
+pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32, context: Pointer) {
+    catch_panic("IoQueueWorkItem", (), || {
+        irql::check("IoQueueWorkItem", DISPATCH_LEVEL);
+        match lock(&ITEMS).get(&item.addr()) {
+            Some(Owner { deleted: false, .. }) => {}
+            Some(_) => violation::other("IoQueueWorkItem for a device that is deleted"),
+            None => return violation::other(format!("IoQueueWorkItem of {item:p}, which is not allocated")),
+        }
+        // SAFETY: the arguments are the driver's own.
+        unsafe { IoQueueWorkItem(item, routine, queue, context) };
+    });
+}
+
+/// Implements IoFreeWorkItem.
+pub unsafe extern "system" fn free(item: Pointer) {
+    catch_panic("IoFreeWorkItem", (), || {
+        irql::check("IoFreeWorkItem", DISPATCH_LEVEL);
+        let Some(owner) = lock(&ITEMS).remove(&item.addr()) else {
+            return violation::other(format!("IoFreeWorkItem of {item:p}, which is not allocated"));
+        };
+        // SAFETY: the arguments are the driver's own.
+        unsafe { IoFreeWorkItem(item) };
+        release(owner);
+    });
+}
+
+fn release(Owner { device, .. }: Owner) {
+    // SAFETY: releases the reference that `allocate` took, once.
+    unsafe { ObfDereferenceObject(ptr::with_exposed_provenance_mut(device)) };
+}
+
+/// Records that a device is deleted: no work item may be queued for it any more.
+pub fn device_deleted(device: Pointer) {
+    for owner in lock(&ITEMS).values_mut().filter(|owner| owner.device == device.addr()) {
+        owner.deleted = true;
+    }
+}
+
+/// Reports and removes what an unloaded driver left behind.
+pub fn image_unloaded() {
+    let left = std::mem::take(&mut *lock(&ITEMS));
+    if !left.is_empty() {
+        violation::other("a driver was unloaded that had work items");
+    }
+    left.into_values().for_each(release);
+}

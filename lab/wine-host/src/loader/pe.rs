@@ -1,0 +1,199 @@
+//! Reads the parts of a mapped PE image that the lab needs. Offsets are those of PE32+ in the PE specification.
+
+/// IMAGE_SUBSYSTEM_NATIVE.
+const NATIVE: u16 = 1;
+/// IMAGE_SCN_MEM_EXECUTE.
+const EXECUTE: u32 = 0x2000_0000;
+/// The signature that Wine writes behind the DOS header of its own files.
+const WINE: &[u8] = b"Wine builtin DLL";
+
+/// Bytes of an IMAGE_IMPORT_DESCRIPTOR, an IMAGE_SECTION_HEADER and a RUNTIME_FUNCTION.
+const DESCRIPTOR: usize = 20;
+const SECTION: usize = 40;
+const FUNCTION: usize = 12;
+
+/// A function that the image imports by name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The module that exports it.
+    pub module: String,
+    /// Its name.
+    pub name: String,
+    /// The offset in the image at which the loader stores its address.
+    pub slot: usize,
+}
+
+/// A mapped image.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    bytes: &'a [u8],
+    /// Offset of the NT headers.
+    headers: usize,
+}
+
+impl<'a> Image<'a> {
+    /// Returns the image, or None if the bytes are no 64-bit PE image.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Option<Self> {
+        let mut image = Self { bytes, headers: 0 };
+        image.headers = image.number(0x3C)?;
+        let signed = bytes.get(image.headers..)?.starts_with(b"PE\0\0");
+        (signed && image.short(image.headers + 0x18)? == 0x20B).then_some(image)
+    }
+
+    /// Returns whether the image is a driver, and not one of Wine's own.
+    #[must_use]
+    pub fn is_foreign_driver(&self) -> bool {
+        let wine = self.bytes.get(0x40..).is_some_and(|bytes| bytes.starts_with(WINE));
+        self.short(self.headers + 0x5C) == Some(NATIVE) && !wine
+    }
+
+    /// Returns offset and length of each section with code.
+    #[must_use]
+    pub fn code(&self) -> Vec<(usize, usize)> {
+        let count = usize::from(self.short(self.headers + 6).unwrap_or_default());
+        let first = self.headers + 0x18 + usize::from(self.short(self.headers + 0x14).unwrap_or_default());
+        (0..count)
+            .filter_map(|index| {
+                let header = first + index * SECTION;
+                let executable = self.long(header + 36)? & EXECUTE != 0;
+                let (length, start) = (self.number(header + 8)?, self.number(header + 12)?);
+                executable.then_some((start, length))
+            })
+            .collect()
+    }
+
+    /// Returns the starts and ends of functions from the unwind table, which does not list leaf functions.
+    #[must_use]
+    pub fn function_bounds(&self) -> Vec<usize> {
+        let Some((table, length)) = self.directory(3) else { return Vec::new() };
+        (0..length / FUNCTION)
+            .flat_map(|index| [table + index * FUNCTION, table + index * FUNCTION + 4])
+            .filter_map(|at| self.number(at))
+            .collect()
+    }
+
+    /// Returns `length` bytes at `start`.
+    #[must_use]
+    pub fn bytes(&self, start: usize, length: usize) -> Option<&'a [u8]> {
+        self.bytes.get(start..start.checked_add(length)?)
+    }
+
+    /// Returns all imports by name.
+    #[must_use]
+    pub fn imports(&self) -> Vec<Import> {
+        let mut imports = Vec::new();
+        let first = self.directory(1).map_or(0, |(table, _)| table);
+        let descriptors = (0..).map_while(|index| {
+            let at = first + index * DESCRIPTOR;
+            let (names, module, slots) = (self.number(at)?, self.number(at + 12)?, self.number(at + 16)?);
+            (first != 0 && module != 0).then_some((names, module, slots))
+        });
+        for (names, module, slots) in descriptors {
+            let module = self.text(module).unwrap_or_default();
+            let entries = (0..).map_while(|index| {
+                let name = self.bytes(names + index * 8, 8)?.try_into().map(u64::from_le_bytes).ok()?;
+                (names != 0 && name != 0).then_some((name, slots + index * 8))
+            });
+            // The highest bit marks an import by ordinal.
+            for (name, slot) in entries.filter(|(name, _)| name >> 63 == 0) {
+                let name = usize::try_from(name).ok().and_then(|at| self.text(at + 2));
+                imports.extend(name.map(|name| Import { module: module.clone(), name, slot }));
+            }
+        }
+        imports
+    }
+
+    /// Returns offset and length of a data directory, or None if it is empty.
+    fn directory(&self, index: usize) -> Option<(usize, usize)> {
+        let at = self.headers + 0x88 + index * 8;
+        let (table, length) = (self.number(at)?, self.number(at + 4)?);
+        (table != 0).then_some((table, length))
+    }
+
+    fn short(&self, at: usize) -> Option<u16> {
+        self.bytes(at, 2)?.try_into().map(u16::from_le_bytes).ok()
+    }
+
+    fn long(&self, at: usize) -> Option<u32> {
+        self.bytes(at, 4)?.try_into().map(u32::from_le_bytes).ok()
+    }
+
+    fn number(&self, at: usize) -> Option<usize> {
+        usize::try_from(self.long(at)?).ok()
+    }
+
+    fn text(&self, at: usize) -> Option<String> {
+        let text = self.bytes.get(at..)?.split(|byte| *byte == 0).next()?;
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+        bytes[at..at + value.len()].copy_from_slice(value);
+    }
+
+    /// Returns a driver with one code section, one data section, one function, and two imports, one of them by ordinal.
+    fn driver() -> Vec<u8> {
+        let mut bytes = vec![0; 0x1000];
+        put(&mut bytes, 0x3C, &0x80_u32.to_le_bytes());
+        put(&mut bytes, 0x80, b"PE\0\0");
+        put(&mut bytes, 0x86, &2_u16.to_le_bytes());
+        put(&mut bytes, 0x94, &0xF0_u16.to_le_bytes());
+        put(&mut bytes, 0x98, &0x20B_u16.to_le_bytes());
+        put(&mut bytes, 0xDC, &1_u16.to_le_bytes());
+        put(&mut bytes, 0x110, &0x400_u32.to_le_bytes()); // imports
+        put(&mut bytes, 0x120, &0x600_u32.to_le_bytes()); // functions
+        put(&mut bytes, 0x124, &12_u32.to_le_bytes());
+        for (header, start, flags) in [(0x188, 0x200_u32, EXECUTE), (0x1B0, 0x300, 0)] {
+            put(&mut bytes, header + 8, &0x80_u32.to_le_bytes());
+            put(&mut bytes, header + 12, &start.to_le_bytes());
+            put(&mut bytes, header + 36, &flags.to_le_bytes());
+        }
+        put(&mut bytes, 0x400, &0x440_u32.to_le_bytes());
+        put(&mut bytes, 0x40C, &0x480_u32.to_le_bytes());
+        put(&mut bytes, 0x410, &0x4C0_u32.to_le_bytes());
+        put(&mut bytes, 0x440, &(1_u64 << 63 | 7).to_le_bytes());
+        put(&mut bytes, 0x448, &0x500_u64.to_le_bytes());
+        put(&mut bytes, 0x480, b"ntoskrnl.exe\0");
+        put(&mut bytes, 0x502, b"ExFreePool\0");
+        put(&mut bytes, 0x600, &0x210_u32.to_le_bytes());
+        put(&mut bytes, 0x604, &0x230_u32.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn the_parts_of_a_driver_are_read() {
+        let bytes = driver();
+        let image = Image::new(&bytes).unwrap();
+        assert!(image.is_foreign_driver());
+        assert_eq!(image.code(), [(0x200, 0x80)]);
+        assert_eq!(image.function_bounds(), [0x210, 0x230]);
+        let import = Import { module: "ntoskrnl.exe".to_owned(), name: "ExFreePool".to_owned(), slot: 0x4C8 };
+        assert_eq!(image.imports(), [import]);
+    }
+
+    #[test]
+    fn a_program_and_a_file_of_wine_are_not_foreign_drivers() {
+        let mut bytes = driver();
+        put(&mut bytes, 0x40, WINE);
+        assert!(!Image::new(&bytes).unwrap().is_foreign_driver());
+        let mut bytes = driver();
+        put(&mut bytes, 0xDC, &3_u16.to_le_bytes());
+        assert!(!Image::new(&bytes).unwrap().is_foreign_driver());
+    }
+
+    #[test]
+    fn a_truncated_image_does_not_panic() {
+        let bytes = driver();
+        for length in 0..bytes.len() {
+            if let Some(image) = Image::new(&bytes[..length]) {
+                let _ = (image.code(), image.function_bounds(), image.imports());
+            }
+        }
+    }
+}
