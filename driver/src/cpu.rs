@@ -1,27 +1,87 @@
-//! Every instruction that needs assembler.
+//! The processor that runs the code: every instruction that needs assembler, and the ways to stay on one processor.
 
-#![expect(unsafe_code, reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form")]
+#![expect(
+    unsafe_code,
+    reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form, nor has staying on one processor"
+)]
 
 use core::arch::asm;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
-use pmu::{Cpu, Msr};
+use pmu::{Cpu, CurrentCpu, Msr};
 use raw_cpuid::CpuIdResult;
 
 use crate::nt::control_area;
 use crate::nt::local_apic::{self, Entry};
+use crate::nt::processors::{self, Pinned};
 
-/// The processor on which the code runs. Not `Send`: who has one stays where it is.
+/// The processor on which the code runs.
+///
+/// The value exists only where the code cannot move to another processor: [`current`](Self::current), the only
+/// constructor, is unsafe, and the functions of this module call it in the scope of what holds the code there. It is not
+/// `Send`.
 #[derive(Debug)]
 pub struct Processor(PhantomData<*const ()>);
 
+/// The interrupt handler passes the token in two registers.
+const _: () = assert!(size_of::<CurrentCpu<'_, Processor>>() == 16);
+
 impl Processor {
-    /// The current one. Who calls has seen to it that the thread does not move.
-    pub const fn current() -> Self {
+    /// Returns the current processor.
+    ///
+    /// # Safety
+    /// The code must not move to another processor while the value lives.
+    ///
+    /// # IRQL
+    /// Any at which that holds.
+    pub const unsafe fn current() -> Self {
         Self(PhantomData)
     }
+
+    /// Returns the token of this processor.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL, until the last copy of the token is gone.
+    pub fn token(&self) -> CurrentCpu<'_, Self> {
+        CurrentCpu::new(self, processors::current())
+    }
+}
+
+/// Runs `work` on the boot processor.
+///
+/// # IRQL
+/// Below DISPATCH_LEVEL, which is also the IRQL of `work`.
+pub fn on_boot_processor<T>(work: impl FnOnce(&Processor) -> T) -> T {
+    let _stay = Pinned::to_boot_processor();
+    // SAFETY: the affinity holds the thread there until the end of this function
+    let cpu = unsafe { Processor::current() };
+    work(&cpu)
+}
+
+/// Runs `work` on every active processor at the same time, at HIGH_LEVEL, and returns when all are done.
+///
+/// # IRQL
+/// Below IPI_LEVEL.
+pub fn on_each_processor(work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
+    processors::broadcast(&|| {
+        // SAFETY: `broadcast` runs this at HIGH_LEVEL, at which nothing moves the code
+        let cpu = unsafe { Processor::current() };
+        work(cpu.token());
+    });
+}
+
+/// Runs `work` on the current processor at HIGH_LEVEL.
+///
+/// # IRQL
+/// DISPATCH_LEVEL to IPI_LEVEL.
+pub fn at_high_level(work: impl FnOnce(CurrentCpu<'_, Processor>)) {
+    processors::at_high_level(|| {
+        // SAFETY: at HIGH_LEVEL nothing moves the code
+        let cpu = unsafe { Processor::current() };
+        work(cpu.token());
+    });
 }
 
 impl Cpu for Processor {

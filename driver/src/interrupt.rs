@@ -6,10 +6,11 @@ use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use engine::{Interrupted, Sampler, TICKS_PER_SECOND};
+use pmu::ProcessorIndex;
 use protocol::modes;
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
-use crate::cpu::Processor;
+use crate::cpu::{self, Processor};
 use crate::nt::dpc::{self, Dpc};
 use crate::nt::power::Change;
 use crate::nt::system_process::Worker;
@@ -53,12 +54,12 @@ pub fn power_changed(change: Change) {
     match change {
         Change::Sleep => {
             sampler.sleeps().begin(now);
-            processors::broadcast(&|| sampler.fall_asleep(&Processor::current(), processors::current(), now));
+            cpu::on_each_processor(&|current| sampler.fall_asleep(current, now));
         }
         Change::Wake => {
             let slept = sampler.sleeps().end(now);
-            processors::broadcast(&|| {
-                if sampler.wake(&Processor::current(), processors::current(), now, slept) {
+            cpu::on_each_processor(&|current| {
+                if sampler.wake(current, now, slept) {
                     WAKE.queue();
                 }
             });
@@ -96,7 +97,7 @@ impl Sampling {
     }
 
     /// Ticks on one processor more. DISPATCH_LEVEL at most.
-    pub fn adopt(&self, processor: u32) -> bool {
+    pub fn adopt(&self, processor: ProcessorIndex) -> bool {
         self.timers.as_ref().is_none_or(|timers| timers.adopt(processor))
     }
 
@@ -135,7 +136,9 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
         thread: irp::current_thread(),
         modes: if is_user { modes::USER } else { modes::KERNEL },
     };
-    if sampler.interrupt(&Processor::current(), processors::current(), clock::ticks, &interrupted) {
+    // SAFETY: the HAL calls at PROFILE_LEVEL, and the handler returns on the same processor
+    let cpu = unsafe { Processor::current() };
+    if sampler.interrupt(cpu.token(), clock::ticks, &interrupted) {
         WAKE.queue();
     }
 }
@@ -143,8 +146,8 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
 /// A tick of the current processor, at DISPATCH_LEVEL.
 fn tick() {
     let Some(sampler) = sampler() else { return };
-    processors::at_high_level(|| {
-        if sampler.tick(&Processor::current(), processors::current(), clock::ticks()) {
+    cpu::at_high_level(|current| {
+        if sampler.tick(current, clock::ticks()) {
             WAKE.queue();
         }
     });

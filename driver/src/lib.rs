@@ -31,6 +31,7 @@ use nt::clock;
 use nt::power::PowerState;
 use nt::processor_change::ProcessorChange;
 use nt::system_thread::SystemThread;
+use pmu::ProcessorIndex;
 
 /// Serves the requests that wait, and follows the counters.
 static ATTENDANT: SystemThread = SystemThread::new(work);
@@ -98,7 +99,7 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUN
 }
 
 /// A processor was added. PASSIVE_LEVEL.
-fn add_processor(processor: u32) {
+fn add_processor(processor: ProcessorIndex) {
     if let Some(engine) = ENGINE.lock().as_mut() {
         engine.add_processor(processor);
     }
@@ -110,7 +111,7 @@ fn work() -> u64 {
     let Some(engine) = engine.as_mut() else { return FOLLOW };
     let now = clock::now();
     if now.saturating_sub(FOLLOWED.load(Ordering::Relaxed)) >= FOLLOW {
-        engine.follow();
+        engine.accumulate_counts();
         FOLLOWED.store(now, Ordering::Relaxed);
     }
     let deadline = waiting::go_on(engine);

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::pebs::Format;
-use pmu::Kind;
 use pmu::debug_store::{Facilities, MissingFeature, Modes};
+use pmu::{Kind, ProcessorIndex};
 use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, modes};
 use sample_ring::Slot;
 
@@ -25,7 +25,7 @@ pub struct HardwareRecording {
     /// Precise records before an interrupt.
     precise: Option<u32>,
     /// For each processor the format of its records, once it was looked at.
-    formats: Vec<(u32, Format)>,
+    formats: Vec<(ProcessorIndex, Format)>,
     /// One for each processor of the session, in its order.
     each: Vec<Trace>,
 }
@@ -40,7 +40,7 @@ struct Branches {
 /// A processor's.
 #[derive(Debug)]
 struct Trace {
-    processor: u32,
+    processor: ProcessorIndex,
     /// While it is not at the processor's desk.
     ds_buffers: Slot<Boxed<DsBuffers>>,
     /// Of the control area.
@@ -85,7 +85,7 @@ impl HardwareRecording {
     pub fn check<M: Platform>(
         &mut self,
         events: &[Event],
-        processors: &[u32],
+        processors: &[ProcessorIndex],
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         let found = Examined::of(processors, context)?;
@@ -97,7 +97,7 @@ impl HardwareRecording {
 
     fn check_on<M: Platform>(
         &mut self,
-        processor: u32,
+        processor: ProcessorIndex,
         facilities: Result<Facilities, MissingFeature>,
         events: &[Event],
         EngineContext { hal, .. }: EngineContext<'_, M>,
@@ -131,7 +131,7 @@ impl HardwareRecording {
     }
 
     /// One processor more.
-    pub fn add(&mut self, processor: u32) -> Result<(), Refusal> {
+    pub fn add(&mut self, processor: ProcessorIndex) -> Result<(), Refusal> {
         let mut ds_buffers = DsBuffers::new();
         if let Some(Branches { modes, before, subscriber }) = self.branches {
             ds_buffers = ds_buffers.with_branches(modes, before, subscriber).ok_or(NO_MEMORY)?;
@@ -146,20 +146,20 @@ impl HardwareRecording {
         self.each.try_push(Trace { processor, ds_buffers: slot, address: AtomicU64::new(0) })
     }
 
-    fn of(&self, processor: u32) -> Option<&Trace> {
+    fn of(&self, processor: ProcessorIndex) -> Option<&Trace> {
         let index = self.each.binary_search_by_key(&processor, |trace| trace.processor).ok()?;
         self.each.get(index)
     }
 
     /// The control area of a processor is at this address.
-    pub fn set_area(&self, processor: u32, address: u64) {
+    pub fn set_area(&self, processor: ProcessorIndex, address: u64) {
         if let Some(trace) = self.of(processor) {
             trace.address.store(address, Ordering::Relaxed);
         }
     }
 
     /// The store for a processor's desk.
-    pub fn take(&self, processor: u32) -> Option<Boxed<DsBuffers>> {
+    pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<DsBuffers>> {
         let trace = self.of(processor)?;
         let mut ds_buffers = trace.ds_buffers.take()?;
         ds_buffers.set_area(trace.address.load(Ordering::Relaxed));
@@ -167,7 +167,7 @@ impl HardwareRecording {
     }
 
     /// It is back.
-    pub fn put(&self, processor: u32, ds_buffers: Boxed<DsBuffers>) {
+    pub fn put(&self, processor: ProcessorIndex, ds_buffers: Boxed<DsBuffers>) {
         // Its place is empty since it was taken. Memory can not be given back here.
         core::mem::forget(match self.of(processor) {
             Some(trace) => trace.ds_buffers.put(ds_buffers).err(),

@@ -46,7 +46,7 @@ mod try_vec;
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use pmu::{Hal, HalError, Interface, ProfileInterface, Selection};
+use pmu::{Hal, HalError, Interface, ProcessorIndex, ProfileInterface, Selection};
 use protocol::status::STATUS_SUCCESS;
 
 pub use clients::ClientId;
@@ -68,8 +68,8 @@ pub type Version = [u16; 4];
 fn most_counters(platform: &impl Platform) -> u8 {
     let kind = platform.on_boot_processor(|cpu| Selection::of_boot_processor(cpu).interface);
     let most = AtomicU8::new(0);
-    platform.on_each_processor(&|_, cpu| {
-        most.fetch_max(Interface::new(kind, cpu).counters(), Ordering::Relaxed);
+    platform.on_each_processor(&|current| {
+        most.fetch_max(Interface::new(kind, current.cpu()).counters(), Ordering::Relaxed);
     });
     most.into_inner()
 }
@@ -99,7 +99,7 @@ impl<M: Platform> Engine<M> {
             let hal = Hal::with_states(cpu, processors, most, pmu::state::allocate)?;
             Ok((hal, Identity::of(cpu)))
         })?;
-        platform.on_each_processor(&|processor, cpu| hal.probe(cpu, processor));
+        platform.on_each_processor(&|current| hal.probe(current));
         let sampler = Sampler::new(hal, processors, platform.clock_frequency()).and_then(Boxed::new);
         let sampler = sampler.ok_or(HalError::NoMemory)?;
         Ok(Self { platform, version, sampler, identity, clients: Clients::default(), sessions: Sessions::default() })
@@ -124,14 +124,14 @@ impl<M: Platform> Engine<M> {
 
     /// A processor was added, and is active: sessions that are on every processor go there as well. Where something of
     /// a session can not be had on it, the session stays where it is.
-    pub fn add_processor(&mut self, processor: u32) {
+    pub fn add_processor(&mut self, processor: ProcessorIndex) {
         let (sampler, now) = (&self.sampler, self.platform.clock());
-        self.platform.on_each_processor(&|number, cpu| {
-            if number == processor {
-                sampler.hal().probe(cpu, number);
+        self.platform.on_each_processor(&|current| {
+            if current.index() == processor {
+                sampler.hal().probe(current);
                 // It was not there when the others fell asleep.
                 if sampler.sleeps().is_sleeping() {
-                    sampler.fall_asleep(cpu, number, now);
+                    sampler.fall_asleep(current, now);
                 }
             }
         });

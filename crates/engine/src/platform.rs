@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::{Cpu, Hal};
+use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
 
 use crate::reply::Refusal;
 use crate::sampler::Sampler;
@@ -26,7 +26,7 @@ pub trait Platform {
 
     /// Runs `work` on every active processor at PROFILE_LEVEL, on all at the same time, with the processor's
     /// number; comes back when all are done.
-    fn on_each_processor(&self, work: &(impl Fn(u32, &Self::Cpu) + Sync));
+    fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Self::Cpu>) + Sync));
 
     /// Time since some moment in the past, in units of 100 ns.
     fn now(&self) -> u64;
@@ -42,7 +42,7 @@ pub trait Platform {
     fn stop_timers(&self);
 
     /// How often the timer of a processor has expired since the driver was loaded.
-    fn ticks(&self, processor: u32) -> u64;
+    fn ticks(&self, processor: ProcessorIndex) -> u64;
 
     /// Units in a second of the clock by which samples are timed.
     fn clock_frequency(&self) -> u64;
@@ -52,7 +52,7 @@ pub trait Platform {
 
     /// A processor was added, and is active: timers that run, run there as well from now on. False if it can not be
     /// had; then the processor is not to be used for what takes a timer.
-    fn add_processor(&self, processor: u32) -> bool;
+    fn add_processor(&self, processor: ProcessorIndex) -> bool;
 
     /// HalAllocateHardwareCounters: all counters of all processors are ours from now on.
     ///
@@ -87,20 +87,20 @@ pub trait Platform {
     fn is_shadowed(&self) -> Result<bool, u32>;
 
     /// The processor on which this thread runs just now.
-    fn current_processor(&self) -> u32;
+    fn current_processor(&self) -> ProcessorIndex;
 
     /// SystemProcessorProfileControlArea: the control area of a processor, all zero. From now on [`Cpu::save_area`] is of
     /// it there. Asked of the kernel, or made by the machine itself.
     ///
     /// # Errors
     /// What the kernel says; then nothing is made.
-    fn allocate_area(&self, processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused>;
+    fn allocate_area(&self, processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused>;
 
     /// The control area of a processor is no more. Its save area has to be out of use.
     ///
     /// # Errors
     /// The kernel's NTSTATUS.
-    fn free_area(&self, processor: u32) -> Result<(), u32>;
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), u32>;
 
     /// The HAL has its interrupt back; when this returns, no processor is in the sampler or will come into it.
     fn end_sampling(&self);
@@ -162,17 +162,21 @@ impl<M: Platform> EngineContext<'_, M> {
     /// # Errors
     /// [`ASLEEP`] if one of them sleeps; `work` does not run there. A processor falls asleep at PROFILE_LEVEL, so that the
     /// answer of each stays true until `work` has run.
-    pub fn on_awake(&self, processors: &[u32], work: impl Fn(u32, &M::Cpu) + Sync) -> Result<(), Refusal> {
+    pub fn on_awake(
+        &self,
+        processors: &[ProcessorIndex],
+        work: impl Fn(CurrentCpu<'_, M::Cpu>) + Sync,
+    ) -> Result<(), Refusal> {
         self.check_awake()?;
         let asleep = AtomicBool::new(false);
-        self.platform.on_each_processor(&|processor, cpu| {
-            if processors.binary_search(&processor).is_err() {
+        self.platform.on_each_processor(&|current| {
+            if processors.binary_search(&current.index()).is_err() {
                 return;
             }
-            if self.hal.is_asleep(processor) {
+            if self.hal.is_asleep(current.index()) {
                 asleep.store(true, Ordering::Relaxed);
             } else {
-                work(processor, cpu);
+                work(current);
             }
         });
         if asleep.into_inner() { Err(ASLEEP) } else { Ok(()) }

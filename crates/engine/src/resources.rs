@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use pmu::{LvtPmi, Source, debug_store, lvt_pmi};
+use pmu::{LvtPmi, ProcessorIndex, Source, debug_store, lvt_pmi};
 use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
@@ -93,7 +93,7 @@ impl Resources {
     /// First the HAL is asked, then the registers: of processors that are not ours yet.
     fn take_counters<M: Platform>(
         &mut self,
-        processors: &[u32],
+        processors: &[ProcessorIndex],
         force: bool,
         EngineContext { platform, hal, .. }: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
@@ -101,22 +101,22 @@ impl Resources {
             return Ok(());
         }
         self.reserve(platform)?;
-        let is_new = |processor| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
+        let is_new = |processor: ProcessorIndex| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
         if !force {
             let found = FirstFailure::none();
-            platform.on_each_processor(&|processor, cpu| {
-                if is_new(processor)
-                    && let Some(enabled) = hal.in_use_elsewhere(cpu, processor)
+            platform.on_each_processor(&|current| {
+                if is_new(current.index())
+                    && let Some(enabled) = hal.in_use_elsewhere(current)
                 {
-                    found.tell(processor, u64::from(enabled.counter), enabled.select);
+                    found.tell(current.index(), u64::from(enabled.counter), enabled.select);
                 }
             });
             found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)?;
         }
         let idle = FirstFailure::none();
-        platform.on_each_processor(&|processor, cpu| {
-            if is_new(processor) && !hal.initialize(cpu, processor) {
-                idle.tell(processor, 0, 0);
+        platform.on_each_processor(&|current| {
+            if is_new(current.index()) && !hal.initialize(current) {
+                idle.tell(current.index(), 0, 0);
             }
         });
         idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
@@ -132,11 +132,11 @@ impl Resources {
         let EngineContext { platform, .. } = context;
         let processors = &session.processors;
         let found = FirstFailure::none();
-        context.on_awake(processors, |processor, cpu| {
-            if let Ok(facilities) = debug_store::examine(cpu)
-                && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(cpu, &facilities)
+        context.on_awake(processors, |current| {
+            if let Ok(facilities) = debug_store::examine(current.cpu())
+                && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(current.cpu(), &facilities)
             {
-                found.tell(processor, in_use_elsewhere.control, in_use_elsewhere.records);
+                found.tell(current.index(), in_use_elsewhere.control, in_use_elsewhere.records);
             }
         })?;
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)?;
@@ -155,7 +155,7 @@ impl Resources {
     /// The local APIC has to let it through on each processor before the HAL is asked for it.
     fn take_interrupt<M: Platform>(
         &mut self,
-        processors: &[u32],
+        processors: &[ProcessorIndex],
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         let EngineContext { platform, hal, .. } = context;
@@ -167,9 +167,9 @@ impl Resources {
             self.interrupt = Interrupt::Reached;
         }
         let shut = FirstFailure::none();
-        context.on_awake(processors, |processor, cpu| {
-            if let Err(entry) = lvt_pmi::enable(cpu) {
-                shut.tell(processor, u64::from(LvtPmi::into_bits(entry)), 0);
+        context.on_awake(processors, |current| {
+            if let Err(entry) = lvt_pmi::enable(current.cpu()) {
+                shut.tell(current.index(), u64::from(LvtPmi::into_bits(entry)), 0);
             }
         })?;
         shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;
@@ -185,7 +185,11 @@ impl Resources {
 
     /// A processor was added: takes on it what is taken on the others. Answers whether it can be used by who counts,
     /// and by who samples.
-    pub fn take_processor<M: Platform>(&mut self, processor: u32, context: EngineContext<'_, M>) -> (bool, bool) {
+    pub fn take_processor<M: Platform>(
+        &mut self,
+        processor: ProcessorIndex,
+        context: EngineContext<'_, M>,
+    ) -> (bool, bool) {
         let counts = self.reserved && self.take_counters(&[processor], false, context).is_ok();
         let samples = self.interrupt == Interrupt::Ours && self.take_interrupt(&[processor], context).is_ok();
         (counts, samples)
@@ -200,7 +204,7 @@ impl Resources {
             self.areas.release(context);
         }
         if self.reserved && !counters_used {
-            platform.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
+            platform.on_each_processor(&|current| hal.release(current));
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
@@ -210,7 +214,7 @@ impl Resources {
             }
             if sampler.is_silenced() {
                 // The entry was not masked when it was taken.
-                platform.on_each_processor(&|processor, cpu| _ = sampler.end_silence(cpu, processor));
+                platform.on_each_processor(&|current| _ = sampler.end_silence(current));
             }
             platform.close_local_apic();
             self.interrupt = Interrupt::Free;
@@ -238,8 +242,9 @@ impl FirstFailure {
         Self { processor: AtomicU32::new(NOWHERE), detail: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    fn tell(&self, processor: u32, first: u64, second: u64) {
-        let exchanged = self.processor.compare_exchange(NOWHERE, processor, Ordering::Relaxed, Ordering::Relaxed);
+    fn tell(&self, processor: ProcessorIndex, first: u64, second: u64) {
+        let exchanged =
+            self.processor.compare_exchange(NOWHERE, processor.number(), Ordering::Relaxed, Ordering::Relaxed);
         if exchanged.is_ok() {
             for (cell, value) in self.detail.iter().zip([first, second]) {
                 cell.store(value, Ordering::Relaxed);
@@ -252,7 +257,9 @@ impl FirstFailure {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {
             NOWHERE => Ok(()),
-            processor => Err(Refusal::new(status, cause).processor(processor).detail(first, second)),
+            processor => {
+                Err(Refusal::new(status, cause).processor(ProcessorIndex::new(processor)).detail(first, second))
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use pmu::ProcessorIndex;
 use pmu::state::CounterSet;
 use protocol::{Sample, SampleKind};
 use sample_ring::{Consumer, Slot};
@@ -27,7 +28,7 @@ pub struct Rings {
 
 #[derive(Debug)]
 struct Ring {
-    processor: u32,
+    processor: ProcessorIndex,
     /// The writing end, while it is not at the processor's desk.
     producer: Slot<SampleProducer>,
     samples: Consumer<Sample, CpuSampleStats>,
@@ -57,7 +58,7 @@ impl Rings {
     }
 
     /// The ring of the next processor, with the counters sampled there and their sources.
-    pub fn add(&mut self, processor: u32, counters: &[(u8, u32)]) -> Result<(), Refusal> {
+    pub fn add(&mut self, processor: ProcessorIndex, counters: &[(u8, u32)]) -> Result<(), Refusal> {
         let (producer, samples) =
             sample_ring::channel(self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
         let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
@@ -67,29 +68,29 @@ impl Rings {
         self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
     }
 
-    fn ring(&self, processor: u32) -> Option<&Ring> {
+    fn ring(&self, processor: ProcessorIndex) -> Option<&Ring> {
         let index = self.each.binary_search_by_key(&processor, |ring| ring.processor).ok()?;
         self.each.get(index)
     }
 
     /// The writing end for a processor's desk.
-    pub fn take_producer(&self, processor: u32) -> Option<SampleProducer> {
+    pub fn take_producer(&self, processor: ProcessorIndex) -> Option<SampleProducer> {
         self.ring(processor)?.producer.take()
     }
 
     /// The writing end is back.
-    pub fn put_producer(&self, processor: u32, producer: SampleProducer) {
+    pub fn put_producer(&self, processor: ProcessorIndex, producer: SampleProducer) {
         // Its place is empty since it was taken.
         put(self.ring(processor).map(|ring| &ring.producer), producer);
     }
 
     /// The counters sampled on a processor.
-    pub fn counters(&self, processor: u32) -> CounterSet {
+    pub fn counters(&self, processor: ProcessorIndex) -> CounterSet {
         self.ring(processor).map(|ring| ring.counters().collect()).unwrap_or_default()
     }
 
     /// Samples, lost ones and throttled ones of a counter on a processor.
-    pub fn stats(&self, processor: u32, counter: u8) -> [u64; 3] {
+    pub fn stats(&self, processor: ProcessorIndex, counter: u8) -> [u64; 3] {
         let stats = self.ring(processor).map(|ring| ring.samples.side());
         stats.and_then(|stats| stats.of(counter)).map(SampleStats::read).unwrap_or_default()
     }
@@ -177,7 +178,7 @@ impl Ring {
                 ip: lost,
                 process: 0,
                 thread: 0,
-                processor: self.processor,
+                processor: self.processor.number(),
                 source,
                 interval: 0,
                 kind: SampleKind::Lost as u16,

@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::{self, CounterSet, CounterState};
-use pmu::{Cpu, Hal, lvt_pmi};
+use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, lvt_pmi};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
@@ -100,11 +100,11 @@ impl Sampler {
         })
     }
 
-    fn subscriptions(&self, processor: u32, counter: u8) -> Option<&CounterSubscriptions> {
-        self.per_cpu.get(processor as usize)?.subscriptions(counter)
+    fn subscriptions(&self, processor: ProcessorIndex, counter: u8) -> Option<&CounterSubscriptions> {
+        self.per_cpu.get(processor.as_usize())?.subscriptions(counter)
     }
 
-    /// Serves a performance monitor interrupt of the current processor, which is `processor`: every counter that
+    /// Serves a performance monitor interrupt of the current processor: every counter that
     /// overflowed is loaded again, and its sample goes to who subscribed. Answers whether a ring has become half full.
     /// `clock` is read at the beginning and at the end.
     ///
@@ -112,17 +112,16 @@ impl Sampler {
     #[inline]
     pub fn interrupt(
         &self,
-        cpu: &impl Cpu,
-        processor: u32,
+        current: CurrentCpu<'_, impl Cpu>,
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return false };
+        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let begin = clock();
         if per_cpu.is_special() {
-            return self.interrupt_special(cpu, processor, per_cpu, begin, clock, interrupted);
+            return self.interrupt_special(current, per_cpu, begin, clock, interrupted);
         }
-        self.serve::<false>(cpu, processor, per_cpu, begin, clock, interrupted)
+        self.serve::<false>(current, per_cpu, begin, clock, interrupted)
     }
 
     /// The same with the Debug Store in use, or where nothing should interrupt.
@@ -130,19 +129,18 @@ impl Sampler {
     #[inline(never)]
     fn interrupt_special(
         &self,
-        cpu: &impl Cpu,
-        processor: u32,
+        current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpu,
         begin: u64,
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
         if per_cpu.is_silenced() {
-            self.keep_silent(cpu, processor, per_cpu);
+            self.keep_silent(current, per_cpu);
             return false;
         }
-        let watermark_hit = self.fetch(cpu, processor, begin, Some(interrupted));
-        self.serve::<true>(cpu, processor, per_cpu, begin, clock, interrupted) || watermark_hit
+        let watermark_hit = self.fetch(current, begin, Some(interrupted));
+        self.serve::<true>(current, per_cpu, begin, clock, interrupted) || watermark_hit
     }
 
     /// The counters of an interrupt. Twice in the program, so that the Debug Store costs nothing where it is not in use.
@@ -150,22 +148,21 @@ impl Sampler {
     #[inline(always)]
     fn serve<const STORING: bool>(
         &self,
-        cpu: &impl Cpu,
-        processor: u32,
+        current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpu,
         begin: u64,
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
         let pebs_sequence = if STORING { per_cpu.pebs_sequence() } else { 0 };
-        let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
+        let overflowed = self.hal.interrupt(current, |_| ()).0;
         let mut watermark_hit = false;
         for (counter, subscriptions) in
             overflowed.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
         {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
-                subscriptions.reloaded(self.hal.row(processor).get(counter).interval());
+                subscriptions.reloaded(self.hal.row(current.index()).get(counter).interval());
             }
             watermark_hit |= per_cpu.deliver(
                 subscriptions,
@@ -175,7 +172,7 @@ impl Sampler {
                     ip: interrupted.ip,
                     process: interrupted.process,
                     thread: interrupted.thread,
-                    processor,
+                    processor: current.index().number(),
                     source,
                     interval,
                     kind: SampleKind::Sample as u16,
@@ -185,61 +182,61 @@ impl Sampler {
             );
         }
         if overflowed.is_empty() && !(STORING && per_cpu.has_fetched()) {
-            watermark_hit |= self.note_spurious(cpu, processor, per_cpu, begin);
+            watermark_hit |= self.note_spurious(current, per_cpu, begin);
         } else {
             per_cpu.count_served();
         }
         let end = clock();
         if per_cpu.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
-            watermark_hit |= self.pause(cpu, processor, per_cpu, end);
+            watermark_hit |= self.pause(current, per_cpu, end);
         }
         watermark_hit
     }
 
     /// Nothing is sampled on the processor from now on, until the next tick.
     #[cold]
-    fn pause(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu, now: u64) -> bool {
-        let sampling = self.hal.row(processor).counters(CounterState::is_sampling);
+    fn pause(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) -> bool {
+        let sampling = self.hal.row(current.index()).counters(CounterState::is_sampling);
         if sampling.is_empty() && per_cpu.throttle.is_waiting() {
             return false; // an interrupt that was on its way when the pause began
         }
-        let late = self.stop(cpu, processor, per_cpu, sampling, now);
-        let traced = self.pause_branches(cpu, processor, true, now);
+        let late = self.stop(current, per_cpu, sampling, now);
+        let traced = self.pause_branches(current, true, now);
         for (counter, subscriptions) in
-            late.iter().filter_map(|counter| Some((counter, self.subscriptions(processor, counter)?)))
+            late.iter().filter_map(|counter| Some((counter, self.subscriptions(current.index(), counter)?)))
         {
             per_cpu.stats(subscriptions, counter, SampleStats::throttle);
         }
         per_cpu.throttle.begin(sampling, traced, now);
-        per_cpu.tell(&event(SampleKind::Throttled, processor, now, 0))
+        per_cpu.tell(&event(SampleKind::Throttled, current.index(), now, 0))
     }
 
     /// Recovers overflows whose interrupts were lost, lets a throttled processor, the current one, go on, and moves the
     /// intervals towards the frequencies wanted. Answers whether a ring has become half full. PROFILE_LEVEL.
-    pub fn tick(&self, cpu: &impl Cpu, processor: u32, now: u64) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return false };
+    pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> bool {
+        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let mut watermark_hit = false;
         if per_cpu.has_ds_buffers() {
             // Should the interrupt have come while it was masked.
-            watermark_hit = self.fetch(cpu, processor, now, None) | per_cpu.take_watermark_hit();
+            watermark_hit = self.fetch(current, now, None) | per_cpu.take_watermark_hit();
         }
-        self.recover(cpu, processor, per_cpu);
-        watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, processor, now, 0));
+        self.recover(current, per_cpu);
+        watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0));
         if let Some((counters, traced, since)) = per_cpu.throttle.next_window() {
-            self.start(cpu, processor, counters);
+            self.start(current, counters);
             if traced {
-                self.pause_branches(cpu, processor, false, now);
+                self.pause_branches(current, false, now);
             }
-            watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, processor, now, now.wrapping_sub(since)));
+            watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, current.index(), now, now.wrapping_sub(since)));
         }
         let elapsed = per_cpu.elapsed(now);
-        let row = self.hal.row(processor);
+        let row = self.hal.row(current.index());
         for (counter, subscriptions) in per_cpu.all_subscriptions() {
             let state = row.get(counter);
             if let Some(frequency) = subscriptions.frequency().filter(|_| state.is_sampling()) {
-                let events = subscriptions.events_since(self.count(cpu, processor, counter, now));
+                let events = subscriptions.events_since(self.count(current, counter, now));
                 let interval = frequency::next(state.interval(), events, elapsed, self.clock, frequency);
-                self.hal.set_counter_interval(processor, counter, interval);
+                self.hal.set_counter_interval(current.index(), counter, interval);
             }
         }
         watermark_hit
@@ -258,12 +255,12 @@ impl Sampler {
         u64::try_from(units).unwrap_or(u64::MAX)
     }
 
-    /// The machine is about to sleep: the current processor, which is `processor`, stops counting, and its registers
+    /// The machine is about to sleep: the current processor, stops counting, and its registers
     /// are as they were found. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
-    pub fn fall_asleep(&self, cpu: &impl Cpu, processor: u32, now: u64) {
-        let late = self.without_records(cpu, processor, now, || self.hal.save(cpu, processor).0);
-        if let Some(per_cpu) = self.per_cpu.get(processor as usize) {
-            self.suspend(cpu, processor, per_cpu, now);
+    pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
+        let late = self.without_records(current, now, || self.hal.save(current).0);
+        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
+            self.suspend(current, per_cpu, now);
             for (counter, subscriptions) in
                 late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
             {
@@ -272,76 +269,82 @@ impl Sampler {
         }
     }
 
-    /// The machine is awake after so long: what counted on the current processor, which is `processor`, goes on.
+    /// The machine is awake after so long: what counted on the current processor, goes on.
     /// Answers whether a ring has become half full. PROFILE_LEVEL.
-    pub fn wake(&self, cpu: &impl Cpu, processor: u32, now: u64, slept: u64) -> bool {
+    pub fn wake(&self, current: CurrentCpu<'_, impl Cpu>, now: u64, slept: u64) -> bool {
         if self.hal.interrupt_handler().is_some() {
             // The HAL has set the entry up again; what it is, if not, is not ours to say.
-            let _ = lvt_pmi::enable(cpu);
+            let _ = lvt_pmi::enable(current.cpu());
         }
-        if let Some(per_cpu) = self.per_cpu.get(processor as usize) {
-            self.resume(cpu, processor, per_cpu);
+        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
+            self.resume(current, per_cpu);
         }
-        self.hal.restore(cpu, processor);
-        let record = event(SampleKind::Slept, processor, now, slept);
-        self.per_cpu.get(processor as usize).is_some_and(|per_cpu| per_cpu.tell(&record))
+        self.hal.restore(current);
+        let record = event(SampleKind::Slept, current.index(), now, slept);
+        self.per_cpu.get(current.index().as_usize()).is_some_and(|per_cpu| per_cpu.tell(&record))
     }
 
-    /// Starts counters that were reserved on the current processor, which is `processor`. PROFILE_LEVEL.
-    pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
+    /// Starts counters that were reserved on the current processor. PROFILE_LEVEL.
+    pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
         for counter in counters.iter() {
-            if let Some(subscriptions) = self.subscriptions(processor, counter) {
-                let state = self.hal.row(processor).get(counter);
+            if let Some(subscriptions) = self.subscriptions(current.index(), counter) {
+                let state = self.hal.row(current.index()).get(counter);
                 subscriptions.set_source(self.hal.source(state).0);
                 subscriptions.reloaded(state.interval());
             }
         }
-        self.record(cpu, processor, counters);
-        self.hal.start(cpu, processor, counters);
+        self.record(current, counters);
+        self.hal.start(current, counters);
     }
 
-    /// From now on the samples of `counters` of the current processor, which is `processor`, go to `subscriber` too.
+    /// From now on the samples of `counters` of the current processor, go to `subscriber` too.
     /// PROFILE_LEVEL.
-    pub fn subscribe(&self, processor: u32, subscriber: Subscriber, producer: SampleProducer, counters: CounterSet) {
+    pub fn subscribe(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        subscriber: Subscriber,
+        producer: SampleProducer,
+        counters: CounterSet,
+    ) {
         // Its slot is empty: the engine gives a place to one session at a time.
-        put(self.per_cpu.get(processor as usize).and_then(|per_cpu| per_cpu.slot(subscriber)), producer);
-        for subscriptions in counters.iter().filter_map(|counter| self.subscriptions(processor, counter)) {
+        put(self.per_cpu.get(current.index().as_usize()).and_then(|per_cpu| per_cpu.slot(subscriber)), producer);
+        for subscriptions in counters.iter().filter_map(|counter| self.subscriptions(current.index(), counter)) {
             subscriptions.add(subscriber);
         }
     }
 
     /// Samples per second towards which the interval of a counter that nobody has subscribed to yet is moved. It does
     /// not run.
-    pub fn set_frequency(&self, processor: u32, counter: u8, frequency: u32) {
+    pub fn set_frequency(&self, processor: ProcessorIndex, counter: u8, frequency: u32) {
         if let Some(subscriptions) = self.subscriptions(processor, counter) {
             subscriptions.set_frequency(frequency);
         }
     }
 
     /// Whether the interval of a counter is moved. Any IRQL.
-    pub fn is_moved(&self, processor: u32, counter: u8) -> bool {
+    pub fn is_moved(&self, processor: ProcessorIndex, counter: u8) -> bool {
         self.subscriptions(processor, counter).is_some_and(|subscriptions| subscriptions.frequency().is_some())
     }
 
     /// Who gets the samples of a counter. Any IRQL.
-    pub fn subscribers(&self, processor: u32, counter: u8) -> impl Iterator<Item = Subscriber> + use<> {
+    pub fn subscribers(&self, processor: ProcessorIndex, counter: u8) -> impl Iterator<Item = Subscriber> + use<> {
         self.subscriptions(processor, counter).map(CounterSubscriptions::subscribers).unwrap_or_default().iter()
     }
 
-    /// The samples of `counters` of the current processor, which is `processor`, go to `subscriber` no more; those that
+    /// The samples of `counters` of the current processor, go to `subscriber` no more; those that
     /// nobody else has subscribed to are stopped. What had overflowed with nobody serving it is lost. PROFILE_LEVEL.
-    pub fn leave(&self, cpu: &impl Cpu, processor: u32, subscriber: Subscriber, counters: CounterSet, now: u64) {
-        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return };
+    pub fn leave(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber, counters: CounterSet, now: u64) {
+        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return };
         let (mut alone, mut shared) = (CounterSet::NONE, CounterSet::NONE);
         for counter in counters.iter() {
-            match self.subscriptions(processor, counter) {
+            match self.subscriptions(current.index(), counter) {
                 Some(subscriptions) if subscriptions.has_others(subscriber) => shared = shared.with(counter),
                 _ => alone = alone.with(counter),
             }
         }
-        let mut late = self.stop(cpu, processor, per_cpu, alone, now);
+        let mut late = self.stop(current, per_cpu, alone, now);
         if !shared.is_empty() {
-            late = late.or(self.hal.check_overflow(cpu, processor).0.and(shared));
+            late = late.or(self.hal.check_overflow(current).0.and(shared));
         }
         for counter in late.iter() {
             per_cpu.count_for(subscriber, counter, SampleStats::lose);
@@ -353,21 +356,21 @@ impl Sampler {
         per_cpu.throttle.forget(alone);
     }
 
-    /// Takes a subscriber's end of its ring back on the current processor, which is `processor`, once it has left
+    /// Takes a subscriber's end of its ring back on the current processor, once it has left
     /// every counter. PROFILE_LEVEL.
-    pub fn withdraw(&self, processor: u32, subscriber: Subscriber) -> Option<SampleProducer> {
-        self.per_cpu.get(processor as usize)?.withdraw(subscriber)
+    pub fn withdraw(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber) -> Option<SampleProducer> {
+        self.per_cpu.get(current.index().as_usize())?.withdraw(subscriber)
     }
 }
 
 /// A record that is no sample.
-const fn event(kind: SampleKind, processor: u32, time: u64, value: u64) -> Sample {
+const fn event(kind: SampleKind, processor: ProcessorIndex, time: u64, value: u64) -> Sample {
     Sample {
         time,
         ip: value,
         process: 0,
         thread: 0,
-        processor,
+        processor: processor.number(),
         source: ALL_SOURCES,
         interval: 0,
         kind: kind as u16,

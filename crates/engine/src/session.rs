@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Cpu, Hal};
+use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
@@ -66,7 +66,7 @@ pub struct Session {
     /// It is on every processor, also on those that are added later.
     pub everywhere: bool,
     /// Where, in ascending order.
-    pub processors: Vec<u32>,
+    pub processors: Vec<ProcessorIndex>,
     /// In the same order, when it began there.
     pub begun: Vec<Timestamp>,
     /// For each processor and event, what serves it; in the order of `processors`, then of `events`.
@@ -126,7 +126,7 @@ pub enum Place {
 
 impl Session {
     /// The session's events on a processor, each with what serves it and the cell of its count.
-    fn on(&self, processor: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
+    fn on(&self, processor: ProcessorIndex) -> impl Iterator<Item = (&Event, Place, &Count)> {
         let width = self.events.len();
         let range = self.processors.binary_search(&processor).ok().map(|index| index * width..(index + 1) * width);
         let places = range.clone().and_then(|range| self.places.get(range)).unwrap_or_default();
@@ -135,12 +135,12 @@ impl Session {
     }
 
     /// Its running events of a source ([`ALL_SOURCES`] for all), on one processor.
-    pub fn running(&self, processor: u32, source: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
+    pub fn running(&self, processor: ProcessorIndex, source: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
         self.on(processor).filter(move |(event, ..)| event.is_running(source))
     }
 
     /// The counters of [`running`](Self::running), each with the cell of its count.
-    pub fn counting(&self, processor: u32, source: u32) -> impl Iterator<Item = (u8, &Count)> {
+    pub fn counting(&self, processor: ProcessorIndex, source: u32) -> impl Iterator<Item = (u8, &Count)> {
         self.running(processor, source).filter_map(|(_, place, count)| match place {
             Place::Counter(counter) => Some((counter, count)),
             Place::Timer(_) | Place::Branches => None,
@@ -148,7 +148,7 @@ impl Session {
     }
 
     /// Those counters as a set.
-    pub fn counters(&self, processor: u32, source: u32) -> CounterSet {
+    pub fn counters(&self, processor: ProcessorIndex, source: u32) -> CounterSet {
         self.counting(processor, source).map(|(counter, _)| counter).collect()
     }
 
@@ -191,7 +191,7 @@ impl Session {
                     session: self.number,
                     source: event.source,
                     modes: event.modes,
-                    processor: *processor,
+                    processor: processor.number(),
                     counter: match place {
                         Place::Counter(counter) => u32::from(counter),
                         Place::Timer(_) => TIMER,
@@ -218,7 +218,7 @@ impl Session {
                 process: self.process,
                 flags: if self.owner.is_none() { flags::DETACHED } else { 0 },
                 processors: u32::try_from(self.processors.len()).unwrap_or(u32::MAX),
-                first_processor: self.processors.first().copied().unwrap_or_default(),
+                first_processor: self.processors.first().map_or(0, |processor| processor.number()),
             });
         }
     }
@@ -263,71 +263,70 @@ impl Session {
         }
     }
 
-    /// Begins on the current processor, which is `processor`. PROFILE_LEVEL.
-    pub fn begin(&self, cpu: &impl Cpu, processor: u32, sampler: &Sampler, now: u64) {
+    /// Begins on the current processor. PROFILE_LEVEL.
+    pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: u64) {
         let hal = sampler.hal();
-        let counters = self.counters(processor, ALL_SOURCES);
-        let is_own = |counter: &u8| hal.row(processor).get(*counter).owner() == self.tag;
+        let counters = self.counters(current.index(), ALL_SOURCES);
+        let is_own = |counter: &u8| hal.row(current.index()).get(*counter).owner() == self.tag;
         let own: CounterSet = counters.iter().filter(is_own).collect();
-        for (counter, count) in self.counting(processor, ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
-            count.begin(sampler.count(cpu, processor, counter, now));
+        for (counter, count) in self.counting(current.index(), ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
+            count.begin(sampler.count(current, counter, now));
         }
         if let Some(rings) = &self.rings
-            && let Some(producer) = rings.take_producer(processor)
+            && let Some(producer) = rings.take_producer(current.index())
         {
-            sampler.subscribe(processor, rings.subscriber, producer, rings.counters(processor));
+            sampler.subscribe(current, rings.subscriber, producer, rings.counters(current.index()));
         }
-        if let Some(ds_buffers) = self.recording.as_ref().and_then(|recording| recording.take(processor)) {
-            sampler.install(cpu, processor, ds_buffers);
+        if let Some(ds_buffers) = self.recording.as_ref().and_then(|recording| recording.take(current.index())) {
+            sampler.install(current, ds_buffers);
         }
-        let stopped = if self.rings.is_some() { sampler.rouse(cpu, processor, now) } else { CounterSet::NONE };
-        sampler.start(cpu, processor, own.or(stopped));
+        let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
+        sampler.start(current, own.or(stopped));
     }
 
-    /// Stops a source ([`ALL_SOURCES`] for all) on the current processor, which is `processor`. A counter that it
+    /// Stops a source ([`ALL_SOURCES`] for all) on the current processor. A counter that it
     /// shares goes on for the others, of whom `successor` tells the tag. PROFILE_LEVEL.
     pub fn end(
         &self,
-        cpu: &impl Cpu,
-        processor: u32,
+        current: CurrentCpu<'_, impl Cpu>,
         source: u32,
         sampler: &Sampler,
         now: u64,
         successor: impl Fn(Subscriber) -> Option<u16>,
     ) {
         let hal = sampler.hal();
-        let counters = self.counters(processor, source);
-        let ringed = self.rings.as_ref().map(|rings| rings.counters(processor)).unwrap_or_default();
-        let _ = hal.stop(cpu, processor, counters.without(ringed));
+        let counters = self.counters(current.index(), source);
+        let ringed = self.rings.as_ref().map(|rings| rings.counters(current.index())).unwrap_or_default();
+        let _ = hal.stop(current, counters.without(ringed));
         if let Some(rings) = &self.rings {
-            sampler.leave(cpu, processor, rings.subscriber, counters.and(ringed), now);
+            sampler.leave(current, rings.subscriber, counters.and(ringed), now);
             for counter in counters.and(ringed).iter() {
-                if let Some(heir) = sampler.subscribers(processor, counter).find_map(&successor) {
-                    hal.hand_over(processor, counter, heir);
+                if let Some(heir) = sampler.subscribers(current.index(), counter).find_map(&successor) {
+                    hal.hand_over(current, counter, heir);
                 }
             }
-            let rest = self.counters(processor, ALL_SOURCES).without(counters);
+            let rest = self.counters(current.index(), ALL_SOURCES).without(counters);
             let left = |event: &&Event| event.running && !event.is_running(source);
             let traced = self.events.iter().filter(left).any(|event| matches!(event.service, Service::Branches { .. }));
             if let Some(recording) = self.recording.as_ref().filter(|_| self.records()) {
                 if !traced {
-                    sampler.end_branches(cpu, processor, now);
+                    sampler.end_branches(current, now);
                 }
                 if !self.events.iter().filter(left).any(|event| event.service.is_recorded())
-                    && let Some(ds_buffers) = sampler.uninstall(cpu, processor)
+                    && let Some(ds_buffers) = sampler.uninstall(current)
                 {
-                    recording.put(processor, ds_buffers);
+                    recording.put(current.index(), ds_buffers);
                 }
             }
             if rest.and(ringed).is_empty()
                 && !traced
-                && let Some(producer) = sampler.withdraw(processor, rings.subscriber)
+                && let Some(producer) = sampler.withdraw(current, rings.subscriber)
             {
-                rings.put_producer(processor, producer);
+                rings.put_producer(current.index(), producer);
             }
         }
-        for (counter, count) in self.counting(processor, source) {
-            count.update(sampler.count(cpu, processor, counter, now));
+        for (counter, count) in self.counting(current.index(), source) {
+            count.update(sampler.count(current, counter, now));
         }
     }
 
@@ -351,7 +350,7 @@ impl Session {
     }
 
     /// The same on one processor.
-    pub fn release_on(&self, processor: u32, hal: &Hal) {
+    pub fn release_on(&self, processor: ProcessorIndex, hal: &Hal) {
         hal.free(processor, hal.row(processor).counters(|state| state.owner() == self.tag));
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use pmu::ProcessorIndex;
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
 use protocol::{ALL_SOURCES, AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
 
@@ -72,7 +73,7 @@ impl Sessions {
         let session = &*session;
         let EngineContext { platform, sampler, .. } = context;
         let now = platform.clock();
-        platform.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler, now));
+        platform.on_each_processor(&|current| session.begin(current, sampler, now));
         self.last_number = number;
         self.set_budget(context);
         Ok(self.last_number)
@@ -88,7 +89,7 @@ impl Sessions {
 
     /// A processor was added: the sessions that are everywhere go there as well, one after the other; one of which
     /// something can not be had there stays where it is.
-    pub fn add_processor<M: Platform>(&mut self, processor: u32, context: EngineContext<'_, M>) {
+    pub fn add_processor<M: Platform>(&mut self, processor: ProcessorIndex, context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, .. } = context;
         let timed = platform.add_processor(processor);
         let (counts, samples) = self.resources.take_processor(processor, context);
@@ -104,9 +105,9 @@ impl Sessions {
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
                 session.begin_time(session.processors.len().saturating_sub(1), context);
                 let now = platform.clock();
-                platform.on_each_processor(&|current, cpu| {
-                    if current == processor {
-                        session.begin(cpu, processor, sampler, now);
+                platform.on_each_processor(&|current| {
+                    if current.index() == processor {
+                        session.begin(current, sampler, now);
                     }
                 });
             }
@@ -158,10 +159,10 @@ impl Sessions {
             return;
         }
         let now = platform.clock();
-        platform.on_each_processor(&|processor, cpu| {
+        platform.on_each_processor(&|current| {
             for session in self.all.iter().filter(|session| meant(session)) {
-                for (counter, count) in session.counting(processor, ALL_SOURCES) {
-                    count.update(sampler.count(cpu, processor, counter, now));
+                for (counter, count) in session.counting(current.index(), ALL_SOURCES) {
+                    count.update(sampler.count(current, counter, now));
                 }
             }
         });
@@ -226,9 +227,9 @@ impl Sessions {
         let tag =
             |place| sessions.iter().find(|session| session.subscriber() == Some(place)).map(|session| session.tag);
         let clock = platform.clock();
-        platform.on_each_processor(&|processor, cpu| {
+        platform.on_each_processor(&|current| {
             for session in sessions.iter().filter(|session| meant(session)) {
-                session.end(cpu, processor, source, sampler, clock, tag);
+                session.end(current, source, sampler, clock, tag);
             }
         });
         let now = context.moment();

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::Cpu;
+use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::debug_store::Facilities;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
@@ -247,25 +248,25 @@ impl Hal {
     /// The interface as it is on a processor: with that processor's own counters, once it was [looked at](Self::probe).
     #[must_use]
     #[inline]
-    pub fn interface_of(&self, processor: u32) -> Interface {
+    pub fn interface_of(&self, processor: ProcessorIndex) -> Interface {
         self.held
-            .get(processor as usize)
+            .get(processor.as_usize())
             .map_or(self.interface, |held| self.interface.with_capabilities(held.known.capabilities()))
     }
 
-    /// Looks at the current processor, which is `processor`: its counters may be others than the boot processor's. Not
+    /// Looks at the current processor: its counters may be others than the boot processor's. Not
     /// while it is held. No register is touched. Any IRQL at which the processor stays the same.
-    pub fn probe(&self, cpu: &impl Cpu, processor: u32) {
-        if let Some(held) = self.held.get(processor as usize)
+    pub fn probe(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(held) = self.held.get(current.index().as_usize())
             && !held.by_us.load(Ordering::Relaxed)
         {
-            held.known.set_capabilities(Interface::new(self.selection.interface, cpu).capabilities());
+            held.known.set_capabilities(Interface::new(self.selection.interface, current.cpu()).capabilities());
         }
     }
 
     /// Notes which counters of `processor` record which events: what [`debug_store`](crate::debug_store) found.
-    pub fn probe_precise(&self, processor: u32, Facilities { counters, events, .. }: Facilities) {
-        if let Some(held) = self.held.get(processor as usize) {
+    pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, events, .. }: Facilities) {
+        if let Some(held) = self.held.get(processor.as_usize()) {
             held.known.set_capabilities(self.interface_of(processor).with_precise(counters, events).capabilities());
         }
     }
@@ -278,12 +279,12 @@ impl Hal {
 
     /// The cells and totals of a processor; none where there is no such processor or no memory.
     #[must_use]
-    pub fn row(&self, processor: u32) -> CpuCounters<'_> {
+    pub fn row(&self, processor: ProcessorIndex) -> CpuCounters<'_> {
         let places = usize::from(self.places);
-        let begin = processor as usize * places;
+        let begin = processor.as_usize() * places;
         let range = begin..begin + places;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
-        match (cells, self.totals.get(range), self.held.get(processor as usize)) {
+        match (cells, self.totals.get(range), self.held.get(processor.as_usize())) {
             (Some(cells), Some(totals), Some(held)) => {
                 CpuCounters { cells, totals, active: held.active.load(), known: &held.known, raw: &self.raw }
             }
@@ -293,16 +294,16 @@ impl Hal {
 
     /// Whether the registers of `processor` must not be touched, since it [sleeps](Self::save). PROFILE_LEVEL there.
     #[must_use]
-    pub fn is_asleep(&self, processor: u32) -> bool {
-        self.held.get(processor as usize).is_some_and(PerCpuPmu::is_asleep)
+    pub fn is_asleep(&self, processor: ProcessorIndex) -> bool {
+        self.held.get(processor.as_usize()).is_some_and(PerCpuPmu::is_asleep)
     }
 
-    fn set_active(&self, processor: u32, counters: CounterSet, active: bool) {
+    fn set_active(&self, processor: ProcessorIndex, counters: CounterSet, active: bool) {
         let row = self.row(processor);
         for counter in counters.iter() {
             row.set(counter, row.get(counter).with_active(active));
         }
-        if let Some(held) = self.held.get(processor as usize) {
+        if let Some(held) = self.held.get(processor.as_usize()) {
             if held.is_asleep() {
                 held.active.clear();
             } else {
@@ -398,7 +399,7 @@ impl Hal {
 
     /// The counters of `processor` that can count what `state` says.
     #[must_use]
-    pub fn counters_for(&self, processor: u32, state: CounterState) -> CounterSet {
+    pub fn counters_for(&self, processor: ProcessorIndex, state: CounterState) -> CounterSet {
         let Some(source) = self.profile_source(state) else { return CounterSet::NONE };
         let interface = self.interface_of(processor);
         if state.precise() { interface.precise(&source) } else { interface.counters_for(&source) }
@@ -407,14 +408,14 @@ impl Hal {
     /// Returns what a counter in this state counts.
     #[must_use]
     pub fn profile_source(&self, state: CounterState) -> Option<ProfileSource> {
-        self.row(0).source_of(self.interface.sources(), state)
+        self.row(ProcessorIndex::BOOT).source_of(self.interface.sources(), state)
     }
 
     /// Whether what `state` says can be counted on `processor`.
     ///
     /// # Errors
     /// [`HalError::Unsupported`].
-    pub fn check_on(&self, processor: u32, state: CounterState) -> Result<(), HalError> {
+    pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<(), HalError> {
         let source = self.row(processor).source_of(self.interface.sources(), state);
         match source.map(|source| (source.source, self.support_by(&self.interface_of(processor), &source))) {
             None | Some((_, Support::Supported)) => Ok(()),
@@ -460,7 +461,7 @@ impl Hal {
 
     /// Gives a free counter of `processor` to what `state` says (its owner must not be zero); `None` where
     /// all are taken. Nothing counts before [`start`](Self::start).
-    pub fn reserve(&self, processor: u32, state: CounterState) -> Option<u8> {
+    pub fn reserve(&self, processor: ProcessorIndex, state: CounterState) -> Option<u8> {
         let mut assigned = [0];
         self.reserve_all(processor, &[state], &mut assigned).ok()?;
         let [counter] = assigned;
@@ -472,7 +473,12 @@ impl Hal {
     ///
     /// # Errors
     /// The place of an event that finds no counter.
-    pub fn reserve_all(&self, processor: u32, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    pub fn reserve_all(
+        &self,
+        processor: ProcessorIndex,
+        wanted: &[CounterState],
+        assigned: &mut [u8],
+    ) -> Result<(), usize> {
         let row = self.row(processor);
         self.interface_of(processor).assign(row, wanted, assigned)?;
         for (state, counter) in wanted.iter().zip(assigned) {
@@ -485,109 +491,109 @@ impl Hal {
     }
 
     /// The interval of a counter of `processor`, from its next load on. PROFILE_LEVEL there, or while it does not run.
-    pub fn set_counter_interval(&self, processor: u32, counter: u8, interval: u32) {
+    pub fn set_counter_interval(&self, processor: ProcessorIndex, counter: u8, interval: u32) {
         let row = self.row(processor);
         row.set(counter, row.get(counter).with_interval(interval));
     }
 
     /// Another has a counter of `processor` from now on. PROFILE_LEVEL there.
-    pub fn hand_over(&self, processor: u32, counter: u8, owner: u16) {
-        let row = self.row(processor);
+    pub fn hand_over(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, owner: u16) {
+        let row = self.row(current.index());
         row.set(counter, row.get(counter).owned_by(owner));
     }
 
     /// Takes `counters` of `processor` back; they must have been stopped.
-    pub fn free(&self, processor: u32, counters: CounterSet) {
+    pub fn free(&self, processor: ProcessorIndex, counters: CounterSet) {
         for counter in counters.iter() {
             self.row(processor).set(counter, CounterState::FREE);
         }
     }
 
-    /// A counter of the current processor, which is `processor`, that somebody else has enabled. A read for each
+    /// A counter of the current processor, that somebody else has enabled. A read for each
     /// counter up to that; nothing is read where the processor is held, or asleep. PROFILE_LEVEL.
-    pub fn in_use_elsewhere(&self, cpu: &impl Cpu, processor: u32) -> Option<Enabled> {
-        let held = self.held.get(processor as usize)?;
+    pub fn in_use_elsewhere(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Enabled> {
+        let held = self.held.get(current.index().as_usize())?;
         let is_open = !held.by_us.load(Ordering::Relaxed) && !held.is_asleep();
-        is_open.then(|| self.interface_of(processor).enabled(cpu)).flatten()
+        is_open.then(|| self.interface_of(current.index()).enabled(current.cpu())).flatten()
     }
 
-    /// InitializeProfiling on the current processor, which is `processor`. Answers whether its counters work; if
+    /// InitializeProfiling on the current processor. Answers whether its counters work; if
     /// not, nothing may be started there. On one that is asleep [`restore`](Self::restore) does it. PROFILE_LEVEL.
-    pub fn initialize(&self, cpu: &impl Cpu, processor: u32) -> bool {
-        let Some(held) = self.held.get(processor as usize) else { return false };
+    pub fn initialize(&self, current: CurrentCpu<'_, impl Cpu>) -> bool {
+        let Some(held) = self.held.get(current.index().as_usize()) else { return false };
         let is_first = !held.by_us.swap(true, Ordering::Relaxed);
         if held.is_asleep() {
             return true;
         }
-        let interface = self.interface_of(processor).examined(cpu);
+        let interface = self.interface_of(current.index()).examined(current.cpu());
         held.known.set_capabilities(interface.capabilities());
-        let saved = interface.initialize(cpu);
+        let saved = interface.initialize(current.cpu());
         if is_first {
             held.known.set_saved(saved);
         }
         held.set_stale(CounterSet::NONE);
-        interface.readback_ok(cpu)
+        interface.readback_ok(current.cpu())
     }
 
     /// Whether the current registers of `processor` are ours: from [`initialize`](Self::initialize) to
     /// [`release`](Self::release). Any IRQL.
     #[must_use]
-    pub fn holds(&self, processor: u32) -> bool {
-        self.held.get(processor as usize).is_some_and(|held| held.by_us.load(Ordering::Relaxed))
+    pub fn holds(&self, processor: ProcessorIndex) -> bool {
+        self.held.get(processor.as_usize()).is_some_and(|held| held.by_us.load(Ordering::Relaxed))
     }
 
-    /// Leaves the current processor, which is `processor`, as [`initialize`](Self::initialize) found it, but
+    /// Leaves the current processor, as [`initialize`](Self::initialize) found it, but
     /// with clear select registers. Nothing happens where it is not held. PROFILE_LEVEL.
-    pub fn release(&self, cpu: &impl Cpu, processor: u32) {
-        if let Some(held) = self.held.get(processor as usize)
+    pub fn release(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(held) = self.held.get(current.index().as_usize())
             && held.by_us.swap(false, Ordering::Relaxed)
             && !held.is_asleep()
         {
-            self.interface_of(processor).release(cpu, held.known.saved());
+            self.interface_of(current.index()).release(current.cpu(), held.known.saved());
         }
     }
 
-    /// HalStartProfileInterrupt on the current processor, which is `processor`, for counters that were
+    /// HalStartProfileInterrupt on the current processor, for counters that were
     /// [reserved](Self::reserve) there. PROFILE_LEVEL.
-    pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
-        let row = self.row(processor);
-        if self.is_asleep(processor) {
-            self.set_active(processor, counters, true);
+    pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        let row = self.row(current.index());
+        if self.is_asleep(current.index()) {
+            self.set_active(current.index(), counters, true);
         } else if !counters.is_empty() {
             let interface = self.interface.with_capabilities(row.known.capabilities());
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
-                    total.loaded(self.initial_count(processor, counter));
+                    total.loaded(self.initial_count(current.index(), counter));
                 }
             }
-            if let Some(held) = self.held.get(processor as usize) {
+            if let Some(held) = self.held.get(current.index().as_usize()) {
                 let stale = held.stale().and(counters).and(row.counters(|state| state.interrupt()));
                 if !stale.is_empty() {
-                    interface.forget(cpu, stale);
+                    interface.forget(current.cpu(), stale);
                     held.set_stale(held.stale().without(stale));
                 }
             }
-            interface.enable(cpu, row, counters);
-            self.set_active(processor, counters, true);
+            interface.enable(current.cpu(), row, counters);
+            self.set_active(current.index(), counters, true);
         }
     }
 
-    /// HalStopProfileInterrupt on the current processor, which is `processor`. What the counters hold is added to
+    /// HalStopProfileInterrupt on the current processor. What the counters hold is added to
     /// their totals, which stay for [`total`](Self::total). Answers those that had overflowed with nobody serving it
     /// yet: their interrupt comes late, or not at all. PROFILE_LEVEL.
-    pub fn stop(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) -> OverflowStatus {
-        let row = self.row(processor);
+    pub fn stop(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) -> OverflowStatus {
+        let row = self.row(current.index());
         let mut overflowed = CounterSet::NONE;
-        if self.is_asleep(processor) {
-            self.set_active(processor, counters, false);
+        if self.is_asleep(current.index()) {
+            self.set_active(current.index(), counters, false);
         } else if !counters.is_empty() {
             let interface = self.interface.with_capabilities(row.known.capabilities());
-            interface.disable(cpu, row, counters);
+            interface.disable(current.cpu(), row, counters);
             let mut doubtful = CounterSet::NONE;
             for counter in counters.iter() {
                 let state = row.get(counter);
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
-                    let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
+                    let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
                     if state.precise() {
                         total.follow(value, 64_u8.saturating_sub(width));
                     } else {
@@ -600,83 +606,84 @@ impl Hal {
                     }
                 }
             }
-            if let Some(held) = self.held.get(processor as usize) {
+            if let Some(held) = self.held.get(current.index().as_usize()) {
                 held.set_stale(held.stale().or(doubtful).or(overflowed));
             }
-            self.set_active(processor, counters, false);
+            self.set_active(current.index(), counters, false);
         }
         OverflowStatus(overflowed)
     }
 
-    /// Serves a performance monitor interrupt of the current processor, which is `processor`: CheckOverflowStatus,
+    /// Serves a performance monitor interrupt of the current processor: CheckOverflowStatus,
     /// then every counter that overflowed is loaded again and told. While no handler is registered, or the processor is
     /// [asleep](Self::is_asleep), nothing is touched. PROFILE_LEVEL; nothing allocates, locks or waits.
     #[inline]
-    pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
+    pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
         if self.interrupt_handler().is_none() {
             return OverflowStatus(CounterSet::NONE);
         }
-        let row = self.row(processor);
+        let row = self.row(current.index());
         if row.active.all.is_empty() {
             // While a processor is asleep none of its counters is active.
-            if !self.is_asleep(processor) {
-                self.acknowledge(cpu, processor);
-                lvt_pmi::unmask(cpu);
+            if !self.is_asleep(current.index()) {
+                self.acknowledge(current);
+                lvt_pmi::unmask(current.cpu());
             }
             return OverflowStatus(CounterSet::NONE);
         }
         let interface = self.interface.with_capabilities(row.known.capabilities());
-        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, missing_bits }| {
-            if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, missing_bits);
-            }
-            handler(Overflow { counter, state });
-        });
+        let overflowed =
+            interface.serve(current.cpu(), row, |Reloaded { counter, state, value, initial, missing_bits }| {
+                if let Some(total) = row.total(counter) {
+                    total.overflowed(value, initial, missing_bits);
+                }
+                handler(Overflow { counter, state });
+            });
         OverflowStatus(overflowed)
     }
 
-    /// Clears what a status register of the current processor, which is `processor`, says of our counters, if the registers
+    /// Clears what a status register of the current processor, says of our counters, if the registers
     /// are ours and can be touched. PROFILE_LEVEL.
     #[cold]
-    pub fn acknowledge(&self, cpu: &impl Cpu, processor: u32) {
-        if self.holds(processor) && !self.is_asleep(processor) {
-            self.interface_of(processor).acknowledge(cpu);
+    pub fn acknowledge(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if self.holds(current.index()) && !self.is_asleep(current.index()) {
+            self.interface_of(current.index()).acknowledge(current.cpu());
         }
     }
 
-    /// From now on nothing interrupts on the current processor, which is `processor`: `counters`, which were stopped, lose
+    /// From now on nothing interrupts on the current processor: `counters`, which were stopped, lose
     /// their interrupt bits, the status is clear, and the entry of the local vector table is masked. The next
     /// [`start`](Self::start) sets a counter up again; the entry stays as it is. A processor that sleeps is left alone.
     /// PROFILE_LEVEL.
-    pub fn silence(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
-        if self.is_asleep(processor) {
+    pub fn silence(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        if self.is_asleep(current.index()) {
             return;
         }
-        if self.holds(processor) {
-            self.interface_of(processor).disarm(cpu, self.row(processor), counters);
+        if self.holds(current.index()) {
+            self.interface_of(current.index()).disarm(current.cpu(), self.row(current.index()), counters);
         }
-        self.acknowledge(cpu, processor);
-        lvt_pmi::mask(cpu);
+        self.acknowledge(current);
+        lvt_pmi::mask(current.cpu());
     }
 
-    /// Runs `work` while all counters of the current processor, which is `processor`, stand still, as far as one register
+    /// Runs `work` while all counters of the current processor, stand still, as far as one register
     /// stops them all. On one that is asleep they do. PROFILE_LEVEL.
-    pub fn with_frozen<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
-        if self.is_asleep(processor) {
+    pub fn with_frozen<R>(&self, current: CurrentCpu<'_, impl Cpu>, work: impl FnOnce() -> R) -> R {
+        if self.is_asleep(current.index()) {
             return work();
         }
-        self.interface_of(processor).freeze(cpu, self.row(processor));
+        self.interface_of(current.index()).freeze(current.cpu(), self.row(current.index()));
         let result = work();
-        self.interface_of(processor).unfreeze(cpu, self.row(processor));
+        self.interface_of(current.index()).unfreeze(current.cpu(), self.row(current.index()));
         result
     }
 
-    /// A precise counter of the current processor, which is `processor`, overflowed, was recorded, and was loaded again by
+    /// A precise counter of the current processor, overflowed, was recorded, and was loaded again by
     /// the processor itself, with `initial`. Answers the interval that this is. While the counters
     /// [stand](Self::with_frozen), or do not run. PROFILE_LEVEL.
-    pub fn recorded(&self, processor: u32, counter: u8, initial: u64) -> u32 {
-        let missing_bits = 64_u8.saturating_sub(self.interface_of(processor).width_of(counter));
-        if let Some(total) = self.row(processor).total(counter) {
+    pub fn recorded(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
+        let missing_bits = 64_u8.saturating_sub(self.interface_of(current.index()).width_of(counter));
+        if let Some(total) = self.row(current.index()).total(counter) {
             total.overflowed(0, initial, missing_bits);
         }
         (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
@@ -684,60 +691,62 @@ impl Hal {
 
     /// What a counter of `processor` is loaded with at its start and after each overflow.
     #[must_use]
-    pub fn initial_count(&self, processor: u32, counter: u8) -> u64 {
+    pub fn initial_count(&self, processor: ProcessorIndex, counter: u8) -> u64 {
         self.row(processor).get(counter).initial_count(self.interface_of(processor).width_of(counter))
     }
 
     /// CheckOverflowStatus alone: which active counters with an interval have overflowed; on a processor that is asleep none
     /// has. PROFILE_LEVEL.
-    pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
-        if self.is_asleep(processor) {
+    pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
+        if self.is_asleep(current.index()) {
             return OverflowStatus(CounterSet::NONE);
         }
-        OverflowStatus(self.interface_of(processor).check_overflow(cpu, self.row(processor).active))
+        OverflowStatus(
+            self.interface_of(current.index()).check_overflow(current.cpu(), self.row(current.index()).active),
+        )
     }
 
-    /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped, its counts
+    /// Before the current processor, loses its registers: what runs there is stopped, its counts
     /// are kept, and the registers are left as [`release`](Self::release) leaves them. Until
     /// [`restore`](Self::restore) none is touched: what is started or stopped meanwhile is so in the state alone.
     /// Answers as [`stop`](Self::stop). Again changes nothing. PROFILE_LEVEL.
-    pub fn save(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
-        let Some(held) = self.held.get(processor as usize).filter(|held| !held.is_asleep()) else {
+    pub fn save(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
+        let Some(held) = self.held.get(current.index().as_usize()).filter(|held| !held.is_asleep()) else {
             return OverflowStatus(CounterSet::NONE);
         };
-        let active = self.row(processor).active.all;
-        let overflowed = self.stop(cpu, processor, active);
-        if self.holds(processor) {
-            self.interface_of(processor).release(cpu, held.known.saved());
+        let active = self.row(current.index()).active.all;
+        let overflowed = self.stop(current, active);
+        if self.holds(current.index()) {
+            self.interface_of(current.index()).release(current.cpu(), held.known.saved());
         }
         held.asleep.store(true, Ordering::Relaxed);
-        self.set_active(processor, active, true);
+        self.set_active(current.index(), active, true);
         overflowed
     }
 
     /// After the registers were lost, or not: what should run goes on, from the state alone. Without
     /// [`save`](Self::save) before it nothing happens. PROFILE_LEVEL.
-    pub fn restore(&self, cpu: &impl Cpu, processor: u32) {
-        if let Some(held) = self.held.get(processor as usize)
+    pub fn restore(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(held) = self.held.get(current.index().as_usize())
             && held.asleep.swap(false, Ordering::Relaxed)
-            && self.holds(processor)
+            && self.holds(current.index())
         {
-            let active = self.row(processor).counters(|state| state.active());
-            self.set_active(processor, active, false);
-            held.known.set_saved(self.interface_of(processor).initialize(cpu));
+            let active = self.row(current.index()).counters(|state| state.active());
+            self.set_active(current.index(), active, false);
+            held.known.set_saved(self.interface_of(current.index()).initialize(current.cpu()));
             held.set_stale(CounterSet::NONE);
-            self.start(cpu, processor, active);
+            self.start(current, active);
         }
     }
 
-    /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
+    /// What a counter of the current processor, has counted since its start; with one RDPMC if
     /// it runs. A counter that wraps is followed as long as it is asked at least once in between. PROFILE_LEVEL.
-    pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
-        let row = self.row(processor);
+    pub fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> u64 {
+        let row = self.row(current.index());
         let interface = self.interface.with_capabilities(row.known.capabilities());
         match row.total(counter) {
             Some(total) if row.active.all.has(counter) => {
-                let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
+                let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
                 if row.get(counter).precise() {
                     total.follow(value, 64_u8.saturating_sub(width))
                 } else {
@@ -750,7 +759,7 @@ impl Hal {
 
     /// What a stopped counter had counted since its start. Any IRQL.
     #[must_use]
-    pub fn total(&self, processor: u32, counter: u8) -> u64 {
+    pub fn total(&self, processor: ProcessorIndex, counter: u8) -> u64 {
         self.row(processor).total(counter).map_or(0, Total::counted)
     }
 

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`cpu`] | the processor as this crate sees it: CPUID, model-specific registers, RDPMC |
+//! | [`current_cpu`] | the number of a processor, and the token of the code that runs on it |
 //! | [`source`] | KPROFILE_SOURCE, and a row of an interface's table |
 //! | [`selection`] | the choice of a profile interface from the boot processor |
 //! | [`debug_store`] | Intel's Debug Store: what a processor has of it, and its registers |
@@ -23,6 +24,7 @@
 extern crate alloc;
 
 pub mod cpu;
+pub mod current_cpu;
 pub mod debug_store;
 pub mod hal;
 pub mod hypervisor;
@@ -35,6 +37,7 @@ pub mod source;
 pub mod state;
 
 pub use cpu::{Cpu, Msr};
+pub use current_cpu::{CurrentCpu, ProcessorIndex};
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};

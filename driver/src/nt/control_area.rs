@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
+use pmu::ProcessorIndex;
 use protocol::PROCESSOR_WORDS;
 use wdk_sys::ntddk::{MmGetSystemRoutineAddress, RtlGetVersion};
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
@@ -73,7 +74,7 @@ const MAX_WORDS: usize = Layout::V1903.size() / 8;
 /// A word of the area of the current processor, where it has one. Any IRQL at which the processor stays the same; who frees
 /// an area has seen to it that nobody is at it.
 pub fn word(word: u8) -> Option<&'static AtomicU64> {
-    let words = PLACES.get(processors::current() as usize)?.words.load(Ordering::Acquire);
+    let words = PLACES.get(processors::current().as_usize())?.words.load(Ordering::Acquire);
     let index = usize::from(word);
     if words.is_null() || index >= LEAST_WORDS {
         return None;
@@ -88,9 +89,9 @@ pub fn word(word: u8) -> Option<&'static AtomicU64> {
 ///
 /// # Errors
 /// What refused.
-pub fn allocate(processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
+pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
-    let place = PLACES.get(processor as usize).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
+    let place = PLACES.get(processor.as_usize()).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
     let worker = Worker::new().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES))?;
     let mut made = Err(refused(STATUS_INSUFFICIENT_RESOURCES));
     worker.run(&mut || {
@@ -116,8 +117,8 @@ pub fn allocate(processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRe
 ///
 /// # Errors
 /// The kernel's NTSTATUS.
-pub fn free(processor: u32) -> Result<(), NTSTATUS> {
-    let place = PLACES.get(processor as usize).ok_or(STATUS_INVALID_PARAMETER)?;
+pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
+    let place = PLACES.get(processor.as_usize()).ok_or(STATUS_INVALID_PARAMETER)?;
     // Before it is let go: what can not be freed now stays to be freed.
     let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
     let words = place.words.swap(core::ptr::null_mut(), Ordering::AcqRel);
@@ -160,7 +161,7 @@ pub fn is_shadowed() -> Result<bool, NTSTATUS> {
 }
 
 /// The kernel's call, on a processor; answers the area. PASSIVE_LEVEL.
-fn ask_kernel(processor: u32, allocate: bool) -> Result<*mut AtomicU64, AreaRefused> {
+fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU64, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
     let set = routine(&SET_NAME).ok_or_else(|| refused(STATUS_NOT_IMPLEMENTED))?;
     // SAFETY: a routine of this name has this form in every version of Windows

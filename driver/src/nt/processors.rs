@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 
+use pmu::ProcessorIndex;
 use wdk_sys::ntddk::{
     KeGetCurrentProcessorNumberEx, KeGetProcessorNumberFromIndex, KeIpiGenericCall, KeLowerIrql,
     KeQueryActiveProcessorCountEx, KeQueryMaximumProcessorCountEx, KeRevertToUserGroupAffinityThread,
@@ -30,9 +31,9 @@ pub fn maximum() -> u32 {
 }
 
 /// Index of the current processor over all groups. Any IRQL; means something at DISPATCH_LEVEL and above.
-pub fn current() -> u32 {
+pub fn current() -> ProcessorIndex {
     // SAFETY: the pointer is optional
-    unsafe { KeGetCurrentProcessorNumberEx(core::ptr::null_mut()) }
+    ProcessorIndex::new(unsafe { KeGetCurrentProcessorNumberEx(core::ptr::null_mut()) })
 }
 
 /// Runs `work` on every active processor at the same time, at HIGH_LEVEL, and comes back when all are done.
@@ -86,10 +87,10 @@ impl Pinned {
     ///
     /// # Errors
     /// The kernel's NTSTATUS, where there is no such processor.
-    pub fn to(processor: u32) -> Result<Self, NTSTATUS> {
+    pub fn to(processor: ProcessorIndex) -> Result<Self, NTSTATUS> {
         let mut place = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
         // SAFETY: `place` may be written
-        check(unsafe { KeGetProcessorNumberFromIndex(processor, &raw mut place) })?;
+        check(unsafe { KeGetProcessorNumberFromIndex(processor.number(), &raw mut place) })?;
         Ok(Self::to_place(place))
     }
 

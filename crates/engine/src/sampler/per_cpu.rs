@@ -339,7 +339,7 @@ impl PerCpu {
         let mut watermark_hit = false;
         for producer in &self.producers {
             producer.with(|producer| {
-                watermark_hit |= matches!(producer.push(*record), Pushed::Stored { watermark_hit: true })
+                watermark_hit |= matches!(producer.push(*record), Pushed::Stored { watermark_hit: true });
             });
         }
         watermark_hit
