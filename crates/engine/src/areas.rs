@@ -1,4 +1,5 @@
-//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, seed 004): which there are, who made them, and for whom.
+//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, seed 004): which exist, their allocators and their
+//! users.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use crate::platform::{AreaAllocator, AreaRefused, ControlArea, EngineContext, Pl
 use crate::reply::{Refusal, Reply, lacks};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
-/// The control areas that the driver knows.
+/// Control areas that the driver knows.
 #[derive(Debug, Default)]
 pub struct Areas {
     all: Vec<Area>,
@@ -28,24 +29,24 @@ struct Area {
     processor: ProcessorIndex,
     made: ControlArea,
     maker: AreaAllocator,
-    /// What the kernel said.
+    /// NTSTATUS of the last call of the kernel.
     status: u32,
-    /// A client asked for it, and has not freed it.
+    /// A client allocated it, and has not freed it.
     kept: bool,
     /// A session uses it.
     used: bool,
-    /// When it was last to be freed, IA32_DS_AREA held its address, or could not be asked.
+    /// When it was last about to be freed, IA32_DS_AREA held its address, or could not be read.
     pointed_to: AtomicBool,
 }
 
-/// What is needed of an area.
+/// Purpose of a control area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AreaUse {
-    /// A client wants it.
+    /// A client allocates it.
     Kept,
-    /// A session wants it, that has precise events or not.
+    /// A session uses it.
     Used {
-        /// It has.
+        /// The session has precise events.
         precise: bool,
     },
 }
@@ -60,8 +61,9 @@ impl Areas {
         self.find(processor).map_or(0, |area| area.made.address)
     }
 
-    /// Takes the area of a processor: the kernel's; or the machine's, where the kernel has no such call, keeps an area of its
-    /// own from a session, or does not serve a session on a processor that has branches and no PEBS.
+    /// Takes the area of a processor from the kernel. The platform allocates it instead if the kernel has no such call,
+    /// keeps an area of its own from a session, or does not serve a session on a processor that has branches and no
+    /// PEBS.
     pub fn take(&mut self, processor: ProcessorIndex, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
             return area.serve(need);
@@ -82,7 +84,7 @@ impl Areas {
         self.drop_unneeded(context);
     }
 
-    /// Gives all back.
+    /// Frees all areas.
     pub fn release_all<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         for area in &mut self.all {
             (area.kept, area.used) = (false, false);
@@ -90,8 +92,8 @@ impl Areas {
         self.drop_unneeded(context);
     }
 
-    /// Frees the areas that are not needed. One stays for the next call while IA32_DS_AREA holds its address, which another
-    /// program may have saved and restored, while its processor sleeps, and where the kernel refuses.
+    /// Frees the areas that are not needed. An area stays for the next call while IA32_DS_AREA holds its address, which
+    /// another program may have saved and restored, while its processor sleeps, and if the kernel refuses.
     pub fn drop_unneeded<M: Platform>(&mut self, EngineContext { platform, hal, .. }: EngineContext<'_, M>) {
         if self.all.iter().all(Area::is_needed) {
             return;
@@ -113,7 +115,7 @@ impl Areas {
         });
     }
 
-    /// Serves a request, on all processors meant or on none.
+    /// Serves a request on all of its processors or on none.
     pub fn serve<M: Platform>(
         &mut self,
         request: &AreaRequest,
@@ -147,7 +149,7 @@ impl Areas {
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         for (processor, facilities) in processors.iter().zip(found.iter()) {
-            // The kernel asks for no more.
+            // The kernel requires no more.
             if let Err(
                 missing_feature @ (MissingFeature::NotIntel
                 | MissingFeature::NoDebugStore
@@ -249,7 +251,7 @@ impl Area {
     }
 }
 
-/// Makes one, and says what the kernel said.
+/// Allocates an area. Returns its allocator and the NTSTATUS of the kernel as well.
 fn make(
     processor: ProcessorIndex,
     need: AreaUse,
@@ -260,7 +262,7 @@ fn make(
         Err(refused) => refused,
     };
     let is_missing = matches!(status, STATUS_INVALID_INFO_CLASS | STATUS_NOT_IMPLEMENTED);
-    // The kernel keeps one of its own, which it uses for nothing while the registers are idle.
+    // The kernel keeps its own area, which it does not use while the registers are idle.
     let is_kept = status == STATUS_ADDRESS_ALREADY_EXISTS && need != AreaUse::Kept;
     let is_no_matter = is_kept || status == STATUS_NOT_SUPPORTED && need == AreaUse::Used { precise: false };
     if !is_missing && !is_no_matter {
@@ -275,7 +277,8 @@ fn refused(processor: ProcessorIndex, status: u32, address: u64) -> Refusal {
     Refusal::new(status, ErrorCode::ControlArea).processor(processor).detail(status.into(), address)
 }
 
-/// What a processor has, as an [`AreaRecord`] has it: flags, format, and one more than the number of what is missing.
+/// Returns the fields of an [`AreaRecord`] for what a processor supports: flags, format, and one more than the number
+/// of the missing feature.
 fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     let Facilities { branches, precise, modes, .. } = match facilities {
         Ok(facilities) => facilities,
@@ -291,24 +294,24 @@ fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     (flags, format, precise.err().or(branches.err()).map_or(0, |missing_feature| missing_feature.numbers().0 + 1))
 }
 
-/// What some processors have of the Debug Store, in their order.
+/// Debug Store facilities of some processors, in their order.
 #[derive(Debug)]
 pub struct Examined(Vec<Slot<Result<Facilities, MissingFeature>>>);
 
 impl Examined {
-    /// Looks at each, on it; refused while one sleeps.
+    /// Examines each processor, on that processor. Refuses if one sleeps.
     pub fn of<M: Platform>(processors: &[ProcessorIndex], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
         let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
         context.on_awake(processors, |current| {
             if let Some(place) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
-                // It was made empty.
+                // The slot is empty.
                 let _ = place.put(debug_store::examine(current.cpu()));
             }
         })?;
         Ok(Self(found))
     }
 
-    /// What each has.
+    /// Returns the facilities of each processor.
     pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, MissingFeature>> + '_ {
         self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
     }

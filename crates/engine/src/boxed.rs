@@ -1,15 +1,15 @@
-//! A box that refuses where `Box::new` would end the system: when memory is short.
+//! A box whose constructor reports that memory is short, where `Box::new` would abort.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// A value in memory of its own, where it stays when the box moves.
+/// A value in its own allocation: it stays in place when the box moves.
 #[derive(Debug)]
 pub struct Boxed<T>(Box<[T; 1]>);
 
 impl<T> Boxed<T> {
-    /// `None` when memory is short.
+    /// Allocates the box. Returns `None` if memory is short.
     pub fn new(value: T) -> Option<Self> {
         let mut memory = Vec::new();
         memory.try_reserve_exact(1).ok()?;

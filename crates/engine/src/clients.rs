@@ -1,11 +1,11 @@
-//! Who has the device open.
+//! Open handles of the device.
 
 use alloc::vec::Vec;
 
 use crate::reply::Refusal;
 use crate::try_vec::TryPush;
 
-/// An open handle, by a number that no other open handle has at the time.
+/// Identifier of an open handle, unique while the handle is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientId(pub usize);
 
@@ -15,7 +15,7 @@ pub struct Client {
     id: ClientId,
     /// The process that opened it.
     pub process: u32,
-    /// Whether the versions agreed.
+    /// The protocol versions agreed.
     pub greeted: bool,
 }
 

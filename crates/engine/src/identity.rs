@@ -1,8 +1,8 @@
-//! What the boot processor says of itself.
+//! Identity of the boot processor.
 
 use pmu::{Cpu, selection};
 
-/// Strings and numbers for people; nothing is decided by them here.
+/// Strings and numbers for display. The engine does not decide by them.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity {
     /// Vendor string, padded with zeros.
@@ -14,7 +14,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of the current processor. Any IRQL.
+    /// Reads the identity of the current processor.
+    ///
+    /// # IRQL
+    /// Any.
     pub fn of(cpu: &impl Cpu) -> Self {
         let mut vendor = [0; 16];
         for (to, from) in vendor.iter_mut().zip(selection::vendor(cpu)) {
@@ -24,7 +27,7 @@ impl Identity {
     }
 }
 
-/// Leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String").
+/// Reads leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String").
 fn brand(cpu: &impl Cpu) -> [u8; 48] {
     let mut text = [0; 48];
     if cpu.cpuid(0x8000_0000, 0).eax >= 0x8000_0004 {

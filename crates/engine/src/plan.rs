@@ -1,4 +1,4 @@
-//! Planning: everything that can be refused about a session, before a register is touched.
+//! Planning: the checks of a session that can refuse it before a register is touched.
 
 use alloc::vec::Vec;
 
@@ -22,27 +22,27 @@ use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber};
 use crate::session::{Count, Event, Place, Service, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
-/// The tags that a counter's state has room for, and so the sessions at a time.
+/// Number of tags that the state of a counter has room for, and thus the maximum number of sessions.
 pub const MAX_SESSIONS: u16 = 0xFFF;
 
-/// Who wants a session, and of what kind.
+/// Handle that requests a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Requester {
     /// The handle.
     pub client: ClientId,
-    /// Its process.
+    /// Process of the handle.
     pub process: u32,
 }
 
 /// How an event is to be served on a processor.
 enum Served {
-    /// By the timer, or not any more.
+    /// By the timer, or the event was stopped.
     Timer,
     /// By the Branch Trace Store.
     Branches,
-    /// By a counter that another has.
+    /// By a counter of another session.
     Shared(u8),
-    /// By a counter of its own, at so many samples a second if not 0.
+    /// By a counter of its own, at this number of samples per second if it is not 0.
     Own(CounterState, u32),
 }
 
@@ -55,18 +55,18 @@ impl Served {
     }
 }
 
-/// What a session is planned among.
+/// Context in which a session is planned.
 #[derive(Debug)]
 pub struct Planner<'a, M> {
-    /// The machine.
+    /// The platform and the sampler.
     pub context: EngineContext<'a, M>,
-    /// The sessions that run.
+    /// Sessions that exist.
     pub others: &'a [Session],
 }
 
 impl<M: Platform> Planner<'_, M> {
-    /// A session of this number with a counter or the timer for every event on every processor, or nothing at all.
-    /// Refused for want of a counter, it tells who holds them.
+    /// Plans a session with this number, and reserves a counter for every event on every processor, or none at all. If
+    /// there is no free counter, the reply lists the sessions that hold the counters.
     pub fn plan(
         &self,
         number: u64,
@@ -125,8 +125,8 @@ impl<M: Platform> Planner<'_, M> {
         Ok(session)
     }
 
-    /// The session on one processor more, with a number above those that it has, where all of its events that run get
-    /// a counter or the timer; or nothing at all.
+    /// Extends the session to one more processor, with a number above those that it has. Every running event gets a
+    /// counter or the timer there, or the session does not change.
     pub fn extend(
         &self,
         session: &mut Session,
@@ -195,7 +195,7 @@ impl<M: Platform> Planner<'_, M> {
         add_ring(session, processor)
     }
 
-    /// Whether the processors can record what is to be recorded, and nobody else has them do so.
+    /// Checks whether the processors can record the events, and whether no other session records.
     fn check_traces(
         &self,
         recording: &mut HardwareRecording,
@@ -216,7 +216,8 @@ impl<M: Platform> Planner<'_, M> {
         recording.check(events, processors, self.context)
     }
 
-    /// Why the event of `source` gets no counter of `processor`; tells who holds them.
+    /// Returns the refusal of the event of `source`, for which `processor` has no counter. The reply lists the sessions
+    /// there.
     fn no_counter(&self, events: &[Event], source: u32, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
@@ -233,7 +234,7 @@ impl<M: Platform> Planner<'_, M> {
             .detail(there.len().into(), needed)
     }
 
-    /// How an event of the session with this tag is to be served on a processor.
+    /// Returns how an event of the session with this tag is to be served on a processor.
     fn served(&self, processor: ProcessorIndex, tag: u16, event: &Event) -> Served {
         let (state, frequency) = match event.service {
             _ if !event.running => return Served::Timer,
@@ -245,7 +246,7 @@ impl<M: Platform> Planner<'_, M> {
         self.shared(processor, state, frequency).map_or(Served::Own(state, frequency), Served::Shared)
     }
 
-    /// A counter that another session samples in just this way.
+    /// Returns a counter that another session samples in exactly this way.
     fn shared(&self, processor: ProcessorIndex, state: CounterState, frequency: u32) -> Option<u8> {
         if !state.interrupt() || frequency != 0 {
             return None;
@@ -257,7 +258,7 @@ impl<M: Platform> Planner<'_, M> {
         found.find(|counter| !sampler.is_moved(processor, *counter))
     }
 
-    /// A place at the desks that no session has.
+    /// Returns a subscriber number that no session has.
     fn free_place(&self) -> Result<Subscriber, Refusal> {
         let taken = |place: &Subscriber| self.others.iter().any(|session| session.subscriber() == Some(*place));
         (0..MAX_SAMPLERS).map(Subscriber).find(|place| !taken(place)).ok_or(
@@ -279,7 +280,7 @@ impl<M: Platform> Planner<'_, M> {
     }
 }
 
-/// How an event is served; refused if it can not be.
+/// Returns how an event is served, or a refusal.
 fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
     let precise = event.modes & modes::PRECISE != 0;
@@ -302,7 +303,7 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     Ok(Service::Counter { state: state.with_precise(precise), frequency: event.frequency })
 }
 
-/// Whether an event's interval and frequency can be.
+/// Checks the interval and the frequency of an event.
 fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
     let range = IntervalRange::of(Source(event.source));
     let bad = |cause, from, to| Err(invalid(cause, from).detail(from, to).source(event.source));
@@ -320,7 +321,7 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
     }
 }
 
-/// Whether what is said of the session as a whole goes with what it does.
+/// Checks the settings of the session as a whole against its events.
 fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
     let StartHeader { flags, ring, budget, batch, .. } = *header;
     let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
@@ -341,7 +342,7 @@ fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result
     }
 }
 
-/// The ring of a processor of a session, if it samples.
+/// Adds the ring of a processor of a session that samples.
 fn add_ring(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
     let Some(mut rings) = session.rings.take() else { return Ok(()) };
     let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
@@ -359,12 +360,13 @@ fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
     items.try_reserve(more).map_err(|_| NO_MEMORY)
 }
 
-/// A value of the request is out of its range.
+/// Returns the refusal of a value that is out of range.
 pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
     Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 
-/// The processors meant, in ascending order: all active ones, or those of the set, which must be active.
+/// Returns the processors of a request in ascending order: all active ones if the set is empty, else those of the set,
+/// which must be active.
 pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<ProcessorIndex>, Refusal> {
     let mut indices = wanted.iter().map(ProcessorIndex::new);
     if let Some(processor) = indices.find(|processor| processor.number() >= active) {

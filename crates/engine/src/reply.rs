@@ -1,4 +1,4 @@
-//! Answers: a header, then as many whole records as the client's buffer has room for.
+//! Replies: a header, then as many whole records as the buffer of the client has room for.
 
 use pmu::debug_store::MissingFeature;
 use pmu::hal::MAX_RAW;
@@ -7,7 +7,7 @@ use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_N
 use protocol::{ErrorCode, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
 
-/// Why a request was refused, as it goes into the header.
+/// Reason of a refusal, as the header reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// NTSTATUS.
@@ -35,7 +35,7 @@ impl Refusal {
         Self { detail: [first, second], ..self }
     }
 
-    /// It is this processor that refuses, and others would not.
+    /// States that this processor refuses, and others would not.
     pub const fn on_processor_alone(self, processor: ProcessorIndex) -> Self {
         let [first, _] = self.detail;
         Self { processor: processor.number(), detail: [first, 1], ..self }
@@ -47,7 +47,7 @@ impl Refusal {
     }
 }
 
-/// What is missing for the Debug Store on a processor.
+/// Returns the refusal for a feature that the Debug Store of a processor does not have.
 pub fn lacks(missing_feature: MissingFeature, cause: ErrorCode) -> Refusal {
     let (number, more) = missing_feature.numbers();
     Refusal::new(STATUS_NOT_SUPPORTED, cause).detail(number.into(), more.into())
@@ -68,7 +68,7 @@ impl From<HalError> for Refusal {
                 .source(source.0)
                 .detail(MAX_RAW.into(), 0),
             HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoMemory),
-            // The engine asks for none of what these refuse.
+            // The engine calls no function that refuses for these reasons.
             HalError::NoCounter(_)
             | HalError::HandlerTaken
             | HalError::InvalidClass(_)
@@ -77,7 +77,7 @@ impl From<HalError> for Refusal {
     }
 }
 
-/// An answer in the making: records first, the header last.
+/// A reply under construction: the records first, the header last.
 #[derive(Debug)]
 pub struct Reply<'a> {
     output: &'a mut [u8],
@@ -88,17 +88,17 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// Over the output buffer, which has room for a header.
+    /// Makes a reply in the output buffer, which has room for a header.
     pub fn over(output: &'a mut [u8]) -> Self {
         Self { output, used: size_of::<ReplyHeader>(), count: 0, total: 0, detail: [0; 2] }
     }
 
-    /// How many more records there is room for.
+    /// Returns how many more records fit.
     pub fn room<T>(&self) -> usize {
         self.output.len().saturating_sub(self.used) / size_of::<T>().max(1)
     }
 
-    /// Records for which there is room.
+    /// Appends records that fit.
     pub fn push_all(&mut self, records: &[impl IntoBytes + Immutable]) {
         let bytes = records.as_bytes();
         let end = self.used + bytes.len();
@@ -111,12 +111,12 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// One record more; it is counted even where there is no room for it.
+    /// Appends a record. It is counted even if there is no room for it.
     pub fn push(&mut self, record: &(impl IntoBytes + Immutable)) {
         self.total += 1;
         let bytes = record.as_bytes();
         let end = self.used + bytes.len();
-        // An answer has records of one size: after the first that has no room, none has.
+        // The records of a reply have one size: after the first that does not fit, none does.
         if let Some(room) = self.output.get_mut(self.used..end) {
             room.copy_from_slice(bytes);
             self.used = end;
@@ -128,7 +128,7 @@ impl<'a> Reply<'a> {
         self.detail = [first, second];
     }
 
-    /// Writes the header; answers the bytes in use.
+    /// Writes the header. Returns the bytes in use.
     pub fn finish(&mut self, outcome: Result<(), Refusal>) -> usize {
         let header = match outcome {
             Ok(()) => ReplyHeader { status: STATUS_SUCCESS, detail: self.detail, ..ReplyHeader::new_zeroed() },
@@ -139,7 +139,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Writes an answer of fixed layout; answers its bytes, or 0 where there is no room.
+/// Writes a reply of fixed layout. Returns its size, or 0 if there is no room.
 pub fn write(output: &mut [u8], answer: &(impl IntoBytes + Immutable), used: usize) -> usize {
     match answer.write_to_prefix(output) {
         Ok(()) => used,

@@ -1,4 +1,4 @@
-//! Requests: the table of [`protocol`] is checked first, then one function serves each.
+//! Requests: each is checked against the table of [`protocol`], then one function serves it.
 
 use alloc::vec::Vec;
 
@@ -23,14 +23,14 @@ use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply, write};
 use crate::try_vec::try_collect;
 
-/// A request as the I/O manager hands it over, METHOD_BUFFERED: one buffer for input and output.
+/// A request as the I/O manager delivers it, METHOD_BUFFERED: one buffer for input and output.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The handle it came through.
+    /// Handle of the request.
     pub client: ClientId,
     /// I/O control code.
     pub code: u32,
-    /// The system buffer: as long as the longer of input and output.
+    /// System buffer, as long as the longer of input and output.
     pub buffer: &'a mut [u8],
     /// Bytes of input.
     pub input: usize,
@@ -38,25 +38,25 @@ pub struct Request<'a> {
     pub output: usize,
 }
 
-/// A request for samples, METHOD_OUT_DIRECT: the output is the client's own memory.
+/// A request for samples, METHOD_OUT_DIRECT: the output is the memory of the client.
 #[derive(Debug)]
 pub struct Samples<'a> {
-    /// The handle it came through.
+    /// Handle of the request.
     pub client: ClientId,
-    /// The system buffer.
+    /// System buffer.
     pub input: &'a [u8],
-    /// The client's pages.
+    /// Pages of the client.
     pub output: &'a mut [u8],
-    /// Whether it can be asked again later, when there are more.
+    /// Whether the request can be repeated later, when there are more samples.
     pub may_wait: bool,
 }
 
-/// What goes into the IRP.
+/// Result that goes into the IRP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// NTSTATUS.
     pub status: u32,
-    /// Bytes of the buffer that go back.
+    /// Bytes of the buffer that are returned.
     pub information: usize,
 }
 
@@ -66,7 +66,7 @@ impl Completion {
     }
 }
 
-/// The input, copied out of the buffer before the answer overwrites it.
+/// Input of a request, copied out of the buffer before the reply overwrites it.
 enum Input {
     Hello(Hello),
     Info,
@@ -81,7 +81,7 @@ enum Input {
 }
 
 impl Input {
-    /// Reads the input of a request; `None` where the bytes are not what the table promised.
+    /// Reads the input of a request. Returns `None` if the bytes are not what the table requires.
     ///
     /// # Errors
     /// Memory is short.
@@ -106,14 +106,14 @@ impl Input {
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
             Code::ListSessions => Self::ListSessions,
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
-            // It comes in another way.
+            // Served by `Engine::samples`.
             Code::Samples => return None,
         }))
     }
 }
 
 impl Input {
-    /// The bits of fields that mean nothing yet, and have to be zero until they do.
+    /// Returns the bits of reserved fields, which must be zero.
     fn reserved(&self) -> u64 {
         match self {
             Self::Hello(_)
@@ -131,8 +131,8 @@ impl Input {
 }
 
 impl<M: Platform> Engine<M> {
-    /// Serves a request. What the table does not admit fails with an NTSTATUS and changes nothing; all else
-    /// is answered in the buffer, refusals with their cause.
+    /// Serves a request. A request that the table does not admit fails with an NTSTATUS and changes nothing. Every
+    /// other request is answered in the buffer, including refusals with their reasons.
     pub fn serve(&mut self, request: Request<'_>) -> Completion {
         let Request { client, code, buffer, input, output } = request;
         let spec = match self.admit(client, code, input, output) {
@@ -153,11 +153,11 @@ impl<M: Platform> Engine<M> {
         Completion { status: STATUS_SUCCESS, information }
     }
 
-    /// Serves [`Code::Samples`]. `Err` says how many milliseconds it wants to wait, unless more samples come before: it
-    /// has to be asked again then, with nothing in its output yet.
+    /// Serves [`Code::Samples`].
     ///
     /// # Errors
-    /// None but that; refusals are answers.
+    /// The milliseconds that the request waits for more samples. The caller repeats it then or earlier, with an empty
+    /// output. Refusals are replies.
     pub fn samples(&mut self, request: Samples<'_>) -> Result<Completion, u32> {
         let Samples { client, input, output, may_wait } = request;
         if let Err(status) = self.admit(client, Code::Samples as u32, input.len(), output.len()) {
@@ -179,11 +179,11 @@ impl<M: Platform> Engine<M> {
         }
     }
 
-    /// What the table says of a request, before anything is looked at.
+    /// Checks a request against the table.
     fn admit(&mut self, client: ClientId, code: u32, input: usize, output: usize) -> Result<&'static RequestSpec, u32> {
         let spec = protocol::find(code).ok_or(STATUS_INVALID_DEVICE_REQUEST)?;
         match self.clients.get_mut(client) {
-            // Only a handle whose open was refused can be unknown: a kernel need not keep such a one from coming here.
+            // Only a handle whose open was refused is unknown: a kernel need not block requests of such a handle.
             None => Err(STATUS_PRIVILEGE_NOT_HELD),
             Some(client) if !client.greeted && !spec.before_hello => Err(STATUS_INVALID_DEVICE_STATE),
             Some(_) if !spec.input.admits(input) => Err(STATUS_INFO_LENGTH_MISMATCH),
@@ -309,7 +309,7 @@ impl<M: Platform> Engine<M> {
         }
         let (previous, interval) = self.sampler.hal().set_interval(source, interval)?;
         if source == Source::TIME && self.sessions.processors_running(source.0) > 0 {
-            // They run, so that their memory is there.
+            // They run, so that their memory exists.
             self.platform.start_timers(interval);
         }
         reply.push(&self.record(&self.sampler.hal().source_information(source)?, previous));

@@ -1,5 +1,5 @@
-//! What of the machine sessions need together: counters, timers, the interrupt. Taken for the first session that needs
-//! it, given back after the last.
+//! Resources that sessions share: counters, timers, the interrupt, control areas. They are taken for the first session
+//! that needs them, and returned after the last.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,13 +15,13 @@ use crate::reply::Refusal;
 use crate::session::Session;
 use crate::try_vec::NO_MEMORY;
 
-/// Who registers the interrupt handler: the number of Windows' System process.
+/// Owner that registers the interrupt handler: the number of Windows' System process.
 const SYSTEM: u64 = 4;
 
-/// No processor.
+/// Marks that no processor has failed.
 const NOWHERE: u32 = u32::MAX;
 
-/// What is taken of the machine.
+/// Resources that are taken.
 #[derive(Debug, Default)]
 pub struct Resources {
     /// The counters are reserved with the HAL.
@@ -32,7 +32,7 @@ pub struct Resources {
     areas: Areas,
 }
 
-/// How far the interrupt has been taken.
+/// Progress of taking the interrupt.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Interrupt {
     #[default]
@@ -44,13 +44,13 @@ enum Interrupt {
 }
 
 impl Resources {
-    /// Whether the counters are reserved with the HAL.
+    /// Returns whether the counters are reserved with the HAL.
     pub const fn are_counters_reserved(&self) -> bool {
         self.reserved
     }
 
-    /// Takes what a session needs. What is not used after a refusal is still to be given back. With `force` counters
-    /// are taken that somebody else has enabled.
+    /// Takes what a session needs. After a refusal the caller [releases](Self::release) what is not used. With `force`,
+    /// counters that another program has enabled are taken as well.
     pub fn take<M: Platform>(
         &mut self,
         session: &Session,
@@ -58,7 +58,7 @@ impl Resources {
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         if session.records() {
-            // Who else asks the HAL is told that the processors are not free.
+            // The HAL then tells other drivers that the counters are taken.
             self.reserve(context.platform)?;
         }
         if session.uses_counters() {
@@ -90,7 +90,8 @@ impl Resources {
         Ok(())
     }
 
-    /// First the HAL is asked, then the registers: of processors that are not ours yet.
+    /// Reserves the counters with the HAL, then checks and initializes the registers of the processors that are not
+    /// held yet.
     fn take_counters<M: Platform>(
         &mut self,
         processors: &[ProcessorIndex],
@@ -122,7 +123,7 @@ impl Resources {
         idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
     }
 
-    /// First the registers are asked whether somebody else has the Debug Store, then the kernel for its areas.
+    /// Checks the registers for another user of the Debug Store, then takes the control areas.
     fn take_areas<M: Platform>(
         &mut self,
         recording: &HardwareRecording,
@@ -147,12 +148,12 @@ impl Resources {
         Ok(())
     }
 
-    /// The control areas.
+    /// Returns the control areas.
     pub const fn areas(&mut self) -> &mut Areas {
         &mut self.areas
     }
 
-    /// The local APIC has to let it through on each processor before the HAL is asked for it.
+    /// Lets the local APIC of each processor pass the interrupt, then registers the handler with the HAL.
     fn take_interrupt<M: Platform>(
         &mut self,
         processors: &[ProcessorIndex],
@@ -183,8 +184,8 @@ impl Resources {
         Ok(())
     }
 
-    /// A processor was added: takes on it what is taken on the others. Answers whether it can be used by who counts,
-    /// and by who samples.
+    /// Takes on a processor that was added what is taken on the others. Returns whether events can be counted there,
+    /// and sampled.
     pub fn take_processor<M: Platform>(
         &mut self,
         processor: ProcessorIndex,
@@ -195,8 +196,8 @@ impl Resources {
         (counts, samples)
     }
 
-    /// Gives back what none of these sessions uses: first the registers, then the interrupt, which nothing raises by
-    /// then, and what is reserved last.
+    /// Returns what none of these sessions uses: first the registers, then the interrupt, which nothing raises by then,
+    /// and the reservation last.
     pub fn release<M: Platform>(&mut self, sessions: &[Session], context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, hal } = context;
         let counters_used = sessions.iter().any(Session::uses_counters);
@@ -208,12 +209,12 @@ impl Resources {
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
-                // The slot is ours.
+                // The driver owns the slot.
                 let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
                 platform.end_sampling();
             }
             if sampler.is_silenced() {
-                // The entry was not masked when it was taken.
+                // The entry was not masked before.
                 platform.on_each_processor(&|current| _ = sampler.end_silence(current));
             }
             platform.close_local_apic();
@@ -230,7 +231,7 @@ impl Resources {
     }
 }
 
-/// What one of the processors has to tell, on which something runs at the same time: the first that tells.
+/// First failure among the processors, which report at the same time.
 #[derive(Debug)]
 struct FirstFailure {
     processor: AtomicU32,
@@ -252,7 +253,7 @@ impl FirstFailure {
         }
     }
 
-    /// A refusal, if one told.
+    /// Returns a refusal if a processor reported.
     fn refuse(self, status: u32, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {

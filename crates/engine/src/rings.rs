@@ -1,4 +1,4 @@
-//! The samples of a session: a ring for each of its processors, and what was told of them.
+//! Samples of a session: a ring for each of its processors, and what was reported of them.
 
 use alloc::vec::Vec;
 
@@ -11,59 +11,60 @@ use crate::reply::{Refusal, Reply};
 use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
-/// The rings of a session that samples.
+/// Rings of a session that samples.
 #[derive(Debug)]
 pub struct Rings {
-    /// The session's place at every desk.
+    /// Number of the session on every processor.
     pub subscriber: Subscriber,
-    /// Thousandths of a processor's time that interrupts may take.
+    /// Share of the time of a processor that interrupts may take, in thousandths.
     pub budget: u32,
-    /// Room of each ring, a power of two.
+    /// Capacity of each ring, a power of two.
     records: u32,
-    /// One for each processor of the session, in its order.
+    /// One per processor of the session, in its order.
     each: Vec<Ring>,
-    /// The ring from which the next request begins to fetch.
+    /// Ring with which the next request begins.
     next: usize,
 }
 
 #[derive(Debug)]
 struct Ring {
     processor: ProcessorIndex,
-    /// The writing end, while it is not at the processor's desk.
+    /// Writing end, while the processor does not use it.
     producer: Slot<SampleProducer>,
     samples: Consumer<Sample, CpuSampleStats>,
-    /// Samples that were told.
+    /// Samples that were delivered.
     delivered: u64,
-    /// The counters of the session there, and the place of its branches, each with its source and the lost samples that were told.
+    /// Counters of the session on the processor, and the index of its branches, each with its source and the lost
+    /// samples that were reported.
     events: Vec<(u8, u32, u64)>,
 }
 
-/// What a session's samples came to.
+/// Numbers of samples of a session.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Account {
-    /// Given to the client.
+    /// Samples given to the client.
     pub delivered: u64,
-    /// Lost.
+    /// Lost samples.
     pub lost: u64,
-    /// Dropped while throttled.
+    /// Samples dropped while throttled.
     pub throttled: u64,
-    /// Not fetched so far; what is left when the session ends.
+    /// Samples not fetched so far, which are discarded when the session ends.
     pub discarded: u64,
 }
 
 impl Rings {
-    /// For so many processors; they follow one by one.
+    /// Makes room for the rings of `processors` processors, which [`add`](Self::add) adds.
     pub fn new(subscriber: Subscriber, budget: u32, records: u32, processors: usize) -> Result<Self, Refusal> {
         Ok(Self { subscriber, budget, records, each: try_with_capacity(processors)?, next: 0 })
     }
 
-    /// The ring of the next processor, with the counters sampled there and their sources.
+    /// Adds the ring of the next processor, with the counters sampled there and their sources.
     pub fn add(&mut self, processor: ProcessorIndex, counters: &[(u8, u32)]) -> Result<(), Refusal> {
         let (producer, samples) =
             sample_ring::channel(self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
         let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
-        // It was made empty.
+        // The slot is empty.
         let _ = slot.put(producer);
         self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
     }
@@ -73,39 +74,39 @@ impl Rings {
         self.each.get(index)
     }
 
-    /// The writing end for a processor's desk.
+    /// Takes the writing end for use on a processor.
     pub fn take_producer(&self, processor: ProcessorIndex) -> Option<SampleProducer> {
         self.ring(processor)?.producer.take()
     }
 
-    /// The writing end is back.
+    /// Puts the writing end of a processor back.
     pub fn put_producer(&self, processor: ProcessorIndex, producer: SampleProducer) {
-        // Its place is empty since it was taken.
+        // The slot is empty since the end was taken.
         put(self.ring(processor).map(|ring| &ring.producer), producer);
     }
 
-    /// The counters sampled on a processor.
+    /// Returns the counters sampled on a processor.
     pub fn counters(&self, processor: ProcessorIndex) -> CounterSet {
         self.ring(processor).map(|ring| ring.counters().collect()).unwrap_or_default()
     }
 
-    /// Samples, lost ones and throttled ones of a counter on a processor.
+    /// Returns the numbers of delivered, lost and throttled samples of a counter on a processor.
     pub fn stats(&self, processor: ProcessorIndex, counter: u8) -> [u64; 3] {
         let stats = self.ring(processor).map(|ring| ring.samples.side());
         stats.and_then(|stats| stats.of(counter)).map(SampleStats::read).unwrap_or_default()
     }
 
-    /// Whether a ring is half full.
+    /// Returns whether a ring is half full.
     pub fn are_half_full(&self) -> bool {
         self.each.iter().any(|ring| ring.samples.is_half_full())
     }
 
-    /// Whether there is nothing more to tell.
+    /// Returns whether there is nothing left to report.
     pub fn are_empty(&self) -> bool {
         self.each.iter().all(|ring| ring.samples.is_empty() && ring.untold().next().is_none())
     }
 
-    /// Tells as many records as the answer has room for, from each ring in turn; answers how many of them are samples.
+    /// Writes as many records as the reply has room for, from each ring in turn. Returns how many of them are samples.
     pub fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
         let count = self.each.len();
         let mut told = 0;
@@ -114,7 +115,7 @@ impl Rings {
             if let Some(ring) = self.each.get_mut(index) {
                 told += ring.tell(now, reply);
                 if reply.room::<Sample>() == 0 {
-                    // Not this one again: it may always have enough for a whole answer.
+                    // The next request begins with the next ring, because this one may always fill a whole reply.
                     self.next = (index + 1) % count;
                     return told;
                 }
@@ -123,7 +124,7 @@ impl Rings {
         told
     }
 
-    /// What became of the samples that were not delivered.
+    /// Returns the account of the samples that were not delivered.
     pub fn account(&self) -> Account {
         self.each.iter().fold(Account::default(), |sum, ring| {
             let [samples, lost, throttled] = ring.stats();
@@ -152,7 +153,7 @@ impl Ring {
         )
     }
 
-    /// Events of which samples were lost that nobody was told of: index, source, how many.
+    /// Returns the events with lost samples that have not been reported yet: index, source, number.
     fn untold(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
         let stats = self.samples.side();
         self.events.iter().enumerate().filter_map(|(index, (counter, source, told))| {

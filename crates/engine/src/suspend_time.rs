@@ -1,4 +1,4 @@
-//! How long the machine slept.
+//! Account of the sleeps of the machine.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -7,28 +7,34 @@ use protocol::status::STATUS_DEVICE_NOT_READY;
 
 use crate::reply::Refusal;
 
-/// A register has to be looked at, and the machine sleeps.
+/// Refusal of a request that needs a register while the machine sleeps.
 pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, ErrorCode::Asleep);
 
-/// An account of all sleeps. One thread at a time writes: the system falls asleep and wakes in turn.
+/// Account of all sleeps. One thread at a time writes: the system falls asleep and wakes in turn.
 #[derive(Debug, Default)]
 pub struct SuspendTime {
     times: AtomicU64,
-    /// In all sleeps that have ended.
+    /// Sum of the sleeps that have ended.
     asleep: AtomicU64,
     since: AtomicU64,
     sleeping: AtomicBool,
 }
 
 impl SuspendTime {
-    /// The machine is about to sleep. Again changes nothing. Any IRQL.
+    /// Notes that the machine is about to sleep. Repeated calls change nothing.
+    ///
+    /// # IRQL
+    /// Any.
     pub fn begin(&self, now: u64) {
         if !self.sleeping.swap(true, Ordering::AcqRel) {
             self.since.store(now, Ordering::Relaxed);
         }
     }
 
-    /// It is awake; answers for how long it slept, 0 if it did not. Any IRQL.
+    /// Notes that the machine is awake. Returns how long it slept, or 0 if it did not.
+    ///
+    /// # IRQL
+    /// Any.
     pub fn end(&self, now: u64) -> u64 {
         if !self.sleeping.swap(false, Ordering::AcqRel) {
             return 0;
@@ -39,17 +45,20 @@ impl SuspendTime {
         slept
     }
 
-    /// Returns whether the machine sleeps, or is about to. Any IRQL.
+    /// Returns whether the machine sleeps, or is about to.
+    ///
+    /// # IRQL
+    /// Any.
     pub fn is_sleeping(&self) -> bool {
         self.sleeping.load(Ordering::Acquire)
     }
 
-    /// How often it slept.
+    /// Returns how often the machine slept.
     pub fn times(&self) -> u64 {
         self.times.load(Ordering::Relaxed)
     }
 
-    /// For how long in all, up to now.
+    /// Returns how long the machine has slept in all, up to now.
     pub fn asleep(&self, now: u64) -> u64 {
         let this_time = if self.is_sleeping() { now.saturating_sub(self.since.load(Ordering::Relaxed)) } else { 0 };
         self.asleep.load(Ordering::Relaxed) + this_time

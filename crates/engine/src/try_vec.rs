@@ -1,6 +1,6 @@
-//! Vectors that refuse where those of `alloc` would end the system: when memory is short.
+//! Vectors that report that memory is short, where those of `alloc` would abort.
 //!
-//! All that grows in the engine grows here, so that no way to a panic is left in the driver.
+//! Everything in the engine that grows uses these functions, so that the driver has no panic for lack of memory.
 
 use alloc::vec::Vec;
 
@@ -12,19 +12,19 @@ use crate::reply::Refusal;
 /// Memory is short.
 pub const NO_MEMORY: Refusal = Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoMemory);
 
-/// What finds room for one item more, or refuses.
+/// Growth by one item that can fail.
 pub trait TryPush<T> {
     fn try_push(&mut self, item: T) -> Result<(), Refusal> {
         self.try_place(item).map_err(|_| NO_MEMORY)
     }
 
-    /// Gives the item back where it refuses.
+    /// Appends the item, or returns it if memory is short.
     fn try_place(&mut self, item: T) -> Result<(), T>;
 }
 
 impl<T> TryPush<T> for Vec<T> {
     fn try_place(&mut self, item: T) -> Result<(), T> {
-        // That there is room is asked again, so that the compiler knows, and leaves the way to a panic out.
+        // The second check lets the compiler remove the panic of `push`.
         if self.try_reserve(1).is_ok() && self.len() < self.capacity() {
             self.push(item);
             Ok(())
@@ -34,14 +34,14 @@ impl<T> TryPush<T> for Vec<T> {
     }
 }
 
-/// Empty, with room for so many.
+/// Returns an empty vector with room for `length` items.
 pub fn try_with_capacity<T>(length: usize) -> Result<Vec<T>, Refusal> {
     let mut items = Vec::new();
     items.try_reserve_exact(length).map_err(|_| NO_MEMORY)?;
     Ok(items)
 }
 
-/// The items, which are `expected`.
+/// Collects the items. Their number is `expected`.
 pub fn try_collect<T>(items: impl IntoIterator<Item = T>, expected: usize) -> Result<Vec<T>, Refusal> {
     let mut gathered = try_with_capacity(expected)?;
     items.into_iter().try_for_each(|item| gathered.try_push(item))?;

@@ -65,9 +65,9 @@ impl<'a, C: Cpu> CurrentCpu<'a, C> {
     /// token is gone. Only what brings code to a processor may call this: the closure of the platform that runs on each
     /// processor, the interrupt handler, the tick, and the simulation of these in tests.
     ///
-    /// This crate has no unsafe code, so that the compiler does not check the contract here. It is checked where `cpu` is
-    /// made: the driver's [`Cpu`] has one constructor, which is unsafe and requires that the code does not leave the
-    /// processor while the value lives. Without such a value there is no token.
+    /// This crate has no unsafe code, so that it cannot make the contract a condition of safety. The driver does: its
+    /// [`Cpu`] can be made in one module only, by functions that keep the code on its processor, and the function of that
+    /// module that makes the token is unsafe unless it raises the IRQL itself. Without a `cpu` there is no token.
     #[must_use]
     #[inline]
     pub const fn new(cpu: &'a C, index: ProcessorIndex) -> Self {

@@ -1,4 +1,4 @@
-//! What the processor itself records, on its way to who subscribed: precise records and branches.
+//! Delivery of what the processor itself records, precise records and branches, to the subscribers.
 
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, Hal};
@@ -10,20 +10,23 @@ use super::sample_stats::{BRANCH_STATS, SampleStats};
 use super::{Interrupted, Sampler};
 use crate::boxed::Boxed;
 
-/// Where what is fetched goes.
+/// Destination of the records that are fetched.
 struct DrainContext<'a, C: Cpu> {
     hal: &'a Hal,
     per_cpu: &'a PerCpu,
     current: CurrentCpu<'a, C>,
-    /// When it was fetched.
+    /// Time at which the records are fetched.
     time: u64,
-    /// Process and thread that made it.
+    /// Process and thread of the records.
     who: (u32, u32),
     watermark_hit: bool,
 }
 
 impl Sampler {
-    /// The Debug Store of the current processor, is in use from now on. PROFILE_LEVEL.
+    /// Puts the Debug Store of the current processor into use.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(crate) fn install(&self, current: CurrentCpu<'_, impl Cpu>, mut ds_buffers: Boxed<DsBuffers>) {
         let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return core::mem::forget(ds_buffers) };
         if !self.hal.is_asleep(current.index()) {
@@ -32,7 +35,10 @@ impl Sampler {
         per_cpu.put_ds_buffers(ds_buffers);
     }
 
-    /// It is in use no more, and its registers are as they were found. PROFILE_LEVEL.
+    /// Takes the Debug Store of the current processor out of use, with its registers as they were found.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(crate) fn uninstall(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Boxed<DsBuffers>> {
         let per_cpu = self.per_cpu.get(current.index().as_usize())?;
         let mut ds_buffers = per_cpu.take_ds_buffers()?;
@@ -40,23 +46,29 @@ impl Sampler {
         Some(ds_buffers)
     }
 
-    /// Branches of the current processor, are recorded no more; what was recorded goes to who
-    /// subscribed. PROFILE_LEVEL.
+    /// Ends the recording of branches of the current processor, after the recorded branches were delivered.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(crate) fn end_branches(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
         let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return };
         per_cpu.with_ds_buffers(|ds_buffers| {
-            self.aside(current, per_cpu, now, |way| way.branches(ds_buffers, false));
+            self.aside(current, per_cpu, now, |drain| drain.branches(ds_buffers, false));
             ds_buffers.end_branches();
         });
         per_cpu.throttle.forget_branches();
     }
 
-    /// They are recorded for a while no more, or again. Answers whether somebody wants any. PROFILE_LEVEL.
+    /// Pauses or resumes the recording of branches of the current processor. Returns whether a session records branches
+    /// there.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(super) fn pause_branches(&self, current: CurrentCpu<'_, impl Cpu>, paused: bool, now: u64) -> bool {
         let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let traced = per_cpu.with_ds_buffers(|ds_buffers| {
             if paused {
-                self.aside(current, per_cpu, now, |way| way.branches(ds_buffers, false));
+                self.aside(current, per_cpu, now, |drain| drain.branches(ds_buffers, false));
             }
             ds_buffers.pause_branches(current.cpu(), paused);
             ds_buffers.traced_for().is_some()
@@ -64,7 +76,11 @@ impl Sampler {
         traced.unwrap_or(false)
     }
 
-    /// Fetches what is due of the current processor; answers whether a ring has become half full.
+    /// Fetches the records of the current processor if a buffer is at its threshold. Returns whether a ring has become
+    /// half full.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     #[cold]
     #[inline(never)]
     pub(super) fn fetch(
@@ -75,20 +91,23 @@ impl Sampler {
     ) -> bool {
         let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
-            let mut way = self.way(current, per_cpu, time);
+            let mut drain = self.drain_context(current, per_cpu, time);
             if let Some(Interrupted { process, thread, .. }) =
                 interrupted.filter(|_| ds_buffers.is_attributed(current.cpu()))
             {
-                way.who = (*process, *thread);
+                drain.who = (*process, *thread);
             }
-            let fetched = ds_buffers.is_due(current.cpu()) && way.all(ds_buffers);
+            let fetched = ds_buffers.is_due(current.cpu()) && drain.all(ds_buffers);
             per_cpu.set_pebs_sequence(ds_buffers.written(current.cpu()), fetched);
-            way.watermark_hit
+            drain.watermark_hit
         });
         watermark_hit.unwrap_or(false)
     }
 
-    /// The precise ones of counters that are about to start are recorded.
+    /// Starts precise recording for those of `counters` that are precise and are about to start.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(super) fn record(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
         let row = self.hal.row(current.index());
         let precise = counters.and(row.counters(|state| state.precise()));
@@ -101,8 +120,11 @@ impl Sampler {
         }
     }
 
-    /// Stops counters of the current processor, and fetches the records of those that are precise.
-    /// Answers those that had overflowed with nobody having served it.
+    /// Stops counters of the current processor, and fetches the records of the precise ones. Returns the counters that
+    /// had overflowed without being served.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(super) fn stop(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
@@ -120,8 +142,11 @@ impl Sampler {
         overflowed
     }
 
-    /// Does something while no precise record of the current processor, waits and none is written: so
-    /// that what a counter holds is what it counted since the last.
+    /// Runs `work` while no precise record of the current processor is pending and none is written: the value of a
+    /// counter is then what it counted since its last record.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(super) fn without_records<R>(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
@@ -131,29 +156,39 @@ impl Sampler {
         match self.per_cpu.get(current.index().as_usize()).filter(|per_cpu| per_cpu.has_ds_buffers()) {
             None => work(),
             Some(per_cpu) => self.hal.with_frozen(current, || {
-                per_cpu.with_ds_buffers(|ds_buffers| self.aside(current, per_cpu, now, |way| way.precise(ds_buffers)));
+                per_cpu
+                    .with_ds_buffers(|ds_buffers| self.aside(current, per_cpu, now, |drain| drain.precise(ds_buffers)));
                 work()
             }),
         }
     }
 
-    /// What a counter of the current processor, has counted: [`Hal::count`], with the records that
-    /// wait accounted before. PROFILE_LEVEL.
+    /// Returns what a counter of the current processor has counted, as [`Hal::count`], after the pending records were
+    /// accounted.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(crate) fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, now: u64) -> u64 {
         let count = || self.hal.count(current, counter);
         let is_precise = self.hal.row(current.index()).get(counter).precise();
         if is_precise { self.without_records(current, now, count) } else { count() }
     }
 
-    /// The machine is about to sleep, and no precise record waits.
+    /// Takes the Debug Store of the current processor out of use before a sleep. No precise record is pending.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) {
         per_cpu.with_ds_buffers(|ds_buffers| {
-            self.aside(current, per_cpu, now, |way| way.branches(ds_buffers, false));
+            self.aside(current, per_cpu, now, |drain| drain.branches(ds_buffers, false));
             ds_buffers.uninstall(current.cpu());
         });
     }
 
-    /// It is awake, and its counters are about to start again.
+    /// Puts the Debug Store of the current processor into use again after a sleep, before the counters start.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(super) fn resume(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
         if !self.hal.is_asleep(current.index()) {
             return;
@@ -162,7 +197,8 @@ impl Sampler {
         self.record(current, self.hal.row(current.index()).counters(|state| state.active()));
     }
 
-    const fn way<'a, C: Cpu>(
+    /// Returns the destination of records that are fetched at `time`.
+    const fn drain_context<'a, C: Cpu>(
         &'a self,
         current: CurrentCpu<'a, C>,
         per_cpu: &'a PerCpu,
@@ -171,7 +207,7 @@ impl Sampler {
         DrainContext { hal: &self.hal, per_cpu, current, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
     }
 
-    /// Fetches outside of an interrupt: that a ring has become half full is told with the next tick.
+    /// Fetches outside of an interrupt. The next tick reports that a ring has become half full.
     fn aside<C: Cpu>(
         &self,
         current: CurrentCpu<'_, C>,
@@ -179,16 +215,16 @@ impl Sampler {
         now: u64,
         fetch: impl FnOnce(&mut DrainContext<'_, C>) -> bool,
     ) {
-        let mut way = self.way(current, per_cpu, now);
-        fetch(&mut way);
-        if way.watermark_hit {
+        let mut drain = self.drain_context(current, per_cpu, now);
+        fetch(&mut drain);
+        if drain.watermark_hit {
             per_cpu.note_watermark_hit();
         }
     }
 }
 
 impl<C: Cpu> DrainContext<'_, C> {
-    /// Branches and precise records; answers whether there were any.
+    /// Fetches branches and precise records. Returns whether there were any.
     fn all(&mut self, ds_buffers: &mut DsBuffers) -> bool {
         let branches = self.branches(ds_buffers, true);
         let (hal, current) = (self.hal, self.current);
@@ -196,16 +232,16 @@ impl<C: Cpu> DrainContext<'_, C> {
         branches || precise
     }
 
-    /// Precise records, while the counters stand.
+    /// Fetches precise records, while the counters are frozen. Returns whether there were any.
     fn precise(&mut self, ds_buffers: &mut DsBuffers) -> bool {
         let current = self.current;
         let fetched = ds_buffers.fetch_precise(current.cpu(), |record| self.record(record));
-        // Their intervals may have been moved: that is so from the next load on.
+        // Their intervals may have been adapted, which takes effect with the next load.
         ds_buffers.set_initial(current.cpu(), |counter| self.hal.initial_count(current.index(), counter));
         fetched
     }
 
-    /// One record, for each counter whose it is.
+    /// Delivers one record for each counter to which it belongs.
     fn record(&mut self, record: Fetched) {
         let (process, thread) = self.who;
         for counter in record.counters.iter() {
@@ -223,7 +259,7 @@ impl<C: Cpu> DrainContext<'_, C> {
         }
     }
 
-    /// Branches, which then `go_on`, or are held.
+    /// Fetches branches, which are recorded further if `go_on`. Returns whether there were any.
     fn branches(&mut self, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
         let Some(subscriber) = ds_buffers.traced_for() else { return false };
         ds_buffers.fetch_branches(self.current.cpu(), go_on, |branch| {
@@ -305,7 +341,7 @@ mod tests {
         fn set_save_area(&self, _: u8, _: u64) {}
     }
 
-    /// The machine can fall asleep when everything that a start needs has been looked at.
+    /// The machine can fall asleep after a start has checked everything that it needs.
     #[test]
     fn a_store_that_comes_to_a_sleeping_processor_touches_no_register_until_it_is_awake() {
         let cpu = Counting::default();
