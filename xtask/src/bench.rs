@@ -24,7 +24,7 @@ use crate::{run, workspace::Workspace};
 const PROFILE: &str = "driver";
 
 /// Package and bench that count instructions.
-const PROGRAMS: [(&str, &str); 2] = [("profile", "instructions"), ("engine", "handler")];
+const PROGRAMS: [(&str, &str); 2] = [("pmu", "instructions"), ("engine", "handler")];
 
 /// Package and bench that measure times.
 const TIMED: [(&str, &str); 4] =
@@ -37,9 +37,9 @@ const INTERRUPT_TARGET: u64 = 280;
 /// The functions that simulate RDMSR, WRMSR and RDPMC, in the order in which a bench prints the numbers of accesses.
 /// The names are suffixes, which follow the name of the bench.
 const ACCESSES: [&str; 3] = [
-    "::scene::Recorder as profile::cpu::Cpu>::rdmsr",
-    "::scene::Recorder as profile::cpu::Cpu>::wrmsr",
-    "::scene::Recorder as profile::cpu::Cpu>::rdpmc",
+    "::scene::Recorder as pmu::cpu::Cpu>::rdmsr",
+    "::scene::Recorder as pmu::cpu::Cpu>::wrmsr",
+    "::scene::Recorder as pmu::cpu::Cpu>::rdpmc",
 ];
 
 /// Instructions of each access in a bench that inlines them as loads and stores. RDPMC takes more, because it finds the
@@ -275,13 +275,13 @@ summary: 52
 
 ob=(1) /bench
 fl=(1) hal.rs
-fn=(10) profile::hal::Hal::count
+fn=(10) pmu::hal::Hal::count
 276 10
 fi=(2) interface.rs
 -9 8
 +2
 cfi=(3) cell.rs
-cfn=(11) <instructions::scene::Recorder as profile::cpu::Cpu>::rdpmc
+cfn=(11) <instructions::scene::Recorder as pmu::cpu::Cpu>::rdpmc
 calls=738 555
 * 17
 fe=(1)
@@ -326,7 +326,7 @@ totals: 0
         let parts = parts(COUNTS).unwrap();
         let costs: Vec<Vec<u64>> = parts.iter().map(|part| part.values().copied().collect()).collect();
         assert_eq!(costs, [vec![17, 14, 21], vec![34, 20], vec![]]);
-        assert_eq!(parts[1]["profile::hal::Hal::count"], 20);
+        assert_eq!(parts[1]["pmu::hal::Hal::count"], 20);
     }
 
     #[test]
@@ -367,7 +367,7 @@ totals: 0
 {"reason":"compiler-artifact","target":{"name":"instructions"},"executable":"/t/instructions-1"}
 {"reason":"build-finished","success":true}"#;
         assert_eq!(executable(messages, "instructions"), Some("/t/instructions-1".into()));
-        assert_eq!(executable(messages, "profile"), None);
+        assert_eq!(executable(messages, "pmu"), None);
     }
 
     #[test]
