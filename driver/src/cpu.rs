@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form, nor has staying on one processor"
+    reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form, and nothing but the IRQL holds code on a processor"
 )]
 
 use core::arch::asm;
@@ -19,8 +19,7 @@ use crate::nt::processors::{self, Pinned};
 
 /// The processor on which the code runs.
 ///
-/// The value exists only where the code cannot move to another processor: [`current`](Self::current), the only
-/// constructor, is unsafe, and the functions of this module call it in the scope of what holds the code there. It is not
+/// Only this module makes the value, in functions that keep the code on its processor while the value lives. It is not
 /// `Send`.
 #[derive(Debug)]
 pub struct Processor(PhantomData<*const ()>);
@@ -28,36 +27,13 @@ pub struct Processor(PhantomData<*const ()>);
 /// The interrupt handler passes the token in two registers.
 const _: () = assert!(size_of::<CurrentCpu<'_, Processor>>() == 16);
 
-impl Processor {
-    /// Returns the current processor.
-    ///
-    /// # Safety
-    /// The code must not move to another processor while the value lives.
-    ///
-    /// # IRQL
-    /// Any at which that holds.
-    pub const unsafe fn current() -> Self {
-        Self(PhantomData)
-    }
-
-    /// Returns the token of this processor.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL, until the last copy of the token is gone.
-    pub fn token(&self) -> CurrentCpu<'_, Self> {
-        CurrentCpu::new(self, processors::current())
-    }
-}
-
 /// Runs `work` on the boot processor.
 ///
 /// # IRQL
 /// Below DISPATCH_LEVEL, which is also the IRQL of `work`.
 pub fn on_boot_processor<T>(work: impl FnOnce(&Processor) -> T) -> T {
     let _stay = Pinned::to_boot_processor();
-    // SAFETY: the affinity holds the thread there until the end of this function
-    let cpu = unsafe { Processor::current() };
-    work(&cpu)
+    work(&Processor(PhantomData))
 }
 
 /// Runs `work` on every active processor at the same time, at HIGH_LEVEL, and returns when all are done.
@@ -66,9 +42,8 @@ pub fn on_boot_processor<T>(work: impl FnOnce(&Processor) -> T) -> T {
 /// Below IPI_LEVEL.
 pub fn on_each_processor(work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
     processors::broadcast(&|| {
-        // SAFETY: `broadcast` runs this at HIGH_LEVEL, at which nothing moves the code
-        let cpu = unsafe { Processor::current() };
-        work(cpu.token());
+        // SAFETY: `broadcast` is at HIGH_LEVEL until this returns
+        unsafe { with_current(work) }
     });
 }
 
@@ -78,10 +53,18 @@ pub fn on_each_processor(work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
 /// DISPATCH_LEVEL to IPI_LEVEL.
 pub fn at_high_level(work: impl FnOnce(CurrentCpu<'_, Processor>)) {
     processors::at_high_level(|| {
-        // SAFETY: at HIGH_LEVEL nothing moves the code
-        let cpu = unsafe { Processor::current() };
-        work(cpu.token());
+        // SAFETY: `at_high_level` is at HIGH_LEVEL until this returns
+        unsafe { with_current(work) }
     });
+}
+
+/// Runs `work` with the token of the current processor.
+///
+/// # Safety
+/// The IRQL is PROFILE_LEVEL, which is HIGH_LEVEL, until `work` returns: the code does not leave the processor.
+#[inline]
+pub unsafe fn with_current<T>(work: impl FnOnce(CurrentCpu<'_, Processor>) -> T) -> T {
+    work(CurrentCpu::new(&Processor(PhantomData), processors::current()))
 }
 
 impl Cpu for Processor {

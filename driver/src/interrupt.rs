@@ -10,7 +10,7 @@ use pmu::ProcessorIndex;
 use protocol::modes;
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
-use crate::cpu::{self, Processor};
+use crate::cpu;
 use crate::nt::dpc::{self, Dpc};
 use crate::nt::power::Change;
 use crate::nt::system_process::Worker;
@@ -136,9 +136,8 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
         thread: irp::current_thread(),
         modes: if is_user { modes::USER } else { modes::KERNEL },
     };
-    // SAFETY: the HAL calls at PROFILE_LEVEL, and the handler returns on the same processor
-    let cpu = unsafe { Processor::current() };
-    if sampler.interrupt(cpu.token(), clock::ticks, &interrupted) {
+    // SAFETY: the HAL calls the handler at PROFILE_LEVEL
+    if unsafe { cpu::with_current(|current| sampler.interrupt(current, clock::ticks, &interrupted)) } {
         WAKE.queue();
     }
 }
