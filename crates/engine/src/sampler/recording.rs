@@ -1,7 +1,7 @@
 //! Delivery of what the processor itself records, precise records and branches, to the subscribers.
 
 use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, Hal};
+use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
 
 use super::ds_buffers::{self, DsBuffers, Fetched};
@@ -11,10 +11,10 @@ use super::{Interrupted, Sampler};
 use crate::boxed::Boxed;
 
 /// Destination of the records that are fetched.
-struct DrainContext<'a, C: Cpu> {
+struct DrainContext<'a> {
     hal: &'a Hal,
     per_cpu: &'a PerCpu,
-    current: CurrentCpu<'a, C>,
+    processor: ProcessorIndex,
     /// Time at which the records are fetched.
     time: u64,
     /// Process and thread of the records.
@@ -53,7 +53,7 @@ impl Sampler {
     pub(crate) fn end_branches(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
         let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return };
         per_cpu.with_ds_buffers(|ds_buffers| {
-            self.aside(current, per_cpu, now, |drain| drain.branches(ds_buffers, false));
+            self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.end_branches();
         });
         per_cpu.throttle.forget_branches();
@@ -68,7 +68,7 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let traced = per_cpu.with_ds_buffers(|ds_buffers| {
             if paused {
-                self.aside(current, per_cpu, now, |drain| drain.branches(ds_buffers, false));
+                self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             }
             ds_buffers.pause_branches(current.cpu(), paused);
             ds_buffers.traced_for().is_some()
@@ -91,13 +91,13 @@ impl Sampler {
     ) -> bool {
         let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
-            let mut drain = self.drain_context(current, per_cpu, time);
+            let mut drain = self.drain_context(current.index(), per_cpu, time);
             if let Some(Interrupted { process, thread, .. }) =
                 interrupted.filter(|_| ds_buffers.is_attributed(current.cpu()))
             {
                 drain.who = (*process, *thread);
             }
-            let fetched = ds_buffers.is_due(current.cpu()) && drain.all(ds_buffers);
+            let fetched = ds_buffers.is_due(current.cpu()) && drain.all(current, ds_buffers);
             per_cpu.set_pebs_sequence(ds_buffers.written(current.cpu()), fetched);
             drain.watermark_hit
         });
@@ -156,8 +156,9 @@ impl Sampler {
         match self.per_cpu.get(current.index().as_usize()).filter(|per_cpu| per_cpu.has_ds_buffers()) {
             None => work(),
             Some(per_cpu) => self.hal.with_frozen(current, || {
-                per_cpu
-                    .with_ds_buffers(|ds_buffers| self.aside(current, per_cpu, now, |drain| drain.precise(ds_buffers)));
+                per_cpu.with_ds_buffers(|ds_buffers| {
+                    self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
+                });
                 work()
             }),
         }
@@ -180,7 +181,7 @@ impl Sampler {
     /// PROFILE_LEVEL.
     pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) {
         per_cpu.with_ds_buffers(|ds_buffers| {
-            self.aside(current, per_cpu, now, |drain| drain.branches(ds_buffers, false));
+            self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.uninstall(current.cpu());
         });
     }
@@ -198,24 +199,24 @@ impl Sampler {
     }
 
     /// Returns the destination of records that are fetched at `time`.
-    const fn drain_context<'a, C: Cpu>(
+    const fn drain_context<'a>(
         &'a self,
-        current: CurrentCpu<'a, C>,
+        processor: ProcessorIndex,
         per_cpu: &'a PerCpu,
         time: u64,
-    ) -> DrainContext<'a, C> {
-        DrainContext { hal: &self.hal, per_cpu, current, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
+    ) -> DrainContext<'a> {
+        DrainContext { hal: &self.hal, per_cpu, processor, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
     }
 
     /// Fetches outside of an interrupt. The next tick reports that a ring has become half full.
-    fn aside<C: Cpu>(
+    fn aside(
         &self,
-        current: CurrentCpu<'_, C>,
+        processor: ProcessorIndex,
         per_cpu: &PerCpu,
         now: u64,
-        fetch: impl FnOnce(&mut DrainContext<'_, C>) -> bool,
+        fetch: impl FnOnce(&mut DrainContext<'_>) -> bool,
     ) {
-        let mut drain = self.drain_context(current, per_cpu, now);
+        let mut drain = self.drain_context(processor, per_cpu, now);
         fetch(&mut drain);
         if drain.watermark_hit {
             per_cpu.note_watermark_hit();
@@ -223,26 +224,25 @@ impl Sampler {
     }
 }
 
-impl<C: Cpu> DrainContext<'_, C> {
+impl DrainContext<'_> {
     /// Fetches branches and precise records. Returns whether there were any.
-    fn all(&mut self, ds_buffers: &mut DsBuffers) -> bool {
-        let branches = self.branches(ds_buffers, true);
-        let (hal, current) = (self.hal, self.current);
-        let precise = ds_buffers.has_precise() && hal.with_frozen(current, || self.precise(ds_buffers));
+    fn all(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers) -> bool {
+        let branches = self.branches(current, ds_buffers, true);
+        let hal = self.hal;
+        let precise = ds_buffers.has_precise() && hal.with_frozen(current, || self.precise(current, ds_buffers));
         branches || precise
     }
 
     /// Fetches precise records, while the counters are frozen. Returns whether there were any.
-    fn precise(&mut self, ds_buffers: &mut DsBuffers) -> bool {
-        let current = self.current;
-        let fetched = ds_buffers.fetch_precise(current.cpu(), |record| self.record(record));
+    fn precise(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers) -> bool {
+        let fetched = ds_buffers.fetch_precise(current.cpu(), |record| self.record(current, record));
         // Their intervals may have been adapted, which takes effect with the next load.
         ds_buffers.set_initial(current.cpu(), |counter| self.hal.initial_count(current.index(), counter));
         fetched
     }
 
     /// Delivers one record for each counter to which it belongs.
-    fn record(&mut self, record: Fetched) {
+    fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: Fetched) {
         let (process, thread) = self.who;
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
@@ -251,8 +251,8 @@ impl<C: Cpu> DrainContext<'_, C> {
                 continue;
             }
             let (source, interval) = subscriptions.loaded();
-            let initial = ds_buffers::initial(self.current.cpu(), counter);
-            subscriptions.reloaded(self.hal.recorded(self.current, counter, initial));
+            let initial = ds_buffers::initial(current.cpu(), counter);
+            subscriptions.reloaded(self.hal.recorded(current, counter, initial));
             let kind = if record.is_exact { SampleKind::Precise } else { SampleKind::PreciseNext };
             let sample = self.sample(record.ip, record.number, source, interval, kind);
             self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, Sample { process, thread, ..sample });
@@ -260,9 +260,9 @@ impl<C: Cpu> DrainContext<'_, C> {
     }
 
     /// Fetches branches, which are recorded further if `go_on`. Returns whether there were any.
-    fn branches(&mut self, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
+    fn branches(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
         let Some(subscriber) = ds_buffers.traced_for() else { return false };
-        ds_buffers.fetch_branches(self.current.cpu(), go_on, |branch| {
+        ds_buffers.fetch_branches(current.cpu(), go_on, |branch| {
             let sample =
                 self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.predicted()), SampleKind::Branch);
             self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, sample);
@@ -278,7 +278,7 @@ impl<C: Cpu> DrainContext<'_, C> {
             ip,
             process: UNKNOWN,
             thread: UNKNOWN,
-            processor: self.current.index().number(),
+            processor: self.processor.number(),
             source,
             interval,
             kind: kind as u16,
@@ -292,7 +292,7 @@ impl<C: Cpu> DrainContext<'_, C> {
 mod tests {
     use core::sync::atomic::{AtomicU64, Ordering};
 
-    use pmu::{Msr, ProcessorIndex};
+    use pmu::Msr;
     use raw_cpuid::CpuIdResult;
 
     use super::*;
