@@ -1,6 +1,7 @@
 //! The command line.
 
 mod branches;
+mod common;
 mod control_area;
 #[cfg(test)]
 mod documents;
@@ -8,14 +9,13 @@ pub mod names;
 mod record;
 mod report;
 mod session;
-mod usage;
+pub mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pmu::Kind;
-use protocol::flags;
 
 use crate::event::{EventName, SourceName};
 use crate::exit;
@@ -23,11 +23,13 @@ use crate::processors::ProcessorList;
 use names::Names;
 
 pub use branches::BranchesArgs;
+#[cfg(test)]
+pub use branches::ShortRing;
+pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 pub use session::SessionArgs;
-pub use usage::parse;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -36,8 +38,8 @@ EXAMPLES
   client stat -- cmd /c dir                 count while a command runs
   client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
   client record -- app.exe                  sample while a command runs
-  client report                             where those samples fell
-  client branches -C 0 --duration 0.1       every branch of processor 0
+  client report                             those samples by function
+  client branches -C 0 --duration 0.1       every branch of CPU 0
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far
   client stop --all                         stop, with the final counts
@@ -45,10 +47,10 @@ EXAMPLES
   client diagnose --cpuid dump.txt          what the driver would do elsewhere
 
 SOURCES
-  A source goes by its name in the HAL, with or without \"Profile\", in any
-  case (BranchInstructions, profilebranchinstructions), or by its number (6,
-  0x06). As an event it can end in :u (user mode alone) or :k (kernel mode);
-  one that is sampled also in :p (precise).
+  A source has its name in the HAL, with or without \"Profile\", in any case
+  (BranchInstructions, profilebranchinstructions), or its number (6, 0x06). An
+  event can end in :u (user mode alone) or :k (kernel mode alone); an event that
+  is sampled can also end in :p (precise).
 ";
 
 /// Hardware performance counters of Windows' HAL, at the command line.
@@ -62,12 +64,12 @@ SOURCES
     arg_required_else_help = true
 )]
 pub struct Cli {
-    /// What to do.
+    /// The verb to run.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// What the client can do.
+/// The verbs of the client.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Install the driver and start it; needs an elevated prompt
@@ -75,7 +77,7 @@ pub enum Verb {
     Install(InstallArgs),
     /// Stop the driver and remove it; needs an elevated prompt
     Uninstall,
-    /// Say whether the driver runs, and who counts what
+    /// Show whether the driver is running, and its sessions
     Status(Json),
     /// Show the profile interface, why it was chosen, and the processors
     Info(Json),
@@ -90,7 +92,7 @@ pub enum Verb {
     /// Set the interval of a source: events between two interrupts
     #[command(after_help = INTERVAL_HELP)]
     Interval(IntervalArgs),
-    /// Start counting, until `stop`, whatever becomes of this prompt
+    /// Start counting until `stop`, even if this prompt is closed
     #[command(
         after_help = "EXAMPLES\n  client start TotalIssues BranchInstructions:u\n  client start TotalCycles -C 0,2-3"
     )]
@@ -104,25 +106,25 @@ pub enum Verb {
     /// Count while a command runs, as `perf stat -a` does
     #[command(after_help = STAT_HELP)]
     Stat(StatArgs),
-    /// Sample where processors spend their events, as `perf record -a` does
+    /// Sample where events occur on processors, as `perf record -a` does
     #[command(after_help = record::HELP)]
     Record(RecordArgs),
-    /// Show which branches processors take most, from a record of each
+    /// Show which branches processors take most often, from a record of each
     #[command(after_help = branches::HELP)]
     Branches(BranchesArgs),
-    /// Show, make or free the control areas of Intel's Debug Store
+    /// Show, allocate or free the control areas of Intel's Debug Store
     #[command(after_help = control_area::HELP)]
     ControlArea(ControlAreaArgs),
-    /// Show where the samples of a recording fell, as `perf report` does
+    /// Show the samples of a recording by columns, as `perf report` does
     #[command(after_help = report::REPORT_HELP)]
     Report(ReportArgs),
-    /// Turn a recording into what other programs read
+    /// Convert a recording for other programs
     #[command(after_help = report::EXPORT_HELP)]
     Export(ExportArgs),
     /// Draw a recording as a flame graph
     #[command(after_help = report::FLAMEGRAPH_HELP)]
     Flamegraph(FlamegraphArgs),
-    /// Say what the driver would do on a processor; needs no driver
+    /// Show what the driver would do on a processor; needs no driver
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(DiagnoseArgs),
 }
@@ -136,17 +138,17 @@ EXAMPLES
 ";
 
 const DIAGNOSE_HELP: &str = "\
-Chooses the profile interface from CPUID as the driver does from that of the
-boot processor, and tells why, and which sources can be used. Nothing but CPUID
-is asked: only the driver finds out whether a hypervisor really has the counters
-that it shows. Without FILE it is the processor that the client runs on, which
-on a hybrid machine can be another one each time.
+Chooses the profile interface from CPUID, as the driver does on the boot
+processor, and shows the reason and the sources that can be used. Only CPUID is
+read: only the driver can check whether a hypervisor really has the counters
+that CPUID reports. Without FILE, the current processor is used, which on a
+hybrid machine can be a different one each time.
 
 FILES
-  Dumps as AIDA64 and InstLatx64 have them, with lines such as
+  Dumps in the format of AIDA64 and InstLatx64, with lines such as
     CPUID 0000000A: 07300403-00000000-00000000-00000603
   and the output of `cpuid -1 -r` on Linux, in UTF-8 or, as PowerShell writes
-  them, in UTF-16. Of several processors the first counts.
+  it, in UTF-16. If there are several processors, the first is used.
 
 EXAMPLES
   client diagnose
@@ -154,29 +156,29 @@ EXAMPLES
   cpuid -1 -r | client diagnose --cpuid -
 ";
 
-/// What follows the options of `stat` in `--help`.
+/// Text after the options of `stat` in `--help`.
 pub const STAT_HELP: &str = "\
 The counters count everything that runs on the chosen processors while COMMAND
-runs, not COMMAND alone. As with perf, standard output is left to COMMAND: the
-counts go to standard error, or where -o says. Ctrl-C ends COMMAND; the counts
-are printed all the same.
+runs, not only COMMAND. As with perf, standard output belongs to COMMAND: the
+counts go to standard error, or to the file of -o. Ctrl-C ends COMMAND; the
+counts are still printed.
 
 EVENTS
-  Without -e: cycles, instructions, branches and mispredicted branches, as far
-  as this machine has them and free counters for them.
-  An event that no source has goes by its numbers, as with perf:
+  Without -e: cycles, instructions, branches and mispredicted branches, if this
+  machine supports them and has free counters for them.
+  An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
-  with u or k behind the last slash for one mode alone. The processor's manual
-  has the numbers; a wrong one counts nothing, or something else.
+  with u or k after the last slash for one mode alone. The numbers are in the
+  processor's manual; a wrong number counts nothing, or something else.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
-  One line per event, after the manner of `perf stat -x,`; CPUn with --per-cpu.
-  The unit is empty and the percentage 100.00: nothing is multiplexed. The name
-  of an event with commas stands in quotes.
+  One line per event, similar to `perf stat -x,`; CPUn with --per-cpu. The unit
+  is empty and the percentage 100.00: nothing is multiplexed. The name of an
+  event with commas is quoted.
 
 EXIT CODE
-  That of COMMAND. When the client itself fails: its own (client --help).
+  The exit code of COMMAND. If the client itself fails: see client --help.
 
 EXAMPLES
   client stat -- cmd /c dir
@@ -184,29 +186,6 @@ EXAMPLES
   client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
   client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
 ";
-
-/// A verb without anything but its format.
-#[derive(Debug, Args)]
-pub struct Json {
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What `start`, `stat`, `record` and `branches` have in common.
-#[derive(Debug, Args)]
-pub struct Force {
-    /// Take counters that another program has enabled without reserving them
-    #[arg(long)]
-    force: bool,
-}
-
-impl Force {
-    /// As the request has it.
-    pub fn flags(&self) -> u32 {
-        if self.force { flags::FORCE } else { 0 }
-    }
-}
 
 /// Arguments of `install`.
 #[derive(Debug, Args)]
@@ -235,7 +214,7 @@ pub struct ListArgs {
 /// A profile interface, as users type it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum InterfaceName {
-    /// No counters: the timer alone
+    /// No counters, only the timer
     Default,
     /// Intel's architectural performance monitoring
     Emon,
@@ -245,7 +224,7 @@ pub enum InterfaceName {
     Netburst,
     /// Pentium Pro, II, III and Pentium M
     P6,
-    /// The first Pentium: its counters count and can not sample
+    /// The first Pentium: its counters can count but not sample
     Pentium,
 }
 
@@ -276,7 +255,7 @@ pub struct QueryArgs {
 pub struct IntervalArgs {
     /// Name or number
     pub source: SourceName,
-    /// The interval; moved into the range that the source has
+    /// The interval; limited to the range of the source
     pub interval: u32,
     #[command(flatten)]
     pub format: Json,
@@ -337,7 +316,7 @@ pub struct StatArgs {
     pub processors: Option<ProcessorList>,
     #[command(flatten)]
     pub force: Force,
-    /// A row for each processor in place of the total
+    /// A row for each processor instead of the total
     #[arg(short = 'A', long)]
     pub per_cpu: bool,
     /// Print one JSON object
@@ -390,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn options_after_the_command_are_the_commands_own() {
+    fn options_after_the_command_belong_to_the_command() {
         for line in ["stat -e 2,6:u -C 0 -- app --json -e -- x", "stat -e 2 -e 6:u -C 0 app --json -e -- x"] {
             let Ok(Verb::Stat(args)) = parse(line) else { panic!("{line}") };
             assert_eq!(args.command, ["app", "--json", "-e", "--", "x"], "{line}");
@@ -399,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_may_be_separated_by_blanks_or_by_commas() {
+    fn sources_can_be_separated_by_spaces_or_commas() {
         for line in ["start TotalIssues 6:u", "start TotalIssues,6:u"] {
             let Ok(Verb::Start(args)) = parse(line) else { panic!("{line}") };
             assert_eq!(args.events.iter().flatten().map(|event| event.modes).collect::<Vec<_>>(), [3, 1]);
@@ -407,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+    fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "",
             "frobnicate",

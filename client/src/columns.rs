@@ -1,19 +1,19 @@
 //! Tables that fit a console.
 
-/// Columns of a console.
+/// Width of a console in characters.
 pub const CONSOLE: usize = 80;
 
-/// Blanks between two columns of a table.
+/// Spaces between two columns of a table.
 const GAP: usize = 2;
 
-/// What stands where the middle of a name was.
+/// Replaces the middle of a shortened name.
 const ELLIPSIS: &str = "..";
 
-/// The narrowest that a column becomes.
+/// Minimum width of a shortened column.
 const NARROWEST: usize = 8;
 
 /// Shortens the cells in the columns `names` until a table of `headings` and `rows` fits into `width`. The widest
-/// columns give first.
+/// columns are shortened first.
 pub fn fit(headings: &[&str], rows: &mut [Vec<String>], names: &[&str], width: usize) {
     let widths: Vec<usize> = headings
         .iter()
@@ -28,29 +28,29 @@ pub fn fit(headings: &[&str], rows: &mut [Vec<String>], names: &[&str], width: u
         columns.map(|(_, width)| *width).collect()
     };
     let taken = widths_of(false).iter().sum::<usize>() + GAP * headings.len().saturating_sub(1);
-    let most = widest_that_fits(&widths_of(true), width.saturating_sub(taken));
+    let max = widest_that_fits(&widths_of(true), width.saturating_sub(taken));
     for row in rows {
         for (cell, _) in row.iter_mut().zip(headings).filter(|(_, heading)| names.contains(heading)) {
-            *cell = shortened(cell, most);
+            *cell = shortened(cell, max);
         }
     }
 }
 
-/// The largest limit under which columns of these widths take no more than `room` together.
+/// Returns the largest limit for the width of each column with which columns of these widths fit into `room`.
 fn widest_that_fits(widths: &[usize], room: usize) -> usize {
     let taken = |limit: usize| widths.iter().map(|width| limit.min(*width)).sum::<usize>();
     let largest = widths.iter().copied().max().unwrap_or_default();
     (NARROWEST..=largest).rev().find(|limit| taken(*limit) <= room).unwrap_or(NARROWEST)
 }
 
-/// The name without what a terminal would take for a command, and without its middle if it has more than `most`
-/// characters: both ends tell more.
-fn shortened(name: &str, most: usize) -> String {
+/// Returns the name without control characters, which a terminal could execute, and without its middle if it has more
+/// than `max` characters. Both ends of a name are more informative.
+fn shortened(name: &str, max: usize) -> String {
     let characters: Vec<char> = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if characters.len() <= most {
+    if characters.len() <= max {
         return characters.into_iter().collect();
     }
-    let kept = most.saturating_sub(ELLIPSIS.len());
+    let kept = max.saturating_sub(ELLIPSIS.len());
     let (head, tail) = (kept - kept / 2, kept / 2);
     let head: String = characters.iter().take(head).collect();
     let tail: String = characters.iter().skip(characters.len() - tail).collect();
@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn a_long_name_keeps_both_its_ends() {
-        for (name, most, wanted) in [
+        for (name, max, wanted) in [
             ("short", 8, "short"),
             ("exactly8", 8, "exactly8"),
             ("ntoskrnl.exe+0x1234", 13, "ntoskr..x1234"),
             ("two\nlines", 20, "two lines"),
         ] {
-            assert_eq!(shortened(name, most), wanted);
+            assert_eq!(shortened(name, max), wanted);
         }
     }
 
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_table_fits_and_cells_that_did_are_as_they_were(
+        fn a_table_fits_and_cells_that_already_fit_are_unchanged(
             cells in prop::collection::vec(("[a-z+:]{0,120}", "[a-z ()0-9]{0,40}"), 1..8)
         ) {
             let headings = ["Overhead", "Process", "Symbol"];

@@ -1,6 +1,7 @@
-//! The driver as the verbs see it: one method per request, answers checked.
+//! The connection to the driver: one method per request. Replies are validated.
 
 use std::cell::OnceCell;
+use std::io;
 use std::time::Duration;
 
 use pmu::Hypervisor;
@@ -9,51 +10,96 @@ use protocol::{
     IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest, SessionEvent,
     SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
+use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::error::Error;
-use crate::refusal::Refusal;
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
+use crate::refusal::{Refusal, SAME_VERSION};
 use crate::reply::{Malformed, Reply};
-use crate::session_event::{self, Session};
+use crate::sessions::{self, RunningSession};
 use crate::source::Sources;
-use crate::system::{Device, System, is_denied, open_error};
+use crate::system::{Device, System, is_denied};
+use crate::system_error::{SystemError, open_error};
 
-/// Records that the first buffer of a request has room for.
+/// Number of records that fit into the first buffer of a request.
 const FIRST_ROOM: usize = 256;
 
-/// More than this no driver has: every event of the largest session on every processor.
+/// Maximum number of records in a list: every event of the largest session on every processor.
 const MAX_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
 
-/// How often a list is asked for again because it had grown.
+/// Number of requests for a list that grows between two requests.
 const ATTEMPTS: usize = 4;
 
-/// An open handle to a driver that speaks our version.
+/// Why a request has no usable reply. A refusal by the driver is a [`Refusal`].
+#[derive(Debug, ThisError)]
+pub enum RequestError {
+    /// The request failed before the driver could reply with a cause.
+    #[error("the driver did not answer the request {request}")]
+    Failed {
+        /// Name of the request.
+        request: &'static str,
+        /// Error of Windows.
+        #[source]
+        cause: io::Error,
+    },
+    /// The reply violates the protocol.
+    #[error("the driver's answer to the request {request} is invalid")]
+    Malformed {
+        /// Name of the request.
+        request: &'static str,
+        /// The violation.
+        #[source]
+        cause: Malformed,
+    },
+    /// More events than a request carries.
+    #[error("{given} events are too many: a session takes at most {MAX_EVENTS}")]
+    TooManyEvents {
+        /// Number of events.
+        given: usize,
+    },
+}
+
+impl UserError for RequestError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::TooManyEvents { .. } => Exit::Usage,
+            Self::Failed { .. } | Self::Malformed { .. } => Exit::Failure,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        matches!(self, Self::Malformed { .. }).then(|| SAME_VERSION.to_owned())
+    }
+}
+
+/// An open handle to a driver of the same protocol version.
 pub struct Connection {
     device: Box<dyn Device>,
     hello: HelloReply,
     sources: OnceCell<Sources>,
 }
 
-/// A session that runs.
+/// A session that was started.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
-    /// Its number.
+    /// Number of the session.
     pub session: u64,
-    /// Units a second of [`Sample::time`].
+    /// Units per second of [`Sample::time`].
     pub clock: u64,
 }
 
 /// Samples of a session.
 #[derive(Debug)]
 pub struct Batch {
-    /// In the order in which the driver gave them.
+    /// The samples, in the order in which the driver returned them.
     pub samples: Vec<Sample>,
-    /// Whether the session has been stopped and there are no more.
+    /// Whether the session is stopped and has no more samples.
     pub is_last: bool,
 }
 
 impl Connection {
-    /// Opens the driver and agrees on the version.
+    /// Opens the driver and checks its protocol version.
     pub fn open(system: &dyn System) -> Result<Self, Error> {
         let device = system.open().map_err(|error| open_error(system, error))?;
         let mut connection = Self { device, hello: HelloReply::new_zeroed(), sources: OnceCell::new() };
@@ -68,17 +114,17 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The driver's version: `1.2.3`.
+    /// Returns the version of the driver: `1.2.3`.
     pub fn driver_version(&self) -> String {
         version(self.hello.driver)
     }
 
-    /// The profile interface and what it offers.
+    /// Returns the profile interface and its properties.
     pub fn info(&self) -> Result<InfoReply, Error> {
         self.layout(Code::Info, &[])
     }
 
-    /// Every source the driver knows; asked for once.
+    /// Returns every source of the driver. They are requested once.
     pub fn sources(&self) -> Result<&Sources, Error> {
         if let Some(sources) = self.sources.get() {
             return Ok(sources);
@@ -87,13 +133,13 @@ impl Connection {
         Ok(self.sources.get_or_init(|| Sources::new(&records)))
     }
 
-    /// One source, afresh.
+    /// Returns the current state of a source.
     pub fn source(&self, source: u32) -> Result<SourceRecord, Error> {
         let request = SourceRequest { source, reserved: 0 };
         self.one_source(Code::QuerySource, request.as_bytes(), source)
     }
 
-    /// Sets the interval of a source; the answer tells the one in force and the one before.
+    /// Sets the interval of a source. The reply has the new and the previous interval.
     pub fn set_interval(&self, source: u32, interval: u32) -> Result<SourceRecord, Error> {
         let request = IntervalRequest { source, interval };
         self.one_source(Code::SetInterval, request.as_bytes(), source)
@@ -102,7 +148,7 @@ impl Connection {
     /// Starts a session.
     pub fn start(&self, header: &StartHeader, events: &[EventRequest]) -> Result<Started, Error> {
         if events.len() > MAX_EVENTS {
-            return Err(Error::TooManyEvents { given: events.len() });
+            return Err(RequestError::TooManyEvents { given: events.len() }.into());
         }
         let input = [header.as_bytes(), events.as_bytes()].concat();
         let reply = self.succeed::<SessionEvent>(Code::Start, &input, FIRST_ROOM)?;
@@ -110,19 +156,19 @@ impl Connection {
         Ok(Started { session, clock })
     }
 
-    /// Samples of a session, at most `most`; waits until there are many or the time is up.
-    pub fn samples(&self, session: u64, wait: Duration, most: usize) -> Result<Batch, Error> {
+    /// Returns at most `max` samples of a session. Waits for `wait` unless the driver has many samples before.
+    pub fn samples(&self, session: u64, wait: Duration, max: usize) -> Result<Batch, Error> {
         let wait = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
         let request = SamplesRequest { session, wait, reserved: 0 };
-        let reply = self.succeed::<Sample>(Code::Samples, request.as_bytes(), most)?;
+        let reply = self.succeed::<Sample>(Code::Samples, request.as_bytes(), max)?;
         let samples = reply.records().map_err(|cause| malformed(Code::Samples, cause))?;
         let [last, _] = reply.header.detail;
         Ok(Batch { samples, is_last: last != 0 })
     }
 
-    /// Stops a source of a session and answers its last counts.
+    /// Stops a source of a session and returns its final counts.
     pub fn stop(&self, session: u64, source: u32) -> Result<Vec<CountRecord>, Error> {
-        // The last counts come once: what runs now tells how much room they need.
+        // The driver returns the final counts only once, so the buffer must be large enough for all that run now.
         let running = self.ask::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
         let room = room_for(Code::Read, running)?;
         let request = StopRequest { session, source, reserved: 0 };
@@ -130,27 +176,27 @@ impl Connection {
         reply.records().map_err(|cause| malformed(Code::Stop, cause))
     }
 
-    /// Stops a session whole.
+    /// Stops all sources of a session and returns their final counts.
     pub fn stop_all(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
         self.stop(session, ALL_SOURCES)
     }
 
-    /// The counts of a session, or of all detached ones.
+    /// Returns the counts of a session, or of all detached sessions.
     pub fn read(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
         self.list(Code::Read, SessionRequest { session }.as_bytes())
     }
 
-    /// The control areas of processors, or what became of them.
+    /// Sends a request about control areas and returns the state of each.
     pub fn control_areas(&self, request: &AreaRequest) -> Result<Vec<AreaRecord>, Error> {
-        // Asked again for want of room it would do twice what it does.
+        // The request must not be repeated with a larger buffer, because it would be executed twice.
         let reply = self.succeed::<AreaRecord>(Code::ControlArea, request.as_bytes(), PROCESSOR_WORDS * 64)?;
         reply.records().map_err(|cause| malformed(Code::ControlArea, cause))
     }
 
-    /// Who holds which counters.
-    pub fn sessions(&self) -> Result<Vec<Session>, Error> {
-        let holders = self.list::<SessionEvent>(Code::ListSessions, &[])?;
-        Ok(session_event::sessions(&holders, self.sources()?))
+    /// Returns the sessions and their events.
+    pub fn sessions(&self) -> Result<Vec<RunningSession>, Error> {
+        let session_events = self.list::<SessionEvent>(Code::ListSessions, &[])?;
+        Ok(sessions::by_session(&session_events, self.sources()?))
     }
 
     fn one_source(&self, code: Code, input: &[u8], source: u32) -> Result<SourceRecord, Error> {
@@ -163,14 +209,14 @@ impl Connection {
         }
     }
 
-    /// A request whose answer is one layout.
+    /// Sends a request that has one fixed structure as its reply.
     fn layout<T: FromBytes>(&self, code: Code, input: &[u8]) -> Result<T, Error> {
-        // The records of a refusal need no more room than this.
+        // A refusal can return records instead of the structure.
         let reply = self.succeed::<SessionEvent>(code, input, size_of::<T>().div_ceil(size_of::<SessionEvent>()))?;
         reply.layout().map_err(|cause| malformed(code, cause))
     }
 
-    /// A request whose answer is a list, asked for again with more room until all of it came.
+    /// Sends a request that has a list as its reply, and repeats it with a larger buffer until the list is complete.
     fn list<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8]) -> Result<Vec<T>, Error> {
         let mut room = FIRST_ROOM;
         for _ in 0..ATTEMPTS {
@@ -184,72 +230,73 @@ impl Connection {
         Err(malformed(code, Malformed::Growing))
     }
 
-    /// A request that is refused with its cause or done.
+    /// Sends a request; a refusal by the driver is an error.
     fn succeed<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
         let reply = self.ask::<T>(code, input, room)?;
         if reply.is_success() {
             return Ok(reply);
         }
-        let holders = match ErrorCode::from_number(reply.header.cause) {
+        let session_events = match ErrorCode::from_number(reply.header.cause) {
             Some(ErrorCode::NoFreeCounter) => {
                 reply.records::<SessionEvent>().map_err(|cause| malformed(code, cause))?
             }
             _ => Vec::new(),
         };
-        Err(self.refused(code, reply.header, &holders))
+        Err(self.refused(code, reply.header, &session_events))
     }
 
     fn ask<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
         let mut buffer = vec![0; size_of::<ReplyHeader>() + room * size_of::<T>()];
         let length = self.device.request(code, input, &mut buffer).map_err(|cause| {
             if is_denied(&cause) {
-                return Error::Denied { action: format!("to the request {}", name(code)), cause };
+                return Error::from(SystemError::Denied { action: format!("to the request {}", name(code)), cause });
             }
-            Error::Request { request: name(code), cause }
+            RequestError::Failed { request: name(code), cause }.into()
         })?;
         Reply::new(buffer, length).map_err(|cause| malformed(code, cause))
     }
 
-    fn refused(&self, code: Code, header: ReplyHeader, holders: &[SessionEvent]) -> Error {
-        // The names matter less than the refusal. What is refused here must not be asked for once more.
+    fn refused(&self, code: Code, header: ReplyHeader, session_events: &[SessionEvent]) -> Error {
+        // If the sources cannot be listed, the refusal is reported without names. A refused request for the list itself
+        // must not be repeated.
         let unnamed = Sources::default();
         let askable = !matches!(code, Code::Hello | Code::ListSources);
         let sources = if askable { self.sources().unwrap_or(&unnamed) } else { &unnamed };
-        Error::Refused(Box::new(Refusal {
+        Error::from(Refusal {
             request: name(code),
             source: sources.name(header.source),
-            holders: session_event::sessions(holders, sources),
+            sessions: sessions::by_session(session_events, sources),
             is_root: code == Code::Start && header.cause == ErrorCode::CountersDoNotWork as u32 && self.is_root(),
             header,
-        }))
+        })
     }
 
-    /// Returns whether the driver says that this Windows is the root partition of Hyper-V.
+    /// Returns whether the driver reports that this Windows is the root partition of Hyper-V.
     fn is_root(&self) -> bool {
         self.info().is_ok_and(|info| info.hypervisor == Hypervisor::Root as u32)
     }
 }
 
-/// How many records to have room for, when the driver says that there are `total`.
+/// Returns the number of records for the next buffer if the driver reports `total` records.
 fn room_for(code: Code, total: u32) -> Result<usize, Error> {
     let room = total as usize;
     if room <= MAX_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
 }
 
-/// More samples came than the rings of a session can hold.
+/// Returns the error for more samples than the rings of a session can hold.
 pub fn endless() -> Error {
     malformed(Code::Samples, Malformed::Endless)
 }
 
 fn malformed(code: Code, cause: Malformed) -> Error {
-    Error::Reply { request: name(code), cause }
+    RequestError::Malformed { request: name(code), cause }.into()
 }
 
 fn name(code: Code) -> &'static str {
     protocol::find(code as u32).map_or("unknown", |spec| spec.name)
 }
 
-/// A version of four parts, of which the last is zero.
+/// Formats a version. The last of its four parts is always zero.
 pub fn version([major, minor, patch, _]: [u16; 4]) -> String {
     format!("{major}.{minor}.{patch}")
 }

@@ -1,4 +1,4 @@
-//! Counts by event: on each processor and in total.
+//! Counts by event, on each processor and in total.
 
 use std::fmt::Write;
 
@@ -13,19 +13,19 @@ use crate::source::Sources;
 /// The count of an event on one processor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OnProcessor {
-    /// Which.
+    /// The processor.
     pub processor: u32,
-    /// The counter on it; none where a timer counts.
+    /// The counter on this processor; none if a timer counts.
     pub counter: Option<u32>,
     /// Events.
     pub count: u64,
-    /// For how long it counted: what the machine slept meanwhile is not in it.
+    /// Time for which it counted, without the time for which the machine slept.
     pub enabled_seconds: f64,
-    /// For how long the machine slept since the start.
+    /// Time for which the machine slept since the start.
     pub asleep_seconds: f64,
-    /// Events a second.
+    /// Events per second.
     pub per_second: Option<f64>,
-    /// For how long it counted, in units of 100 ns.
+    /// Time for which it counted, in units of 100 ns.
     #[serde(skip)]
     pub ticks: u64,
 }
@@ -33,7 +33,7 @@ pub struct OnProcessor {
 /// An event of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EventCount {
-    /// Session.
+    /// Number of the session.
     pub session: u64,
     /// KPROFILE_SOURCE.
     pub id: u32,
@@ -43,35 +43,35 @@ pub struct EventCount {
     pub modes: &'static str,
     /// Events on all processors.
     pub count: u64,
-    /// The longest time for which a processor counted.
+    /// Maximum over the processors of the time for which they counted.
     pub enabled_seconds: f64,
-    /// The longest time for which the machine slept meanwhile.
+    /// Time for which the machine slept since the start.
     pub asleep_seconds: f64,
-    /// Events on all processors a second.
+    /// Events per second on all processors.
     pub per_second: Option<f64>,
-    /// By processor, ascending.
+    /// Counts of each processor, in ascending order.
     pub processors: Vec<OnProcessor>,
     /// [`protocol::modes`].
     #[serde(skip)]
     pub mode_bits: u32,
-    /// The longest time for which a processor counted, in units of 100 ns.
+    /// `enabled_seconds` in units of 100 ns.
     #[serde(skip)]
     pub ticks: u64,
 }
 
 impl EventCount {
-    /// The source and its modes: `BranchInstructions:u`.
+    /// Returns the source and its modes: `BranchInstructions:u`.
     pub fn label(&self) -> String {
         format!("{}{}", self.name, event::suffix(self.mode_bits))
     }
 
-    /// The processors it was counted on: `0-1`.
+    /// Returns the processors on which it was counted: `0-1`.
     pub fn where_counted(&self) -> String {
         ranges(self.processors.iter().map(|one| one.processor))
     }
 }
 
-/// The counts of records, by event, in the order in which the events first appear.
+/// Groups the counts by event, in the order in which the events first appear.
 pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {
@@ -118,12 +118,12 @@ fn on_processor(record: &CountRecord) -> OnProcessor {
     }
 }
 
-/// For how long the machine slept while any of these counted, if it did.
+/// Returns the time for which the machine slept while any of these events counted, if it slept.
 pub fn asleep<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<f64> {
     Some(events.map(|event| event.asleep_seconds).fold(0.0, f64::max)).filter(|seconds| *seconds > 0.0)
 }
 
-/// The table of `read` and `stop`; with `per_cpu` a row for each processor before the one for all.
+/// Formats the table of `read` and `stop`. With `per_cpu`, a row for each processor precedes the total.
 pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
     let mut rows = Vec::new();
     for event in events {
@@ -141,7 +141,7 @@ pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
     let numbers = ["CPU", "Count", "Per second", "Seconds"];
     let mut text = table(&["Source", "CPU", "Count", "Per second", "Seconds"], &numbers, &rows);
     if let Some(seconds) = asleep(events.iter()) {
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "\nThe machine slept for {seconds:.3} s meanwhile, in which nothing was counted.");
     }
     text
@@ -153,7 +153,7 @@ mod tests {
     use crate::fake::{count, sources};
 
     #[test]
-    fn a_total_is_the_sum_of_its_processors_and_its_time_the_longest() {
+    fn a_total_has_the_sum_of_counts_and_the_maximum_of_times() {
         let records = [count(2, 1, 30, 10), count(6, 0, 7, 20), count(2, 0, 12, 20)];
         let events = by_event(&records, &Sources::new(&sources()));
         let totals: Vec<_> = events.iter().map(|event| (event.label(), event.count, event.ticks)).collect();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_source_in_two_modes_or_two_sessions_is_counted_apart() {
+    fn counts_of_different_modes_or_sessions_are_separate() {
         let one = count(2, 0, 1, 10);
         let user = CountRecord { modes: 1, ..one };
         let other = CountRecord { session: 99, ..one };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_is_told_and_is_no_time_in_which_anything_was_counted() {
+    fn time_asleep_is_reported_and_excluded_from_rates() {
         let record = CountRecord { asleep: 30_000_000, ..count(2, 0, 1_000, 50_000_000) };
         let events = by_event(&[record, count(2, 1, 0, 20_000_000)], &Sources::new(&sources()));
         let [one, two] = &events[0].processors[..] else { panic!("two processors") };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_processors_only_where_they_are_asked_for() {
+    fn the_table_has_processors_only_if_requested() {
         let records = [count(2, 0, 1_000_000, 10_000_000), count(2, 1, 500_000, 10_000_000)];
         let events = by_event(&records, &Sources::new(&sources()));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A processor of which nothing but its CPUID is known.
+//! A processor that is known only by its CPUID.
 
 use cpuid_dump::Dump;
 use pmu::{Cpu, Msr};
@@ -6,19 +6,19 @@ use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
 
-use crate::identity::Identity;
+use crate::processor_identity::ProcessorIdentity;
 
-/// Answers CPUID through a function of leaf and subleaf.
+/// A processor that reads CPUID through a function of leaf and subleaf.
 ///
-/// [`Hal::new`](pmu::Hal::new) asks CPUID alone, so that it chooses here as it does in the driver.
+/// [`Hal::new`](pmu::Hal::new) reads nothing but CPUID, so its choice is the same as in the driver.
 pub struct CpuidOnly<F>(F);
 
-/// The processor on which this program runs at the moment.
+/// Returns the processor on which this program is running.
 pub fn this_processor() -> CpuidOnly<fn(u32, u32) -> CpuIdResult> {
     CpuidOnly(cpuid_count)
 }
 
-/// The processor of a dump.
+/// Returns the processor of a dump.
 pub fn of_dump(dump: &Dump) -> CpuidOnly<impl Fn(u32, u32) -> CpuIdResult> {
     CpuidOnly(|leaf, subleaf| {
         let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
@@ -26,7 +26,7 @@ pub fn of_dump(dump: &Dump) -> CpuidOnly<impl Fn(u32, u32) -> CpuIdResult> {
     })
 }
 
-/// Registers do not exist here: reads answer zero and writes are lost.
+/// There are no registers: reads return zero, and writes have no effect.
 impl<F: Fn(u32, u32) -> CpuIdResult> Cpu for CpuidOnly<F> {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         (self.0)(leaf, subleaf)
@@ -55,7 +55,7 @@ impl<F: Fn(u32, u32) -> CpuIdResult> Cpu for CpuidOnly<F> {
     fn set_save_area(&self, _word: u8, _value: u64) {}
 }
 
-/// Leaf 0xA in parts (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").
+/// Fields of leaf 0xA (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct LeafA {
     /// EAX\[7:0\].
@@ -64,13 +64,13 @@ pub struct LeafA {
     pub counters: u8,
     /// EAX\[23:16\].
     pub width: u8,
-    /// EAX\[31:24\]: how many bits of EBX mean something.
+    /// EAX\[31:24\]: number of valid bits in EBX.
     pub events: u8,
-    /// A set bit: this event is not available.
+    /// A set bit means that the event is not available.
     pub ebx: u32,
 }
 
-/// Leaf 0xA, where there is one that says anything.
+/// Returns leaf 0xA, if it exists and is not zero.
 pub fn leaf_a(cpu: &impl Cpu) -> Option<LeafA> {
     if cpu.cpuid(0, 0).eax < 0xA {
         return None;
@@ -80,20 +80,20 @@ pub fn leaf_a(cpu: &impl Cpu) -> Option<LeafA> {
     (eax != 0).then_some(LeafA { version, counters, width, events, ebx })
 }
 
-/// Vendor string of the hypervisor, where one shows itself.
+/// Returns the vendor string of the hypervisor, if CPUID reports one.
 pub fn hypervisor(cpu: &impl Cpu) -> Option<[u8; 12]> {
     const HYPERVISOR_PRESENT: u32 = 1 << 31;
     let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0x4000_0000, 0);
     (cpu.cpuid(1, 0).ecx & HYPERVISOR_PRESENT != 0).then(|| text(&[ebx, ecx, edx]))
 }
 
-/// Who the processor is.
-pub fn identity(cpu: &impl Cpu) -> Identity {
+/// Returns vendor, brand and signature of the processor.
+pub fn identity(cpu: &impl Cpu) -> ProcessorIdentity {
     let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(0, 0);
-    Identity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(1, 0).eax)
+    ProcessorIdentity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(1, 0).eax)
 }
 
-/// Leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.
+/// Returns leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.
 fn brand(cpu: &impl Cpu) -> [u8; 48] {
     if cpu.cpuid(0x8000_0000, 0).eax < 0x8000_0004 {
         return [0; 48];
@@ -102,7 +102,7 @@ fn brand(cpu: &impl Cpu) -> [u8; 48] {
     text(leaves.map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx]).as_flattened())
 }
 
-/// The bytes of registers, in their order.
+/// Returns the bytes of registers in order.
 fn text<const LENGTH: usize>(registers: &[u32]) -> [u8; LENGTH] {
     let mut text = [0; LENGTH];
     for (part, register) in text.chunks_exact_mut(4).zip(registers) {

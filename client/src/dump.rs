@@ -1,29 +1,74 @@
-//! Files with CPUID dumps, in the encodings that editors and shells give them.
+//! Files with CPUID dumps, in the encodings that editors and shells write.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use cpuid_dump::Dump;
+use cpuid_dump::{Dump, ParseError};
+use thiserror::Error;
 
-use crate::error::Error;
+use crate::error::UserError;
+use crate::exit::Exit;
 
-/// The longest file that is read. Dumps of hundreds of processors have less.
+/// Maximum size of a file. Dumps of hundreds of processors are smaller.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// Reads the dump in a file, or in `input` where the path is `-`.
-pub fn read(path: &Path, input: &mut dyn Read) -> Result<Dump, Error> {
+/// Why a CPUID dump cannot be used. `name` is that of the file, or "standard input".
+#[derive(Debug, Error)]
+pub enum DumpError {
+    /// The file cannot be read.
+    #[error("cannot read {name}")]
+    Read {
+        /// Name of the file.
+        name: String,
+        /// Error of the system.
+        #[source]
+        cause: io::Error,
+    },
+    /// The file is longer than [`MAX_BYTES`].
+    #[error("{name} is not a CPUID dump: it is longer than {} MiB", MAX_BYTES >> 20)]
+    TooLong {
+        /// Name of the file.
+        name: String,
+    },
+    /// The file has no CPUID leaf, or a damaged one.
+    #[error("{name} is not a CPUID dump")]
+    Invalid {
+        /// Name of the file.
+        name: String,
+        /// Line and reason.
+        #[source]
+        cause: ParseError,
+    },
+}
+
+impl UserError for DumpError {
+    fn exit(&self) -> Exit {
+        Exit::Dump
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let Self::Invalid { cause: ParseError::NoLeaf, .. } = self else { return None };
+        let text = "a file with lines such as\n       \
+                    CPUID 00000000: 00000016-756E6547-6C65746E-49656E69   (AIDA64), or\n       \
+                    the output of cpuid -1 -r   (Linux)";
+        Some(text.to_owned())
+    }
+}
+
+/// Reads the dump in a file, or in `input` if the path is `-`.
+pub fn read(path: &Path, input: &mut dyn Read) -> Result<Dump, DumpError> {
     let name = name(path);
     let bytes = if is_input(path) { bounded(input) } else { File::open(path).and_then(bounded) };
     let bytes = match bytes {
-        Ok(bytes) if bytes.len() > MAX_BYTES => return Err(Error::DumpTooLong { name }),
+        Ok(bytes) if bytes.len() > MAX_BYTES => return Err(DumpError::TooLong { name }),
         Ok(bytes) => bytes,
-        Err(cause) => return Err(Error::DumpFile { name, cause }),
+        Err(cause) => return Err(DumpError::Read { name, cause }),
     };
-    Dump::parse(&text(&bytes)).map_err(|cause| Error::NoDump { name, cause })
+    Dump::parse(&text(&bytes)).map_err(|cause| DumpError::Invalid { name, cause })
 }
 
-/// What the user knows the file by.
+/// Returns the name of the file, or "standard input".
 pub fn name(path: &Path) -> String {
     if is_input(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
@@ -32,14 +77,14 @@ fn is_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// No more than shows that it is too much.
+/// Reads at most one byte more than [`MAX_BYTES`], which is enough to detect that the input is too long.
 fn bounded(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// As UTF-16 where a byte order mark says so, else as UTF-8. What is neither only matters outside CPUID lines.
+/// Decodes UTF-16 if a byte order mark says so, otherwise UTF-8. Other encodings differ only outside CPUID lines.
 fn text(bytes: &[u8]) -> String {
     match bytes {
         [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes),
@@ -60,10 +105,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::Error;
 
     const LEAF: &str = "CPUID 0000000A: 07300403-00000000-00000000-00000603";
 
-    fn read_bytes(mut bytes: &[u8]) -> Result<Dump, Error> {
+    fn read_bytes(mut bytes: &[u8]) -> Result<Dump, DumpError> {
         read(Path::new("-"), &mut bytes)
     }
 
@@ -92,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_given_up() {
+    fn an_endless_input_is_rejected() {
         let error = read(Path::new("-"), &mut io::repeat(b'\n')).unwrap_err();
-        assert_eq!(error.report(), "error: standard input is no CPUID dump: it is longer than 16 MiB");
+        assert_eq!(Error::from(error).report(), "error: standard input is not a CPUID dump: it is longer than 16 MiB");
         let mut full = vec![b'\n'; MAX_BYTES - LEAF.len()];
         full.extend(LEAF.bytes());
         assert!(read_bytes(&full).is_ok(), "exactly as long as may be");
@@ -107,7 +153,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..600),
         ) {
             if let Err(error) = read_bytes(&[mark, &bytes].concat()) {
-                prop_assert!(error.report().starts_with("error: standard input is no CPUID dump\n"));
+                prop_assert!(Error::from(error).report().starts_with("error: standard input is not a CPUID dump\n"));
             }
         }
 

@@ -1,11 +1,14 @@
-//! What users type for a source and for an event.
+//! Sources and events, as users type them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use pmu::source::RawEvent;
 use protocol::modes;
+use thiserror::Error;
 
+use crate::error::UserError;
+use crate::exit::Exit;
 use crate::number;
 use crate::raw_event::{self, Notation};
 
@@ -13,14 +16,42 @@ const PRECISE_BOTH: u32 = modes::BOTH | modes::PRECISE;
 const PRECISE_USER: u32 = modes::USER | modes::PRECISE;
 const PRECISE_KERNEL: u32 = modes::KERNEL | modes::PRECISE;
 
-/// A source by number or by name.
+/// Why the events of a command line cannot be used.
+#[derive(Debug, Error)]
+pub enum EventError {
+    /// `record --batch` without a precise event.
+    #[error("--batch is for precise events, and none of the events is precise")]
+    NothingPrecise,
+    /// `stat` or `record` without `-e` on a machine that supports none of the default events.
+    #[error("none of the events that are used without -e is supported on this machine")]
+    NoDefault,
+}
+
+impl UserError for EventError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NothingPrecise => Exit::Usage,
+            Self::NoDefault => Exit::UnsupportedSource,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::NothingPrecise => "-e SOURCE:p",
+            Self::NoDefault => "client info   (says why), or name others with -e",
+        };
+        Some(text.to_owned())
+    }
+}
+
+/// A source, as users type it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceName {
-    /// Decimal, or hexadecimal after `0x`.
+    /// A number, decimal or hexadecimal after `0x`.
     Number(u32),
-    /// With or without `Profile`, any case.
+    /// A name with or without `Profile`, in any case.
     Name(String),
-    /// What it counts, in perf's notation.
+    /// An event in the notation of perf.
     Raw(RawEvent),
 }
 
@@ -29,10 +60,10 @@ impl FromStr for SourceName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(rest) = text.strip_prefix(raw_event::PREFIX) {
-            let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" ends with no slash"))?;
+            let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" does not end with a slash"))?;
             return raw_event::parse(terms).map(Self::Raw);
         }
-        // Names can begin with a digit (Profile2Issue), so that what is no number is a name.
+        // Names can begin with a digit (Profile2Issue), so any text that is not a number is a name.
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
         let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -53,12 +84,12 @@ impl fmt::Display for SourceName {
     }
 }
 
-/// A source and the modes it is to be counted in: `BranchInstructions:u`.
+/// A source and the modes in which to count it: `BranchInstructions:u`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventName {
-    /// Which.
+    /// The source.
     pub source: SourceName,
-    /// [`modes`].
+    /// Bits of [`modes`].
     pub modes: u32,
 }
 
@@ -75,7 +106,7 @@ impl FromStr for EventName {
 }
 
 impl EventName {
-    /// One that can be precise.
+    /// Parses an event that can be precise.
     fn sampled(text: &str) -> Result<Self, String> {
         let (source, letters) = divided(text);
         if source.is_empty() {
@@ -83,14 +114,14 @@ impl EventName {
         }
         let modes = letters.map_or(Ok(modes::BOTH), |letters| {
             modes_of(letters).ok_or_else(|| {
-                format!("\":{letters}\" is no mode; :u is user mode, :k kernel mode, nothing is both; :p is precise")
+                format!("\":{letters}\" is not a mode; :u is user mode, :k kernel mode, nothing is both; :p is precise")
             })
         })?;
         Ok(Self { source: source.parse()?, modes })
     }
 }
 
-/// The modes that letters stand for, in any order; `p` may come twice, as with perf, and means no more then.
+/// Returns the modes of letters in any order. As in perf, `p` can be repeated; here this has no further meaning.
 fn modes_of(letters: &str) -> Option<u32> {
     let mut bits = 0;
     let mut precise = 0;
@@ -110,7 +141,8 @@ fn modes_of(letters: &str) -> Option<u32> {
     }
 }
 
-/// A source, and the letters of its modes: behind a colon, or behind the slash that ends an event by numbers.
+/// Splits an event into its source and the letters of its modes, which follow a colon or the final slash of a raw
+/// event.
 fn divided(text: &str) -> (&str, Option<&str>) {
     let end = text.strip_prefix(raw_event::PREFIX).and_then(|rest| rest.find('/'));
     let behind = end.map(|end| text.split_at(raw_event::PREFIX.len() + end + 1));
@@ -121,13 +153,13 @@ fn divided(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// An event that is sampled, and how many of it lie between two samples: `BranchInstructions:up@100k`. It can be
+/// An event to be sampled and the number of events between two samples: `BranchInstructions:up@100k`. It can be
 /// [precise](modes::PRECISE).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampledEvent {
-    /// Which.
+    /// The source.
     pub event: EventName,
-    /// The interval, where one is named; never 0.
+    /// The interval, if the user named one; never 0.
     pub interval: Option<u32>,
 }
 
@@ -145,7 +177,7 @@ impl FromStr for SampledEvent {
     }
 }
 
-/// What follows the name of a source in an event.
+/// Returns the suffix of an event with these modes.
 pub fn suffix(bits: u32) -> &'static str {
     match bits {
         modes::BOTH => "",
@@ -158,7 +190,7 @@ pub fn suffix(bits: u32) -> &'static str {
     }
 }
 
-/// The modes for programs.
+/// Returns the letters of these modes.
 pub fn letters(bits: u32) -> &'static str {
     match bits {
         modes::BOTH => "uk",
@@ -176,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_a_number_exactly_when_all_of_it_is_one() {
+    fn a_source_is_a_number_only_if_all_characters_belong_to_it() {
         for (text, number) in
             [("0", Some(0)), ("25", Some(25)), ("0x19", Some(25)), ("0X1a", Some(26)), ("4294967295", Some(u32::MAX))]
                 .into_iter()
@@ -190,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_by_its_numbers_has_its_modes_behind_the_slash() {
+    fn a_raw_event_has_its_modes_after_the_slash() {
         for (text, bits) in [("", 3), ("u", 1), ("k", 2), (":u", 1), ("uk", 3), (":ku", 3)] {
             let event: EventName = format!("cpu/event=0xc0,umask=1/{text}").parse().unwrap();
             let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1));
@@ -204,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_counts_in_both_modes_unless_told_otherwise() {
+    fn an_event_counts_in_both_modes_by_default() {
         for (text, bits) in [("A", 3), ("A:u", 1), ("A:k", 2), ("A:uk", 3), ("A:ku", 3)] {
             let event: EventName = text.parse().unwrap();
             assert_eq!((event.source, event.modes), (SourceName::Name("A".to_owned()), bits), "{text}");
@@ -216,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_sampled_can_be_precise_and_one_that_is_counted_can_not() {
+    fn only_sampled_events_can_be_precise() {
         for (letters, bits) in
             [("p", 7), ("pp", 7), ("up", 5), ("pu", 5), ("pk", 6), ("kpp", 6), ("pkp", 6), ("ukp", 7), ("pku", 7)]
         {
@@ -237,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_behind_a_source_means_the_same_when_it_is_typed() {
+    fn a_printed_suffix_parses_to_the_same_modes() {
         for bits in 1..=7 {
             let typed = format!("A{}", suffix(bits)).parse::<SampledEvent>();
             let wanted = (bits != modes::PRECISE).then_some(bits);
@@ -247,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_an_event_stands_behind_its_mode() {
+    fn the_interval_of_an_event_follows_its_modes() {
         for (text, bits, interval) in [
             ("A", 3, None),
             ("A@65536", 3, Some(65_536)),

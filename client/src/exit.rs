@@ -1,4 +1,4 @@
-//! What the exit code says.
+//! Exit codes.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ macro_rules! exits {
         pub enum Exit { $($(#[$doc])* $name = $code,)* }
 
         impl Exit {
-            /// Every one, in ascending order.
+            /// Every code, in ascending order.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// What it means, for `--help`.
+            /// Returns the meaning of the code, for `--help`.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning,)* }
             }
@@ -22,77 +22,77 @@ macro_rules! exits {
 }
 
 exits! {
-    /// All is well.
+    /// Success.
     Done = 0, "done";
-    /// What none of the others says.
+    /// A failure without a code of its own.
     Failure = 1, "Windows or the driver failed in a way that has no code of its own";
-    /// clap's own code for it.
+    /// A wrong command line; the code is that of clap.
     Usage = 2, "the command line is wrong";
-    /// No service.
+    /// The service does not exist.
     NotInstalled = 3, "the driver is not installed";
-    /// A service that does not run.
+    /// The service is not running.
     NotStarted = 4, "the driver is installed but not started";
     /// Windows or the driver denies access.
     Denied = 5, "access denied: not elevated, or without SeSystemProfilePrivilege";
-    /// No source has that name or number.
+    /// No source has this name or number.
     UnknownSource = 6, "no source has this name or number";
-    /// The source exists, but not here.
+    /// The source exists, but not on this machine.
     UnsupportedSource = 7, "the source is not supported on this machine";
-    /// All counters are taken.
-    NoFreeCounter = 8, "no counter is free; the message says who holds them";
-    /// Client and driver differ.
-    VersionMismatch = 9, "client and driver speak different protocol versions";
-    /// Nothing to read or to stop.
+    /// All counters are in use.
+    NoFreeCounter = 8, "no counter is free; the message names the sessions that hold them";
+    /// Client and driver have different protocol versions.
+    VersionMismatch = 9, "client and driver have different protocol versions";
+    /// The source or session to read or stop is not running.
     NotRunning = 10, "the source or the session does not run";
     /// `stat`, `record` or `branches` could not run its command.
     Command = 11, "stat, record, branches: the command could not be run";
-    /// Detached already.
+    /// The source already runs detached.
     AlreadyRunning = 12, "the source runs detached already";
-    /// No such processor.
+    /// No such processor is active.
     NoProcessor = 13, "no such processor is active";
-    /// Handles keep the driver loaded.
+    /// Open handles keep the driver loaded.
     Busy = 14, "the driver does not stop: a program holds its device open";
-    /// The driver's file cannot be installed or loaded.
+    /// The driver's file is missing, is not a driver, belongs to halprof.inf, or is refused by Windows.
     DriverFile = 15, "the driver's file: missing, no driver, halprof.inf's, refused by Windows";
-    /// Memory or sessions.
+    /// The driver has no memory or no free session.
     NoResources = 16, "the driver is short of memory or of sessions";
-    /// Built for another system.
+    /// The client was built for another system.
     NotWindows = 17, "this client was not built for Windows";
-    /// The file of `diagnose`.
-    Dump = 18, "diagnose: the file cannot be read, or is no CPUID dump";
-    /// The HAL's slot for its handler.
+    /// `diagnose` cannot use the file.
+    Dump = 18, "diagnose: the file cannot be read, or is not a CPUID dump";
+    /// Another driver has registered the handler of the performance interrupt.
     InterruptTaken = 19, "another driver has the performance interrupt";
-    /// The file of `record` or of `branches`.
+    /// `record` or `branches` cannot write the file.
     Unwritten = 20, "record, branches: the file cannot be written to its end";
-    /// The file of `report`.
-    Recording = 21, "report, export: the file cannot be read, or is no recording";
-    /// As above, and it is not whole.
+    /// `report` cannot read the file.
+    Recording = 21, "report, export: the file cannot be read, or is not a recording";
+    /// The recording is incomplete.
     Incomplete = 22, "report, export: done, but the recording is cut off or damaged";
-    /// As above, and it has nothing of what is asked for.
+    /// The recording does not have what the user selected.
     NotRecorded = 23, "report, export: the recording has no such source or process";
-    /// The HAL, or the registers themselves, say so.
-    CountersTaken = 24, "the counters belong to another; start, stat, record: --force";
-    /// Its registers, another session, or Windows say so.
-    DebugStoreTaken = 25, "another has the Debug Store, or Windows refuses its control area";
+    /// Another driver or program has the counters.
+    CountersTaken = 24, "another program has the counters; start, stat, record: --force";
+    /// The Debug Store is in use, or Windows refuses its control area.
+    DebugStoreTaken = 25, "the Debug Store is in use, or Windows refuses its control area";
 }
 
 impl Exit {
-    /// As the process exits with it.
+    /// Returns the code as a process exit code.
     pub fn code(self) -> i32 {
         i32::from(self as u8)
     }
 }
 
-/// The section of `--help`.
+/// Returns the section about exit codes in `--help`.
 pub fn help() -> String {
     let mut text = String::from("EXIT CODES\n");
     for exit in Exit::ALL {
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "  {:>2}  {}", exit.code(), exit.meaning());
     }
     text.push_str("  `stat`, `record` and `branches` exit with the code of their COMMAND. A failure\n");
     text.push_str("  of the client itself says \"error:\" on standard error. A reader that closes the\n");
-    text.push_str("  pipe early (client report | head) is no failure: the client ends, with 0.");
+    text.push_str("  pipe early (client report | head) is not a failure: the client exits with 0.");
     text
 }
 

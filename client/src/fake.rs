@@ -1,4 +1,4 @@
-//! A driver and a Windows for tests.
+//! A fake driver and a fake Windows for tests.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -14,10 +14,10 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use crate::system::{Device, LoadedModule, ServiceState, System, win32};
 
-/// Units per second of the clock by which samples are timed.
+/// Units per second of the clock of samples.
 pub const CLOCK: u64 = 10_000_000;
 
-/// A source as the driver lists it.
+/// Creates the record of a source as the driver returns it.
 pub fn record(source: u32, name: &str, support: u32) -> SourceRecord {
     let mut bytes = [0; NAME_LENGTH];
     bytes[..name.len()].copy_from_slice(name.as_bytes());
@@ -35,7 +35,7 @@ pub fn record(source: u32, name: &str, support: u32) -> SourceRecord {
     }
 }
 
-/// A handful of sources, some of which can not be had.
+/// Returns a few sources, some of them unsupported.
 pub fn sources() -> Vec<SourceRecord> {
     vec![
         record(0, "Time", 4),
@@ -48,7 +48,7 @@ pub fn sources() -> Vec<SourceRecord> {
     ]
 }
 
-/// A count of session 7 in both modes.
+/// Creates a count of session 7 in both modes.
 pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountRecord {
     CountRecord {
         session: 7,
@@ -65,42 +65,42 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
     }
 }
 
-/// A sample of a process in user mode.
+/// Creates a sample of a process in user mode.
 pub fn sample(process: u32, time: u64) -> Sample {
     let modes = u16::try_from(modes::USER).unwrap();
     Sample { time, process, thread: 8, ip: 0x40_1000, source: 0x13, interval: 65_536, modes, ..Sample::new_zeroed() }
 }
 
-/// A module of 4 KiB whose file is not there.
+/// Creates a module of 4 KiB without a file.
 pub fn module(base: u64, path: &str) -> LoadedModule {
     LoadedModule { base, size: 0x1000, path: path.into() }
 }
 
-/// A driver whose answers are given; it notes what it was asked.
+/// A driver with predefined replies that records the requests.
 pub struct FakeDriver {
-    /// What ListSources answers.
+    /// Reply to ListSources.
     pub sources: Vec<SourceRecord>,
-    /// What Read and Stop answer.
+    /// Replies to Read and Stop.
     pub counts: RefCell<Vec<CountRecord>>,
-    /// What Samples answers, one by one.
+    /// Replies to Samples, in order.
     pub samples: RefCell<VecDeque<Vec<Sample>>>,
-    /// After how many answers a request for samples fails.
+    /// Number of replies after which requests for samples fail.
     pub fail_samples_after: Cell<Option<u32>>,
-    /// What Holders answers.
-    pub holders: Vec<SessionEvent>,
-    /// What ControlArea answers, as far as it is asked for.
+    /// Reply to Holders.
+    pub session_events: Vec<SessionEvent>,
+    /// Reply to ControlArea, limited to the requested processors.
     pub areas: Vec<AreaRecord>,
-    /// The version it speaks.
+    /// Protocol version.
     pub protocol: u32,
-    /// What Info answers.
+    /// Reply to Info.
     pub info: InfoReply,
-    /// Cause and detail with which it refuses a request.
+    /// A request to refuse, with cause and detail.
     pub refuse: Option<(Code, ErrorCode, [u64; 2])>,
-    /// Sources that Start refuses, with the cause and detail for it.
-    pub lacks: Vec<(u32, ErrorCode, [u64; 2])>,
-    /// Raw bytes with which it answers everything, and the length it claims.
+    /// Sources that Start refuses, with cause and detail.
+    pub refused_sources: Vec<(u32, ErrorCode, [u64; 2])>,
+    /// Raw bytes as the reply to every request, and the claimed length.
     pub raw: Option<(Vec<u8>, usize)>,
-    /// The requests that came, with their inputs.
+    /// The requests so far, with their inputs.
     pub asked: RefCell<Vec<(Code, Vec<u8>)>>,
 }
 
@@ -111,12 +111,12 @@ impl Default for FakeDriver {
             counts: RefCell::default(),
             samples: RefCell::default(),
             fail_samples_after: Cell::default(),
-            holders: Vec::new(),
+            session_events: Vec::new(),
             areas: Vec::new(),
             protocol: PROTOCOL_VERSION,
             info: info(),
             refuse: None,
-            lacks: Vec::new(),
+            refused_sources: Vec::new(),
             raw: None,
             asked: RefCell::default(),
         }
@@ -129,7 +129,7 @@ fn fill(output: &mut [u8], bytes: &[u8]) -> usize {
     length
 }
 
-/// As many records as there is room for.
+/// Writes as many records as fit.
 fn list<T: IntoBytes + Immutable>(output: &mut [u8], header: ReplyHeader, records: &[T]) -> usize {
     let room = (output.len() - size_of::<ReplyHeader>()) / size_of::<T>();
     let fitting = &records[..records.len().min(room)];
@@ -139,7 +139,7 @@ fn list<T: IntoBytes + Immutable>(output: &mut [u8], header: ReplyHeader, record
 }
 
 impl FakeDriver {
-    /// The inputs of the requests with this code.
+    /// Returns the inputs of the requests with this code.
     pub fn inputs(&self, code: Code) -> Vec<Vec<u8>> {
         self.asked.borrow().iter().filter(|(asked, _)| *asked == code).map(|(_, input)| input.clone()).collect()
     }
@@ -177,7 +177,7 @@ impl Device for Rc<FakeDriver> {
         let mut header = ReplyHeader::new_zeroed();
         if let Some((_, cause, detail)) = self.refuse.filter(|(refused, _, _)| *refused == code) {
             header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause: cause as u32, source: 6, detail, ..header };
-            return Ok(list(output, header, &self.holders));
+            return Ok(list(output, header, &self.session_events));
         }
         Ok(match code {
             Code::Hello => {
@@ -191,7 +191,9 @@ impl Device for Rc<FakeDriver> {
                 assert!(input.len() > size_of::<StartHeader>());
                 let events = <[EventRequest]>::ref_from_bytes(&input[size_of::<StartHeader>()..]).unwrap();
                 let is_asked = |source| events.iter().any(|event| event.source == source);
-                if let Some((source, cause, detail)) = self.lacks.iter().find(|(source, ..)| is_asked(*source)) {
+                if let Some((source, cause, detail)) =
+                    self.refused_sources.iter().find(|(source, ..)| is_asked(*source))
+                {
                     let (source, cause, detail) = (*source, *cause as u32, *detail);
                     header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause, source, detail, ..header };
                 }
@@ -199,13 +201,13 @@ impl Device for Rc<FakeDriver> {
             }
             Code::Stop => self.stop(output, header, input),
             Code::Read => list(output, header, &self.counts.borrow()),
-            Code::ListSessions => list(output, header, &self.holders),
+            Code::ListSessions => list(output, header, &self.session_events),
             Code::ControlArea => {
                 let AreaRequest { current, processors, .. } = AreaRequest::read_from_bytes(input).unwrap();
                 let is_asked =
                     |area: &&AreaRecord| processors.is_empty() || processors.iter().any(|one| one == area.processor);
-                let most = if current == 1 { 1 } else { usize::MAX };
-                list(output, header, &self.areas.iter().filter(is_asked).take(most).copied().collect::<Vec<_>>())
+                let max = if current == 1 { 1 } else { usize::MAX };
+                list(output, header, &self.areas.iter().filter(is_asked).take(max).copied().collect::<Vec<_>>())
             }
             Code::Samples => {
                 let left = self.fail_samples_after.get();
@@ -222,7 +224,7 @@ impl Device for Rc<FakeDriver> {
     }
 }
 
-/// A desktop Core 2.
+/// Returns the information about a desktop Core 2.
 pub fn info() -> InfoReply {
     let mut info = InfoReply {
         driver: [1, 2, 3, 0],
@@ -247,34 +249,34 @@ pub fn info() -> InfoReply {
     info
 }
 
-/// A Windows with one service.
+/// A fake Windows with one service.
 pub struct FakeSystem {
-    /// The driver that answers while the service runs.
+    /// The driver, which replies while the service runs.
     pub driver: Rc<FakeDriver>,
-    /// The service.
+    /// State of the service.
     pub service: Cell<Option<ServiceState>>,
-    /// Where its driver is.
+    /// Path of the driver's file.
     pub path: PathBuf,
-    /// What its service names instead.
+    /// Path in the service, if it differs.
     pub image: RefCell<Option<String>>,
-    /// The Win32 code with which everything fails.
+    /// Win32 error code of every operation.
     pub failure: Option<i32>,
-    /// Whether a stop never ends.
+    /// Whether the service never stops.
     pub busy: bool,
-    /// What was done to the service, and to Ctrl-C.
+    /// The operations so far on the service and on Ctrl-C.
     pub done: RefCell<Vec<&'static str>>,
-    /// How often it is asked for Ctrl-C before the user presses it.
+    /// Number of queries before Ctrl-C is reported.
     pub until_interrupt: Cell<Option<u32>>,
-    /// The processes that run.
+    /// The running processes.
     pub processes: RefCell<Vec<(u32, String)>>,
-    /// The modules of those that can be opened.
+    /// The modules of the processes that can be opened.
     pub modules: RefCell<BTreeMap<u32, Vec<LoadedModule>>>,
     /// The modules of the kernel.
     pub kernel: RefCell<Vec<LoadedModule>>,
 }
 
 impl FakeSystem {
-    /// A running driver.
+    /// Creates a system with a running driver.
     pub fn running(driver: FakeDriver) -> Self {
         Self {
             driver: Rc::new(driver),

@@ -1,32 +1,28 @@
-//! Numbers and tables for people. ASCII alone: a Windows console may have any code page.
+//! Numbers and tables as text, in ASCII because a Windows console can have any code page.
 
 use comfy_table::{CellAlignment, Table, presets};
 
 /// Units of 100 ns in a second.
 const TICKS_PER_SECOND: f64 = 1e7;
 
-/// A count as a real number; the eighteenth digit does not matter for a rate.
-#[expect(clippy::cast_precision_loss, reason = "rates and shares are shown with four digits")]
-pub fn real(count: u64) -> f64 {
-    count as f64
-}
+pub use report::real;
 
-/// Units of 100 ns as seconds.
+/// Converts units of 100 ns to seconds.
 pub fn seconds(ticks: u64) -> f64 {
     real(ticks) / TICKS_PER_SECOND
 }
 
-/// What happens in a second, when there was time for anything to happen.
+/// Returns the rate per second; `None` if no time passed.
 pub fn per_second(count: u64, ticks: u64) -> Option<f64> {
     (ticks > 0).then(|| real(count) / seconds(ticks))
 }
 
-/// With a comma before every third digit.
+/// Formats a number with a comma before every third digit.
 pub fn grouped(number: u64) -> String {
     group(&number.to_string())
 }
 
-/// A rate without its fraction, grouped; `-` when there is none.
+/// Formats a rate without its fraction, with commas; `-` without a rate.
 pub fn whole(rate: Option<f64>) -> String {
     rate.map_or_else(|| "-".to_owned(), |rate| group(&format!("{rate:.0}")))
 }
@@ -42,7 +38,7 @@ fn group(digits: &str) -> String {
     text
 }
 
-/// A number scaled by thousands, with the letter of the scale.
+/// Scales a number by powers of a thousand. Returns it with the letter of its scale.
 pub fn scaled(number: f64) -> (f64, &'static str) {
     for (limit, letter) in [(1e9, "G"), (1e6, "M"), (1e3, "K")] {
         if number >= limit {
@@ -52,17 +48,27 @@ pub fn scaled(number: f64) -> (f64, &'static str) {
     (number, "")
 }
 
-/// A bit pattern.
+/// Formats a bit pattern.
 pub fn hexadecimal(number: u64) -> String {
     format!("0x{number:08X}")
 }
 
-/// The event select of a profile source in JSON, where other tools look for it in this spelling.
+/// Formats an address in the output for programs: always 16 digits.
+pub fn address(address: u64) -> String {
+    format!("{address:#018x}")
+}
+
+/// Formats a number with its noun, in the plural unless the number is 1.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Formats the event select of a source for JSON. Other tools depend on this format.
 pub fn select(select: u64) -> String {
     format!("{select:#010x}")
 }
 
-/// A table without lines; the columns whose heading is in `numbers` are aligned to the right.
+/// Formats a table without borders. The columns with a heading in `numbers` are aligned to the right.
 pub fn table(headings: &[&str], numbers: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -83,26 +89,26 @@ pub fn table(headings: &[&str], numbers: &[&str], rows: &[Vec<String>]) -> Strin
     lines.join("\n")
 }
 
-/// Lines of a name and a value, the values in one column.
+/// Formats lines of a name and a value, with the values in one column.
 pub fn properties(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let lines: Vec<String> = rows.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
     lines.join("\n")
 }
 
-/// The text that fills a field of fixed length, without what a terminal would take for a command.
+/// Returns the text in a field of fixed length, without control characters, which a terminal could execute.
 pub fn text(bytes: &[u8]) -> String {
     let text: String =
         until_zero(bytes).iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The bytes before the first zero, or all.
+/// Returns the bytes before the first zero, or all bytes.
 pub fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// A number of bytes, of which so many digits are enough.
+/// Formats a number of bytes with few digits.
 pub fn bytes(number: u64) -> String {
     match number {
         0..10_000 => format!("{} bytes", grouped(number)),
@@ -116,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comma_stands_before_every_third_digit_and_nowhere_else() {
+    fn a_comma_precedes_every_third_digit() {
         for (number, text) in [
             (0, "0"),
             (999, "999"),
@@ -144,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_gives_no_rate() {
+    fn there_is_no_rate_without_elapsed_time() {
         assert_eq!(per_second(5, 0), None);
         assert_eq!(per_second(5, 20_000_000), Some(2.5));
         assert_eq!(whole(per_second(5_000_000, 10_000_000)), "5,000,000");

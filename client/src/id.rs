@@ -1,11 +1,12 @@
-//! The number of a process or of a thread, which may not be known.
+//! Process and thread IDs, which can be unknown.
 
 use std::fmt;
 
 use protocol::UNKNOWN;
+use report::UNKNOWN_NAME;
 use serde::Serialize;
 
-/// A number; for people `[unknown]` where there is none, and for programs nothing.
+/// A process or thread ID. If it is unknown, text shows `[unknown]`, and output for programs has no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Id(Option<u32>);
@@ -17,12 +18,12 @@ impl From<u32> for Id {
 }
 
 impl Id {
-    /// As a field of CSV.
+    /// Returns the ID as a field of CSV.
     pub fn field(self) -> String {
         self.0.map_or_else(String::new, |number| number.to_string())
     }
 
-    /// The process with this number and `name`.
+    /// Formats the process with this ID and `name`.
     pub fn with_name(self, name: &str) -> String {
         self.0.map_or_else(|| self.to_string(), |number| format!("{name} ({number})"))
     }
@@ -32,7 +33,7 @@ impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(number) => number.fmt(f),
-            None => f.write_str("[unknown]"),
+            None => f.write_str(UNKNOWN_NAME),
         }
     }
 }
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_has_no_number_in_any_form() {
+    fn an_unknown_id_has_no_number_in_any_format() {
         for (number, text, field, named, json) in [
             (8, "8", "8", "app.exe (8)", "8"),
             (0, "0", "0", "app.exe (0)", "0"),

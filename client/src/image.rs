@@ -1,73 +1,35 @@
-//! What a module's file says about itself, so that its symbols can be found later and elsewhere.
+//! The identity of the file of a module, by which its symbols can be found later and on other machines.
 
-use std::fs::File;
 use std::path::Path;
 
-use object::pe::{ImageNtHeaders32, ImageNtHeaders64};
-use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile};
-use object::read::{CodeView, FileKind, ReadCache, ReadRef};
-use object::{LittleEndian, Object};
 use recording::DebugFile;
-use zerocopy::{FromBytes, transmute};
+use report::PeHeaders;
 
-/// The unit in which address space is given to a module.
+/// Page size, in which the address space of a module is allocated.
 const PAGE: u64 = 4096;
 
-/// The identity of a PE file.
+/// The identity of a PE image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// TimeDateStamp of its COFF header.
+    /// TimeDateStamp of its file header.
     pub timestamp: u32,
     /// SizeOfImage of its optional header.
     pub size: u32,
-    /// Which PDB holds its symbols, where it names one.
+    /// PDB with its symbols, if it names one.
     pub debug: Option<DebugFile>,
 }
 
 impl Image {
-    /// Reads the headers of a file; `None` where it can not be read, or is no PE file.
+    /// Reads the headers of a file; `None` if it cannot be read or is not a PE image.
     pub fn read(path: &Path) -> Option<Self> {
-        let data = ReadCache::new(File::open(path).ok()?);
-        match FileKind::parse(&data).ok()? {
-            FileKind::Pe32 => of::<ImageNtHeaders32, _>(&data),
-            FileKind::Pe64 => of::<ImageNtHeaders64, _>(&data),
-            _ => None,
-        }
+        let PeHeaders { timestamp, image_size, debug, .. } = PeHeaders::read(path).ok()?.ok()?;
+        Some(Self { timestamp, size: image_size, debug })
     }
 
-    /// Whether a module with so many bytes of address space can be of this file: behind the path that Windows tells
-    /// there can be another one, newer, or for programs of another width.
+    /// Returns whether a module of `size` bytes of address space can be loaded from this file. The path that Windows
+    /// reports can lead to another file: a newer one, or one for programs of another width.
     pub fn fills(&self, size: u64) -> bool {
         u64::from(self.size).div_ceil(PAGE) == size.div_ceil(PAGE)
-    }
-}
-
-fn of<'data, Headers: ImageNtHeaders, Data: ReadRef<'data>>(data: Data) -> Option<Image> {
-    let file = PeFile::<Headers, Data>::parse(data).ok()?;
-    let headers = file.nt_headers();
-    Some(Image {
-        timestamp: headers.file_header().time_date_stamp.get(LittleEndian),
-        size: headers.optional_header().size_of_image(),
-        debug: file.pdb_info().ok().flatten().map(|info| debug_file(&info)),
-    })
-}
-
-/// A GUID: its first three fields are numbers, little-endian, and the last bytes.
-#[derive(FromBytes)]
-#[repr(C)]
-struct Guid {
-    first: u32,
-    second: u16,
-    third: u16,
-    bytes: [u8; 8],
-}
-
-fn debug_file(info: &CodeView<'_>) -> DebugFile {
-    let Guid { first, second, third, bytes } = transmute!(info.guid());
-    let rest = u64::from_be_bytes(bytes);
-    DebugFile {
-        name: String::from_utf8_lossy(info.path()).into_owned(),
-        id: format!("{first:08X}{second:04X}{third:04X}{rest:016X}{:x}", info.age()),
     }
 }
 
@@ -79,8 +41,8 @@ pub mod tests {
         bytes[offset..offset + field.len()].copy_from_slice(field);
     }
 
-    /// A PE32+ file of 0x3000 bytes of address space, with one section that holds its debug directory. Offsets are those
-    /// of "PE Format" in Microsoft's documentation.
+    /// Creates a PE32+ image of 0x3000 bytes of address space with one section, which contains the debug directory. The
+    /// offsets are those of "PE Format" in Microsoft's documentation.
     pub fn tiny() -> Vec<u8> {
         let mut file = vec![0; 0x400];
         put(&mut file, 0, b"MZ");
@@ -116,13 +78,13 @@ pub mod tests {
     }
 
     #[test]
-    fn the_guid_is_written_as_numbers_and_bytes_and_the_age_behind_it() {
+    fn the_breakpad_id_has_the_guid_and_the_age() {
         let debug = DebugFile { name: "tiny.pdb".into(), id: "123456789ABCDEF001020304050607081b".into() };
         assert_eq!(read(&tiny()), Some(Image { timestamp: 0x5F00_0001, size: 0x3000, debug: Some(debug) }));
     }
 
     #[test]
-    fn a_file_without_symbols_has_an_identity_and_what_is_no_file_of_windows_has_none() {
+    fn only_pe_images_have_an_identity() {
         let mut file = tiny();
         put(&mut file, 0x20C, &4_u32.to_le_bytes()); // no CodeView
         assert_eq!(read(&file), Some(Image { timestamp: 0x5F00_0001, size: 0x3000, debug: None }));
@@ -132,7 +94,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_file_cut_off_anywhere_is_read_without_harm() {
+    fn a_truncated_file_has_no_wrong_identity() {
         let whole = tiny();
         for length in 0..whole.len() {
             let image = read(&whole[..length]);
@@ -141,7 +103,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_module_of_another_size_is_not_of_this_file() {
+    fn a_module_of_another_size_does_not_match_the_file() {
         let image = read(&tiny()).unwrap();
         for (size, fills) in [(0x3000, true), (0x2FFF, true), (0x2001, true), (0x2000, false), (0x3001, false)] {
             assert_eq!(image.fills(size), fills, "{size:#x}");

@@ -1,9 +1,8 @@
 //! client.exe: installs and starts halprof.sys, and asks it for hardware performance counters.
 //!
-//! Everything that needs Windows is behind [`system::System`] and [`system::Device`]; the rest is ordinary code
-//! that is tested on any system. What needs no driver runs there, too.
+//! All calls to Windows are behind [`system::System`] and [`system::Device`]. The rest of the code is tested on any
+//! system, and verbs that need no driver also run there.
 
-mod blocker;
 mod cli;
 mod columns;
 mod connection;
@@ -18,7 +17,6 @@ mod exit;
 mod fake;
 mod format;
 mod id;
-mod identity;
 mod image;
 mod metric;
 mod missing_feature;
@@ -28,20 +26,24 @@ mod ntstatus;
 mod number;
 mod output;
 mod processes;
+mod processor_identity;
 mod processors;
 mod progress;
 mod raw_event;
 mod reason;
+mod record_counts;
 mod recorder;
 mod refusal;
 mod reply;
-mod session_event;
+mod role;
+mod sessions;
 mod share;
 mod source;
 mod support;
 mod system;
-mod tally;
+mod system_error;
 mod totals;
+mod unavailable;
 mod verb;
 #[cfg(windows)]
 mod windows;
@@ -49,13 +51,17 @@ mod windows;
 use std::io::{self, Write};
 
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::system::System;
 use crate::verb::Context;
 
 fn main() {
-    let cli = cli::parse();
+    let cli = cli::usage::parse().unwrap_or_else(|report| {
+        print_error(&report);
+        std::process::exit(Exit::Usage.code());
+    });
     let code = run(&cli).unwrap_or_else(|error| {
-        complain(&error.report());
+        print_error(&error.report());
         error.exit().code()
     });
     std::process::exit(code);
@@ -68,13 +74,13 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     verb::run(&cli.verb, &mut context)
 }
 
-/// Writes the report of an error to standard error. If that fails, the exit code remains.
-fn complain(report: &str) {
+/// Writes the report of an error to standard error. A failure is ignored: the exit code still reports the error.
+fn print_error(report: &str) {
     let _ = writeln!(io::stderr(), "{report}");
 }
 
 #[cfg(windows)]
-#[expect(clippy::unnecessary_wraps, reason = "other systems have nothing to give")]
+#[expect(clippy::unnecessary_wraps, reason = "returns `None` on other systems")]
 fn this_system() -> Option<Box<dyn System>> {
     Some(Box::new(windows::Windows))
 }

@@ -1,62 +1,21 @@
-//! What `stat` says beside a count: a share of another count, a frequency, or a rate.
+//! The metric that `stat` prints beside a count: a share of another count, a frequency, or a rate.
 
 use serde::Serialize;
 
 use crate::counts::EventCount;
 use crate::format::{real, scaled, seconds};
+use crate::role::{self, Role};
 
-/// A number that a count leads to.
+/// A metric derived from a count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metric {
-    /// The number.
+    /// Value of the metric.
     pub value: f64,
-    /// What it counts.
+    /// Unit of the value.
     pub unit: String,
 }
 
-/// What an event is good for in a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Cycles of a running processor.
-    Cycles,
-    /// Instructions retired.
-    Instructions,
-    /// Branches retired.
-    Branches,
-    /// Branches mispredicted.
-    BranchMisses,
-    /// References to the last level cache.
-    LastLevelReferences,
-    /// Misses of the last level cache.
-    LastLevelMisses,
-    /// Accesses to the data cache.
-    DataAccesses,
-    /// Misses of the data cache.
-    DataMisses,
-    /// Fetches from the instruction cache.
-    CodeFetches,
-    /// Misses of the instruction cache.
-    CodeMisses,
-}
-
-/// The role of a source, by its HAL name: numbers from 0x19 mean different things on different processors.
-pub fn role(name: &str) -> Option<Role> {
-    Some(match name {
-        "TotalCycles" | "UnhaltedCoreCycles" => Role::Cycles,
-        "TotalIssues" | "InstructionRetired" | "FRRetiredx86Instructions" => Role::Instructions,
-        "BranchInstructions" | "BranchInstructionRetired" | "FRRetiredBranches" => Role::Branches,
-        "BranchMispredictions" | "BranchMispredictsRetired" | "FRRetiredBranchesMispredicted" => Role::BranchMisses,
-        "LLCReference" => Role::LastLevelReferences,
-        "LLCMisses" | "CacheMisses" => Role::LastLevelMisses,
-        "DcacheAccesses" | "DCAccess" => Role::DataAccesses,
-        "DcacheMisses" | "DCMiss" => Role::DataMisses,
-        "IcacheIssues" | "ICFetch" => Role::CodeFetches,
-        "IcacheMisses" | "ICMiss" => Role::CodeMisses,
-        _ => return None,
-    })
-}
-
-/// What an event of this role is divided by, in which unit, and whether the share is in percent.
+/// Returns the role of the divisor for an event of this role, the unit, and whether the share is in percent.
 fn share(role: Role) -> Option<(Role, &'static str, bool)> {
     match role {
         Role::Instructions => Some((Role::Cycles, "insn per cycle", false)),
@@ -68,9 +27,9 @@ fn share(role: Role) -> Option<(Role, &'static str, bool)> {
     }
 }
 
-/// The metric of an event among those counted with it.
+/// Returns the metric of an event; `all` are the events that were counted with it.
 pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
-    let role = role(&event.name);
+    let role = role::of(&event.name);
     role.and_then(|role| share_of(event, role, all))
         .or_else(|| role.filter(|role| *role == Role::Cycles).and_then(|_| frequency(event)))
         .or_else(|| rate(event))
@@ -78,14 +37,13 @@ pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
 
 fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric> {
     let (whole, unit, percent) = share(role)?;
-    // Only what was counted in the same modes can be compared.
-    let whole =
-        all.iter().find(|other| self::role(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
+    // Only counts in the same modes are comparable.
+    let whole = all.iter().find(|other| role::of(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
     let factor = if percent { 100.0 } else { 1.0 };
     (whole.count > 0).then(|| Metric { value: factor * real(event.count) / real(whole.count), unit: unit.to_owned() })
 }
 
-/// Cycles a second of a processor, averaged over the processors.
+/// Returns cycles per second of a processor, averaged over the processors.
 fn frequency(event: &EventCount) -> Option<Metric> {
     let enabled: f64 = event.processors.iter().map(|one| seconds(one.ticks)).sum();
     (enabled > 0.0).then(|| Metric { value: real(event.count) / enabled / 1e9, unit: "GHz per processor".to_owned() })
@@ -131,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_whole_or_with_an_empty_one_a_share_gives_way_to_a_rate() {
+    fn a_share_without_a_divisor_is_replaced_by_a_rate() {
         assert_eq!(metrics(&[count(2, 0, 2500, SECOND)])[0].1, "2.500 K/sec");
         assert_eq!(metrics(&[count(2, 0, 2500, SECOND), count(0x13, 0, 0, SECOND)])[0].1, "2.500 K/sec");
     }
@@ -151,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_gives_no_metric_of_time() {
+    fn no_metric_is_shown_without_elapsed_time() {
         assert_eq!(
             metrics(&[count(0x13, 0, 5, 0), count(6, 0, 5, 0)])
                 .iter()

@@ -1,27 +1,28 @@
-//! Words for [`MissingFeature`]: what of the Debug Store is not there.
+//! Texts for [`MissingFeature`]: features of the Debug Store that a processor does not have.
 
 use protocol::MissingFeature;
 
-/// Why branches or precise records can not be had; `detail` is what goes with it. Lines behind the first are indented.
+/// Returns why branches or precise records are not supported. `detail` is that of the refusal. All lines except the
+/// first are indented.
 pub fn sentence(number: u32, detail: u64) -> String {
     match MissingFeature::from_number(number) {
-        Some(MissingFeature::NotIntel) => "the processor is not Intel's, and the Debug Store is",
+        Some(MissingFeature::NotIntel) => "only Intel processors have the Debug Store",
         Some(MissingFeature::NoDebugStore) => "the processor has no Debug Store (CPUID.1:EDX[21])",
         Some(MissingFeature::NotWide) => "its Debug Store has no 64-bit form (CPUID.1:ECX[2], DTES64)",
         Some(MissingFeature::NoMonitoring) => {
             "the processor's performance monitoring is unavailable\n  \
-             (IA32_MISC_ENABLE bit 7): firmware or a hypervisor has shut it off"
+             (IA32_MISC_ENABLE bit 7): firmware or a hypervisor has disabled it"
         }
         Some(MissingFeature::BranchesUnavailable) => {
             "the processor's Branch Trace Store is unavailable\n  \
-             (IA32_MISC_ENABLE bit 11): firmware or a hypervisor has shut it off"
+             (IA32_MISC_ENABLE bit 11): firmware or a hypervisor has disabled it"
         }
         Some(MissingFeature::PebsUnavailable) => {
             "the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  \
-             firmware or a hypervisor has shut it off"
+             firmware or a hypervisor has disabled it"
         }
         Some(MissingFeature::NoModes) => {
-            "the processor can not leave out the branches of one mode\n  \
+            "the processor cannot omit the branches of one mode\n  \
              (CPUID.1:ECX[4], DS-CPL)"
         }
         Some(MissingFeature::UnknownFormat) => {
@@ -39,13 +40,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_lack_has_a_sentence_of_its_own_that_fits_a_console() {
+    fn every_missing_feature_has_its_own_sentence_that_fits_a_console() {
         let numbers = (0..).take(MissingFeature::ALL.len() + 1);
         for number in numbers.clone() {
             let twins = |other: &u32| sentence(*other, 9) == sentence(number, 9);
             assert_eq!(numbers.clone().filter(twins).count(), 1, "{number}");
-            let told = format!("  because: {}", sentence(number, 15));
-            assert!(told.lines().all(|line| line.len() <= 80), "{told}");
+            let shown = format!("  because: {}", sentence(number, 15));
+            assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's list of its modules, as NtQuerySystemInformation gives it.
+//! The list of kernel modules, as NtQuerySystemInformation returns it.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use zerocopy::FromBytes;
 use crate::format::until_zero;
 use crate::system::LoadedModule;
 
-/// RTL_PROCESS_MODULE_INFORMATION of 64-bit Windows (phnt, ntldr.h), as far as it is used.
+/// RTL_PROCESS_MODULE_INFORMATION of 64-bit Windows (phnt, ntldr.h), with names for the used fields.
 #[derive(FromBytes)]
 #[repr(C)]
 struct Entry {
@@ -20,11 +20,11 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 296);
 
-/// Bytes before the first entry: their number, and what aligns them.
+/// Size of the number of entries with its padding, which precede the first entry.
 const HEAD: usize = 8;
 
-/// The modules in an RTL_PROCESS_MODULES; `windows` is the directory of Windows. Those without an address are left off:
-/// Windows hides addresses from those who may not see them.
+/// Parses an RTL_PROCESS_MODULES; `windows` is the directory of Windows. Modules without an address are omitted:
+/// Windows hides addresses from callers without the privilege.
 pub fn parse(bytes: &[u8], windows: &str) -> Vec<LoadedModule> {
     let Ok((count, _)) = u32::read_from_prefix(bytes) else { return Vec::new() };
     let entries = bytes.get(HEAD..).unwrap_or_default().chunks_exact(size_of::<Entry>()).take(count as usize);
@@ -38,7 +38,7 @@ pub fn parse(bytes: &[u8], windows: &str) -> Vec<LoadedModule> {
         .collect()
 }
 
-/// A path as the kernel names it, for programs.
+/// Converts a path of the kernel to one for programs.
 fn win32_path(path: &str, windows: &str) -> PathBuf {
     const ROOT: &str = "\\SystemRoot\\";
     let text = if let Some(plain) = path.strip_prefix("\\??\\") {
@@ -46,7 +46,7 @@ fn win32_path(path: &str, windows: &str) -> PathBuf {
     } else if path.get(..ROOT.len()).is_some_and(|root| root.eq_ignore_ascii_case(ROOT)) {
         format!("{windows}\\{}", path.get(ROOT.len()..).unwrap_or_default())
     } else if path.starts_with('\\') {
-        // What the boot loader loaded is named from the root of Windows' drive.
+        // Paths of modules that the boot loader loaded start at the root of the drive of Windows.
         format!("{}{path}", windows.split('\\').next().unwrap_or_default())
     } else {
         path.to_owned()
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn every_module_that_has_an_address_is_told() {
+    fn every_module_with_an_address_is_listed() {
         let entries = [
             entry(0xFFFF_F800_0000_0000, 0x0104_6000, "\\SystemRoot\\system32\\ntoskrnl.exe"),
             entry(0, 0x1000, "\\SystemRoot\\hidden.sys"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_the_kernel_become_those_of_programs() {
+    fn kernel_paths_become_win32_paths() {
         for (path, wanted) in [
             ("\\SystemRoot\\System32\\hal.dll", "E:\\Win\\System32\\hal.dll"),
             ("\\systemroot\\System32\\hal.dll", "E:\\Win\\System32\\hal.dll"),
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_no_more_modules_are_told_than_there_are_whole_entries(
+        fn any_bytes_give_at_most_one_module_per_complete_entry(
             bytes in prop::collection::vec(any::<u8>(), 0..1500)
         ) {
             prop_assert!(parse(&bytes, "C:\\Windows").len() <= bytes.len().saturating_sub(8) / 296);

@@ -1,11 +1,11 @@
-//! Names of the NTSTATUS values with which the kernel or the driver answers for a control area (source: ntstatus.h).
+//! Names of the NTSTATUS values that the kernel or the driver returns for a control area (source: ntstatus.h).
 
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
 };
 
-/// The name, or the number of one that has none here.
+/// Returns the name of a status, or its number if it has no name here.
 pub fn name(status: u32) -> String {
     match status {
         STATUS_SUCCESS => "STATUS_SUCCESS".to_owned(),
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_has_its_name_or_else_its_number() {
+    fn a_status_has_its_name_or_its_number() {
         for (status, wanted) in [
             (0, "STATUS_SUCCESS"),
             (0x8000_0011, "STATUS_DEVICE_BUSY"),

@@ -1,6 +1,6 @@
 //! Numbers as users type them: `100k`, `2M`.
 
-/// A number, which may end in a letter for thousands (k), millions (M) or thousands of millions (G), in any case.
+/// Parses a number that can end in k (thousands), M (millions) or G (thousands of millions), in any case.
 pub fn parse(text: &str) -> Result<u32, String> {
     let (digits, factor) = match text.char_indices().next_back() {
         Some((end, letter)) if letter.is_ascii_alphabetic() => {
@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Result<u32, String> {
 }
 
 fn no_number(text: &str) -> String {
-    format!("\"{text}\" is no number; write 100000 or 100k")
+    format!("\"{text}\" is not a number; write 100000 or 100k")
 }
 
 #[cfg(test)]
@@ -46,9 +46,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_or_too_large_is_refused() {
+    fn an_invalid_or_too_large_number_is_rejected() {
         for text in ["", "k", "1x", "1kk", "-1", "+1", "1.5k", " 1", "1 k", "0x10", "\u{e9}", "1\u{e9}"] {
-            assert_eq!(parse(text), Err(format!("\"{text}\" is no number; write 100000 or 100k")));
+            assert_eq!(parse(text), Err(format!("\"{text}\" is not a number; write 100000 or 100k")));
         }
         for text in ["5G", "4294967296", "4294968k", "99999999999"] {
             assert_eq!(parse(text), Err(format!("{text} is more than 4294967295")));

@@ -1,8 +1,51 @@
-//! Standard output and standard error, whose reader may close the pipe before the end (`client report | head`).
+//! Standard output and standard error. Their reader can close the pipe early (`client report | head`).
 
 use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
 
+use thiserror::Error;
+
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
 use crate::system::win32;
+
+/// Why output was not written.
+#[derive(Debug, Error)]
+pub enum OutputError {
+    /// The file cannot be written.
+    #[error("cannot write {}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        #[source]
+        cause: io::Error,
+    },
+    /// Standard output or standard error cannot be written.
+    #[error("cannot write the output")]
+    Stream(#[from] io::Error),
+    /// The same, reported by the JSON serializer.
+    #[error("cannot write the output")]
+    Json(#[from] serde_json::Error),
+}
+
+impl UserError for OutputError {
+    fn exit(&self) -> Exit {
+        Exit::Failure
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(cause: io::Error) -> Self {
+        OutputError::from(cause).into()
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(cause: serde_json::Error) -> Self {
+        OutputError::from(cause).into()
+    }
+}
 
 /// A stream that remembers that its reader has closed the pipe.
 pub struct Output<'a> {
@@ -21,7 +64,7 @@ impl<'a> Output<'a> {
         self.is_closed
     }
 
-    fn noted<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+    fn note_closed<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         self.is_closed |= result.as_ref().is_err_and(is_closed_pipe);
         result
     }
@@ -30,17 +73,17 @@ impl<'a> Output<'a> {
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.stream.write(bytes);
-        self.noted(written)
+        self.note_closed(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.stream.flush();
-        self.noted(flushed)
+        self.note_closed(flushed)
     }
 }
 
-/// Returns whether an error means a closed pipe. `BrokenPipe` is EPIPE, ERROR_BROKEN_PIPE or ERROR_NO_DATA; Rust has no
-/// kind for the third code of Windows. Other systems have no error with its number.
+/// Returns whether an error means a closed pipe. Rust maps ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE to `BrokenPipe`, but not ERROR_PIPE_NOT_CONNECTED. No other
+/// system has an error with its number.
 fn is_closed_pipe(error: &io::Error) -> bool {
     error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(win32::ERROR_PIPE_NOT_CONNECTED)
 }
@@ -63,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_told_from_a_full_disk() {
+    fn a_closed_pipe_is_distinguished_from_a_full_disk() {
         let errors: [(fn() -> io::Error, bool); 4] = [
             (|| ErrorKind::BrokenPipe.into(), true),
             (|| io::Error::from_raw_os_error(233), true),

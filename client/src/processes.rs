@@ -1,8 +1,8 @@
-//! Which processes were sampled, and what is loaded in them.
+//! The sampled processes and their modules.
 //!
-//! A process is looked at when the first of its samples is seen, and again after 50 ms, 100 ms, 200 ms and so on, as
-//! long as samples of it come: for modules that were loaded later, at a cost that grows with the logarithm of its life.
-//! The command is looked at from its start on, and at least every second.
+//! A process is queried when its first sample arrives, and again after 50 ms, 100 ms, 200 ms and so on while samples of
+//! it arrive. This finds modules that it loads later, at a cost that grows with the logarithm of its lifetime. The
+//! process of the command is queried from its start, and at least once per second.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -14,127 +14,128 @@ use recording::{KERNEL, Module, Process};
 use crate::image::Image;
 use crate::system::{LoadedModule, System};
 
-/// From the first look at a process to the second.
+/// Time between the first and the second query of a process.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest time between two looks at the command.
+/// Maximum time between two queries of the command.
 const COMMAND_PAUSE: Duration = Duration::from_secs(1);
 
-/// The process that runs where nothing else does; Windows gives it no name of its own.
+/// The idle process, which has no name in Windows.
 const IDLE: u32 = 0;
 
-/// What was found so far.
+/// The processes found so far.
 #[derive(Debug, Default)]
 pub struct Processes {
-    known: BTreeMap<u32, Known>,
-    /// Those to be looked at, each once.
-    waiting: VecDeque<u32>,
+    tracked: BTreeMap<u32, TrackedProcess>,
+    /// Processes to query, each once.
+    scheduled: VecDeque<u32>,
     command: Option<u32>,
-    /// By path: what Windows loads into one process it loads into most.
+    /// Identities of files by path. Most processes load the same modules.
     images: HashMap<PathBuf, Option<Image>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct TrackedProcess {
     name: String,
-    /// Those that were told.
+    /// Modules that were reported.
     modules: HashSet<LoadedModule>,
-    is_told: bool,
-    is_waiting: bool,
+    is_reported: bool,
+    is_scheduled: bool,
     pause: Duration,
-    /// When the next look is worth it.
+    /// Time of the next query.
     due: Instant,
 }
 
 impl Processes {
-    /// The kernel, with those of its modules that were not told before; none where there is nothing new.
-    pub fn kernel(&mut self, system: &dyn System, now: Instant) -> Option<Process> {
-        let known = self.known.entry(KERNEL).or_insert_with(|| Known::new(now));
-        "kernel".clone_into(&mut known.name);
-        self.tell(KERNEL, system.kernel_modules().unwrap_or_default())
+    /// Returns the kernel with the modules that were not reported before; `None` if nothing changed.
+    pub fn query_kernel(&mut self, system: &dyn System, now: Instant) -> Option<Process> {
+        let tracked = self.tracked.entry(KERNEL).or_insert_with(|| TrackedProcess::new(now));
+        "kernel".clone_into(&mut tracked.name);
+        self.report_new(KERNEL, system.kernel_modules().unwrap_or_default())
     }
 
-    /// The process of the command has started.
-    pub fn watch(&mut self, command: u32, now: Instant) {
+    /// Tracks the process of the command, which has started.
+    pub fn track_command(&mut self, command: u32, now: Instant) {
         self.command = Some(command);
-        self.see(command, now);
+        self.schedule_process(command, now);
     }
 
-    /// Samples have come.
-    pub fn seen(&mut self, samples: &[Sample], now: Instant) {
+    /// Schedules queries of the processes of `samples`.
+    pub fn schedule(&mut self, samples: &[Sample], now: Instant) {
         let mut last = None;
         let is_sample = |sample: &&Sample| SampleKind::from_number(sample.kind).is_some_and(SampleKind::is_sample);
         for sample in samples.iter().filter(is_sample).filter(|sample| sample.process != UNKNOWN) {
             if last.replace(sample.process) != Some(sample.process) {
-                self.see(sample.process, now);
+                self.schedule_process(sample.process, now);
             }
         }
         if let Some(command) = self.command {
-            self.see(command, now);
+            self.schedule_process(command, now);
         }
     }
 
-    fn see(&mut self, id: u32, now: Instant) {
-        let known = self.known.entry(id).or_insert_with(|| Known::new(now));
-        if !known.is_waiting && now >= known.due {
-            known.is_waiting = true;
-            self.waiting.push_back(id);
+    fn schedule_process(&mut self, id: u32, now: Instant) {
+        let tracked = self.tracked.entry(id).or_insert_with(|| TrackedProcess::new(now));
+        if !tracked.is_scheduled && now >= tracked.due {
+            tracked.is_scheduled = true;
+            self.scheduled.push_back(id);
         }
     }
 
-    /// Looks at the processes that wait for it, at least one, until `patience` is over; tells what is new.
-    pub fn look(&mut self, system: &dyn System, now: Instant, patience: Duration) -> Vec<Process> {
+    /// Queries scheduled processes, at least one, for no longer than `max_time`. Returns what is new.
+    pub fn query_scheduled(&mut self, system: &dyn System, now: Instant, max_time: Duration) -> Vec<Process> {
         let begin = Instant::now();
         let mut names = None;
-        let mut news = Vec::new();
-        while let Some(id) = self.waiting.pop_front() {
+        let mut changes = Vec::new();
+        while let Some(id) = self.scheduled.pop_front() {
             let name = |id| {
                 let names = names.get_or_insert_with(|| system.processes().unwrap_or_default());
                 let found = names.iter().find(|(process, _)| *process == id);
                 found.map_or_else(String::new, |(_, name)| name.clone())
             };
-            self.visit(id, now, name);
-            news.extend(self.tell(id, system.modules(id).unwrap_or_default()));
-            if begin.elapsed() >= patience {
+            self.begin_query(id, now, name);
+            changes.extend(self.report_new(id, system.modules(id).unwrap_or_default()));
+            if begin.elapsed() >= max_time {
                 break;
             }
         }
-        news
+        changes
     }
 
-    /// Whether there are processes to look at now.
-    pub fn are_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+    /// Returns whether processes are scheduled.
+    pub fn has_scheduled(&self) -> bool {
+        !self.scheduled.is_empty()
     }
 
-    /// When the command is to be looked at next.
+    /// Returns the time of the next query of the command.
     pub fn due(&self) -> Option<Instant> {
-        self.command.and_then(|command| self.known.get(&command)).map(|known| known.due)
+        self.command.and_then(|command| self.tracked.get(&command)).map(|tracked| tracked.due)
     }
 
-    fn visit(&mut self, id: u32, now: Instant, name: impl FnOnce(u32) -> String) {
-        let Some(known) = self.known.get_mut(&id) else { return };
-        known.is_waiting = false;
-        known.due = now + known.pause;
-        known.pause *= 2;
+    fn begin_query(&mut self, id: u32, now: Instant, name: impl FnOnce(u32) -> String) {
+        let Some(tracked) = self.tracked.get_mut(&id) else { return };
+        tracked.is_scheduled = false;
+        tracked.due = now + tracked.pause;
+        tracked.pause *= 2;
         if self.command == Some(id) {
-            known.pause = known.pause.min(COMMAND_PAUSE);
+            tracked.pause = tracked.pause.min(COMMAND_PAUSE);
         }
-        if known.name.is_empty() {
-            known.name = if id == IDLE { "Idle".to_owned() } else { name(id) };
-            // Told without a name, it is told again with one.
-            known.is_told &= known.name.is_empty();
+        if tracked.name.is_empty() {
+            tracked.name = if id == IDLE { "Idle".to_owned() } else { name(id) };
+            // A process that was reported without a name is reported again with it.
+            tracked.is_reported &= tracked.name.is_empty();
         }
     }
 
-    fn tell(&mut self, id: u32, found: Vec<LoadedModule>) -> Option<Process> {
-        let known = self.known.get_mut(&id)?;
-        let new: Vec<LoadedModule> = found.into_iter().filter(|module| known.modules.insert(module.clone())).collect();
-        if known.is_told && new.is_empty() {
+    fn report_new(&mut self, id: u32, found: Vec<LoadedModule>) -> Option<Process> {
+        let tracked = self.tracked.get_mut(&id)?;
+        let new: Vec<LoadedModule> =
+            found.into_iter().filter(|module| tracked.modules.insert(module.clone())).collect();
+        if tracked.is_reported && new.is_empty() {
             return None;
         }
-        known.is_told = true;
-        let name = known.name.clone();
+        tracked.is_reported = true;
+        let name = tracked.name.clone();
         Some(Process { id, name, modules: new.into_iter().map(|module| self.describe(module)).collect() })
     }
 
@@ -149,13 +150,13 @@ impl Processes {
     }
 }
 
-impl Known {
+impl TrackedProcess {
     fn new(now: Instant) -> Self {
         Self {
             name: String::new(),
             modules: HashSet::new(),
-            is_told: false,
-            is_waiting: false,
+            is_reported: false,
+            is_scheduled: false,
             pause: FIRST_PAUSE,
             due: now,
         }
@@ -174,91 +175,91 @@ mod tests {
         system
     }
 
-    /// Ids, names and bases of modules.
-    fn told(news: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
+    /// IDs, names and bases of modules.
+    fn told(changes: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
         let bases = |process: &Process| process.modules.iter().map(|module| module.base).collect();
-        news.iter().map(|process| (process.id, process.name.as_str(), bases(process))).collect()
+        changes.iter().map(|process| (process.id, process.name.as_str(), bases(process))).collect()
     }
 
     #[test]
-    fn a_process_is_told_when_it_is_first_sampled_and_again_with_what_is_new() {
+    fn a_process_is_reported_at_its_first_sample_and_again_with_new_modules() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.seen(&[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
-        let news = processes.look(&system, begin, Duration::MAX);
-        assert_eq!(told(&news), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
+        processes.schedule(&[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
+        let changes = processes.query_scheduled(&system, begin, Duration::MAX);
+        assert_eq!(told(&changes), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
 
         system.modules.borrow_mut().get_mut(&12).unwrap().push(module(0x50_0000, "late.dll"));
         system.processes.borrow_mut().push((99, "slow.exe".into()));
         let later = begin + Duration::from_secs(1);
-        processes.seen(&[sample(12, 1), sample(0, 3), sample(99, 4)], later);
-        let news = processes.look(&system, later, Duration::MAX);
-        assert_eq!(told(&news), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
+        processes.schedule(&[sample(12, 1), sample(0, 3), sample(99, 4)], later);
+        let changes = processes.query_scheduled(&system, later, Duration::MAX);
+        assert_eq!(told(&changes), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
     }
 
     #[test]
-    fn the_pause_between_two_looks_doubles_and_for_the_command_it_ends_at_a_second() {
+    fn the_time_between_queries_doubles_up_to_a_second_for_the_command() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.watch(12, begin);
+        processes.track_command(12, begin);
         let mut looks: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for milliseconds in 0..5_000 {
             let now = begin + Duration::from_millis(milliseconds);
-            // The command is looked at though it is never sampled.
-            processes.seen(&[sample(4, milliseconds)], now);
-            for id in &processes.waiting {
+            // The command is queried although it is never sampled.
+            processes.schedule(&[sample(4, milliseconds)], now);
+            for id in &processes.scheduled {
                 looks.entry(*id).or_default().push(milliseconds);
             }
-            processes.look(&system, now, Duration::MAX);
+            processes.query_scheduled(&system, now, Duration::MAX);
         }
         assert_eq!(looks[&4], [0, 50, 150, 350, 750, 1_550, 3_150]);
         assert_eq!(looks[&12], [0, 50, 150, 350, 750, 1_550, 2_550, 3_550, 4_550]);
     }
 
     #[test]
-    fn a_process_without_samples_is_not_looked_at_again() {
+    fn a_process_without_samples_is_not_queried_again() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.seen(&[sample(12, 1)], begin);
-        assert!(processes.are_waiting());
-        processes.look(&system, begin, Duration::MAX);
+        processes.schedule(&[sample(12, 1)], begin);
+        assert!(processes.has_scheduled());
+        processes.query_scheduled(&system, begin, Duration::MAX);
         let later = begin + Duration::from_mins(1);
-        processes.seen(&[], later);
+        processes.schedule(&[], later);
         let lost = Sample { kind: SampleKind::Lost as u16, ..sample(77, 1) };
-        let nobodys = Sample { kind: SampleKind::Precise as u16, ..sample(UNKNOWN, 1) };
-        processes.seen(&[lost, nobodys], later);
-        assert!(!processes.are_waiting(), "what is no sample, or nobody's, is of no process");
-        processes.seen(&[Sample { process: 78, ..nobodys }], later);
-        assert!(processes.are_waiting(), "a precise record is a sample");
+        let without_process = Sample { kind: SampleKind::Precise as u16, ..sample(UNKNOWN, 1) };
+        processes.schedule(&[lost, without_process], later);
+        assert!(!processes.has_scheduled(), "only samples with a process schedule a query");
+        processes.schedule(&[Sample { process: 78, ..without_process }], later);
+        assert!(processes.has_scheduled(), "a precise record is a sample");
     }
 
     #[test]
-    fn without_patience_one_is_looked_at_each_time() {
+    fn one_process_is_queried_if_there_is_no_time() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.seen(&[sample(4, 1), sample(12, 2), sample(4, 3)], begin);
+        processes.schedule(&[sample(4, 1), sample(12, 2), sample(4, 3)], begin);
         for id in [4, 12] {
-            let news = processes.look(&system, begin, Duration::ZERO);
-            assert_eq!(news.iter().map(|process| process.id).collect::<Vec<_>>(), [id]);
+            let changes = processes.query_scheduled(&system, begin, Duration::ZERO);
+            assert_eq!(changes.iter().map(|process| process.id).collect::<Vec<_>>(), [id]);
         }
-        assert!(!processes.are_waiting());
+        assert!(!processes.has_scheduled());
     }
 
     #[test]
-    fn the_kernel_is_told_once_and_again_when_it_loads_a_driver() {
+    fn the_kernel_is_reported_once_and_again_with_a_new_driver() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
         system.kernel.borrow_mut().push(module(0xF000_0000, "ntoskrnl.exe"));
-        let first: Vec<Process> = processes.kernel(&system, begin).into_iter().collect();
+        let first: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
         assert_eq!(told(&first), [(KERNEL, "kernel", vec![0xF000_0000])]);
-        assert_eq!(processes.kernel(&system, begin), None);
+        assert_eq!(processes.query_kernel(&system, begin), None);
         system.kernel.borrow_mut().push(module(0xF100_0000, "late.sys"));
-        let second: Vec<Process> = processes.kernel(&system, begin).into_iter().collect();
+        let second: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
         assert_eq!(told(&second), [(KERNEL, "kernel", vec![0xF100_0000])]);
     }
 
     #[test]
-    fn a_module_has_the_identity_of_its_file_only_where_its_size_is_that_of_the_file() {
+    fn a_module_has_the_identity_of_its_file_only_if_the_sizes_match() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tiny.dll");
         std::fs::write(&path, crate::image::tests::tiny()).unwrap();
@@ -269,8 +270,8 @@ mod tests {
             .borrow_mut()
             .insert(12, vec![of(0x1_0000, 0x3000), of(0x2_0000, 0x4000), module(0x3_0000, "no.dll")]);
         let mut processes = Processes::default();
-        processes.watch(12, begin);
-        let [process] = &processes.look(&system, begin, Duration::MAX)[..] else { panic!() };
+        processes.track_command(12, begin);
+        let [process] = &processes.query_scheduled(&system, begin, Duration::MAX)[..] else { panic!() };
         let identities: Vec<_> = process
             .modules
             .iter()

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use protocol::{PROCESSOR_WORDS, ProcessorSet};
 
-/// The highest processor number of the protocol.
+/// Highest processor number of the protocol.
 const LAST: u32 = 2047;
 const _: () = assert!(LAST as usize + 1 == PROCESSOR_WORDS * 64);
 
-/// What `-C` takes.
+/// The argument of `-C`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorList(pub ProcessorSet);
 
@@ -38,11 +38,11 @@ fn number(text: &str) -> Result<u32, String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(number) if digits && number <= LAST => Ok(number),
-        _ => Err(format!("\"{text}\" is no processor number; write 0,2-3 with numbers from 0 to {LAST}")),
+        _ => Err(format!("\"{text}\" is not a CPU number; write 0,2-3 with numbers from 0 to {LAST}")),
     }
 }
 
-/// Ascending numbers as a list: `0-1,4`.
+/// Formats ascending numbers as a list: `0-1,4`.
 pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -54,16 +54,16 @@ pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut text = String::new();
     for (first, last) in runs {
         let comma = if text.is_empty() { "" } else { "," };
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = if first == last { write!(text, "{comma}{first}") } else { write!(text, "{comma}{first}-{last}") };
     }
     text
 }
 
-/// The same with its noun: `processor 0`, `processors 0-1,4`.
+/// Formats ascending CPU numbers with their noun: `CPU 0`, `CPUs 0-1,4`.
 pub fn named(numbers: impl IntoIterator<Item = u32>) -> String {
     let text = ranges(numbers);
-    let noun = if text.contains([',', '-']) { "processors" } else { "processor" };
+    let noun = if text.contains([',', '-']) { "CPUs" } else { "CPU" };
     format!("{noun} {text}")
 }
 
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn an_invalid_list_is_rejected() {
         for text in
             ["", ",", "0,", "a", "-1", "1-", "3-1", "2048", "0-2048", "+1", " 1", "1--2", "1-2-3", "99999999999"]
         {
@@ -98,15 +98,15 @@ mod tests {
     }
 
     #[test]
-    fn a_single_processor_is_not_spoken_of_in_the_plural() {
-        assert_eq!(named([1]), "processor 1");
-        assert_eq!(named([0, 1]), "processors 0-1");
-        assert_eq!(named([0, 2]), "processors 0,2");
+    fn a_single_processor_has_a_singular_noun() {
+        assert_eq!(named([1]), "CPU 1");
+        assert_eq!(named([0, 1]), "CPUs 0-1");
+        assert_eq!(named([0, 2]), "CPUs 0,2");
     }
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back_as_the_same_set(numbers in prop::collection::btree_set(0_u32..2048, 1..40)) {
+        fn a_printed_list_parses_to_the_same_set(numbers in prop::collection::btree_set(0_u32..2048, 1..40)) {
             let list: ProcessorList = ranges(numbers.iter().copied()).parse().unwrap();
             prop_assert!(list.0.iter().eq(numbers));
         }

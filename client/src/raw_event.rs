@@ -1,20 +1,20 @@
-//! Events that no table has, by their numbers, in perf's notation: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge/`.
+//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge/`.
 
 use std::fmt;
 
 use pmu::source::RawEvent;
 
-/// What begins such an event.
+/// Prefix of a raw event.
 pub const PREFIX: &str = "cpu/";
 
-/// What stands between the slashes, term by term.
+/// Parses the terms between the slashes.
 pub fn parse(terms: &str) -> Result<RawEvent, String> {
     let mut seen: Vec<&str> = Vec::new();
     let mut event = RawEvent::NONE;
     for term in terms.split(',') {
         let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
         if seen.contains(&name) {
-            return Err(format!("{name} is said twice"));
+            return Err(format!("{name} is given twice"));
         }
         seen.push(name);
         event = match name {
@@ -26,7 +26,7 @@ pub fn parse(terms: &str) -> Result<RawEvent, String> {
             "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
             other => {
                 return Err(format!(
-                    "\"{other}\" is none of event, umask, cmask, inv and edge; the driver takes no other"
+                    "\"{other}\" is none of event, umask, cmask, inv and edge; the driver supports no others"
                 ));
             }
         };
@@ -38,14 +38,14 @@ fn byte(name: &str, value: Option<&str>) -> Result<u8, String> {
     Ok(u8::try_from(number(name, value, u8::MAX.into())?).unwrap_or_default())
 }
 
-fn number(name: &str, value: Option<&str>, most: u32) -> Result<u32, String> {
+fn number(name: &str, value: Option<&str>, max: u32) -> Result<u32, String> {
     let text = value.ok_or_else(|| format!("{name} takes a value: {name}=0x1"))?;
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
     let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     match u32::from_str_radix(digits, radix) {
-        Ok(number) if plain && number <= most => Ok(number),
-        _ => Err(format!("{name} is from 0 to {most:#x}, not \"{text}\"")),
+        Ok(number) if plain && number <= max => Ok(number),
+        _ => Err(format!("{name} is from 0 to {max:#x}, not \"{text}\"")),
     }
 }
 
@@ -57,7 +57,7 @@ fn flag(name: &str, value: Option<&str>) -> Result<bool, String> {
     }
 }
 
-/// As [`parse`] takes it, with what surrounds it; terms that are 0 are left out.
+/// Formats a raw event with prefix and slash. Terms that are 0 are omitted.
 pub struct Notation(pub RawEvent);
 
 impl fmt::Display for Notation {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_told_with_what_it_is_that_is_wrong() {
+    fn an_invalid_raw_event_is_reported_with_the_reason() {
         for (terms, word) in [
             ("", "empty"),
             ("umask=1", "event="),
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_what_was_meant(number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool) {
+        fn a_printed_raw_event_parses_to_the_same_event(number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool) {
             let event = event(number, umask, cmask, inv, edge);
             let shown = Notation(event).to_string();
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));

@@ -1,14 +1,14 @@
-//! Why the driver chose its profile interface, and the names of the interfaces.
+//! Texts for the choice of the profile interface.
 
 use pmu::{Kind, Reason};
 
-/// The words for the number of a reason.
+/// Returns the text for the number of a reason.
 pub fn text(number: u32) -> String {
     let reason = Reason::from_number(number).map(|reason| reason.to_string());
     reason.unwrap_or_else(|| format!("reason {number}, which this client does not know"))
 }
 
-/// The name of a profile interface.
+/// Returns the name of the profile interface with this number.
 pub fn interface(number: u32) -> String {
     let kind = Kind::ALL.into_iter().find(|kind| *kind as u32 == number);
     kind.map_or_else(|| format!("interface {number}, which this client does not know"), |kind| kind.name().to_owned())
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_and_interface_has_words_of_its_own() {
+    fn every_reason_and_interface_has_its_own_text() {
         for number in 0..14 {
             assert_eq!((0..14).filter(|other| text(*other) == text(number)).count(), 1, "{number}");
             assert_eq!((0..14).filter(|other| interface(*other) == interface(number)).count(), 1, "{number}");

@@ -1,131 +1,156 @@
-//! From the driver's samples to the file: what is done while a session samples.
+//! Writes the samples of a session to a file while it is running.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use protocol::{CountRecord, Sample};
 use recording::{Count, Process, Session, Summary, WriteError, Writer};
+use thiserror::Error as ThisError;
 
 use crate::connection::{self, Connection};
-use crate::error::Error;
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
+use crate::output::OutputError;
 use crate::processes::Processes;
 use crate::progress::Progress;
+use crate::record_counts::RecordCounts;
 use crate::system::System;
-use crate::tally::Tally;
 
-/// The longest that one request waits for samples.
+/// Maximum time for which a request waits for samples.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The same while there are processes to look at.
+/// The same while processes are scheduled for a query.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 
-/// How long it looks at processes between two requests.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Maximum time for queries of processes between two requests.
+const MAX_QUERY_TIME: Duration = Duration::from_millis(20);
 
-/// Samples that one request has room for.
-const MAX_SAMPLES: usize = 16_384;
+/// Maximum number of samples in a reply.
+const MAX_BATCH: usize = 16_384;
 
-/// Where samples come from.
+/// The file was created, and cannot be written to its end.
+#[derive(Debug, ThisError)]
+#[error("the recording could not be written to its end")]
+pub struct Unwritten {
+    /// The file.
+    pub path: PathBuf,
+    /// Error of the system or of the format.
+    #[source]
+    pub cause: WriteError,
+}
+
+impl UserError for Unwritten {
+    fn exit(&self) -> Exit {
+        Exit::Unwritten
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let path = self.path.display();
+        Some(format!("-o on a disk with free space; to read what was written before:\n       client report {path}"))
+    }
+}
+
+/// The session from which samples are fetched.
 #[derive(Clone, Copy)]
 pub struct Samples<'a> {
-    /// The driver.
+    /// Connection to the driver.
     pub connection: &'a Connection,
     /// Number of the session.
     pub session: u64,
 }
 
-/// Who looks on while a recording is made.
-pub trait Onlooker {
-    /// A process, or modules of it that were not known before.
+/// Receives processes and samples while they are recorded.
+pub trait SampleObserver {
+    /// Receives a process, or modules that it loaded later.
     fn process(&mut self, process: &Process);
-    /// Samples.
+    /// Receives samples.
     fn samples(&mut self, samples: &[Sample]);
 }
 
-/// A recording while it is made.
+/// A recording in progress.
 pub struct Recorder<'a, 'b> {
-    /// Nothing where nobody wants a file.
+    /// The file, if one is written.
     file: Option<(&'a Path, Writer<File>)>,
-    onlooker: Option<&'b mut dyn Onlooker>,
+    observer: Option<&'b mut dyn SampleObserver>,
     system: &'a dyn System,
     processes: Processes,
     progress: Progress,
-    tally: Tally,
+    record_counts: RecordCounts,
 }
 
-/// Opens the file, with what is in it.
+/// Opens the file without truncating it.
 pub fn open(path: &Path) -> Result<File, Error> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    file.map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })
+    Ok(file.map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
 
-/// Nothing will be recorded: a file that was not there before goes.
+/// Removes the file if it is empty, after a recording that did not start.
 pub fn abandon(file: &File, path: &Path) {
     if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
-        // At worst an empty file is left behind.
+        // If this fails, an empty file remains.
         let _ = fs::remove_file(path);
     }
 }
 
 impl<'a, 'b> Recorder<'a, 'b> {
-    /// Begins the file, where there is one, in place of what is in it.
+    /// Truncates the file, if there is one, and writes its session block.
     pub fn begin(
         file: Option<(&'a Path, File)>,
-        onlooker: Option<&'b mut dyn Onlooker>,
+        observer: Option<&'b mut dyn SampleObserver>,
         session: &Session,
         system: &'a dyn System,
         processes: Processes,
     ) -> Result<Self, Error> {
         let begin = |(path, file): (&'a Path, File)| -> Result<_, Error> {
-            empty(&file).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?;
+            empty(&file).map_err(|cause| OutputError::File { path: path.to_owned(), cause })?;
             Ok((path, Writer::new(file, session).map_err(|cause| unwritten(path, cause))?))
         };
         Ok(Self {
             file: file.map(begin).transpose()?,
-            onlooker,
+            observer,
             system,
             processes,
             progress: Progress::new(system.is_watched(!session.command.is_empty())),
-            tally: Tally::default(),
+            record_counts: RecordCounts::default(),
         })
     }
 
-    /// The process of the command has started.
-    pub fn watch(&mut self, command: u32) -> Result<(), Error> {
-        self.processes.watch(command, Instant::now());
-        self.look(PATIENCE)
+    /// Queries the process of the command, which has started.
+    pub fn track_command(&mut self, command: u32) -> Result<(), Error> {
+        self.processes.track_command(command, Instant::now());
+        self.query_processes(MAX_QUERY_TIME)
     }
 
-    /// Writes down processes.
-    pub fn tell(&mut self, news: impl IntoIterator<Item = Process>) -> Result<(), Error> {
-        for process in news {
+    /// Records processes.
+    pub fn record_processes(&mut self, changes: impl IntoIterator<Item = Process>) -> Result<(), Error> {
+        for process in changes {
             if let Some((path, writer)) = &mut self.file {
                 writer.process(&process).map_err(|cause| unwritten(path, cause))?;
             }
-            if let Some(onlooker) = &mut self.onlooker {
-                onlooker.process(&process);
+            if let Some(observer) = &mut self.observer {
+                observer.process(&process);
             }
         }
         Ok(())
     }
 
-    /// Fetches samples once, waiting for a tenth of a second at most and not beyond `until`, and looks at some of the
-    /// processes they are of. Answers whether the driver says that there are no more.
-    pub fn go_on(&mut self, samples: Samples, until: Option<Instant>) -> Result<bool, Error> {
+    /// Fetches samples once and queries some of their processes. Waits for at most a tenth of a second, and not beyond
+    /// `until`. Returns whether the driver has no more samples.
+    pub fn step(&mut self, samples: Samples, until: Option<Instant>) -> Result<bool, Error> {
         let now = Instant::now();
-        let longest = if self.processes.are_waiting() { SHORT_WAIT } else { WAIT };
+        let longest = if self.processes.has_scheduled() { SHORT_WAIT } else { WAIT };
         let due = [until, self.processes.due()].into_iter().flatten().min();
         let wait = due.map_or(longest, |due| due.saturating_duration_since(now).min(longest));
         let (_, is_last) = self.fetch(samples, wait)?;
-        self.look(PATIENCE)?;
-        self.progress.show(&self.tally);
+        self.query_processes(MAX_QUERY_TIME)?;
+        self.progress.show(&self.record_counts);
         Ok(is_last)
     }
 
-    /// Fetches what is left of a session that was stopped, at most what `records` can be, and looks at all processes that
-    /// were not yet looked at.
+    /// Fetches the remaining samples of a stopped session, at most `records`, and queries all processes that are
+    /// scheduled.
     pub fn drain(&mut self, samples: Samples, mut records: u64) -> Result<(), Error> {
         loop {
             let (count, is_last) = self.fetch(samples, Duration::ZERO)?;
@@ -134,45 +159,45 @@ impl<'a, 'b> Recorder<'a, 'b> {
             }
             records = records.checked_sub(count).ok_or_else(connection::endless)?;
         }
-        self.look(Duration::MAX)?;
-        let kernel = self.processes.kernel(self.system, Instant::now());
-        self.tell(kernel)
+        self.query_processes(Duration::MAX)?;
+        let kernel = self.processes.query_kernel(self.system, Instant::now());
+        self.record_processes(kernel)
     }
 
-    /// Ends the file; answers what came among the samples, and the length of the file in bytes.
-    pub fn finish(self, summary: &Summary) -> Result<(Tally, u64), Error> {
-        let Some((path, writer)) = self.file else { return Ok((self.tally, 0)) };
+    /// Writes the end of the file. Returns the counts of records and the size of the file in bytes.
+    pub fn finish(self, summary: &Summary) -> Result<(RecordCounts, u64), Error> {
+        let Some((path, writer)) = self.file else { return Ok((self.record_counts, 0)) };
         let file = writer.finish(summary).map_err(|cause| unwritten(path, cause))?;
-        let length = file.metadata().map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })?.len();
-        Ok((self.tally, length))
+        let length = file.metadata().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?.len();
+        Ok((self.record_counts, length))
     }
 
-    /// Writes down one answer; how many records it had, and whether it was the last.
+    /// Records one reply. Returns its number of records and whether it was the last.
     fn fetch(&mut self, samples: Samples, wait: Duration) -> Result<(u64, bool), Error> {
-        let batch = samples.connection.samples(samples.session, wait, MAX_SAMPLES)?;
+        let batch = samples.connection.samples(samples.session, wait, MAX_BATCH)?;
         if let Some((path, writer)) = &mut self.file {
             writer.samples(&batch.samples).map_err(|cause| unwritten(path, cause))?;
         }
-        if let Some(onlooker) = &mut self.onlooker {
-            onlooker.samples(&batch.samples);
+        if let Some(observer) = &mut self.observer {
+            observer.samples(&batch.samples);
         }
-        self.tally.add(&batch.samples);
-        self.processes.seen(&batch.samples, Instant::now());
+        self.record_counts.add(&batch.samples);
+        self.processes.schedule(&batch.samples, Instant::now());
         Ok((batch.samples.len() as u64, batch.is_last))
     }
 
-    fn look(&mut self, patience: Duration) -> Result<(), Error> {
-        let news = self.processes.look(self.system, Instant::now(), patience);
-        self.tell(news)
+    fn query_processes(&mut self, max_time: Duration) -> Result<(), Error> {
+        let changes = self.processes.query_scheduled(self.system, Instant::now(), max_time);
+        self.record_processes(changes)
     }
 }
 
-/// A file that is empty, and what is no file, is left alone.
+/// Truncates a file. Empty files and devices are left alone.
 fn empty(file: &File) -> io::Result<()> {
     if file.metadata()?.len() > 0 { file.set_len(0) } else { Ok(()) }
 }
 
-/// The final counts of a session, for the file.
+/// Converts the final counts of a session for the file.
 pub fn counts(records: &[CountRecord]) -> Vec<Count> {
     let count = |record: &CountRecord| {
         let CountRecord { source, modes, processor, count, samples, lost, throttled, .. } = *record;
@@ -181,6 +206,6 @@ pub fn counts(records: &[CountRecord]) -> Vec<Count> {
     records.iter().map(count).collect()
 }
 
-fn unwritten(path: &Path, cause: WriteError) -> Error {
-    Error::Recording { path: path.to_owned(), cause }
+fn unwritten(path: &Path, cause: WriteError) -> Unwritten {
+    Unwritten { path: path.to_owned(), cause }
 }

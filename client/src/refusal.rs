@@ -1,4 +1,4 @@
-//! What the driver's refusals mean in words: every [`ErrorCode`], with why and what to do.
+//! Texts for refusals of the driver: what each [`ErrorCode`] means, and what to do.
 
 mod debug_store;
 
@@ -6,27 +6,28 @@ use std::fmt;
 
 use protocol::{ErrorCode, PROTOCOL_VERSION, ReplyHeader};
 
-use crate::blocker;
+use crate::error::UserError;
 use crate::exit::Exit;
 use crate::format::grouped;
-use crate::session_event::Session;
+use crate::sessions::RunningSession;
 use crate::support;
+use crate::unavailable::{self, OTHER_PROFILERS};
 
-/// Who else can have counters.
-const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
+/// The remedy if client and driver are of different versions.
+pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
 
 /// A refusal of the driver.
 #[derive(Debug)]
 pub struct Refusal {
     /// Name of the request.
     pub request: &'static str,
-    /// What the driver answered.
+    /// Header of the reply.
     pub header: ReplyHeader,
-    /// Name of the source that it is about.
+    /// Name of the refused source.
     pub source: String,
-    /// Who holds the counters, where they are short.
-    pub holders: Vec<Session>,
-    /// Whether this Windows is the root partition of Hyper-V. Known where the remedy depends on it.
+    /// Sessions that hold the counters, if there are too few.
+    pub sessions: Vec<RunningSession>,
+    /// Whether this Windows is the root partition of Hyper-V; queried only for causes that depend on it.
     pub is_root: bool,
 }
 
@@ -35,8 +36,49 @@ impl Refusal {
         ErrorCode::from_number(self.header.cause)
     }
 
-    /// The exit code it has.
-    pub fn exit(&self) -> Exit {
+    fn free_a_counter(&self) -> String {
+        let [there, wanted] = self.header.detail;
+        if wanted > there {
+            return format!("fewer such events at once   (client query {} shows on which counters)", self.source);
+        }
+        match self.sessions.iter().find(|session| session.detached) {
+            Some(session) => {
+                let names: Vec<&str> = session.events.iter().map(|event| event.name.as_str()).collect();
+                format!("client stop {}", names.join(" "))
+            }
+            None => match self.sessions.first() {
+                Some(session) => format!("wait for process {} to end, or end it", session.process),
+                None => OTHER_PROFILERS.to_owned(),
+            },
+        }
+    }
+
+    fn write_no_counter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (source, processor) = (&self.source, self.header.processor);
+        write!(f, "no free counter for {source} on CPU {processor}: {}", self.why_no_counter())?;
+        for (index, session) in self.sessions.iter().enumerate() {
+            let lead = if index == 0 { "held by:" } else { "        " };
+            write!(f, "\n  {lead} {session}")?;
+        }
+        Ok(())
+    }
+
+    fn why_no_counter(&self) -> String {
+        let [there, wanted] = self.header.detail;
+        match (there, wanted) {
+            _ if wanted > there && there == 1 => format!("{wanted} events need the one that can count them"),
+            _ if wanted > there => format!("{wanted} events need the {there} that can count them"),
+            (1, _) => "the only one is in use".to_owned(),
+            (_, 0 | 1) => format!("all {there} are in use"),
+            _ => format!("{wanted} of the {there} that can count it are needed, and fewer are free"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl UserError for Refusal {
+    fn exit(&self) -> Exit {
         match self.cause() {
             Some(ErrorCode::VersionMismatch) => Exit::VersionMismatch,
             Some(ErrorCode::UnknownSource) => Exit::UnknownSource,
@@ -73,26 +115,23 @@ impl Refusal {
         }
     }
 
-    /// What to do about it.
-    pub fn remedy(&self) -> Option<String> {
+    fn remedy(&self) -> Option<String> {
         let source = &self.source;
         let text = match self.cause() {
-            Some(ErrorCode::VersionMismatch) => {
-                "client install, with the halprof.sys that came with this client.exe".to_owned()
-            }
+            Some(ErrorCode::VersionMismatch) => SAME_VERSION.to_owned(),
             Some(ErrorCode::UnknownSource) => "client list --all".to_owned(),
             Some(ErrorCode::UnsupportedSource) if self.header.detail[1] == 1 => {
                 "-C with the processors that have it".to_owned()
             }
-            Some(ErrorCode::UnsupportedSource) => "client list   (says what is supported)".to_owned(),
+            Some(ErrorCode::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
             Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
             Some(ErrorCode::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
-            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (says what runs)".to_owned(),
+            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (lists what runs)".to_owned(),
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
-                "-C with CPUs that are active   (client info says how many there are)".to_owned()
+                "-C with CPUs that are active   (client info shows how many there are)".to_owned()
             }
             Some(ErrorCode::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
-            Some(ErrorCode::CountersDoNotWork) if self.is_root => blocker::HYPER_V_BELOW.to_owned(),
+            Some(ErrorCode::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
             Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotEnumerated) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
@@ -101,16 +140,16 @@ impl Refusal {
                 "client status, then: client stop SOURCE".to_owned()
             }
             Some(ErrorCode::BadModes) => format!("{source} without :u or :k"),
-            Some(ErrorCode::BadInterval) => format!("client query {source}   (says what intervals it takes)"),
+            Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
             Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
             Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
             Some(ErrorCode::NotSampled) if self.header.detail[0] == 1 => {
                 "client stat, which needs no interrupt".to_owned()
             }
-            Some(ErrorCode::NotSampled) => "-e with a source that a counter serves   (client list)".to_owned(),
+            Some(ErrorCode::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
             Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(ErrorCode::ForeignUse) => {
-                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from whoever has it")
+                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
             }
             Some(ErrorCode::InterruptNotEnabled | ErrorCode::ApicNotReached) => {
                 "client stat, which needs no interrupt".to_owned()
@@ -130,44 +169,6 @@ impl Refusal {
         };
         Some(text)
     }
-
-    fn free_a_counter(&self) -> String {
-        let [there, wanted] = self.header.detail;
-        if wanted > there {
-            return format!("fewer such events at once   (client query {} says on which counters)", self.source);
-        }
-        match self.holders.iter().find(|session| session.detached) {
-            Some(session) => {
-                let names: Vec<&str> = session.events.iter().map(|event| event.name.as_str()).collect();
-                format!("client stop {}", names.join(" "))
-            }
-            None => match self.holders.first() {
-                Some(session) => format!("wait for process {} to end, or end it", session.process),
-                None => OTHER_PROFILERS.to_owned(),
-            },
-        }
-    }
-
-    fn write_no_counter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (source, processor) = (&self.source, self.header.processor);
-        write!(f, "no free counter for {source} on processor {processor}: {}", self.why_no_counter())?;
-        for (index, session) in self.holders.iter().enumerate() {
-            let lead = if index == 0 { "held by:" } else { "        " };
-            write!(f, "\n  {lead} {session}")?;
-        }
-        Ok(())
-    }
-
-    fn why_no_counter(&self) -> String {
-        let [there, wanted] = self.header.detail;
-        match (there, wanted) {
-            _ if wanted > there && there == 1 => format!("{wanted} events need the one that can count them"),
-            _ if wanted > there => format!("{wanted} events need the {there} that can count them"),
-            (1, _) => "the only one is in use".to_owned(),
-            (_, 0 | 1) => format!("all {there} are in use"),
-            _ => format!("{wanted} of the {there} that can count it are needed, and fewer are free"),
-        }
-    }
 }
 
 impl fmt::Display for Refusal {
@@ -177,13 +178,13 @@ impl fmt::Display for Refusal {
         match self.cause() {
             Some(ErrorCode::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
             Some(ErrorCode::VersionMismatch) => {
-                write!(f, "this client speaks version {first} of the protocol and the driver version {second}")
+                write!(f, "this client has protocol version {first}, and the driver has version {second}")
             }
             Some(ErrorCode::UnknownSource) => write!(f, "the driver knows no source {source}"),
             Some(ErrorCode::UnsupportedSource) => {
                 let why = support::sentence(u32::try_from(first).unwrap_or(u32::MAX));
                 match second {
-                    1 => write!(f, "{source} is not supported on processor {processor}, and is on others")?,
+                    1 => write!(f, "{source} is not supported on CPU {processor}, but is on others")?,
                     _ => write!(f, "{source} is not supported on this machine")?,
                 }
                 write!(f, "\n  because: {why}")
@@ -196,72 +197,72 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
             Some(ErrorCode::NotStarted) => write!(f, "{source} does not run in session {first}"),
             Some(ErrorCode::NoProcessor) => {
-                write!(f, "none of the CPUs asked for is active ({})", active(first))
+                write!(f, "none of the requested CPUs is active ({})", active(first))
             }
             Some(ErrorCode::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
             Some(ErrorCode::BadModes) => {
-                write!(f, "{source} can not be counted in one mode alone: what counts it is the same in both")
+                write!(f, "{source} cannot be counted in one mode alone: a timer counts it in both")
             }
-            Some(ErrorCode::AlreadyStarted) => write!(f, "{source} runs detached already, in session {first}"),
+            Some(ErrorCode::AlreadyStarted) => write!(f, "{source} already runs detached, in session {first}"),
             Some(ErrorCode::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
             Some(ErrorCode::CountersDoNotWork) => {
-                write!(f, "the counters of processor {processor} do not work: a hypervisor only shows them")
+                write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")
             }
             Some(ErrorCode::CountersNotEnumerated) => f.write_str(
-                "a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  \
+                "a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  \
                  if they do not exist, the first access would stop the machine",
             ),
-            Some(ErrorCode::BadInterval) => write!(f, "the interval of {source} has to be from {first} to {second}"),
-            Some(ErrorCode::BadRing) if first == 0 => f.write_str("a ring was asked for, and nothing is sampled"),
+            Some(ErrorCode::BadInterval) => write!(f, "the interval of {source} must be from {first} to {second}"),
+            Some(ErrorCode::BadRing) if first == 0 => f.write_str("a ring was requested, but nothing is sampled"),
             Some(ErrorCode::BadRing) => {
                 write!(f, "a ring has room for a power of two from {first} to {second} records")
             }
             Some(ErrorCode::BadFrequency) if first == 0 => {
-                f.write_str("a frequency or a budget was asked for, and nothing is sampled")
+                f.write_str("a frequency or a budget was requested, but nothing is sampled")
             }
-            Some(ErrorCode::BadFrequency) => write!(f, "the frequency or the budget is beyond {first}"),
+            Some(ErrorCode::BadFrequency) => write!(f, "the frequency or the budget is above {first}"),
             Some(ErrorCode::NotSampled) if first == 1 => write!(
                 f,
-                "{source} can be counted and not sampled\n  because: the counters of this processor do not interrupt"
+                "{source} can be counted but not sampled\n  because: the counters of this processor do not interrupt"
             ),
             Some(ErrorCode::NotSampled) => write!(
                 f,
-                "{source} can be counted and not sampled\n  because: a timer serves it, which has no instruction pointer"
+                "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
             ),
             Some(ErrorCode::HandlerRefused) => write!(
                 f,
-                "Windows did not give the performance interrupt away: NTSTATUS 0x{first:08X}\n  \
+                "Windows did not accept a handler of the performance interrupt: NTSTATUS 0x{first:08X}\n  \
                  because: another driver has it, or this machine's HAL has none"
             ),
             Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
             Some(ErrorCode::CountersTaken) => write!(
                 f,
-                "the counters belong to another: HalAllocateHardwareCounters answered\n  NTSTATUS 0x{first:08X}"
+                "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS 0x{first:08X}"
             ),
             Some(ErrorCode::ForeignUse) => write!(
                 f,
-                "counter {first} of processor {processor} counts for another already, who did not reserve it\n  \
+                "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
                  its select register holds {second:#x}"
             ),
             Some(ErrorCode::InterruptNotEnabled) => write!(
                 f,
-                "Windows has not enabled the performance interrupt of processor {processor}\n  \
+                "Windows has not enabled the performance interrupt of CPU {processor}\n  \
                  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
             ),
             Some(ErrorCode::ApicNotReached) => {
-                write!(f, "the local APIC can not be reached: NTSTATUS 0x{first:08X}")
+                write!(f, "the local APIC cannot be accessed: NTSTATUS 0x{first:08X}")
             }
             Some(ErrorCode::NoInterval) => {
-                write!(f, "{source} has no interval that stays: it is an event by its numbers")
+                write!(f, "{source} is a raw event, and raw events have no stored interval")
             }
             Some(ErrorCode::TooManyRawEvents) => {
-                write!(f, "{first} different events by their numbers are in use, and there can be no more")
+                write!(f, "{first} different raw events are in use, which is the maximum")
             }
             Some(ErrorCode::Asleep) => f.write_str(
                 "the machine is going to sleep, or has not woken up yet\n  \
                  because: this has to read registers that lose their contents during sleep",
             ),
-            Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, and there can be no more"),
+            Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
                 f,
@@ -277,429 +278,4 @@ fn active(number: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use protocol::{MissingFeature, SessionEvent, Support, modes, status};
-    use zerocopy::FromZeros;
-
-    use super::*;
-    use crate::error::Error;
-    use crate::fake::sources;
-    use crate::missing_feature;
-    use crate::session_event;
-    use crate::source::Sources;
-
-    fn refusal(cause: u32, detail: [u64; 2], holders: &[SessionEvent]) -> Error {
-        let sources = Sources::new(&sources());
-        Error::Refused(Box::new(Refusal {
-            request: "Start",
-            header: ReplyHeader {
-                status: status::STATUS_NOT_FOUND,
-                cause,
-                source: 6,
-                processor: 1,
-                detail,
-                ..ReplyHeader::new_zeroed()
-            },
-            source: sources.name(6),
-            holders: session_event::sessions(holders, &sources),
-            is_root: false,
-        }))
-    }
-
-    fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
-        SessionEvent { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
-    }
-
-    /// Number and detail of a cause, and what comes of them.
-    #[expect(clippy::too_many_lines, reason = "a table")]
-    fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
-        [
-            (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
-            (
-                1,
-                [1, 2],
-                Exit::VersionMismatch,
-                "error: this client speaks version 1 of the protocol and the driver version 2\n  try: client install, with the halprof.sys that came with this client.exe",
-            ),
-            (
-                2,
-                [0, 0],
-                Exit::UnknownSource,
-                "error: the driver knows no source BranchInstructions\n  try: client list --all",
-            ),
-            (
-                3,
-                [3, 0],
-                Exit::UnsupportedSource,
-                "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: client list   (says what is supported)",
-            ),
-            (
-                3,
-                [3, 1],
-                Exit::UnsupportedSource,
-                "error: BranchInstructions is not supported on processor 1, and is on others\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: -C with the processors that have it",
-            ),
-            (
-                4,
-                [4, 1],
-                Exit::NoFreeCounter,
-                "error: no free counter for BranchInstructions on processor 1: all 4 are in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
-            ),
-            (
-                4,
-                [1, 1],
-                Exit::NoFreeCounter,
-                "error: no free counter for BranchInstructions on processor 1: the only one is in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
-            ),
-            (
-                4,
-                [4, 6],
-                Exit::NoFreeCounter,
-                "error: no free counter for BranchInstructions on processor 1: 6 events need the 4 that can count them\n  try: fewer such events at once   (client query BranchInstructions says on which counters)",
-            ),
-            (
-                4,
-                [1, 2],
-                Exit::NoFreeCounter,
-                "error: no free counter for BranchInstructions on processor 1: 2 events need the one that can count them\n  try: fewer such events at once   (client query BranchInstructions says on which counters)",
-            ),
-            (
-                4,
-                [4, 2],
-                Exit::NoFreeCounter,
-                "error: no free counter for BranchInstructions on processor 1: 2 of the 4 that can count it are needed, and fewer are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
-            ),
-            (
-                5,
-                [4096, 0],
-                Exit::NoResources,
-                "error: the driver could not get 4,096 bytes of memory\n  try: fewer sources or fewer processors (-C) at once",
-            ),
-            (
-                6,
-                [3, 0],
-                Exit::NotRunning,
-                "error: session 3 does not exist, or is another client's\n  try: client status   (says what runs)",
-            ),
-            (6, [0, 0], Exit::NotRunning, "error: no detached session runs\n  try: client status   (says what runs)"),
-            (
-                7,
-                [0, 0],
-                Exit::NotRunning,
-                "error: BranchInstructions does not run detached\n  try: client status   (says what runs)",
-            ),
-            (
-                8,
-                [2, 0],
-                Exit::NoProcessor,
-                "error: none of the CPUs asked for is active (2 CPUs are active)\n  try: -C with CPUs that are active   (client info says how many there are)",
-            ),
-            (
-                9,
-                [1, 0],
-                Exit::NoProcessor,
-                "error: CPU 1 is not active (1 CPU is active)\n  try: -C with CPUs that are active   (client info says how many there are)",
-            ),
-            (
-                10,
-                [1, 0],
-                Exit::Usage,
-                "error: BranchInstructions can not be counted in one mode alone: what counts it is the same in both\n  try: BranchInstructions without :u or :k",
-            ),
-            (
-                11,
-                [5, 0],
-                Exit::AlreadyRunning,
-                "error: BranchInstructions runs detached already, in session 5\n  try: client read BranchInstructions, or: client stop BranchInstructions",
-            ),
-            (12, [6, 0], Exit::Failure, "error: the driver does not know the flags 0x6"),
-            (
-                13,
-                [64, 0],
-                Exit::NoResources,
-                "error: there are 64 sessions, and there can be no more\n  try: client status, then: client stop SOURCE",
-            ),
-            (
-                14,
-                [0, 0],
-                Exit::UnsupportedSource,
-                "error: the counters of processor 1 do not work: a hypervisor only shows them\n  try: give this virtual machine performance counters, if its hypervisor has them",
-            ),
-            (
-                15,
-                [0, 0],
-                Exit::UnsupportedSource,
-                "error: a hypervisor is present, and CPUID does not promise its counters (PerfCtrExtCore);\n  if they do not exist, the first access would stop the machine\n  try: give this virtual machine performance counters, if its hypervisor has them",
-            ),
-            (
-                16,
-                [4_096, 0x7FFF_FFFF],
-                Exit::Usage,
-                "error: the interval of BranchInstructions has to be from 4096 to 2147483647\n  try: client query BranchInstructions   (says what intervals it takes)",
-            ),
-            (
-                17,
-                [64, 1_048_576],
-                Exit::Usage,
-                "error: a ring has room for a power of two from 64 to 1048576 records\n  try: --ring with a power of two in that range",
-            ),
-            (
-                17,
-                [0, 0],
-                Exit::Usage,
-                "error: a ring was asked for, and nothing is sampled\n  try: --ring with a power of two in that range",
-            ),
-            (
-                18,
-                [900, 0],
-                Exit::Usage,
-                "error: the frequency or the budget is beyond 900\n  try: a lower -F or --budget",
-            ),
-            (
-                18,
-                [0, 0],
-                Exit::Usage,
-                "error: a frequency or a budget was asked for, and nothing is sampled\n  try: a lower -F or --budget",
-            ),
-            (
-                19,
-                [0, 0],
-                Exit::UnsupportedSource,
-                "error: BranchInstructions can be counted and not sampled\n  because: a timer serves it, which has no instruction pointer\n  try: -e with a source that a counter serves   (client list)",
-            ),
-            (
-                20,
-                [0xC000_0001, 0],
-                Exit::InterruptTaken,
-                "error: Windows did not give the performance interrupt away: NTSTATUS 0xC0000001\n  because: another driver has it, or this machine's HAL has none\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
-            ),
-            (
-                21,
-                [9, 0],
-                Exit::NotRunning,
-                "error: session 9 samples nothing\n  try: client record   (starts a session that samples)",
-            ),
-            (
-                22,
-                [0xC000_009A, 0],
-                Exit::CountersTaken,
-                "error: the counters belong to another: HalAllocateHardwareCounters answered\n  NTSTATUS 0xC000009A\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
-            ),
-            (
-                23,
-                [2, 0x0053_003C],
-                Exit::CountersTaken,
-                "error: counter 2 of processor 1 counts for another already, who did not reserve it\n  its select register holds 0x53003c\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, which takes the counter from whoever has it",
-            ),
-            (
-                24,
-                [0x1_0000, 0],
-                Exit::UnsupportedSource,
-                "error: Windows has not enabled the performance interrupt of processor 1\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt",
-            ),
-            (
-                25,
-                [0xC000_00BB, 0],
-                Exit::UnsupportedSource,
-                "error: the local APIC can not be reached: NTSTATUS 0xC00000BB\n  try: client stat, which needs no interrupt",
-            ),
-            (
-                26,
-                [0, 0],
-                Exit::Usage,
-                "error: BranchInstructions has no interval that stays: it is an event by its numbers\n  try: client record -e BranchInstructions@INTERVAL",
-            ),
-            (
-                27,
-                [256, 0],
-                Exit::NoResources,
-                "error: 256 different events by their numbers are in use, and there can be no more\n  try: client status, then: client stop SOURCE",
-            ),
-            (
-                28,
-                [5, 0],
-                Exit::UnsupportedSource,
-                "error: processor 1 can not record this by itself\n  because: the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  firmware or a hypervisor has shut it off\n  try: -C with processors that have it   (client control-area says which)",
-            ),
-            (
-                28,
-                [7, 6],
-                Exit::UnsupportedSource,
-                "error: processor 1 can not record this by itself\n  because: its precise records have format 6, which this driver does not know\n  try: -C with processors that have it   (client control-area says which)",
-            ),
-            (
-                28,
-                [6, 0],
-                Exit::UnsupportedSource,
-                "error: processor 1 can not record this by itself\n  because: the processor can not leave out the branches of one mode\n  (CPUID.1:ECX[4], DS-CPL)\n  try: the same without --user and --kernel",
-            ),
-            (
-                28,
-                [9, 0],
-                Exit::UnsupportedSource,
-                "error: processor 1 can not record this by itself\n  because: the profile interface of this machine has no precise events\n  try: client record with events that do not end in :p",
-            ),
-            (
-                29,
-                [0xC0, 1],
-                Exit::DebugStoreTaken,
-                "error: the Debug Store of processor 1 is in use by another program\n  because: branches are traced or events recorded (IA32_DEBUGCTL is 0xc0,\n  IA32_PEBS_ENABLE 0x1)\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
-            ),
-            (
-                30,
-                [3, 0],
-                Exit::DebugStoreTaken,
-                "error: session 3 has the Debug Store, and one session at a time can\n  try: client status   (says whose it is)",
-            ),
-            (
-                31,
-                [0, 0],
-                Exit::UnsupportedSource,
-                "error: Windows keeps two page tables per process (kernel VA shadowing, against\n  Meltdown); the processor would write its records where user code has nothing\n  mapped, and the machine would stop\n  try: client record with events that do not end in :p; or a machine whose\n  processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
-            ),
-            (
-                31,
-                [0xC000_0003, 0],
-                Exit::UnsupportedSource,
-                "error: Windows does not tell whether it keeps two page tables per process (kernel\n  VA shadowing, against Meltdown): NTSTATUS 0xC0000003; with two, the\n  processor would write its records where user code has nothing mapped, and the\n  machine would stop\n  try: client record with events that do not end in :p; or a machine whose\n  processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
-            ),
-            (
-                32,
-                [8, 0],
-                Exit::UnsupportedSource,
-                "error: BranchInstructions can not be sampled precisely\n  because: the processor makes no precise records of this event\n  try: BranchInstructions without :p",
-            ),
-            (
-                33,
-                [0xC000_0018, 0xFFFF_F800_1234_0000],
-                Exit::DebugStoreTaken,
-                "error: processor 1 has a control area already, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows what there is)",
-            ),
-            (
-                33,
-                [0xC000_0018, 0],
-                Exit::DebugStoreTaken,
-                "error: processor 1 has a control area already\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows what there is)",
-            ),
-            (
-                33,
-                [0xC000_022D, 0xFFFF_F800_1234_0000],
-                Exit::DebugStoreTaken,
-                "error: the control area of processor 1 stays for now (STATUS_RETRY)\n  because: IA32_DS_AREA holds its address, 0xfffff80012340000; it is freed\n  when the register does not\n  try: client control-area   (shows what there is)",
-            ),
-            (
-                33,
-                [0xC000_00A0, 0],
-                Exit::DebugStoreTaken,
-                "error: there is no control area of processor 1 (STATUS_MEMORY_NOT_ALLOCATED)\n  try: client control-area   (shows what there is)",
-            ),
-            (
-                33,
-                [0x8000_0011, 0xFFFF_F800_1234_0000],
-                Exit::DebugStoreTaken,
-                "error: a session uses the control area of processor 1 (STATUS_DEVICE_BUSY)\n  try: client status   (says whose it is)",
-            ),
-            (
-                33,
-                [0xC000_00BB, 0],
-                Exit::DebugStoreTaken,
-                "error: the kernel refused the control area of processor 1 with\n  STATUS_NOT_SUPPORTED\n  because: it makes them for Intel's processors that have PEBS\n  try: client control-area   (shows what there is)",
-            ),
-            (
-                33,
-                [0xC000_0003, 0],
-                Exit::DebugStoreTaken,
-                "error: the kernel refused the control area of processor 1 with\n  STATUS_INVALID_INFO_CLASS\n  because: it has no SystemProcessorProfileControlArea\n  try: client control-area   (shows what there is)",
-            ),
-            (
-                33,
-                [0xC000_009A, 0],
-                Exit::DebugStoreTaken,
-                "error: the kernel refused the control area of processor 1 with\n  0xC000009A\n  try: client control-area   (shows what there is)",
-            ),
-            (
-                34,
-                [1, 1_024],
-                Exit::Usage,
-                "error: the number of records before an interrupt has to be from 1 to 1024\n  try: --buffer or --batch in that range",
-            ),
-            (
-                34,
-                [0, 0],
-                Exit::Usage,
-                "error: records before an interrupt were asked for, and no event is precise\n  try: --batch with an event that ends in :p",
-            ),
-            (
-                35,
-                [0, 0],
-                Exit::Failure,
-                "error: the machine is going to sleep, or has not woken up yet\n  because: this has to read registers that lose their contents during sleep\n  try: the same command again when the machine is awake",
-            ),
-            (
-                99,
-                [0, 0],
-                Exit::Failure,
-                "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
-            ),
-        ]
-    }
-
-    #[test]
-    fn every_cause_has_its_code_its_words_and_its_remedy() {
-        let table = table();
-        for cause in ErrorCode::ALL {
-            assert!(table.iter().any(|row| row.0 == cause as u32), "{cause:?} is missing from the table");
-        }
-        for (cause, detail, exit, report) in table {
-            let error = refusal(cause, detail, &[]);
-            assert_eq!((error.exit(), error.report().as_str()), (exit, report), "{cause}");
-        }
-    }
-
-    #[test]
-    fn the_support_of_a_refused_source_is_told_whatever_it_is() {
-        for number in [0, 1, 2, 3, 4, 5, 6, 7, 8, u64::MAX] {
-            let report = refusal(3, [number, 0], &[]).report();
-            let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
-            assert!(report.contains(&why), "{report}");
-        }
-        assert_eq!(Support::ALL.len(), 8);
-    }
-
-    #[test]
-    fn what_a_processor_or_an_event_lacks_is_told_whatever_it_is() {
-        for (cause, number) in [28, 32].into_iter().flat_map(|cause| (0..12).map(move |number| (cause, number))) {
-            let report = refusal(cause, [number, 3], &[]).report();
-            let why = missing_feature::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
-            assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
-        }
-        assert_eq!(MissingFeature::ALL.len(), 10);
-    }
-
-    #[test]
-    fn an_event_by_its_numbers_that_is_not_precise_leads_to_the_names_of_those_that_are() {
-        let Error::Refused(mut refused) = refusal(32, [8, 0], &[]) else { panic!("no refusal") };
-        refused.source = "cpu/event=0xC0/".to_owned();
-        assert_eq!(
-            Error::Refused(refused).report(),
-            "error: cpu/event=0xC0/ can not be sampled precisely\n  \
-             because: the processor makes no precise records of this event\n  \
-             try: TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
-             or cpu/event=0xC0/ without :p"
-        );
-    }
-
-    #[test]
-    fn who_holds_the_counters_is_told_with_the_command_that_frees_one() {
-        let detached = [holder(3, 2, 1), holder(3, 11, 1), holder(4, 0x13, 0)];
-        assert_eq!(
-            refusal(4, [4, 1], &detached).report(),
-            "error: no free counter for BranchInstructions on processor 1: all 4 are in use\n  \
-             held by: session 3 (process 1234, detached): TotalIssues, BranchMispredictions\n           \
-             session 4 (process 1234): TotalCycles\n  \
-             try: client stop TotalIssues BranchMispredictions"
-        );
-        let report = refusal(4, [4, 1], &[holder(4, 0x13, 0)]).report();
-        assert_eq!(report.lines().last(), Some("  try: wait for process 1234 to end, or end it"));
-    }
-}
+mod tests;

@@ -1,76 +1,76 @@
-//! Answers of the driver, checked before use.
+//! Replies of the driver, validated before use.
 
 use protocol::{ErrorCode, ReplyHeader};
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// What is wrong with an answer.
+/// Why a reply is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// Fewer bytes than the layout has.
+    /// The reply is shorter than its structure.
     #[error("it has {got} bytes and needs {wanted}")]
     TooShort {
-        /// Bytes that came.
+        /// Bytes received.
         got: usize,
-        /// Bytes wanted.
+        /// Bytes required.
         wanted: usize,
     },
-    /// More bytes than there was room for.
+    /// The reply claims more bytes than the buffer has.
     #[error("it claims {claimed} bytes where there was room for {room}")]
     TooLong {
-        /// Bytes the driver says it wrote.
+        /// Bytes claimed by the driver.
         claimed: usize,
-        /// Bytes of the buffer.
+        /// Size of the buffer.
         room: usize,
     },
-    /// The header announces records that did not come.
+    /// Records announced in the header are missing.
     #[error("it announces {announced} records and has {got} bytes of them")]
     MissingRecords {
         /// Records announced.
         announced: u32,
-        /// Bytes that follow the header.
+        /// Bytes after the header.
         got: usize,
     },
-    /// More records than there are.
+    /// The reply has more records than the total in its header.
     #[error("it carries {count} of {total} records")]
     MoreThanAll {
-        /// Records that came.
+        /// Records in the reply.
         count: u32,
-        /// Records there are.
+        /// Total in the header.
         total: u32,
     },
-    /// More records than any request can have.
+    /// The total exceeds the number of records that any driver can have.
     #[error("it announces {total} records, more than any driver has")]
     Absurd {
-        /// Records there are.
+        /// Total in the header.
         total: u32,
     },
-    /// The record of something else.
+    /// The record is of another source than requested.
     #[error("it is about the source {got:#04x} and not about {wanted:#04x}")]
     OtherSource {
-        /// The source asked for.
+        /// The requested source.
         wanted: u32,
-        /// The source that came.
+        /// The source in the reply.
         got: u32,
     },
-    /// The list was longer each time it was asked for.
+    /// The list grew between all requests for it.
     #[error("its list grows faster than it can be read")]
     Growing,
-    /// A session that was stopped, and has more samples than its rings can hold.
+    /// A stopped session returned more samples than its rings can hold.
     #[error("there are more samples in it than the driver can have kept")]
     Endless,
 }
 
-/// An answer whose header is whole.
+/// A reply with a complete header.
 #[derive(Debug)]
 pub struct Reply {
-    /// Its beginning.
+    /// Header of the reply.
     pub header: ReplyHeader,
     bytes: Vec<u8>,
 }
 
 impl Reply {
-    /// Takes the buffer of a request, of which the driver says that it wrote `length` bytes.
+    /// Creates a reply from the buffer of a request; `length` is the number of bytes that the driver reports.
     pub fn new(mut buffer: Vec<u8>, length: usize) -> Result<Self, Malformed> {
         if length > buffer.len() {
             return Err(Malformed::TooLong { claimed: length, room: buffer.len() });
@@ -80,18 +80,18 @@ impl Reply {
         Ok(Self { header, bytes: buffer })
     }
 
-    /// Whether the operation was done.
+    /// Returns whether the request succeeded.
     pub fn is_success(&self) -> bool {
-        // NT_SUCCESS: the two severities below warning.
+        // NT_SUCCESS: severity success or informational.
         self.header.status >> 31 == 0 && self.header.cause == ErrorCode::None as u32
     }
 
-    /// The whole answer as a layout that begins with a header.
+    /// Returns the reply as a structure that begins with the header.
     pub fn layout<T: FromBytes>(&self) -> Result<T, Malformed> {
         prefix(&self.bytes)
     }
 
-    /// The records that follow the header.
+    /// Returns the records after the header.
     pub fn records<T: FromBytes + IntoBytes>(&self) -> Result<Vec<T>, Malformed> {
         let ReplyHeader { count, total, .. } = self.header;
         if count > total {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_taken_only_when_all_that_are_announced_came() {
+    fn records_are_returned_only_if_all_announced_ones_arrived() {
         let size = size_of::<SessionEvent>();
         let cases =
             [(0, 0, 0, Some(0)), (2, 2, 2 * size, Some(2)), (1, 5, 2 * size, Some(1)), (2, 2, 2 * size - 1, None)];
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_counts_that_cannot_be_are_refused() {
+    fn impossible_lengths_and_counts_are_rejected() {
         assert_eq!(Reply::new(vec![0; 47], 47).unwrap_err(), Malformed::TooShort { got: 47, wanted: 48 });
         assert_eq!(Reply::new(vec![0; 48], 49).unwrap_err(), Malformed::TooLong { claimed: 49, room: 48 });
         let reply = Reply::new(bytes(2, 1, 96), 144).unwrap();

@@ -1,4 +1,4 @@
-//! Shares of samples and of time that a session lost, as numbers from 0 to 1.
+//! Shares of lost samples and of lost time, from 0 to 1.
 
 use crate::format::real;
 
@@ -28,14 +28,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_what_was_lost_is_of_all_that_there_was_to_get() {
+    fn the_lost_share_is_relative_to_lost_and_delivered_samples() {
         for (number, there, share) in [(0, 0, 0.0), (0, 9, 0.0), (1, 3, 0.25), (7, 0, 1.0), (u64::MAX, u64::MAX, 0.5)] {
             assert!((lost(number, there) - share).abs() < 1e-9, "{number} of {there}");
         }
     }
 
     #[test]
-    fn the_share_of_the_pauses_is_of_the_time_of_all_processors() {
+    fn the_paused_share_is_relative_to_the_time_of_all_processors() {
         for (seconds, elapsed, processors, share) in [
             (0.0, 1.0, 1, 0.0),
             (0.5, 1.0, 1, 0.5),
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_not_shown_as_nothing_and_almost_all_not_as_all() {
+    fn only_zero_is_shown_as_0_and_only_one_as_100_percent() {
         for (share, text) in [
             (0.0, "0.0 %"),
             (1e-9, "<0.1 %"),

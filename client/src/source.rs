@@ -1,53 +1,103 @@
-//! The sources that the driver lists, and how to find one among them.
+//! The sources of the driver, and the search for one by name or number.
 
 use pmu::Kind;
 use pmu::interval::IntervalRange;
 use pmu::source::RawEvent;
 use protocol::{BRANCHES, SourceRecord};
 use serde::Serialize;
+use thiserror::Error;
 
-use crate::error::{Error, OtherInterface};
+use crate::error::UserError;
 use crate::event::SourceName;
+use crate::exit::Exit;
 use crate::format;
-use crate::metric::{self, Role};
 use crate::raw_event::Notation;
+use crate::role::{self, Role};
 use crate::support;
 
-/// What [`BRANCHES`] is called, which is no event of a counter.
+/// Name of [`BRANCHES`], which is not an event of a counter.
 pub const BRANCHES_NAME: &str = "Branches";
 
-/// How many names are suggested for one that nobody has.
+/// Maximum number of suggestions for an unknown name.
 const SUGGESTIONS: usize = 3;
+
+/// Why a name does not select a source.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// No source has this name.
+    #[error("no source is called {given}{}", did_you_mean(.near))]
+    Unknown {
+        /// The name, as the user typed it.
+        given: String,
+        /// The most similar names, best first.
+        near: Vec<String>,
+    },
+    /// Only another profile interface has this source.
+    #[error("{name} is not supported on this machine")]
+    OtherInterface {
+        /// Name of the source.
+        name: String,
+        /// The other interface.
+        #[source]
+        cause: OtherInterface,
+    },
+}
+
+/// The profile interface that has a source, unlike that of this machine.
+#[derive(Debug, Error)]
+#[error("the {0} profile interface has it, and that of this machine does not")]
+pub struct OtherInterface(pub &'static str);
+
+fn did_you_mean(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; did you mean: {}?", near.join(", ")) }
+}
+
+impl UserError for SourceError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Unknown { .. } => Exit::UnknownSource,
+            Self::OtherInterface { .. } => Exit::UnsupportedSource,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::Unknown { .. } => "client list --all",
+            Self::OtherInterface { .. } => "client list   (lists what is supported)",
+        };
+        Some(text.to_owned())
+    }
+}
 
 /// A source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Source {
+pub struct SourceInfo {
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// The HAL's name without `Profile`; ProfileTime is `Timer`, as in wpr and tracelog.
+    /// Name in the HAL without `Profile`, a raw event in the notation of perf, or the number.
     pub name: String,
-    /// Whether it can be had on this machine.
+    /// Whether this machine supports it.
     pub supported: bool,
-    /// Why not.
+    /// Why it is not supported.
     pub reason: Option<String>,
-    /// The interval in force.
+    /// Current interval.
     pub interval: u32,
-    /// The smallest interval.
+    /// Minimum interval.
     pub minimum: u32,
-    /// The largest interval.
+    /// Maximum interval.
     pub maximum: u32,
-    /// What goes into the event select register, without enable and interrupt bits, in hexadecimal.
+    /// Value of the event select register without enable and interrupt bits, in hexadecimal.
     pub select: String,
-    /// The counters of a processor that can count it; none where a timer does.
+    /// The counters of a processor that can count it; empty if a timer counts.
     pub counters: Vec<u32>,
-    /// Processors on which it runs now.
+    /// Number of processors on which it currently runs.
     pub running: u32,
     /// A [`protocol::Support`].
     #[serde(skip)]
     pub support: u32,
 }
 
-impl From<&SourceRecord> for Source {
+impl From<&SourceRecord> for SourceInfo {
     fn from(record: &SourceRecord) -> Self {
         let supported = support::is_supported(record.support);
         Self {
@@ -66,8 +116,8 @@ impl From<&SourceRecord> for Source {
     }
 }
 
-/// As far as it can be known without the driver, which says at the start whether it can be had.
-impl From<RawEvent> for Source {
+/// The properties that are known without the driver. The driver checks at the start whether it supports the event.
+impl From<RawEvent> for SourceInfo {
     fn from(event: RawEvent) -> Self {
         let range = IntervalRange::of(event.source());
         Self {
@@ -91,7 +141,7 @@ fn name(record: &SourceRecord) -> String {
         return Notation(event).to_string();
     }
     let name = record.name();
-    // Anything else would spoil a table, a terminal or a line of CSV.
+    // Other characters could corrupt a table, a terminal or a line of CSV.
     let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if plain { name.to_owned() } else { number_as_name(record.source) }
 }
@@ -100,41 +150,41 @@ fn number_as_name(source: u32) -> String {
     format!("{source:#04x}")
 }
 
-/// Every source the driver knows.
+/// The sources of the driver.
 #[derive(Debug, Clone, Default)]
-pub struct Sources(Vec<Source>);
+pub struct Sources(Vec<SourceInfo>);
 
 impl Sources {
-    /// From the answer of the driver.
+    /// Creates the list from the reply of the driver.
     pub fn new(records: &[SourceRecord]) -> Self {
-        Self(records.iter().map(Source::from).collect())
+        Self(records.iter().map(SourceInfo::from).collect())
     }
 
-    /// All of them, as the driver lists them.
-    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+    /// Returns all sources in the order of the driver.
+    pub fn iter(&self) -> impl Iterator<Item = &SourceInfo> {
         self.0.iter()
     }
 
-    /// The source that the user means.
-    pub fn find(&self, wanted: &SourceName) -> Result<Source, Error> {
+    /// Returns the source that the user named.
+    pub fn find(&self, wanted: &SourceName) -> Result<SourceInfo, SourceError> {
         if let Some(event) = raw(wanted) {
-            return Ok(Source::from(event));
+            return Ok(SourceInfo::from(event));
         }
-        let matches = |source: &&Source| is_meant(wanted, source.id, &source.name);
-        // Two interfaces can use one number: the one that can be had here is meant.
+        let matches = |source: &&SourceInfo| is_named(wanted, source.id, &source.name);
+        // Two interfaces can use the same number: the supported source is preferred.
         let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
         found.cloned().ok_or_else(|| {
-            let near = self.nearest(wanted);
-            elsewhere(wanted).unwrap_or_else(|| Error::UnknownSource { given: wanted.to_string(), near })
+            let near = self.suggestions(wanted);
+            in_other_interface(wanted).unwrap_or_else(|| SourceError::Unknown { given: wanted.to_string(), near })
         })
     }
 
-    /// The source with this role that can be had here.
-    pub fn with_role(&self, role: Role) -> Option<&Source> {
-        self.0.iter().find(|source| source.supported && metric::role(&source.name) == Some(role))
+    /// Returns the supported source with this role.
+    pub fn with_role(&self, role: Role) -> Option<&SourceInfo> {
+        self.0.iter().find(|source| source.supported && role::of(&source.name) == Some(role))
     }
 
-    /// The name of a source, or its number when the driver lists none; [`BRANCHES`] is in no list.
+    /// Returns the name of a source, or its number if the driver does not list it. [`BRANCHES`] is never listed.
     pub fn name(&self, source: u32) -> String {
         if source == BRANCHES {
             return BRANCHES_NAME.to_owned();
@@ -143,30 +193,30 @@ impl Sources {
         found.map_or_else(|_| number_as_name(source), |source| source.name)
     }
 
-    fn nearest(&self, wanted: &SourceName) -> Vec<String> {
+    fn suggestions(&self, wanted: &SourceName) -> Vec<String> {
         let SourceName::Name(wanted) = wanted else { return Vec::new() };
-        let wanted = canonical(wanted);
-        let mut near: Vec<(f64, &Source)> = self
+        let wanted = normalized(wanted);
+        let mut near: Vec<(f64, &SourceInfo)> = self
             .0
             .iter()
-            .map(|source| (likeness(&wanted, &canonical(&source.name)), source))
-            .filter(|(likeness, _)| *likeness >= 0.8)
+            .map(|source| (similarity(&wanted, &normalized(&source.name)), source))
+            .filter(|(similarity, _)| *similarity >= 0.8)
             .collect();
         near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         near.iter().take(SUGGESTIONS).map(|(_, source)| source.name.clone()).collect()
     }
 }
 
-/// Whether a source with this number and name is the one that the user typed.
-pub fn is_meant(wanted: &SourceName, id: u32, name: &str) -> bool {
+/// Returns whether the user named the source with this number and name.
+pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
     match wanted {
         SourceName::Number(number) => id == *number,
-        SourceName::Name(wanted) => canonical(name) == canonical(wanted),
+        SourceName::Name(wanted) => normalized(name) == normalized(wanted),
         SourceName::Raw(event) => event.source().0 == id,
     }
 }
 
-/// The event that the user means by its numbers, or by the number of the source that says so.
+/// Returns the raw event that the user named, in the notation of perf or by its source number.
 fn raw(wanted: &SourceName) -> Option<RawEvent> {
     match wanted {
         SourceName::Number(number) => pmu::Source(*number).raw(),
@@ -175,24 +225,24 @@ fn raw(wanted: &SourceName) -> Option<RawEvent> {
     }
 }
 
-/// A source that is not the driver's, but that of a profile interface for other processors.
-fn elsewhere(wanted: &SourceName) -> Option<Error> {
+/// Returns the error for a source that only another profile interface has.
+fn in_other_interface(wanted: &SourceName) -> Option<SourceError> {
     Kind::ALL.into_iter().find_map(|kind| {
-        let source = kind.sources().iter().find(|source| is_meant(wanted, source.source.0, source.name))?;
-        Some(Error::OtherInterface { name: source.name.to_owned(), cause: OtherInterface(kind.name()) })
+        let source = kind.sources().iter().find(|source| is_named(wanted, source.source.0, source.name))?;
+        Some(SourceError::OtherInterface { name: source.name.to_owned(), cause: OtherInterface(kind.name()) })
     })
 }
 
-/// How near two names are, from 0 to 1; a part of a name is nearer than a misspelling.
-fn likeness(wanted: &str, name: &str) -> f64 {
+/// Returns the similarity of two names. A part of a name ranks above any misspelling.
+fn similarity(wanted: &str, name: &str) -> f64 {
     if wanted.len() >= 3 && name.contains(wanted) {
         return 1.0 + 1.0 / (2.0 + f64::from(u16::try_from(name.len()).unwrap_or(u16::MAX)));
     }
     strsim::jaro_winkler(wanted, name)
 }
 
-/// The name without its case and without `Profile`; ProfileTime goes by two names.
-fn canonical(name: &str) -> String {
+/// Normalizes a name: lower case, without `Profile`. ProfileTime has two names.
+fn normalized(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let name = name.strip_prefix("profile").filter(|rest| !rest.is_empty()).unwrap_or(&name);
     if name == "time" { "timer".to_owned() } else { name.to_owned() }
@@ -201,7 +251,7 @@ fn canonical(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use crate::error::Error;
     use crate::fake::{record, sources};
 
     fn find(text: &str) -> Option<u32> {
@@ -210,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_goes_by_its_hal_name_in_any_case_with_or_without_prefix_and_by_its_number() {
+    fn a_source_is_found_by_its_hal_name_and_by_its_number() {
         for name in ["TotalIssues", "totalissues", "ProfileTotalIssues", "PROFILETOTALISSUES", "2", "0x2", "0x02"] {
             assert_eq!(find(name), Some(2), "{name}");
         }
@@ -220,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn every_branch_is_called_branches_and_no_event_is() {
+    fn the_name_branches_is_reserved_for_branches() {
         assert_eq!(Sources::new(&sources()).name(BRANCHES), BRANCHES_NAME);
         assert_eq!(find(BRANCHES_NAME), None);
     }
 
     #[test]
-    fn profile_time_also_goes_by_the_name_that_wpr_gives_it() {
+    fn profile_time_is_also_found_by_its_name_in_wpr() {
         for name in ["Time", "Timer", "ProfileTime", "ProfileTimer", "0"] {
             assert_eq!(find(name), Some(0), "{name}");
         }
@@ -234,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_two_interfaces_use_means_the_source_that_can_be_had() {
+    fn a_number_of_two_interfaces_means_the_supported_source() {
         let both = [record(25, "FPDispatchedFPUOps", 1), record(25, "UnhaltedCoreCycles", 0)];
         assert_eq!(Sources::new(&both).name(25), "UnhaltedCoreCycles");
         let swapped = [both[1], both[0]];
@@ -242,10 +292,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_brings_the_nearest_ones_and_an_unknown_number_none() {
+    fn an_unknown_name_has_suggestions_and_an_unknown_number_has_none() {
         let near = |text: &str| {
             let wanted = text.parse().unwrap();
-            Sources::new(&sources()).nearest(&wanted)
+            Sources::new(&sources()).suggestions(&wanted)
         };
         assert_eq!(near("BranchInstruction"), ["BranchInstructions", "BranchMispredictions"]);
         assert_eq!(near("branch"), ["BranchInstructions", "BranchMispredictions"]);
@@ -254,23 +304,23 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_only_another_interface_has_is_told_as_such() {
+    fn a_source_of_another_interface_is_reported_as_such() {
         let sources = Sources::new(&sources());
         for name in ["FpInstructions", "ProfileFpInstructions", "13", "0xd"] {
             let wanted = name.parse().unwrap();
-            let error = sources.find(&wanted).unwrap_err();
+            let error = Error::from(sources.find(&wanted).unwrap_err());
             assert_eq!(error.exit(), Exit::UnsupportedSource);
             assert_eq!(
                 error.report(),
                 "error: FpInstructions is not supported on this machine\n  \
-                 because: the Amd64 profile interface has it, and that of this machine has not\n  \
-                 try: client list   (says what is supported)"
+                 because: the Amd64 profile interface has it, and that of this machine does not\n  \
+                 try: client list   (lists what is supported)"
             );
         }
     }
 
     #[test]
-    fn a_name_that_could_spoil_the_output_gives_way_to_the_number() {
+    fn a_name_with_special_characters_is_replaced_by_the_number() {
         for name in ["", "a,b", "a b", "\x1b[31m", "a\"b"] {
             assert_eq!(Sources::new(&[record(9, name, 0)]).name(9), "0x09", "{name:?}");
         }

@@ -1,8 +1,8 @@
-//! Words for [`Support`].
+//! Texts for [`Support`].
 
 use protocol::Support;
 
-/// Why a source can not be had, for a column of a table; `yes` when it can.
+/// Returns the text for a column of a table: `yes`, or why the source is not supported.
 pub fn word(number: u32) -> &'static str {
     match Support::from_number(number) {
         Some(Support::Supported) => "yes",
@@ -17,23 +17,23 @@ pub fn word(number: u32) -> &'static str {
     }
 }
 
-/// The same in a sentence.
+/// Returns the same as a sentence.
 pub fn sentence(number: u32) -> String {
     match Support::from_number(number) {
-        Some(Support::Supported) => "the source can be had",
+        Some(Support::Supported) => "the source is supported",
         Some(Support::NotInInterface) => "the profile interface of this machine has no such source",
         Some(Support::EventNotEnumerated) => "CPUID leaf 0xA enumerates too few events (EAX[31:24])",
         Some(Support::EventNotAvailable) => "CPUID leaf 0xA says that the event is not available (EBX)",
         Some(Support::NoMemory) => "the driver had no memory for the counters' state when it started",
         Some(Support::NotOnThisFamily) => "processors of this family have no such event, or not in their cores",
-        Some(Support::NoRawEvents) => "the registers of this machine's profile interface take no event by its numbers",
+        Some(Support::NoRawEvents) => "the profile interface of this machine does not support raw events",
         Some(Support::NoSuchEvent) => "events of this processor have numbers below 0x100",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()
 }
 
-/// Whether the source can be had.
+/// Returns whether the source is supported.
 pub fn is_supported(number: u32) -> bool {
     Support::from_number(number) == Some(Support::Supported)
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_answer_has_a_word_and_a_sentence_of_its_own() {
+    fn every_support_value_has_its_own_word_and_sentence() {
         let numbers = (0..).take(Support::ALL.len() + 1);
         for number in numbers.clone() {
             let twins = |other: &u32| word(*other) == word(number) || sentence(*other) == sentence(number);

@@ -1,18 +1,16 @@
-//! What the client wants of Windows, and what Windows' refusals mean.
+//! What the client needs from Windows.
 
 use std::io;
 use std::path::PathBuf;
 
 use protocol::Code;
 
-use crate::error::Error;
-
 /// Name of the service, and of the driver's file without `.sys`.
 pub const SERVICE: &str = "halprof";
 
 /// An open handle to the driver's device.
 pub trait Device {
-    /// Sends one request; answers how many bytes of `output` were written.
+    /// Sends a request. Returns the number of bytes written to `output`.
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -24,14 +22,14 @@ pub enum ServiceState {
     Stopped,
     /// The driver is loaded.
     Running,
-    /// Windows was asked to unload it and waits for the last handle.
+    /// Windows unloads the driver when the last handle is closed.
     Stopping,
-    /// On its way up.
+    /// The service is starting.
     Starting,
 }
 
 impl ServiceState {
-    /// For people.
+    /// Returns the state as text.
     pub fn text(self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
@@ -45,116 +43,82 @@ impl ServiceState {
 /// A file in the address space of a process, or of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoadedModule {
-    /// Its lowest address.
+    /// Lowest address.
     pub base: u64,
-    /// Bytes of address space.
+    /// Size in bytes of address space.
     pub size: u64,
     /// The file.
     pub path: PathBuf,
 }
 
-/// The machine the client runs on. Errors carry Win32 codes.
+/// The machine on which the client runs. Errors have Win32 codes.
 pub trait System {
-    /// Opens the driver's device, with the profiling privilege enabled where the account has it.
+    /// Opens the driver's device. Enables the profiling privilege if the account has it.
     fn open(&self) -> io::Result<Box<dyn Device>>;
-    /// The state of the service; `None` when there is none.
+    /// Returns the state of the service; `None` if it does not exist.
     fn service(&self) -> io::Result<Option<ServiceState>>;
-    /// The file that the service loads, as Windows notes it; `None` when there is no service.
+    /// Returns the path of the file that the service loads, as Windows stores it; `None` if the service does not exist.
     fn image(&self) -> io::Result<Option<String>>;
-    /// Creates the service, or brings the settings of an existing one in order; says whether it is new.
+    /// Creates the service, or corrects the settings of an existing one. Returns whether it is new.
     fn register(&self) -> io::Result<bool>;
     /// Starts the service.
     fn start(&self) -> io::Result<()>;
-    /// Asks the service to stop, and returns at once.
+    /// Asks the service to stop, without waiting for it.
     fn stop(&self) -> io::Result<()>;
     /// Deletes the service.
     fn delete(&self) -> io::Result<()>;
-    /// Where the service has its driver.
+    /// Returns the path at which the service expects its driver.
     fn driver_path(&self) -> io::Result<PathBuf>;
-    /// Lets time pass while a service changes its state.
+    /// Waits for a short time while a service changes its state.
     fn pause(&self);
-    /// From now on Ctrl-C ends the command that runs and not the client, which can ask for it.
+    /// Makes Ctrl-C end the running command, but not the client, which can query it.
     fn note_interrupts(&self) -> io::Result<()>;
-    /// Whether Ctrl-C was pressed since it is noted.
+    /// Returns whether Ctrl-C was pressed since `note_interrupts`.
     fn interrupted(&self) -> bool;
-    /// Whether standard error is for someone who looks on while `command` runs, or nothing: a terminal that the
-    /// output of a command does not share.
+    /// Returns whether progress can be shown on standard error: it is a terminal, and the command, if there is one,
+    /// does not write to it.
     fn is_watched(&self, command: bool) -> bool;
-    /// Number and file name of the program of every process.
+    /// Returns the ID and the file name of the program of every process.
     fn processes(&self) -> io::Result<Vec<(u32, String)>>;
-    /// The modules of a process.
+    /// Returns the modules of a process.
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
-    /// The modules of the kernel.
+    /// Returns the modules of the kernel.
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>>;
 }
 
 /// Win32 error codes (source: winerror.h).
 pub mod win32 {
-    /// Of a device: none has the name. Of a start: the driver's file is not where the service has it.
+    /// Opening a device: it does not exist. Starting a service: the driver's file does not exist.
     pub const ERROR_FILE_NOT_FOUND: i32 = 2;
-    /// Likewise, and its folder is missing.
+    /// Starting a service: the folder of the driver's file does not exist.
     pub const ERROR_PATH_NOT_FOUND: i32 = 3;
-    /// Not elevated, as a rule.
+    /// Usually: the process is not elevated.
     pub const ERROR_ACCESS_DENIED: i32 = 5;
-    /// The kernel lacks a function that the driver calls.
+    /// The kernel does not export a function that the driver imports.
     pub const ERROR_PROC_NOT_FOUND: i32 = 127;
-    /// The file is no driver for this machine.
+    /// The file is not a driver for this machine.
     pub const ERROR_BAD_EXE_FORMAT: i32 = 193;
-    /// Of a pipe: its other end is closed.
+    /// The other end of a pipe is closed.
     pub const ERROR_PIPE_NOT_CONNECTED: i32 = 233;
-    /// The signature is not one that Windows trusts.
+    /// Windows does not trust the signature of the file.
     pub const ERROR_INVALID_IMAGE_HASH: i32 = 577;
-    /// The service runs already.
+    /// The service is already running.
     pub const ERROR_SERVICE_ALREADY_RUNNING: i32 = 1056;
-    /// The service is on its way down and takes no further order.
+    /// The service is stopping and accepts no control.
     pub const ERROR_SERVICE_CANNOT_ACCEPT_CTRL: i32 = 1061;
-    /// The service does not run.
+    /// The service is not running.
     pub const ERROR_SERVICE_NOT_ACTIVE: i32 = 1062;
-    /// A program still holds the deleted service open.
+    /// A program has a handle to the deleted service.
     pub const ERROR_SERVICE_MARKED_FOR_DELETE: i32 = 1072;
-    /// Windows has the driver on its list of vulnerable ones.
+    /// The driver is on Windows' list of vulnerable drivers.
     pub const ERROR_DRIVER_BLOCKED: i32 = 1275;
-    /// The token has no such privilege.
+    /// The token does not have the privilege.
     pub const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
-    /// A policy of App Control forbids the file.
+    /// A policy of App Control blocks the file.
     pub const ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION: i32 = 4551;
 }
 
-/// Whether Windows said that the caller may not.
+/// Returns whether the caller does not have the required access or privilege.
 pub fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(win32::ERROR_ACCESS_DENIED | win32::ERROR_PRIVILEGE_NOT_HELD))
-}
-
-/// What a failure of the service control manager means; `action` as in "cannot ... the service".
-pub fn service_error(action: &'static str, error: io::Error) -> Error {
-    match error.raw_os_error() {
-        _ if is_denied(&error) => Error::Denied { action: format!("to {action} the service {SERVICE}"), cause: error },
-        Some(win32::ERROR_SERVICE_MARKED_FOR_DELETE) => Error::Lingering,
-        Some(
-            win32::ERROR_FILE_NOT_FOUND
-            | win32::ERROR_PATH_NOT_FOUND
-            | win32::ERROR_PROC_NOT_FOUND
-            | win32::ERROR_BAD_EXE_FORMAT
-            | win32::ERROR_INVALID_IMAGE_HASH
-            | win32::ERROR_DRIVER_BLOCKED
-            | win32::ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION,
-        ) => Error::DriverRefused { cause: error },
-        _ => Error::Service { action, cause: error },
-    }
-}
-
-/// What a failure to open the device means.
-pub fn open_error(system: &dyn System, error: io::Error) -> Error {
-    if is_denied(&error) {
-        return Error::Denied { action: "to the driver".to_owned(), cause: error };
-    }
-    if error.raw_os_error() != Some(win32::ERROR_FILE_NOT_FOUND) {
-        return Error::Open { cause: error };
-    }
-    match system.service() {
-        Ok(None) => Error::NotInstalled,
-        Ok(Some(ServiceState::Running)) => Error::NoDevice,
-        Ok(Some(_)) => Error::NotStarted,
-        Err(error) => service_error("query", error),
-    }
 }

@@ -1,4 +1,4 @@
-//! What came of sampling since the driver was loaded.
+//! Totals of sampling since the driver was loaded.
 
 use protocol::InfoReply;
 use serde::Serialize;
@@ -10,21 +10,22 @@ use crate::format::{grouped, seconds};
 pub struct Totals {
     /// Performance monitor interrupts served.
     interrupts: u64,
-    /// Those in which no counter of ours had overflowed.
+    /// Interrupts in which no counter of this driver had overflowed.
     spurious: u64,
-    /// Samples given to clients.
+    /// Samples delivered to clients.
     delivered: u64,
-    /// Samples for which there was no room, or whose interrupt did not come before the counter was stopped or a tick recovered it.
+    /// Samples lost because a ring was full, or because the interrupt did not arrive before the counter stopped or a
+    /// tick recovered it.
     lost: u64,
-    /// Overflows that were dropped because their processor had spent its budget.
+    /// Overflows dropped because the processor had spent its interrupt budget.
     throttled: u64,
-    /// Samples that nobody had fetched when their session ended.
+    /// Samples that were not fetched before their session ended.
     discarded: u64,
-    /// How often a processor had spent its budget.
+    /// Number of times a processor had spent its budget.
     throttles: u64,
-    /// How often the machine slept.
+    /// Number of times the machine slept.
     sleeps: u64,
-    /// For how long in all.
+    /// Total time for which it slept.
     asleep_seconds: f64,
 }
 
@@ -39,9 +40,9 @@ impl From<&InfoReply> for Totals {
 }
 
 impl Totals {
-    /// As properties of the driver: what did not happen is not spoken of.
+    /// Returns the totals as properties of the driver. Zeros are omitted.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
-        let interrupts = [(self.interrupts, "served"), (self.spurious, "of them not ours")];
+        let interrupts = [(self.interrupts, "served"), (self.spurious, "of them spurious")];
         let samples = [
             (self.delivered, "fetched"),
             (self.lost, "lost"),
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_happened_is_spoken_of() {
+    fn totals_omit_zeros() {
         let none = InfoReply::new_zeroed();
         assert!(Totals::from(&none).rows().is_empty());
         let some = InfoReply { interrupts: 1_234, delivered: 1_200, ..none };
@@ -87,7 +88,7 @@ mod tests {
         assert_eq!(
             Totals::from(&all).rows(),
             [
-                row("Interrupts", "1,234 served, 1 of them not ours"),
+                row("Interrupts", "1,234 served, 1 of them spurious"),
                 row("Samples", "1,200 fetched, 2 lost, 3 throttled, 4 never fetched"),
                 row("Throttling", "5 times a processor had spent its budget"),
                 row("Slept", "2 times, for 1.500 s in all"),

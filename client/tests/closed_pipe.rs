@@ -1,20 +1,25 @@
-//! The program itself, with an output that is closed before it writes: `client report | head`.
+//! Tests of the program with an output that is closed before it writes: `client report | head`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use protocol::{Sample, SampleKind, modes};
-use recording::{Count, Event, Session, Summary, Writer};
+use recording::{Count, RecordedEvent, Session, Summary, Writer};
 
 const CYCLES: u32 = 0x13;
 
-/// A recording of 10,000 samples at as many addresses: no output of it fits the buffer of a pipe.
+/// Creates a recording of 10,000 samples at different addresses. No output of it fits into the buffer of a pipe.
 fn record(path: &Path) {
-    let event =
-        Event { source: CYCLES, name: "TotalCycles".to_owned(), modes: modes::BOTH, interval: 65_536, frequency: 0 };
+    let event = RecordedEvent {
+        source: CYCLES,
+        name: "TotalCycles".to_owned(),
+        modes: modes::BOTH,
+        interval: 65_536,
+        frequency: 0,
+    };
     let session = Session {
         created_unix_ms: 1_767_225_600_000,
         client: "0.1.0".to_owned(),
@@ -48,7 +53,7 @@ fn record(path: &Path) {
     writer.finish(&summary).unwrap();
 }
 
-/// A pipe without a reader.
+/// Returns the write end of a pipe with a closed read end.
 fn closed() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
@@ -63,7 +68,7 @@ fn client(line: &str, file: &Path) -> Command {
 }
 
 #[test]
-fn every_verb_ends_quietly_when_the_reader_has_closed_the_pipe() {
+fn every_verb_ends_quietly_if_its_output_is_closed() {
     let file = tempfile::NamedTempFile::new().unwrap();
     record(file.path());
     for line in [
@@ -91,7 +96,7 @@ fn every_verb_ends_quietly_when_the_reader_has_closed_the_pipe() {
 }
 
 #[test]
-fn errors_keep_their_exit_code_when_standard_error_is_closed() {
+fn errors_have_their_code_with_a_closed_standard_error() {
     for (line, code) in [("report no-such-file", 21), ("report --sort colour", 2), ("stat --per-cup app", 2)] {
         let Output { status, stdout, .. } = client(line, Path::new("")).stderr(closed()).output().unwrap();
         assert_eq!((status.code(), stdout.len()), (Some(code), 0), "{line}");
@@ -100,7 +105,7 @@ fn errors_keep_their_exit_code_when_standard_error_is_closed() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_an_error_and_told() {
+fn a_full_disk_is_reported_as_an_error() {
     let file = tempfile::NamedTempFile::new().unwrap();
     record(file.path());
     for line in ["list --interface amd64", "report FILE --csv", "export FILE --format firefox"] {

@@ -1,6 +1,6 @@
-//! The program itself, on a system where there is no driver.
+//! Tests of the program on a system without the driver.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -11,7 +11,7 @@ fn client(arguments: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_client"));
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // One that does not read to the end closes its input, which is no failure here.
+    // A client that does not read all of its input closes it, which is not a failure here.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -37,7 +37,7 @@ fn a_dump_comes_from_a_file_or_from_standard_input() {
 }
 
 #[test]
-fn the_code_and_the_last_line_say_what_is_wrong() {
+fn exit_code_and_last_line_describe_the_error() {
     let endless = vec![b'\n'; 17 << 20];
     let cases: [(&[&str], &[u8], i32, &str); 4] = [
         (
@@ -50,7 +50,7 @@ fn the_code_and_the_last_line_say_what_is_wrong() {
             &["diagnose", "--cpuid", "-"],
             &endless,
             18,
-            "error: standard input is no CPUID dump: it is longer than 16 MiB",
+            "error: standard input is not a CPUID dump: it is longer than 16 MiB",
         ),
         (&["diagnose", "--cpuid", "-"], b"\x7FELF", 18, "the output of cpuid -1 -r   (Linux)"),
         (&["list", "--interface", "emon", "--all"], b"", 2, "For more information, try '--help'."),

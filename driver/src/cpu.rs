@@ -1,4 +1,4 @@
-//! The processor that runs the code: every instruction that needs assembler, and the ways to stay on one processor.
+//! The processor that runs the code: instructions that need inline assembly, and the ways to stay on one processor.
 
 #![expect(
     unsafe_code,
@@ -74,7 +74,7 @@ impl Cpu for Processor {
 
     fn rdmsr(&self, msr: Msr) -> u64 {
         let (low, high): (u32, u32);
-        // SAFETY: an `Msr` names a register that CPUID declared, and reading those has no effect on memory
+        // SAFETY: an `Msr` names a register that CPUID enumerates, and reading one has no effect on memory
         unsafe {
             asm!("rdmsr", in("ecx") msr.address(), out("eax") low, out("edx") high,
                  options(nomem, nostack, preserves_flags));
@@ -84,9 +84,9 @@ impl Cpu for Processor {
 
     fn wrmsr(&self, msr: Msr, value: u64) {
         let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
-        // SAFETY: an `Msr` names a performance monitoring register that CPUID declared, and `pmu`, which made it, leaves
-        // reserved bits clear. One refers to memory, IA32_DS_AREA: it is given a control area that lives, with buffers
-        // that live, until it is given what was there before
+        // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, and `pmu`, which creates it,
+        // leaves reserved bits clear. One of them refers to memory: IA32_DS_AREA. The control area written there and
+        // its buffers live until the old value is restored
         unsafe {
             asm!("wrmsr", in("ecx") msr.address(), in("eax") low, in("edx") high,
                  options(nostack, preserves_flags));
@@ -95,7 +95,7 @@ impl Cpu for Processor {
 
     fn rdpmc(&self, index: u32) -> u64 {
         let (low, high): (u32, u32);
-        // SAFETY: `pmu` asks only for counters that CPUID declared, and the driver runs at CPL 0
+        // SAFETY: `pmu` reads only counters that CPUID enumerates, and the driver runs at CPL 0
         unsafe {
             asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
                  options(nomem, nostack, preserves_flags));
@@ -109,7 +109,7 @@ impl Cpu for Processor {
             Entry::Register => (self.rdmsr(X2APIC_LVT_PERFORMANCE) & 0xFFFF_FFFF) as u32,
             Entry::Memory(address) => {
                 let entry: u32;
-                // SAFETY: mapped as long as it is not shut; one aligned access of 32 bits, as the local APIC wants it
+                // SAFETY: the page is mapped until it is closed; the local APIC requires one aligned access of 32 bits
                 unsafe {
                     asm!("mov {entry:e}, [{address}]", entry = out(reg) entry, address = in(reg) address,
                          options(readonly, nostack, preserves_flags));
@@ -134,7 +134,7 @@ impl Cpu for Processor {
             Entry::Shut => {}
             Entry::Register => self.wrmsr(X2APIC_LVT_PERFORMANCE, entry.into()),
             Entry::Memory(address) => {
-                // SAFETY: mapped as long as it is not shut; one aligned access of 32 bits, as the local APIC wants it
+                // SAFETY: the page is mapped until it is closed; the local APIC requires one aligned access of 32 bits
                 unsafe {
                     asm!("mov [{address}], {entry:e}", entry = in(reg) entry, address = in(reg) address,
                          options(nostack, preserves_flags));

@@ -1,4 +1,4 @@
-//! The device: who may open it, and how requests reach the engine.
+//! The device object: access to it, and dispatch of requests to the engine.
 
 #![expect(unsafe_code, reason = "dispatch routines get raw pointers from the I/O manager")]
 
@@ -24,10 +24,13 @@ pub static ENGINE: FastMutex<Option<Engine<Kernel>>> = FastMutex::new(None);
 pub struct Device;
 
 impl Device {
-    /// Makes it and takes its requests. PASSIVE_LEVEL.
+    /// Creates the device and sets the dispatch routines.
     ///
     /// # Errors
-    /// The NTSTATUS of what failed; nothing is left behind.
+    /// The NTSTATUS of the call that failed; everything is undone.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn create(driver: &mut DRIVER_OBJECT) -> Result<(), NTSTATUS> {
         for major in [IRP_MJ_CREATE, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_DEVICE_CONTROL] {
             if let Some(routine) = driver.MajorFunction.get_mut(major as usize) {
@@ -37,20 +40,29 @@ impl Device {
         device_object::create(driver)
     }
 
-    /// Takes its name away. PASSIVE_LEVEL.
+    /// Deletes the Win32 name of the device.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn unlink() {
         device_object::unlink();
     }
 
-    /// Takes it away. PASSIVE_LEVEL.
+    /// Deletes the device.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn delete(driver: PDRIVER_OBJECT) {
         device_object::delete(driver);
     }
 }
 
-/// The dispatch routine of all requests, called by the I/O manager at PASSIVE_LEVEL in the caller's process.
+/// Dispatch routine of all requests. The I/O manager calls it in the caller's process.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 unsafe extern "C" fn dispatch(_device: PDEVICE_OBJECT, irp: PIRP) -> NTSTATUS {
-    // SAFETY: straight from the I/O manager
+    // SAFETY: the I/O manager passed this packet
     let request = unsafe { Request::new(irp) };
     serve(request)
 }
@@ -79,7 +91,7 @@ fn serve(mut request: Request<'_>) -> NTSTATUS {
             let (buffer, input, output) = request.buffered();
             let done = engine.serve(engine::Request { client, code, buffer, input, output });
             if code == Code::Stop as u32 {
-                crate::wake(); // who waits for samples of what was stopped
+                crate::wake(); // a request may wait for samples of the stopped session
             }
             (done.status.cast_signed(), done.information)
         }

@@ -1,4 +1,4 @@
-//! The performance monitor interrupt, the ticks that go with it, and sleep: from the kernel to the [`Sampler`].
+//! Forwards performance monitor interrupts, ticks and power changes from the kernel to the [`Sampler`].
 
 #![expect(unsafe_code, reason = "the HAL and the kernel's timers call with nothing but an address")]
 
@@ -21,33 +21,36 @@ use crate::nt::{clock, device_object, hal, irp, processors};
 /// Units of 100 ns between two ticks.
 const TICK: u32 = 10_000_000 / TICKS_PER_SECOND;
 
-/// The engine's, while it lives.
+/// The sampler of the engine, or null.
 static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Wakes who fetches samples.
+/// Wakes the thread that serves waiting requests.
 static WAKE: Dpc = Dpc::new(crate::wake);
 
-/// Called once, by DriverEntry.
+/// Initializes the DPC. Called once, by DriverEntry.
 pub fn initialize() {
     WAKE.initialize();
 }
 
-/// What serves interrupts, ticks and sleeps from now on. It has to stay where it is until [`withdraw`].
+/// Makes `sampler` serve interrupts, ticks and power changes. It must not move or be dropped before [`withdraw`].
 pub fn publish(sampler: &Sampler) {
     SAMPLER.store(core::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
 }
 
-/// Nobody comes any more.
+/// Clears the sampler. Interrupts, ticks and power changes must have stopped.
 pub fn withdraw() {
     SAMPLER.store(core::ptr::null_mut(), Ordering::Release);
 }
 
 fn sampler() -> Option<&'static Sampler> {
-    // SAFETY: who published it withdraws it when nothing of the kernel calls this module any more, and drops it then
+    // SAFETY: the sampler is withdrawn and then dropped only after the kernel has stopped calling this module
     unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
 }
 
-/// The machine sleeps, or is awake again. DISPATCH_LEVEL at most.
+/// Handles a transition to sleep or back.
+///
+/// # IRQL
+/// At most DISPATCH_LEVEL.
 pub fn power_changed(change: Change) {
     let Some(sampler) = sampler() else { return };
     let now = clock::ticks();
@@ -67,17 +70,20 @@ pub fn power_changed(change: Change) {
     }
 }
 
-/// The interrupt is ours while this lives.
+/// Guard: the performance monitor interrupt belongs to the driver while the value lives.
 pub struct Sampling {
     worker: Worker,
     timers: Option<Timers>,
 }
 
 impl Sampling {
-    /// Registers the handler and starts the ticks; answers the handler's address as well. APC_LEVEL at most.
+    /// Registers the handler and starts the ticks. Returns the guard and the address of the handler.
     ///
     /// # Errors
-    /// The NTSTATUS of what refused; nothing is left behind.
+    /// The NTSTATUS of the call that failed; everything is undone.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     pub fn begin() -> Result<(Self, NonZeroU64), NTSTATUS> {
         let timers = Timers::new(tick).ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
         let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
@@ -96,13 +102,19 @@ impl Sampling {
         Ok((sampling, address))
     }
 
-    /// Ticks on one processor more. DISPATCH_LEVEL at most.
+    /// Starts the ticks of a processor that was added. Returns false if that is impossible.
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
     pub fn adopt(&self, processor: ProcessorIndex) -> bool {
         self.timers.as_ref().is_none_or(|timers| timers.adopt(processor))
     }
 
-    /// Gives the interrupt back (if it was `registered`), and comes back when no processor is in the sampler or will
-    /// come into it. APC_LEVEL at most.
+    /// Unregisters the handler if it was `registered`, and stops the ticks. When it returns, no processor runs in the
+    /// sampler or will enter it.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     pub fn end(self, registered: bool) {
         let Self { worker, mut timers } = self;
         let mut given_back = Ok(());
@@ -111,24 +123,28 @@ impl Sampling {
                 given_back = hal::set_interrupt_handler(None);
                 processors::wait_for_interrupts();
             }
-            timers = None; // which waits for the ticks
+            timers = None; // waits for ticks in progress
             dpc::flush();
         });
         if registered {
-            // Not given back, the HAL goes on calling what must stay; until a later session has better luck.
+            // If unregistering failed, the HAL still calls the handler, so the driver must stay loaded. The next
+            // session retries.
             device_object::set_unload(if given_back.is_ok() { Some(crate::unload) } else { None });
         }
     }
 }
 
-/// What the HAL calls on a performance monitor interrupt, on the processor concerned at PROFILE_LEVEL; it writes the end
-/// of interrupt itself. Its name is for the test that follows it through the image.
+/// Handler of the performance monitor interrupt, called by the HAL on the interrupted processor. The HAL writes the end
+/// of interrupt itself. A test follows the function through the image by its exported name.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 #[unsafe(export_name = "PerformanceInterrupt")]
 unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
     let Some(sampler) = sampler() else { return };
     // SAFETY: null, or the trap frame that the HAL lends for the duration of the call
     let frame = unsafe { frame.as_ref() };
-    // Without a frame the counters are served all the same, or they would stop; the sample is at address 0 of the kernel.
+    // Without a frame the counters must still be rearmed, or they would stop; the sample gets address 0 in kernel mode.
     let (ip, is_user) = frame.map_or((0, false), |frame| (frame.instruction_pointer(), frame.is_user()));
     let interrupted = Interrupted {
         ip,
@@ -142,7 +158,10 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
     }
 }
 
-/// A tick of the current processor, at DISPATCH_LEVEL.
+/// Handles a tick of the current processor.
+///
+/// # IRQL
+/// DISPATCH_LEVEL.
 fn tick() {
     let Some(sampler) = sampler() else { return };
     cpu::at_high_level(|current| {

@@ -1,4 +1,4 @@
-//! The kernel as the machine that the engine runs on.
+//! The Windows kernel as the platform of the engine.
 
 use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
@@ -12,16 +12,16 @@ use crate::nt::hal::Reservation;
 use crate::nt::timers::{FineClock, Timers};
 use crate::nt::{clock, control_area, local_apic, processors, timers};
 
-/// See the module.
+/// The Windows kernel; implements [`Platform`].
 #[derive(Default)]
 pub struct Kernel {
-    /// Made when ProfileTime is first started, and kept.
+    /// Created when ProfileTime first starts; kept until unload.
     timers: OnceCell<Timers>,
-    /// While the timers run.
+    /// Set while the timers run.
     clock: Cell<Option<FineClock>>,
-    /// While something is sampled.
+    /// Set while an event is sampled.
     sampling: Cell<Option<Sampling>>,
-    /// While counters are in use.
+    /// Set while counters are in use.
     reservation: Cell<Option<Reservation>>,
 }
 
@@ -61,7 +61,7 @@ impl Platform for Kernel {
     fn start_timers(&self, interval: u32) -> bool {
         if self.timers.get().is_none() {
             let Some(timers) = Timers::new(|| ()) else { return false };
-            // It was empty: the engine's lock keeps others out.
+            // The cell was empty, and the engine's lock excludes other writers.
             let _ = self.timers.set(timers);
         }
         if let Some(timers) = self.timers.get() {

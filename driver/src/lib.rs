@@ -1,8 +1,8 @@
 //! halprof.sys: the HAL's hardware performance counter profiling as a WDM driver.
 //!
-//! This crate is the thin shell around [`engine`]: it makes the device, hands requests over, and lends the
-//! processors. What is unsafe about the kernel is here and nowhere else, one file for each facility of
-//! Windows under `nt`, and every instruction that takes assembler in `cpu.rs`.
+//! This crate is a thin shell around [`engine`]: it creates the device, forwards requests, and gives the engine access
+//! to the processors. All kernel code with unsafe blocks is here: one file per Windows facility under `nt`, and all
+//! inline assembly in `cpu.rs`.
 
 #![no_std]
 
@@ -33,20 +33,20 @@ use nt::processor_change::ProcessorChange;
 use nt::system_thread::SystemThread;
 use pmu::ProcessorIndex;
 
-/// Serves the requests that wait, and follows the counters.
+/// Serves waiting requests and accumulates the counts at regular intervals.
 static ATTENDANT: SystemThread = SystemThread::new(work);
 
-/// Stops and starts the counters around a sleep.
+/// Stops the counters before sleep and restarts them afterwards.
 static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
 
-/// Takes sessions to processors that are added.
+/// Extends sessions to processors that are added.
 static PROCESSOR_CHANGE: ProcessorChange = ProcessorChange::new(add_processor);
 
-/// Units of 100 ns after which counters have to be followed, so that none can wrap unseen: one of 40 bits takes minutes
-/// for that, even at ten events a nanosecond.
+/// Maximum time between two reads of the counters, in units of 100 ns. Short enough that no counter wraps unnoticed: even
+/// at ten events per nanosecond, a 40-bit counter takes almost two minutes to wrap.
 const FOLLOW: u64 = 10 * 10_000_000;
 
-/// When they were last followed.
+/// Time of the last read, in units of 100 ns.
 static FOLLOWED: AtomicU64 = AtomicU64::new(0);
 
 #[global_allocator]
@@ -67,19 +67,22 @@ const fn decimal(text: &str) -> u16 {
     }
 }
 
-/// The I/O manager's first call, at PASSIVE_LEVEL in the System process: the engine, then the device. No
-/// register is touched before a client starts something.
+/// Entry point, called by the I/O manager in the System process. Creates the engine, then the device. It accesses no
+/// performance monitoring register; those wait until a client starts a session.
 ///
 /// # Errors
-/// The NTSTATUS of what failed; everything made before it is given back, and the driver is not loaded.
+/// The NTSTATUS of the call that failed. Everything is undone, and the driver is not loaded.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 #[expect(unsafe_code, reason = "the I/O manager finds the entry point by its name, which no other symbol has")]
 #[unsafe(export_name = "DriverEntry")]
-#[unsafe(link_section = "INIT")] // which Windows throws away once it has returned
+#[unsafe(link_section = "INIT")] // Windows discards this section after the call
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUNICODE_STRING) -> NTSTATUS {
     ENGINE.initialize();
     interrupt::initialize();
     let Ok(engine) = Engine::new(Kernel::default(), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
-    interrupt::publish(engine.sampler()); // in memory of its own: the engine may move
+    interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
     *ENGINE.lock() = Some(engine);
     let made = ATTENDANT
         .start()
@@ -98,14 +101,20 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUN
     }
 }
 
-/// A processor was added. PASSIVE_LEVEL.
+/// Adds a processor to the engine.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 fn add_processor(processor: ProcessorIndex) {
     if let Some(engine) = ENGINE.lock().as_mut() {
         engine.add_processor(processor);
     }
 }
 
-/// PASSIVE_LEVEL. Answers the units of 100 ns until it has to be called again.
+/// Serves waiting requests and accumulates due counts. Returns the time until the next call, in units of 100 ns.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 fn work() -> u64 {
     let mut engine = ENGINE.lock();
     let Some(engine) = engine.as_mut() else { return FOLLOW };
@@ -118,13 +127,19 @@ fn work() -> u64 {
     deadline.map_or(FOLLOW, |deadline| deadline.saturating_sub(clock::now()).min(FOLLOW))
 }
 
-/// Somebody may have waited for what happened. DISPATCH_LEVEL at most, while the device is there.
+/// Wakes the thread to serve waiting requests. The device must exist.
+///
+/// # IRQL
+/// At most DISPATCH_LEVEL.
 fn wake() {
     ATTENDANT.wake();
 }
 
-/// The I/O manager's last call, at PASSIVE_LEVEL: nobody can open the device any more, then all that is behind it goes,
-/// and the device last, since work in the System process is done in its name.
+/// Unload routine, called by the I/O manager. It removes the name first, so that the device cannot be opened any more,
+/// and deletes the device last, because the work items of the System process belong to it.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 extern "C" fn unload(driver: PDRIVER_OBJECT) {
     Device::unlink();
     waiting::cancel(None);
@@ -132,13 +147,15 @@ extern "C" fn unload(driver: PDRIVER_OBJECT) {
     Device::delete(driver);
 }
 
-/// Who calls from outside calls no more, then the thread ends, then every session stops, then the memory goes.
+/// Unregisters the callbacks, ends the thread, stops all sessions, and frees the engine, in this order.
+///
+/// # IRQL
 /// PASSIVE_LEVEL.
 fn take_down() {
     PROCESSOR_CHANGE.unregister();
     POWER_STATE.unregister();
     ATTENDANT.stop();
-    // Taken out of the lock: what the engine still has of the kernel can be given back at PASSIVE_LEVEL only.
+    // The engine leaves the lock first: its kernel resources can only be freed at PASSIVE_LEVEL.
     let engine = ENGINE.lock().take();
     if let Some(mut engine) = engine {
         engine.shut_down();

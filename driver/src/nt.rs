@@ -1,4 +1,4 @@
-//! Facilities of the Windows kernel, one file each; the only places that call into ntoskrnl.exe and hal.dll.
+//! Facilities of the Windows kernel, one file each. No other module calls into ntoskrnl.exe and hal.dll.
 
 #![expect(unsafe_code, reason = "kernel functions are foreign functions")]
 

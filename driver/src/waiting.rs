@@ -1,4 +1,4 @@
-//! Requests for samples that wait until there are enough.
+//! Requests that wait until enough samples are available.
 
 use engine::{ClientId, Completion, Engine, Samples};
 use wdk_sys::NTSTATUS;
@@ -14,7 +14,10 @@ const STATUS_DEVICE_BUSY: NTSTATUS = 0x8000_0011_u32.cast_signed();
 /// Units of 100 ns in a millisecond.
 const MILLISECOND: u64 = 10_000;
 
-/// Serves a request for samples, or lets it wait; answers the NTSTATUS for the dispatch routine to return.
+/// Serves a request for samples, or queues it. Returns the NTSTATUS for the dispatch routine.
+///
+/// # IRQL
+/// At most APC_LEVEL.
 pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS {
     match ask(engine, &mut request, true) {
         Ok(done) => request.complete(done.status.cast_signed(), done.information),
@@ -23,7 +26,7 @@ pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS 
             let key = request.file();
             match PENDING.insert(request, key, deadline) {
                 Ok(()) => {
-                    crate::wake(); // for the deadline
+                    crate::wake(); // to take the new deadline into account
                     STATUS_PENDING
                 }
                 Err(request) => request.complete(STATUS_DEVICE_BUSY, 0),
@@ -32,11 +35,13 @@ pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS 
     }
 }
 
-/// Serves those that wait, as far as there is something for them or their time is up; answers when the next one's is.
-/// APC_LEVEL at most.
+/// Completes the waiting requests that have samples or that are past their deadline. Returns the next deadline.
+///
+/// # IRQL
+/// At most APC_LEVEL.
 pub fn go_on(engine: &mut Engine<Kernel>) -> Option<u64> {
     let mut served = 0;
-    // Those that wait on are put back at the end.
+    // A request that keeps waiting goes back to the table, below the index `served`.
     while let Some((mut request, key, deadline)) = PENDING.take_nth(served, |_| true) {
         if let Ok(done) = ask(engine, &mut request, clock::now() < deadline) {
             request.complete(done.status.cast_signed(), done.information);
@@ -50,7 +55,10 @@ pub fn go_on(engine: &mut Engine<Kernel>) -> Option<u64> {
     PENDING.first_deadline()
 }
 
-/// Ends those of a handle, or all: nobody waits for them any more.
+/// Cancels the waiting requests of a client, or of all clients.
+///
+/// # IRQL
+/// At most DISPATCH_LEVEL.
 pub fn cancel(client: Option<ClientId>) {
     while let Some((request, ..)) = PENDING.take(|key| client.is_none_or(|client| client.0 == key)) {
         request.complete(STATUS_CANCELLED, 0);

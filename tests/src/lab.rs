@@ -19,17 +19,17 @@ const GROUP: &str = "Extended Base";
 
 const PORT_FILE: &str = "lab/port";
 
-/// Where drivers lie, on Linux below drive C: and as Windows names it.
+/// The folder of drivers: on Linux relative to drive C:, and as a Windows path.
 const DRIVERS: &str = "windows/system32/drivers";
 const WINDOWS_DRIVERS: &str = "C:\\windows\\system32\\drivers";
 
-/// Win32 errors of services that are as they are to be.
+/// Win32 errors of calls for services that are already in the requested state.
 const ERROR_SERVICE_ALREADY_RUNNING: u32 = 1056;
 const ERROR_SERVICE_DOES_NOT_EXIST: u32 = 1060;
 const ERROR_SERVICE_NOT_ACTIVE: u32 = 1062;
 const ERROR_SERVICE_EXISTS: u32 = 1073;
 
-/// A machine that a test left in order, for the next one.
+/// A clean machine from an earlier test, for reuse by the next one.
 static CLEAN_BENCH: Mutex<Option<Bench>> = Mutex::new(None);
 
 /// Wine with the lab loaded.
@@ -39,8 +39,8 @@ struct Bench {
     wire: bench_protocol::Client,
 }
 
-/// Starts and stops drivers: a program that runs as long as Wine, since each start of a program takes longer than what it
-/// is asked for.
+/// Starts and stops drivers through a program that runs as long as Wine, because starting a program takes longer than a
+/// request.
 struct Services(Probe);
 
 impl Services {
@@ -49,7 +49,7 @@ impl Services {
         Ok(Self(Probe::start(|| wine.program(&program.to_string_lossy(), &[]))?))
     }
 
-    /// Starts a driver of the artifacts, of this name; creates its service when there is none.
+    /// Starts the driver with this name from the artifacts. Creates its service if necessary.
     fn load(&mut self, wine: &Wine, name: &str) -> Result<()> {
         let file = format!("{name}.sys");
         match self.0.create_service(name, &format!("{WINDOWS_DRIVERS}\\{file}"), GROUP)? {
@@ -63,7 +63,7 @@ impl Services {
         }
     }
 
-    /// Stops a driver if it runs, and deletes its service and its file if there are any.
+    /// Stops a driver if it runs, and deletes its service and its file if they exist.
     fn remove(&mut self, wine: &Wine, name: &str) -> Result<()> {
         for deed in ["unload", "delete"] {
             match self.0.service(deed, name)? {
@@ -97,11 +97,11 @@ impl Bench {
         let artifacts = artifacts()?;
         wine.copy(&artifacts.join("bcryptprimitives.dll"), "windows/system32/bcryptprimitives.dll")?;
         wine.copy(&artifacts.join("lab.dll"), "lab/lab.dll")?;
-        // The lab writes this file when it is ready. One of an earlier boot would name the wrong port.
+        // The lab writes this file when it is ready. A file of an earlier boot would have the wrong port.
         let _ = fs::remove_file(wine.drive_c(PORT_FILE));
         let mut services = Services::start(&wine)?;
         for left in ["halprof", "faulty-driver", "shim"] {
-            services.remove(&wine, left)?; // by a test that died half-way, or by an earlier boot
+            services.remove(&wine, left)?; // of an aborted test or an earlier boot
         }
         services.load(&wine, "shim").context("the lab does not start")?;
         let line = bench_protocol::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
@@ -121,7 +121,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Boots a machine of this identity. Events happen only when the test says so; see [`Lab::live`].
+    /// Boots a machine of this identity. Events occur only on commands of the test; see [`Lab::live`].
     ///
     /// # Errors
     /// Something is missing, or the identity does not exist.
@@ -145,7 +145,7 @@ impl Lab {
         Ok(self.wire.set_identity(identity)?)
     }
 
-    /// Makes events happen as time passes.
+    /// Makes events occur as time passes.
     ///
     /// # Errors
     /// The connection to the lab is lost.
@@ -153,7 +153,7 @@ impl Lab {
         Ok(self.wire.set_time(Time::Live)?)
     }
 
-    /// Makes events happen only when the test says so.
+    /// Makes events occur only on commands of the test.
     ///
     /// # Errors
     /// The connection to the lab is lost.
@@ -220,7 +220,7 @@ impl Lab {
     /// Installs and starts the driver, without the client.
     ///
     /// # Errors
-    /// It does not start.
+    /// The driver does not start.
     pub fn install(&mut self) -> Result<()> {
         self.load("halprof")
     }
@@ -228,23 +228,23 @@ impl Lab {
     /// Stops the driver and removes it, without the client.
     ///
     /// # Errors
-    /// It does not stop.
+    /// The driver does not stop.
     pub fn uninstall(&mut self) -> Result<()> {
         self.unload("halprof")
     }
 
-    /// Starts a driver of the artifacts, of this name.
+    /// Starts the driver with this name from the artifacts.
     ///
     /// # Errors
-    /// It does not start.
+    /// The driver does not start.
     pub fn load(&mut self, name: &str) -> Result<()> {
         self.services.load(&self.wine, name)
     }
 
-    /// Stops it and removes it.
+    /// Stops and removes the driver with this name.
     ///
     /// # Errors
-    /// It does not stop.
+    /// The driver does not stop.
     pub fn unload(&mut self, name: &str) -> Result<()> {
         self.services.remove(&self.wine, name)
     }
@@ -252,7 +252,7 @@ impl Lab {
     /// Stops the driver, which stays installed.
     ///
     /// # Errors
-    /// It does not stop.
+    /// The driver does not stop.
     pub fn stop(&mut self) -> Result<()> {
         match self.services.0.service("unload", "halprof")? {
             Ok(()) => Ok(()),
@@ -268,7 +268,7 @@ impl Lab {
         Ok(self.wire.enabled()?.iter().map(Vec::len).sum())
     }
 
-    /// Returns the number of processors that have a control area, whoever allocated it.
+    /// Returns the number of processors that have a control area, regardless of its owner.
     ///
     /// # Errors
     /// The connection to the lab is lost.
@@ -276,7 +276,7 @@ impl Lab {
         Ok(self.wire.control_areas()?.iter().flatten().count())
     }
 
-    /// Returns the model's record of what a processor itself wrote to memory.
+    /// Returns the totals of a processor's Debug Store in the model.
     ///
     /// # Errors
     /// The connection to the lab is lost, or there is no such processor.
@@ -315,7 +315,7 @@ impl Lab {
     pub fn left_nothing(&mut self) -> Result<()> {
         let violations: Vec<String> = self.wire.violations()?.iter().map(Violation::to_string).collect();
         ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
-        // Wine keeps the image of a driver whose entry failed, so that the lab does not see it go.
+        // Wine keeps the image of a driver after a failed DriverEntry, so the lab does not see it unload.
         ensure!(self.wire.threads()? == 0, "a thread of the driver still runs");
         let pool = self.wire.pool()?;
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");

@@ -24,19 +24,20 @@ pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts, package};
 pub use workload::{Description, Function, SHARES, Workload};
 
-/// Whether `cargo xtask soak` runs the tests.
+/// Returns whether `cargo xtask soak` runs the tests.
 #[must_use]
 pub fn is_soak() -> bool {
     env::var_os("HALPROF_SOAK").is_some()
 }
 
-/// How often a test repeats what is the same each time.
+/// Returns the number of repetitions of a step: `usual`, or `soak` in the soak.
 #[must_use]
 pub fn rounds(usual: usize, soak: usize) -> usize {
     if is_soak() { soak } else { usual }
 }
 
-/// The cases of a law: of those in order of what they add, as many as usual, and all of them in the soak.
+/// Returns the cases to test: all of them in the soak, otherwise the first `usual`. The cases must be in order of
+/// importance.
 #[must_use]
 pub fn first_or_all<T>(cases: &[T], usual: usize) -> &[T] {
     if is_soak() { cases } else { cases.get(..usual).unwrap_or(cases) }

@@ -11,12 +11,12 @@ use anyhow::{Context, Result, bail};
 /// How long an answer may take: far more than any request needs, far less than a hung test run.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 
-/// A running probe.exe. It is killed when it goes.
+/// A running probe.exe. Dropping it ends the program.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
     to: ChildStdin,
-    /// Its lines, which another thread reads.
+    /// Lines of its output, which another thread reads.
     from: Receiver<String>,
 }
 
@@ -49,7 +49,7 @@ impl Probe {
         let to = child.stdin.take().context("no pipe to probe.exe")?;
         let out = BufReader::new(child.stdout.take().context("no pipe from probe.exe")?);
         let (lines, from) = mpsc::channel();
-        // It ends with the program, or when nobody listens any more.
+        // The thread ends with the program, or when the receiver is dropped.
         thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
         let mut probe = Self { child, to, from };
         probe.say("pid")?;
@@ -92,18 +92,19 @@ impl Probe {
         }
     }
 
-    /// Starts the service of a driver (`load`), stops it (`unload`) or deletes it (`delete`): nothing, or the Win32 error.
+    /// Starts (`load`), stops (`unload`) or deletes (`delete`) the service of a driver. The inner result is the Win32
+    /// error.
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn service(&mut self, deed: &str, name: &str) -> Result<std::result::Result<(), u32>> {
         self.done(&format!("{deed} {name}"))
     }
 
-    /// Creates the service of a driver, in a load-order group: nothing, or the Win32 error.
+    /// Creates the service of a driver in a load-order group. The inner result is the Win32 error.
     ///
     /// # Errors
-    /// The program is gone.
+    /// The program has ended.
     pub fn create_service(&mut self, name: &str, file: &str, group: &str) -> Result<std::result::Result<(), u32>> {
         self.done(&format!("create {name} {file} {group}"))
     }

@@ -87,7 +87,7 @@ impl Walk<'_> {
         while let Some((address, depth)) = pending.pop() {
             if let Some(before) = seen.insert(address, depth) {
                 if before != depth {
-                    // A loop that uses more stack in each round, or paths that disagree.
+                    // A loop that uses more stack in each iteration, or paths with different stack depths.
                     self.reach.unknown.insert(address);
                 }
                 continue;

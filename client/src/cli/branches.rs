@@ -4,33 +4,36 @@ use std::path::PathBuf;
 
 use clap::Args;
 use protocol::{BRANCH_BUFFER, RING, modes};
+use thiserror::Error;
 
 use super::report::ReportFormat;
 use super::session::SessionArgs;
-use crate::error::Error;
+use crate::error::UserError;
+use crate::exit::Exit;
 use crate::number;
 
-/// What follows the options in `--help`.
+/// Text after the options in `--help`.
 pub const HELP: &str = "\
-Shows which branches the chosen processors took most, and where they went: not
-samples, but a record of each (Intel's Branch Trace Store), of everything that
-runs there, for a time or while COMMAND runs. Jumps, calls, returns, interrupts
-and the way back are branches; jumps that were not taken are none. While a
-processor has spent its --budget, recording pauses: \"Paused\" says how often and
-for how long. \"Lost\" are those for which the --ring had no room.
+Shows which branches the chosen processors took most often, and their targets:
+not samples, but a record of each branch (Intel's Branch Trace Store) of
+everything that runs there, for a time or while COMMAND runs. Jumps, calls,
+returns, interrupts and returns from them are branches; jumps that are not taken
+are not. When a processor has spent its --budget, recording pauses: \"Paused\"
+shows how often and for how long. \"Lost\" counts branches that did not fit into
+the --ring.
 
 WARNING
-  Every branch costs: the processor writes a record of it to memory, and runs
-  many times slower while it is traced; there are millions of them in a second.
-  So take one processor (-C), a short time, and no machine that has to answer.
+  Every branch costs time: the processor writes a record of it to memory, and
+  runs many times slower while it is traced; there are millions per second. Use
+  one processor (-C), a short time, and not a machine that must respond.
 
 TABLE
-  The processor writes down no process with a branch, so that user code is shown
-  by its address, and the kernel by its functions. \"Predicted\" is the share that
-  the processor says it had predicted; many never say so, and then it is \"-\".
+  The records have no process, so user code is shown by address, and only the
+  kernel by function. \"Predicted\" is the share that the processor reports as
+  predicted; for processors that never report it, it is \"-\".
 
 EXIT CODE
-  That of COMMAND. When the client itself fails: its own (client --help).
+  The exit code of COMMAND. If the client itself fails: see client --help.
 
 EXAMPLES
   client branches -C 0 --duration 0.1
@@ -40,24 +43,49 @@ EXAMPLES
   client report app.rec
 ";
 
-/// What `--ring` means here.
-const RING_HELP: &str =
-    "Records that each processor keeps until they are fetched: a power of two [default: room for 8 buffers]";
+/// Help of `--ring` for this verb.
+const RING_HELP: &str = "Capacity of the ring of each processor in records: a power of two [default: 8 buffers]";
 
-/// Buffers that a ring has room for unless the user says how many records.
+/// Default capacity of a ring in buffers.
 const DEFAULT_BUFFERS: u32 = 8;
 
-/// Buffers that a ring has to have room for: one that comes while the one before it is fetched.
-const LEAST_BUFFERS: u32 = 2;
+/// Minimum capacity of a ring in buffers: one can arrive while the previous one is fetched.
+const MIN_BUFFERS: u32 = 2;
+
+/// The ring is shorter than two buffers.
+#[derive(Debug, Error)]
+#[error(
+    "a ring of {ring} records is too small for a buffer of {buffer}\n  \
+     because: one interrupt delivers a whole buffer, and the next can come before\n  \
+     that is fetched"
+)]
+pub struct ShortRing {
+    /// Records in the ring.
+    pub ring: u32,
+    /// Records in a buffer.
+    pub buffer: u32,
+    /// Minimum number of records in the ring.
+    pub least: u32,
+}
+
+impl UserError for ShortRing {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(format!("--ring {}, or a smaller --buffer", self.least))
+    }
+}
 
 /// Arguments of `branches`.
 #[derive(Debug, Args)]
 #[command(mut_arg("ring", |ring| ring.help(RING_HELP)))]
 pub struct BranchesArgs {
-    /// Those in user mode alone
+    /// Branches in user mode alone
     #[arg(long)]
     pub user: bool,
-    /// Those in kernel mode alone
+    /// Branches in kernel mode alone
     #[arg(long, conflicts_with = "user")]
     pub kernel: bool,
     /// Records that a processor writes before it interrupts
@@ -66,7 +94,7 @@ pub struct BranchesArgs {
     /// Write the records to FILE as well, for `report` and `export`
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Show the N that were taken most
+    /// Show the N branches that were taken most often
     #[arg(long, value_name = "N", default_value = "20")]
     pub top: usize,
     #[command(flatten)]
@@ -76,7 +104,7 @@ pub struct BranchesArgs {
 }
 
 impl BranchesArgs {
-    /// [`protocol::modes`].
+    /// Returns the bits of [`protocol::modes`].
     pub fn modes(&self) -> u32 {
         match (self.user, self.kernel) {
             (true, _) => modes::USER,
@@ -85,12 +113,15 @@ impl BranchesArgs {
         }
     }
 
-    /// Records that each processor keeps until they are fetched.
-    pub fn ring(&self) -> Result<u32, Error> {
+    /// Returns the capacity of the ring of each processor in records.
+    ///
+    /// # Errors
+    /// If the ring that the user requested is too small.
+    pub fn ring(&self) -> Result<u32, ShortRing> {
         let room = |buffers: u32| (buffers * self.buffer).next_power_of_two().clamp(*RING.start(), *RING.end());
-        let least = room(LEAST_BUFFERS);
+        let least = room(MIN_BUFFERS);
         match self.session.ring {
-            Some(ring) if ring < least => Err(Error::ShortRing { ring, buffer: self.buffer, least }),
+            Some(ring) if ring < least => Err(ShortRing { ring, buffer: self.buffer, least }),
             Some(ring) => Ok(ring),
             None => Ok(room(DEFAULT_BUFFERS)),
         }
@@ -110,7 +141,6 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::exit::Exit;
 
     fn parse(line: &str) -> Result<BranchesArgs, clap::Error> {
         let cli = Cli::try_parse_from(["client", "branches"].into_iter().chain(line.split_whitespace()))?;
@@ -119,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_for_a_time_until_it_is_interrupted_or_while_a_command_runs() {
+    fn branches_runs_for_a_time_until_ctrl_c_or_while_a_command_runs() {
         for (line, command, modes) in
             [("--duration 1", 0, 3), ("-a --user", 0, 1), ("--kernel -- app --user", 2, 2), ("app -o x", 3, 3)]
         {
@@ -134,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_has_room_for_eight_buffers_or_as_much_as_is_said_but_never_less_than_two() {
+    fn the_ring_has_eight_buffers_by_default_and_at_least_two() {
         for (line, ring) in [
             ("-a", Ok(32_768)),
             ("-a --buffer 64", Ok(512)),
@@ -147,16 +177,13 @@ mod tests {
             ("-a --buffer 65 --ring 128", Err((128, 65, 256))),
             ("-a --buffer 65536 --ring 1048576", Ok(1_048_576)),
         ] {
-            let found = parse(line).unwrap().ring().map_err(|error| match error {
-                Error::ShortRing { ring, buffer, least } => (ring, buffer, least),
-                error => panic!("{line}: {error}"),
-            });
+            let found = parse(line).unwrap().ring().map_err(|ShortRing { ring, buffer, least }| (ring, buffer, least));
             assert_eq!(found, ring, "{line}");
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+    fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "",
             "-C 0",

@@ -3,26 +3,26 @@
 use clap::{Args, ValueEnum};
 use protocol::area;
 
-use super::Json;
+use super::common::Json;
 use crate::processors::ProcessorList;
 
-/// What follows the options in `--help`.
+/// Text after the options in `--help`.
 pub const HELP: &str = "\
-A PROCESSOR_PROFILE_CONTROL_AREA is where Intel's Debug Store has its pointers:
-to the buffer of branches and to that of precise records (PEBS), with the values
-from which counters begin anew. Windows makes one for a processor when a driver
-asks for it (ZwSetSystemInformation, SystemProcessorProfileControlArea), and
-from then on looks into its PebsIndex for its own events: a trace of context
-switches can have with each how many records the processor had written by then.
-An area stays until it is freed or the driver goes. `record` with :p events and
-`branches` get what they need by themselves.
+A PROCESSOR_PROFILE_CONTROL_AREA contains the pointers of Intel's Debug Store to
+the buffers of branches and of precise records (PEBS), and the reset values of
+counters. Windows allocates one for a processor when a driver requests it
+(ZwSetSystemInformation, SystemProcessorProfileControlArea), and then reads its
+PebsIndex for its own events: a trace of context switches can contain the number
+of records that the processor had written at each. An area exists until it is
+freed or the driver is unloaded. `record` with :p events and `branches` allocate
+what they need.
 
 TABLE
   Size    0x60 bytes up to Windows 10 1809, 0xA0 (more counters) since 1903
-  Whose   the kernel's, or halprof's own where the kernel made none
-  State   how the last request for it there ended, as an NTSTATUS
+  Whose   of the kernel, or of halprof if the kernel allocated none
+  State   result of the last request for this area, as an NTSTATUS
   BTS     whether the processor can record its branches
-  PEBS    the format of its precise records, if it has them
+  PEBS    format of its precise records, if it supports them
 
 EXAMPLES
   client control-area
@@ -39,26 +39,26 @@ pub struct ControlAreaArgs {
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
-    /// The processor on which the request happens to come
+    /// The processor on which the request happens to run
     #[arg(long, conflicts_with = "processors")]
     pub current: bool,
     #[command(flatten)]
     pub format: Json,
 }
 
-/// What is to become of areas, as users type it.
+/// An operation on control areas, as users type it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Operation {
-    /// Nothing: tell what there is
+    /// Show the areas
     Show,
-    /// Have Windows make them: on all of the processors, or on none
+    /// Have Windows allocate areas: on all of the processors, or on none
     Allocate,
-    /// Give them back
+    /// Free the areas
     Free,
 }
 
 impl Operation {
-    /// As the request has it.
+    /// Returns the number of the operation in a request.
     pub fn number(self) -> u32 {
         match self {
             Self::Show => area::QUERY,

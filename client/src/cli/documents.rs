@@ -1,4 +1,4 @@
-//! The command lines in the documents: each is one that the client takes.
+//! Checks that the client accepts every command line in the documents.
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -12,7 +12,7 @@ const DOCUMENTS: [(&str, &str); 4] = [
     ("docs/security.md", include_str!("../../../docs/security.md")),
 ];
 
-/// What stands for something, with something that it can stand for.
+/// Placeholders in the documents, with a value for each.
 const PLACEHOLDERS: [(&str, &str); 6] = [
     ("SOURCE", "TotalIssues"),
     ("SOURCE...", "TotalIssues"),
@@ -22,10 +22,10 @@ const PLACEHOLDERS: [(&str, &str); 6] = [
     ("A@100k", "TotalIssues@100k"),
 ];
 
-/// What comes before the verb.
+/// Texts before the verb.
 const CALLS: [&str; 3] = ["client ", "> client ", "cargo run -p client -- "];
 
-/// The calls of the client in a document, without its name: lines of code, and code in lines of text.
+/// Returns the command lines in a document, without the name of the client, from code blocks and inline code.
 fn lines(text: &str) -> Vec<&str> {
     let mut is_code = false;
     let spans = text.lines().flat_map(|line| {
@@ -37,7 +37,7 @@ fn lines(text: &str) -> Vec<&str> {
     spans.filter_map(|span| CALLS.iter().find_map(|call| span.trim().strip_prefix(call))).collect()
 }
 
-/// As one would type it: something in place of what stands for it, what may be left out not left out, no remark.
+/// Returns the words of a command line with placeholders replaced, optional parts included and the remark removed.
 fn typed(line: &str) -> Vec<String> {
     let words = line.split("  ").next().unwrap_or(line).split_whitespace();
     words
@@ -50,7 +50,7 @@ fn typed(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_line_of_the_documents_is_one_that_the_client_takes() {
+fn the_client_accepts_every_command_line_in_the_documents() {
     for (document, text) in DOCUMENTS {
         for line in lines(text) {
             let words = typed(line);
@@ -68,7 +68,7 @@ fn every_line_of_the_documents_is_one_that_the_client_takes() {
 }
 
 #[test]
-fn a_line_that_the_client_does_not_take_would_be_found() {
+fn an_invalid_command_line_in_a_document_is_found() {
     for line in ["`client instal`", "see `client list --al` there", "```\n> client read --percpu\n```\nclient x"] {
         let [line] = lines(line)[..] else { panic!("{line}") };
         assert!(Cli::try_parse_from(["client".to_owned()].into_iter().chain(typed(line))).is_err(), "{line}");

@@ -1,9 +1,9 @@
-//! Names with commas between them; those in an event's own notation divide nothing.
+//! Names separated by commas. Commas inside a raw event do not separate names.
 
 use std::slice;
 use std::str::FromStr;
 
-/// What one argument names.
+/// The names in one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names<T>(Vec<T>);
 
@@ -35,7 +35,7 @@ mod tests {
     use crate::event::SampledEvent;
 
     #[test]
-    fn commas_divide_names_but_not_the_terms_of_one() {
+    fn commas_separate_names_but_not_the_terms_of_a_raw_event() {
         for (text, number) in [
             ("A", 1),
             ("A,B", 2),

@@ -10,33 +10,33 @@ use crate::cli::names::Names;
 use crate::event::SampledEvent;
 use crate::number;
 
-/// What follows the options in `--help`.
+/// Text after the options in `--help`.
 pub const HELP: &str = "\
 Samples everything that runs on the chosen processors while COMMAND runs, not
-COMMAND alone: each time a counter has counted INTERVAL events, where the
-processor was is written to FILE, with the process and the thread. `client
-report` reads FILE, and can show one process. Standard output is left to
-COMMAND. Ctrl-C ends COMMAND and the recording; FILE is complete all the same.
+only COMMAND: each time a counter has counted INTERVAL events, the address, the
+process and the thread are written to FILE. `client report` reads FILE, and can
+show one process. Standard output belongs to COMMAND. Ctrl-C ends COMMAND and
+the recording; FILE is still complete.
 
 EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without
-  an interval: at first the one in force (client query SOURCE), which is moved
-  until there are as many samples a second as -F says. Without -e: cycles.
-  An event that no source has goes by its numbers, as with perf:
+  an interval, the first is that of the source (client query SOURCE), and it is
+  adjusted to take as many samples per second as -F says. Without -e: cycles.
+  An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
-  with u or k behind the last slash for one mode alone. The processor's manual
-  has the numbers; a wrong one samples nothing, or something else.
+  with u or k after the last slash for one mode alone. The numbers are in the
+  processor's manual; a wrong number samples nothing, or something else.
 
 PRECISE EVENTS
   With :p (or :up, :kp; :pp means the same) the processor itself records which
-  instruction made the event happen (Intel's PEBS), where an interrupt comes a
-  few instructions late. Of the sources, those of instructions, branches and
-  mispredicted branches have a precise form. With --batch it writes more than one
-  record before it interrupts: that costs less, and which process a record is
-  of is lost. What can be told of it, client report --merge tells.
+  instruction caused the event (Intel's PEBS); an interrupt comes a few
+  instructions later. The sources of instructions, branches and mispredicted
+  branches have a precise form. With --batch the processor writes more than one
+  record before it interrupts: this costs less, but the records do not have a
+  process. `client report --merge` infers the process where it can.
 
 EXIT CODE
-  That of COMMAND. When the client itself fails: its own (client --help).
+  The exit code of COMMAND. If the client itself fails: see client --help.
 
 EXAMPLES
   client record -- app.exe --option
@@ -46,7 +46,7 @@ EXAMPLES
   client record -a --duration 10
 ";
 
-/// Records that each processor keeps unless the user says how many.
+/// Default capacity of a ring in records.
 const DEFAULT_RING: u32 = 8_192;
 
 /// Arguments of `record`.
@@ -55,7 +55,7 @@ pub struct RecordArgs {
     /// Sources to sample, with commas
     #[arg(short, long = "event", value_name = "A,B,...")]
     pub events: Vec<Names<SampledEvent>>,
-    /// Samples a second on each processor, of events without an interval
+    /// Samples per second on each processor, for events without an interval
     #[arg(short = 'F', long, value_name = "HZ", default_value = "1000", value_parser = frequency)]
     pub freq: u32,
     /// Records of :p events that a processor writes before it interrupts [default: 1]
@@ -69,7 +69,7 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// Records that each processor keeps until they are fetched.
+    /// Returns the capacity of the ring of each processor in records.
     pub fn ring(&self) -> u32 {
         self.session.ring.unwrap_or(DEFAULT_RING)
     }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn options_after_the_command_are_the_commands_own() {
+    fn options_after_the_command_belong_to_the_command() {
         for line in ["-e 2,6:u@10k -F 2k -- app -a --ring x", "-e 2 -e 6:u@10k -F 2k app -a --ring x"] {
             let args = parse(line).unwrap();
             let SessionArgs { command, ring, all, .. } = &args.session;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_command_it_runs_for_a_time_or_until_it_is_interrupted() {
+    fn record_without_a_command_runs_for_a_time_or_until_ctrl_c() {
         for line in ["-a --duration 0.5 --ring 64 --budget 90", "--duration 0.5 --ring 64 --budget 90"] {
             let SessionArgs { duration, ring, budget, .. } = parse(line).unwrap().session;
             assert_eq!((duration, ring, budget), (Some(Duration::from_millis(500)), Some(64), Some(90)), "{line}");
@@ -122,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_frequency_about_a_thousand_samples_a_second_are_wanted() {
+    fn the_default_frequency_is_1000() {
         assert_eq!(parse("-a").unwrap().freq, 1_000);
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+    fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "",
             "-e 2",

@@ -9,29 +9,29 @@ use report::Column;
 
 use crate::event::SourceName;
 
-/// What follows the options of `report` in `--help`.
+/// Text after the options of `report` in `--help`.
 pub const REPORT_HELP: &str = "\
-Shows where the samples of a recording fell. The overhead is the share of the
-events of the source: of all of them, whatever -e and --process leave out.
---error shows how far it can be from the truth: half the width of its 95 %
-confidence interval, for samples that are independent of each other.
+Shows the samples of a recording by columns. The overhead is the share of all
+events of the source, including those that -e and --process exclude. --error
+shows its uncertainty: half the width of its 95 % confidence interval, for
+samples that are independent of each other.
 
 SYMBOLS
-  Functions are named from PDBs, from the symbols and debug information of
-  images, and else from their exports. They are looked for in --symbols, where
-  the module was when it was recorded, beside the recording, and where the
-  environment variable _NT_SYMBOL_PATH says, which may name symbol servers:
+  The names of functions come from PDBs, from symbols and debug information of
+  images, or from their exports. These are searched for in --symbols, at the
+  recorded path of the module, beside the recording, and in the path of the
+  environment variable _NT_SYMBOL_PATH, which can name symbol servers:
     srv*C:\\symbols*https://msdl.microsoft.com/download/symbols
-  Only files of the very build that was recorded are used.
+  Only files of the recorded build are used.
 
 ONE ORDER
-  --merge shows each processor's samples by themselves, in the order in which
-  they were taken, and its precise records (record -e SOURCE:p) between them,
-  by their numbers: an ordinary sample with the number 5 comes behind record 4
-  and before record 5. Times are in milliseconds; that of a record is, on most
-  processors, when it was fetched. Of a batch a record does not say its process.
-  It is put to one if the ordinary samples on both sides of it are of the same
-  process and thread: as far as the samples tell, nothing else ran between.
+  --merge shows the samples of each processor in the order in which they were
+  taken, and its precise records (record -e SOURCE:p) between them, by their
+  numbers: an ordinary sample with number 5 is between records 4 and 5. Times
+  are in milliseconds; on most processors, the time of a record is when it was
+  fetched. A record of a batch has no process. It is assigned to one if the
+  ordinary samples on both sides have the same process and thread: as far as the
+  samples show, nothing else ran in between.
 
 EXAMPLES
   client report
@@ -40,14 +40,14 @@ EXAMPLES
   client report app.rec --merge --limit 1000 | more
 ";
 
-/// What follows the options of `export` in `--help`.
+/// Text after the options of `export` in `--help`.
 pub const EXPORT_HELP: &str = "\
 FORMATS
   firefox  a profile for https://profiler.firefox.com (Load a profile from file);
-           a sample counts there as many times as it stands for events
-  folded   lines \"process;module;symbol events\", as flame graph programs read,
-           of the first event of the recording, or of -e
-  csv      a line for each sample, and for what was lost or throttled
+           the weight of a sample is the number of events that it represents
+  folded   lines \"process;module;symbol events\" for flame graph programs, of
+           the first event of the recording, or of -e
+  csv      a line for each sample, and for each loss and pause
   json     sums by process, module, symbol and address
 
 EXAMPLES
@@ -55,7 +55,7 @@ EXAMPLES
   client export app.rec --format csv --process app -o samples.csv
 ";
 
-/// What follows the options of `flamegraph` in `--help`.
+/// Text after the options of `flamegraph` in `--help`.
 pub const FLAMEGRAPH_HELP: &str = "\
 Draws process, module and symbol as boxes as wide as their share of the events.
 Recordings hold no call stacks. Without -e: the first event of the recording.
@@ -64,19 +64,22 @@ EXAMPLES
   client flamegraph app.rec -o app.svg
 ";
 
-/// Which samples are read, and what gives them names.
+/// Maximum number of rows of each source or processor in text, without `--limit`.
+const DEFAULT_ROWS: usize = 40;
+
+/// The recording, the selected samples and the symbols.
 #[derive(Debug, Args)]
 pub struct RecordingArgs {
     /// The recording
     #[arg(value_name = "FILE", default_value = "halprof.rec")]
     pub file: PathBuf,
-    /// The samples of one source alone
+    /// Only samples of this source
     #[arg(short, long, value_name = "SOURCE")]
     pub event: Option<SourceName>,
-    /// The samples in processes of this name or number alone
+    /// Only samples in processes with this name or ID
     #[arg(long, value_name = "NAME|ID")]
     pub process: Option<ProcessName>,
-    /// A folder with symbols; may be given more than once
+    /// A folder with symbols; can be repeated
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
 }
@@ -84,9 +87,9 @@ pub struct RecordingArgs {
 /// A process, as users type it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessName {
-    /// By its number.
+    /// A process ID.
     Number(u32),
-    /// By the name of its file, in any case, with or without `.exe`.
+    /// The file name of a program, in any case, with or without `.exe`.
     Name(String),
 }
 
@@ -103,7 +106,7 @@ impl FromStr for ProcessName {
 pub struct ReportArgs {
     #[command(flatten)]
     pub recording: RecordingArgs,
-    /// The columns by which samples are summed, with commas
+    /// The columns by which samples are grouped, with commas
     #[arg(
         long,
         value_enum,
@@ -113,7 +116,7 @@ pub struct ReportArgs {
         value_name = "A,B,..."
     )]
     pub sort: Vec<ColumnName>,
-    /// Single samples instead: in order, with the processor's own records
+    /// Show single samples in order, with the precise records
     #[arg(long, conflicts_with_all = ["sort", "percent_limit", "error"])]
     pub merge: bool,
     /// At most N rows of each source, or processor [default: 40 in text]
@@ -122,7 +125,7 @@ pub struct ReportArgs {
     /// Only rows with this overhead or more
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub percent_limit: Option<f64>,
-    /// How far the overhead can be from the truth
+    /// Show the uncertainty of the overhead
     #[arg(long)]
     pub error: bool,
     /// Do not shorten names to fit 80 columns
@@ -132,7 +135,14 @@ pub struct ReportArgs {
     pub format: ReportFormat,
 }
 
-/// As what `report` prints, if not as text.
+impl ReportArgs {
+    /// Returns the maximum number of rows for each source or processor. Output for programs is complete by default.
+    pub fn max_rows(&self) -> Option<usize> {
+        self.limit.or((!self.format.json && !self.format.csv).then_some(DEFAULT_ROWS))
+    }
+}
+
+/// Output formats of `report` other than text.
 #[derive(Debug, Args)]
 pub struct ReportFormat {
     /// Print one JSON object
@@ -175,7 +185,7 @@ impl From<ColumnName> for Column {
 
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| format!("\"{text}\" is no percentage; write 1 or 0.5"))
+    number.ok_or_else(|| format!("\"{text}\" is not a percentage; write 1 or 0.5"))
 }
 
 /// Arguments of `export`.
@@ -183,7 +193,7 @@ fn percent(text: &str) -> Result<f64, String> {
 pub struct ExportArgs {
     #[command(flatten)]
     pub recording: RecordingArgs,
-    /// For what
+    /// The format
     #[arg(long, value_enum, ignore_case = true, value_name = "FORMAT")]
     pub format: ExportFormat,
     /// Write to FILE [default: standard output]
@@ -191,7 +201,7 @@ pub struct ExportArgs {
     pub output: Option<PathBuf>,
 }
 
-/// What `export` writes.
+/// A format of `export`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// The Firefox Profiler
@@ -227,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_by_process_module_and_symbol_unless_told_otherwise() {
+    fn a_report_has_process_module_and_symbol_by_default() {
         let columns = |line: &str| match parse(line) {
             Ok(Verb::Report(args)) => args.sort,
             other => panic!("{line}: {other:?}"),
@@ -239,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_meant_by_its_number_exactly_when_all_of_it_is_one() {
+    fn a_process_is_a_number_only_if_all_characters_belong_to_it() {
         for (text, wanted) in [("12", Some(12)), ("0", Some(0)), ("12a", None), ("4294967296", None), ("app.exe", None)]
         {
             let Ok(name) = text.parse::<ProcessName>();
@@ -248,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_code_of_usage() {
+    fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "report --sort",
             "report --sort colour",

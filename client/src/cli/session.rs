@@ -1,4 +1,4 @@
-//! What the command lines of verbs that fetch samples have in common.
+//! Arguments of the verbs that fetch samples.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use protocol::RING;
 
-use super::Force;
+use super::common::Force;
 use crate::number;
 use crate::processors::ProcessorList;
 
-/// Where, with what room, and for how long.
+/// Processors, capacity of the rings, duration and command.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
     /// Processors, such as 0,2-3 [default: every active one]
@@ -18,16 +18,16 @@ pub struct SessionArgs {
     pub processors: Option<ProcessorList>,
     #[command(flatten)]
     pub force: Force,
-    /// Records that each processor keeps until they are fetched: a power of two [default: 8192]
+    /// Capacity of the ring of each processor in records: a power of two [default: 8192]
     #[arg(long, value_name = "N", value_parser = ring)]
     pub ring: Option<u32>,
-    /// The most of a processor's time for its interrupts [default: 25]
+    /// Maximum share of a processor's time for its interrupts [default: 25]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
     pub budget: Option<u32>,
-    /// Run no command: until Ctrl-C, or for --duration
+    /// Run no command; end with Ctrl-C or after --duration
     #[arg(short, long, conflicts_with = "command")]
     pub all: bool,
-    /// End after so many seconds
+    /// End after this time
     #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = seconds)]
     pub duration: Option<Duration>,
     /// The command and its arguments
@@ -45,5 +45,5 @@ fn ring(text: &str) -> Result<u32, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse().ok().filter(|number: &f64| *number > 0.0);
     let duration = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
-    duration.ok_or_else(|| format!("\"{text}\" is no number of seconds; write 10 or 0.5"))
+    duration.ok_or_else(|| format!("\"{text}\" is not a number of seconds; write 10 or 0.5"))
 }

@@ -6,18 +6,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use super::Cli;
-use crate::exit::Exit;
 
-/// Parses the command line of this process. A wrong one is reported and ends the process.
-pub fn parse() -> Cli {
+/// Parses the command line of this process. Returns the report of an unknown option as an error; for every other error
+/// of the command line, clap prints its own report and ends the process.
+pub fn parse() -> Result<Cli, String> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    Cli::try_parse_from(&words).unwrap_or_else(|error| match unknown_option(&error, &words) {
-        Some(report) => {
-            crate::complain(&report);
-            std::process::exit(Exit::Usage.code());
-        }
-        None => error.exit(),
-    })
+    Cli::try_parse_from(&words).map_err(|error| unknown_option(&error, &words).unwrap_or_else(|| error.exit()))
 }
 
 /// Returns the report of an unknown option, and `None` for every other error.
@@ -59,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_option_is_never_the_command_and_comes_with_the_nearest_one() {
+    fn an_unknown_option_is_reported_with_the_most_similar_one() {
         for (line, wanted) in [
             (
                 "stat --per-cup app",

@@ -1,4 +1,4 @@
-//! Refusals that are about the Debug Store: branches, precise events and control areas.
+//! Texts for refusals about the Debug Store: branches, precise events and control areas.
 
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
@@ -6,28 +6,30 @@ use protocol::status::{
 };
 use protocol::{ErrorCode, MissingFeature, ReplyHeader};
 
-use super::OTHER_PROFILERS;
+use crate::unavailable::OTHER_PROFILERS;
 use crate::{missing_feature, ntstatus, raw_event};
 
-/// What needs no Debug Store.
+/// The remedy that needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";
 
-/// What tells of sessions.
-const SESSIONS: &str = "client status   (says whose it is)";
+/// The remedy if another session uses the Debug Store.
+const SESSIONS: &str = "client status   (shows the sessions)";
 
-/// What happened and why; nothing for the causes of others.
+/// Returns what happened and why; empty for other causes.
 pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [first, second], .. } = *header;
     match cause {
         ErrorCode::NoDebugStore => {
-            format!("processor {processor} can not record this by itself\n  because: {}", why(first, second))
+            format!("CPU {processor} cannot record this itself\n  because: {}", why(first, second))
         }
         ErrorCode::DebugStoreInUse => format!(
-            "the Debug Store of processor {processor} is in use by another program\n  \
+            "the Debug Store of CPU {processor} is in use by another program\n  \
              because: branches are traced or events recorded (IA32_DEBUGCTL is {first:#x},\n  \
              IA32_PEBS_ENABLE {second:#x})"
         ),
-        ErrorCode::DebugStoreTaken => format!("session {first} has the Debug Store, and one session at a time can"),
+        ErrorCode::DebugStoreTaken => {
+            format!("session {first} has the Debug Store; only one session at a time can have it")
+        }
         ErrorCode::Shadowed if first == 0 => {
             "Windows keeps two page tables per process (kernel VA shadowing, against\n  \
              Meltdown); the processor would write its records where user code has nothing\n  \
@@ -35,45 +37,45 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
                 .to_owned()
         }
         ErrorCode::Shadowed => format!(
-            "Windows does not tell whether it keeps two page tables per process (kernel\n  \
+            "Windows does not say whether it keeps two page tables per process (kernel\n  \
              VA shadowing, against Meltdown): NTSTATUS 0x{first:08X}; with two, the\n  \
              processor would write its records where user code has nothing mapped, and the\n  \
              machine would stop"
         ),
-        ErrorCode::NotPrecise => format!("{source} can not be sampled precisely\n  because: {}", why(first, second)),
-        ErrorCode::ControlArea => of_the_area(processor, narrow(first), second),
+        ErrorCode::NotPrecise => format!("{source} cannot be sampled precisely\n  because: {}", why(first, second)),
+        ErrorCode::ControlArea => control_area_text(processor, narrow(first), second),
         ErrorCode::BadBuffer if header.detail == [0, 0] => {
-            "records before an interrupt were asked for, and no event is precise".to_owned()
+            "records per interrupt were requested, but no event is precise".to_owned()
         }
-        ErrorCode::BadBuffer => format!("the number of records before an interrupt has to be from {first} to {second}"),
+        ErrorCode::BadBuffer => format!("the number of records per interrupt must be from {first} to {second}"),
         _ => String::new(),
     }
 }
 
-/// What to do about it; nothing for the causes of others.
+/// Returns what to do about it; `None` for other causes.
 pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<String> {
     let [first, _] = header.detail;
     let text = match cause {
         ErrorCode::NoDebugStore => match missing_feature(first) {
             Some(MissingFeature::NoModes) => "the same without --user and --kernel",
             Some(MissingFeature::NotInInterface) => WITHOUT_P,
-            _ => "-C with processors that have it   (client control-area says which)",
+            _ => "-C with processors that have it   (client control-area shows which)",
         }
         .to_owned(),
         ErrorCode::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
         ErrorCode::DebugStoreTaken => SESSIONS.to_owned(),
         ErrorCode::Shadowed => format!(
-            "{WITHOUT_P}; or a machine whose\n  \
-             processor needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
+            "{WITHOUT_P}; or a processor\n  \
+             that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
         ),
-        // The event has a precise form under its name, by whatever encoding the processor records it.
+        // The named source has a precise form even if its precise encoding is not that of the raw event.
         ErrorCode::NotPrecise if source.starts_with(raw_event::PREFIX) => format!(
             "TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
              or {source} without :p"
         ),
         ErrorCode::NotPrecise => format!("{source} without :p"),
         ErrorCode::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
-        ErrorCode::ControlArea => "client control-area   (shows what there is)".to_owned(),
+        ErrorCode::ControlArea => "client control-area   (shows all areas)".to_owned(),
         ErrorCode::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
         ErrorCode::BadBuffer => "--buffer or --batch in that range".to_owned(),
         _ => return None,
@@ -89,33 +91,33 @@ fn why(number: u64, detail: u64) -> String {
     missing_feature::sentence(narrow(number), detail)
 }
 
-/// A number of 32 bits.
+/// Converts a detail of 32 bits.
 fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// What is the case with a control area, be it the kernel that says so or the driver; `address` is where one is, where
-/// that was told.
-fn of_the_area(processor: u32, status: u32, address: u64) -> String {
+/// Returns the text for a status of a control area, from the kernel or the driver. `address` is that of the area, or
+/// zero if it was not reported.
+fn control_area_text(processor: u32, status: u32, address: u64) -> String {
     let name = ntstatus::name(status);
-    let refused = format!("the kernel refused the control area of processor {processor} with\n  {name}");
+    let refused = format!("the kernel refused the control area of CPU {processor} with\n  {name}");
     match status {
-        STATUS_DEVICE_BUSY => format!("a session uses the control area of processor {processor} ({name})"),
-        STATUS_MEMORY_NOT_ALLOCATED => format!("there is no control area of processor {processor} ({name})"),
+        STATUS_DEVICE_BUSY => format!("a session uses the control area of CPU {processor} ({name})"),
+        STATUS_MEMORY_NOT_ALLOCATED => format!("CPU {processor} has no control area ({name})"),
         STATUS_ADDRESS_ALREADY_EXISTS => {
-            let place = if address == 0 { String::new() } else { format!(", at {address:#x}") };
+            let address_text = if address == 0 { String::new() } else { format!(", at {address:#x}") };
             format!(
-                "processor {processor} has a control area already{place}\n  ({name})\n  \
+                "CPU {processor} already has a control area{address_text}\n  ({name})\n  \
                  because: Windows keeps one of its own, or an earlier client control-area\n  \
                  allocate or another program made it"
             )
         }
         STATUS_RETRY => format!(
-            "the control area of processor {processor} stays for now ({name})\n  \
+            "the control area of CPU {processor} stays for now ({name})\n  \
              because: IA32_DS_AREA holds its address, {address:#x}; it is freed\n  \
-             when the register does not"
+             when the register no longer does"
         ),
-        STATUS_NOT_SUPPORTED => format!("{refused}\n  because: it makes them for Intel's processors that have PEBS"),
+        STATUS_NOT_SUPPORTED => format!("{refused}\n  because: it supports them only on Intel processors with PEBS"),
         STATUS_INVALID_INFO_CLASS => format!("{refused}\n  because: it has no SystemProcessorProfileControlArea"),
         _ => refused,
     }

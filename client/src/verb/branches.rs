@@ -1,28 +1,26 @@
-//! `branches`: every branch that processors take, counted by where it is and where it went.
+//! `branches`: counts every branch that processors take by source and target.
 
 use std::collections::BTreeSet;
 use std::io;
 
 use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, Sample};
 use recording::Process;
-use report::{Atlas, Branch, Branches, Place, Processes, Taken};
+use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex};
 use serde::Serialize;
 
-use super::Context;
-use super::recorded::finder;
-use super::report::counted;
-use super::sampling::{self, Outcome, Wanted};
-use super::summed::hexadecimal;
+use super::context::Context;
+use super::load::finder;
+use super::sampling::{self, Outcome, SamplingPlan};
 use crate::cli::BranchesArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::format::{bytes, grouped, properties, real, seconds, table};
+use crate::format::{address, bytes, counted, grouped, properties, real, seconds, table};
 use crate::processors::ranges;
-use crate::recorder::Onlooker;
+use crate::recorder::SampleObserver;
 use crate::share;
 
-/// The fields of `--csv`, which are its first line.
+/// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 9] = [
     "count",
     "share",
@@ -37,57 +35,58 @@ const FIELDS: [&str; 9] = [
 
 const HEADINGS: [&str; 5] = ["Count", "Share", "From", "To", "Predicted"];
 
-/// What comes while processors are traced.
+/// Counts branches while processors are traced.
 #[derive(Default)]
-struct Trace {
+struct BranchTrace {
     processes: Processes,
-    branches: Branches,
+    branches: BranchCounts,
 }
 
-impl Onlooker for Trace {
+impl SampleObserver for BranchTrace {
     fn process(&mut self, process: &Process) {
         self.processes.add(process);
     }
 
     fn samples(&mut self, samples: &[Sample]) {
-        self.branches.add(samples);
+        self.branches.record(samples);
     }
 }
 
 #[derive(Debug, Serialize)]
-struct Traced {
+struct BranchReport {
     processors: Vec<u32>,
     elapsed_seconds: f64,
     records: u64,
     lost: u64,
-    /// Of all branches, from 0 to 1.
+    /// Lost branches as a share of all branches, from 0 to 1.
     lost_share: f64,
-    /// How often a processor had spent its budget, and recorded nothing until the next tick.
+    /// Number of times a processor had spent its budget and recorded nothing until the next timer tick.
     pauses: u64,
-    /// Of these: that ended before the session did.
+    /// Pauses that ended before the session.
     pauses_ended: u64,
-    /// How long those took, over all processors.
+    /// Total duration of the pauses that ended, over all processors.
     paused_seconds: f64,
-    /// Of the time of all processors, from 0 to 1.
+    /// Paused time as a share of the time of all processors, from 0 to 1.
     paused_share: f64,
-    different: usize,
-    branches: Vec<Row>,
+    #[serde(rename = "different")]
+    distinct: usize,
+    branches: Vec<BranchRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct BranchRow {
     count: u64,
-    /// Of all records, from 0 to 1.
+    /// Share of all records, from 0 to 1.
     share: f64,
-    /// Of these, from 0 to 1; none where no record at all says that its branch was predicted.
+    /// Share of predicted executions, from 0 to 1; `None` if no record at all has the prediction bit set.
     predicted: Option<f64>,
-    from: Spot,
-    to: Spot,
+    from: BranchEnd,
+    to: BranchEnd,
 }
 
-/// One end of a branch.
+/// Source or target of a branch.
 #[derive(Debug, Serialize)]
-struct Spot {
+struct BranchEnd {
     address: String,
     module: String,
     symbol: String,
@@ -98,84 +97,84 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
     let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, frequency: 0 };
-    let wanted = Wanted { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
-    let mut trace = Trace::default();
+    let wanted = SamplingPlan { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
+    let mut trace = BranchTrace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
     context.command_code = Some(outcome.exit_code);
-    let traced = describe(&trace, &outcome, args.top)?;
+    let report = describe(&trace, &outcome, args.top)?;
     if args.format.json {
-        context.json(&traced)?;
+        context.json(&report)?;
     } else if args.format.csv {
-        csv(&traced.branches, context)?;
+        csv(&report.branches, context)?;
     } else {
-        context.say(&text(&traced))?;
+        context.say(&text(&report))?;
     }
     if let Some(path) = &args.output {
         context.warn(&format!("[ written to {}, {} ]", path.display(), bytes(outcome.length)))?;
     }
-    if traced.lost > 0 {
+    if report.lost > 0 {
         context.warn(&format!(
             "warning: {} branches were lost, and the shares are of the others\n  \
              try: a larger --ring, a shorter time, or fewer processors (-C)",
-            grouped(traced.lost)
+            grouped(report.lost)
         ))?;
     }
-    if traced.pauses > 0 {
+    if report.pauses > 0 {
         let percent = args.session.budget.unwrap_or(DEFAULT_BUDGET / 10);
         context.warn(&format!(
             "warning: recording paused {}: interrupts had {percent} % of a\n  \
              processor's time; the branches of that time are in no count\n  \
              try: a larger --budget, or one mode alone (--user, --kernel)",
-            counted(traced.pauses, "time")
+            counted(report.pauses, "time")
         ))?;
     }
-    if let Some(warning) = outcome.tally.storm_warning() {
+    if let Some(warning) = outcome.record_counts.storm_warning() {
         context.warn(&warning)?;
     }
     Ok(outcome.exit_code)
 }
 
-fn describe(trace: &Trace, outcome: &Outcome, top: usize) -> Result<Traced, Error> {
-    let Outcome { summary, tally, .. } = outcome;
-    let most = trace.branches.most(top);
-    let places = most.iter().flat_map(|(branch, _)| [branch.source(), branch.target()]);
-    let atlas = Atlas::of(&trace.processes, places, &finder(Vec::new(), None)?);
+fn describe(trace: &BranchTrace, outcome: &Outcome, top: usize) -> Result<BranchReport, Error> {
+    let Outcome { summary, record_counts, .. } = outcome;
+    let most = trace.branches.top(top);
+    let locations = most.iter().flat_map(|(branch, _)| [branch.source(), branch.target()]);
+    let symbol_index = SymbolIndex::of(&trace.processes, locations, &finder(Vec::new(), None)?);
     let total = trace.branches.total();
     let lost = outcome.lost();
-    Ok(Traced {
+    Ok(BranchReport {
         processors: summary.counts.iter().map(|count| count.processor).collect::<BTreeSet<u32>>().into_iter().collect(),
         elapsed_seconds: seconds(summary.elapsed),
         records: total.count,
         lost,
         lost_share: share::lost(lost, total.count),
-        // A ring that is full has room for no record of the one or of the other.
-        pauses: tally.pauses.max(tally.ended),
-        pauses_ended: tally.ended,
+        // If the ring is full, the record of a start or of an end is missing.
+        pauses: record_counts.pauses.max(record_counts.ended),
+        pauses_ended: record_counts.ended,
         paused_seconds: outcome.paused_seconds(),
         paused_share: outcome.paused_share(),
-        different: trace.branches.different(),
-        branches: most.iter().map(|(branch, taken)| row(branch, *taken, total, &atlas)).collect(),
+        distinct: trace.branches.distinct(),
+        branches: most.iter().map(|(branch, taken)| row(branch, *taken, total, &symbol_index)).collect(),
     })
 }
 
-fn row(branch: &Branch, taken: Taken, total: Taken, atlas: &Atlas) -> Row {
-    let spot = |place: Place| Spot {
-        address: hexadecimal(place.ip),
-        module: atlas.module(&place).to_owned(),
-        symbol: atlas.symbol(&place).into_owned(),
+fn row(branch: &Branch, taken: BranchCount, total: BranchCount, symbol_index: &SymbolIndex) -> BranchRow {
+    let end = |location: SampleLocation| BranchEnd {
+        address: address(location.ip),
+        module: symbol_index.module(&location).to_owned(),
+        symbol: symbol_index.symbol(&location).into_owned(),
     };
-    Row {
+    BranchRow {
         count: taken.count,
         share: real(taken.count) / real(total.count),
         predicted: (total.predicted > 0).then(|| real(taken.predicted) / real(taken.count)),
-        from: spot(branch.source()),
-        to: spot(branch.target()),
+        from: end(branch.source()),
+        to: end(branch.target()),
     }
 }
 
-fn text(traced: &Traced) -> String {
+fn text(report: &BranchReport) -> String {
     let percent = |share: f64| format!("{:.2}%", share * 100.0);
-    let row = |row: &Row| {
+    let row = |row: &BranchRow| {
         vec![
             grouped(row.count),
             percent(row.share),
@@ -184,43 +183,43 @@ fn text(traced: &Traced) -> String {
             row.predicted.map_or_else(|| "-".to_owned(), percent),
         ]
     };
-    let mut rows: Vec<Vec<String>> = traced.branches.iter().map(row).collect();
+    let mut rows: Vec<Vec<String>> = report.branches.iter().map(row).collect();
     fit(&HEADINGS, &mut rows, &["From", "To"], CONSOLE);
-    let shown = match &traced.branches[..] {
+    let shown = match &report.branches[..] {
         [] => "no branches".to_owned(),
         _ => table(&HEADINGS, &["Count", "Share", "Predicted"], &rows),
     };
     let mut lines = vec![
-        ("Records", format!("{}, of {} different branches", grouped(traced.records), grouped(traced.different as u64))),
-        ("Lost", lost(traced)),
-        ("Paused", paused(traced)),
+        ("Records", format!("{}, of {} different branches", grouped(report.records), grouped(report.distinct as u64))),
+        ("Lost", lost(report)),
+        ("Paused", paused(report)),
     ];
-    if let open @ 1.. = traced.pauses.saturating_sub(traced.pauses_ended) {
+    if let open @ 1.. = report.pauses.saturating_sub(report.pauses_ended) {
         lines.push(("", format!("({} of them lasted to the end and is not in the time)", grouped(open))));
     }
-    lines.push(("Processors", ranges(traced.processors.iter().copied())));
-    lines.push(("Elapsed", format!("{:.3} s", traced.elapsed_seconds)));
+    lines.push(("Processors", ranges(report.processors.iter().copied())));
+    lines.push(("Elapsed", format!("{:.3} s", report.elapsed_seconds)));
     format!("{shown}\n\n{}", properties(&lines))
 }
 
-/// Returns how many branches were lost, with their share.
-fn lost(traced: &Traced) -> String {
-    match traced.lost {
+/// Formats number and share of the lost branches.
+fn lost(report: &BranchReport) -> String {
+    match report.lost {
         0 => "0".to_owned(),
-        lost => format!("{}, {}", grouped(lost), share::percent(traced.lost_share)),
+        lost => format!("{}, {}", grouped(lost), share::percent(report.lost_share)),
     }
 }
 
-/// How often and for how long recording paused.
-fn paused(traced: &Traced) -> String {
-    let share = format!("{} of the time", share::percent(traced.paused_share));
-    match traced.pauses {
+/// Formats number and duration of the pauses.
+fn paused(report: &BranchReport) -> String {
+    let share = format!("{} of the time", share::percent(report.paused_share));
+    match report.pauses {
         0 => share,
-        pauses => format!("{share}: {}, {:.3} s in all", counted(pauses, "time"), traced.paused_seconds),
+        pauses => format!("{share}: {}, {:.3} s in all", counted(pauses, "time"), report.paused_seconds),
     }
 }
 
-fn csv(rows: &[Row], context: &mut Context) -> Result<(), Error> {
+fn csv(rows: &[BranchRow], context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for row in rows {

@@ -1,27 +1,51 @@
-//! The command of `stat` and of `record`.
+//! The command that `stat`, `record` and `branches` run.
 
 use std::ffi::OsString;
+use std::io;
 use std::process::{Child, Command, ExitStatus};
 
-use crate::error::Error;
+use thiserror::Error;
+
+use crate::error::UserError;
 use crate::exit::Exit;
 
-/// Starts it.
-pub fn start(words: &[OsString]) -> Result<Child, Error> {
+/// The command cannot be run.
+#[derive(Debug, Error)]
+#[error("the command {program} could not be run")]
+pub struct CommandError {
+    /// First word of the command.
+    pub program: String,
+    /// Error of the system.
+    #[source]
+    pub cause: io::Error,
+}
+
+impl UserError for CommandError {
+    fn exit(&self) -> Exit {
+        Exit::Command
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("a command of the shell itself runs as: ... -- cmd /c COMMAND".to_owned())
+    }
+}
+
+/// Starts the command.
+pub fn start(words: &[OsString]) -> Result<Child, CommandError> {
     command(words).spawn().map_err(|cause| failure(words, cause))
 }
 
-/// Runs it to its end.
-pub fn run(words: &[OsString]) -> Result<ExitStatus, Error> {
+/// Runs the command and waits for its end.
+pub fn run(words: &[OsString]) -> Result<ExitStatus, CommandError> {
     command(words).status().map_err(|cause| failure(words, cause))
 }
 
-/// The code of the command; a command that a signal ended has none.
+/// Returns the exit code of the command. A command that was ended by a signal has none.
 pub fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(Exit::Failure.code())
 }
 
-/// As text, for people and for files.
+/// Returns the words of the command as text.
 pub fn words(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
@@ -33,7 +57,7 @@ fn command(words: &[OsString]) -> Command {
     command
 }
 
-fn failure(words: &[OsString], cause: std::io::Error) -> Error {
+fn failure(words: &[OsString], cause: io::Error) -> CommandError {
     let program = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    Error::Command { program, cause }
+    CommandError { program, cause }
 }

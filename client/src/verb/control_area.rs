@@ -3,32 +3,31 @@
 use protocol::{AreaRecord, AreaRequest, ProcessorSet, area};
 use serde::Serialize;
 
-use super::Context;
-use super::summed::hexadecimal;
+use super::context::Context;
 use crate::cli::ControlAreaArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::format::table;
+use crate::format::{self, table};
 use crate::processors::named;
 use crate::{missing_feature, ntstatus};
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
 
-/// What stands where there is no area.
+/// Placeholder for a processor without an area.
 const NONE: &str = "-";
 
 #[derive(Debug, Serialize)]
-struct Areas {
-    areas: Vec<Area>,
+struct ControlAreas {
+    areas: Vec<ControlArea>,
 }
 
-/// The area of a processor.
+/// The control area of a processor.
 #[derive(Debug, Serialize)]
-struct Area {
+struct ControlArea {
     processor: u32,
     address: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     size: Option<u32>,
     /// `kernel` or `halprof`.
     owner: Option<&'static str>,
@@ -36,15 +35,16 @@ struct Area {
     used: bool,
     status: String,
     branches: bool,
-    /// Whether those of one mode alone can be had.
+    /// Whether branches of one mode can be recorded.
     branches_by_mode: bool,
-    /// The format of precise records; nothing where it is not known to the driver, and then `missing_feature` has its number.
+    /// Format of precise records; `None` if the driver does not know it. In this case `missing_feature` has its number.
     precise_format: Option<u32>,
-    /// Why there is no Debug Store, or what of it is missing: branches or precise records.
+    /// Why there is no Debug Store, or which of branches and precise records it does not have.
+    #[serde(rename = "lack")]
     missing_feature: Option<String>,
 }
 
-impl From<&AreaRecord> for Area {
+impl From<&AreaRecord> for ControlArea {
     fn from(record: &AreaRecord) -> Self {
         let AreaRecord { processor, status, address, size, flags, format, missing_feature } = *record;
         let has = |flag: u32| flags & flag != 0;
@@ -52,7 +52,7 @@ impl From<&AreaRecord> for Area {
         let owner = if has(area::OF_KERNEL) { "kernel" } else { "halprof" };
         Self {
             processor,
-            address: is_there.then(|| hexadecimal(address)),
+            address: is_there.then(|| format::address(address)),
             size: is_there.then_some(size),
             owner: is_there.then_some(owner),
             used: has(area::USED),
@@ -75,9 +75,9 @@ pub fn run(args: &ControlAreaArgs, context: &mut Context) -> Result<(), Error> {
         reserved: 0,
         processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
     };
-    let areas: Vec<Area> = connection.control_areas(&request)?.iter().map(Area::from).collect();
+    let areas: Vec<ControlArea> = connection.control_areas(&request)?.iter().map(ControlArea::from).collect();
     if args.format.json {
-        return context.json(&Areas { areas });
+        return context.json(&ControlAreas { areas });
     }
     context.say(&rows(&areas))?;
     for note in notes(&areas) {
@@ -86,8 +86,8 @@ pub fn run(args: &ControlAreaArgs, context: &mut Context) -> Result<(), Error> {
     Ok(())
 }
 
-fn rows(areas: &[Area]) -> String {
-    let row = |area: &Area| {
+fn rows(areas: &[ControlArea]) -> String {
+    let row = |area: &ControlArea| {
         vec![
             area.processor.to_string(),
             area.address.clone().unwrap_or_else(|| NONE.to_owned()),
@@ -103,9 +103,9 @@ fn rows(areas: &[Area]) -> String {
     table(&HEADINGS, &["CPU"], &rows)
 }
 
-/// What the columns have no room for, each once, with the processors that it is about.
-fn notes(areas: &[Area]) -> Vec<String> {
-    let on = |is_meant: &dyn Fn(&Area) -> bool| {
+/// Returns details that do not fit into the columns, each once with its processors.
+fn notes(areas: &[ControlArea]) -> Vec<String> {
+    let on = |is_meant: &dyn Fn(&ControlArea) -> bool| {
         let mut processors = areas.iter().filter(|area| is_meant(area)).map(|area| area.processor).peekable();
         processors.peek().is_some().then(|| named(processors))
     };
@@ -113,12 +113,12 @@ fn notes(areas: &[Area]) -> Vec<String> {
     notes.extend(on(&|area| area.used).map(|processors| format!("A session uses those of {processors}.")));
     notes.extend(
         on(&|area| area.branches && !area.branches_by_mode)
-            .map(|processors| format!("On {processors} branches of one mode alone can not be had (DS-CPL).")),
+            .map(|processors| format!("On {processors}, branches of one mode alone cannot be recorded (DS-CPL).")),
     );
-    let mut lacks: Vec<&String> = areas.iter().filter_map(|area| area.missing_feature.as_ref()).collect();
-    lacks.sort_unstable();
-    lacks.dedup();
-    for missing_feature in lacks {
+    let mut missing_features: Vec<&String> = areas.iter().filter_map(|area| area.missing_feature.as_ref()).collect();
+    missing_features.sort_unstable();
+    missing_features.dedup();
+    for missing_feature in missing_features {
         notes.extend(
             on(&|area| area.missing_feature.as_ref() == Some(missing_feature))
                 .map(|processors| format!("On {processors}:\n  {missing_feature}")),

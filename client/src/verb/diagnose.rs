@@ -1,4 +1,4 @@
-//! `diagnose`: what the driver would do on a processor, from its CPUID alone.
+//! `diagnose`: what the driver would do on a processor, according to its CPUID.
 
 use std::fmt::Write as _;
 
@@ -6,19 +6,20 @@ use pmu::hal::SourceInformation;
 use pmu::{Cpu, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 
+use super::context::Context;
 use super::info::{counters, windows10};
-use super::{Context, list};
-use crate::blocker::Blocker;
+use super::list;
 use crate::cli::DiagnoseArgs;
 use crate::cpuid::{self, LeafA};
-use crate::error::Error;
+use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
-use crate::identity::Identity;
+use crate::processor_identity::ProcessorIdentity;
+use crate::unavailable::Unavailable;
 use crate::{dump, support};
 
 /// A source, as `--json` shows it.
 #[derive(Serialize)]
-struct Source {
+struct SourceDiagnosis {
     id: u32,
     name: &'static str,
     select: String,
@@ -30,7 +31,7 @@ struct Source {
     raw_select: u64,
 }
 
-impl From<SourceInformation> for Source {
+impl From<SourceInformation> for SourceDiagnosis {
     fn from(SourceInformation { source, support, .. }: SourceInformation) -> Self {
         let number = number(support);
         let supported = support::is_supported(number);
@@ -46,7 +47,7 @@ impl From<SourceInformation> for Source {
     }
 }
 
-/// The number by which the driver would answer, for which there are words.
+/// Returns the number that the driver would reply, which has a text.
 fn number(support: Support) -> u32 {
     use protocol::Support as Number;
     (match support {
@@ -67,24 +68,25 @@ struct Diagnosis {
     interface: &'static str,
     reason: String,
     reason_number: u32,
-    /// The file, or "this processor".
+    /// Name of the dump file, or "this processor".
     cpuid: String,
     #[serde(flatten)]
-    identity: Identity,
+    identity: ProcessorIdentity,
     hypervisor: Option<String>,
     hypervisor_number: u32,
-    /// Why there are no counters.
-    blocker: Option<Blocker>,
+    /// Why there are no counters, and what makes them available.
+    #[serde(rename = "blocker")]
+    unavailable: Option<Unavailable>,
     leaf_a: Option<LeafA>,
     counters: u8,
     fixed_counters: u8,
     width: u8,
-    sources: Vec<Source>,
+    sources: Vec<SourceDiagnosis>,
 }
 
 impl Diagnosis {
     fn new(cpuid: String, cpu: &impl Cpu) -> Result<Self, Error> {
-        let hal = Hal::new(cpu, 1).map_err(|_| Error::Memory)?;
+        let hal = Hal::new(cpu, 1).map_err(|_| OutOfMemory)?;
         let (selection, interface) = (hal.selection(), hal.interface());
         let (reason_number, hypervisor_number) = (selection.reason as u32, Hypervisor::of(cpu) as u32);
         Ok(Self {
@@ -96,12 +98,12 @@ impl Diagnosis {
             identity: cpuid::identity(cpu),
             hypervisor: cpuid::hypervisor(cpu).map(|vendor| format::text(&vendor)),
             hypervisor_number,
-            blocker: Blocker::of(selection.interface as u32, reason_number, hypervisor_number),
+            unavailable: Unavailable::of(selection.interface as u32, reason_number, hypervisor_number),
             leaf_a: cpuid::leaf_a(cpu),
             counters: interface.counters(),
             fixed_counters: interface.fixed_counters(),
             width: interface.width(),
-            sources: hal.source_list().map(Source::from).collect(),
+            sources: hal.source_list().map(SourceDiagnosis::from).collect(),
         })
     }
 }
@@ -155,12 +157,12 @@ fn leaf_a(leaf: &LeafA) -> String {
     format!("version {version}, {counters} counters, {width} bits, {events} events, EBX {ebx}")
 }
 
-/// What the processor's family has not is long, and left to `--json`.
-fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &Source> {
+/// Returns the sources to show. The sources of other families are many, and only `--json` has them.
+fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &SourceDiagnosis> {
     diagnosis.sources.iter().filter(|source| source.support != number(Support::NotOnThisFamily))
 }
 
-/// The longest names leave no room for a longer heading than the last.
+/// Formats the table. The longest names leave no space for a longer last heading.
 fn sources(diagnosis: &Diagnosis) -> String {
     let rows: Vec<Vec<String>> = shown(diagnosis)
         .map(|source| {
@@ -172,8 +174,8 @@ fn sources(diagnosis: &Diagnosis) -> String {
 }
 
 fn summary(diagnosis: &Diagnosis) -> String {
-    if let Some(blocker) = &diagnosis.blocker {
-        return format!("Time is served by a timer; no event can be counted.\n\n{blocker}");
+    if let Some(unavailable) = &diagnosis.unavailable {
+        return format!("Time is served by a timer; no event can be counted.\n\n{unavailable}");
     }
     let usable = diagnosis.sources.iter().filter(|source| source.supported).count();
     let mut all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());
@@ -184,5 +186,5 @@ fn summary(diagnosis: &Diagnosis) -> String {
     if diagnosis.hypervisor.is_none() {
         return all;
     }
-    format!("{all}\nCPUID does not tell whether the hypervisor really has these counters.")
+    format!("{all}\nCPUID does not show whether the hypervisor really has these counters.")
 }

@@ -1,27 +1,28 @@
-//! `flamegraph`: a recording as a picture.
+//! `flamegraph`: draws a recording.
 
 use std::io::Write;
 use std::path::Path;
 
 use report::{Detail, flamegraph};
 
-use super::Context;
-use super::recorded::Recorded;
+use super::context::Context;
+use super::load::LoadedRecording;
 use crate::cli::FlamegraphArgs;
 use crate::error::Error;
+use crate::output::OutputError;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
-    let recorded = Recorded::open(&args.recording, Detail::default())?;
-    let lines = recorded.folded()?;
-    let title = recorded.contents.source_name(recorded.one_source()?).into_owned();
-    let subtitle = recorded.contents.session.command.join(" ");
+    let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
+    let lines = loaded.folded()?;
+    let title = loaded.contents.source_name(loaded.one_source()?).into_owned();
+    let subtitle = loaded.contents.session.command.join(" ");
     if args.output == Path::new("-") {
         flamegraph(&lines, &title, &subtitle, &mut context.out)?;
     } else {
         let path = &args.output;
-        let mut file = recorded.create(path)?;
+        let mut file = loaded.create(path)?;
         let written = flamegraph(&lines, &title, &subtitle, &mut file).and_then(|()| file.flush());
-        written.map_err(|cause| Error::OutputFile { path: path.clone(), cause })?;
+        written.map_err(|cause| OutputError::File { path: path.clone(), cause })?;
     }
-    recorded.finish(context)
+    loaded.finish(context)
 }

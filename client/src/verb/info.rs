@@ -1,19 +1,19 @@
-//! `info`: the profile interface, why it was chosen, and what it offers.
+//! `info`: shows the profile interface, why it was chosen, and its properties.
 
 use std::fmt::Write;
 
 use protocol::InfoReply;
 use serde::Serialize;
 
-use super::Context;
-use crate::blocker::{self, Blocker};
+use super::context::Context;
 use crate::cli::Json;
 use crate::connection::{Connection, version};
 use crate::error::Error;
 use crate::format::{grouped, properties};
-use crate::identity::Identity;
+use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
+use crate::unavailable::{self, Unavailable};
 
 #[derive(Serialize)]
 struct Info {
@@ -31,13 +31,14 @@ struct Info {
     maximum_processors: u32,
     state_bytes: u64,
     #[serde(flatten)]
-    identity: Identity,
+    identity: ProcessorIdentity,
     pmu_version: u32,
     hypervisor: String,
     hypervisor_number: u32,
     counters_reserved: bool,
-    /// Why there are no counters.
-    blocker: Option<Blocker>,
+    /// Why there are no counters, and what makes them available.
+    #[serde(rename = "blocker")]
+    unavailable: Option<Unavailable>,
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
@@ -59,12 +60,12 @@ impl From<&InfoReply> for Info {
             processors: reply.processors,
             maximum_processors: reply.maximum_processors,
             state_bytes: reply.state_bytes,
-            identity: Identity::new(&reply.vendor, &reply.brand, reply.signature),
+            identity: ProcessorIdentity::new(&reply.vendor, &reply.brand, reply.signature),
             pmu_version: reply.pmu_version,
-            hypervisor: blocker::hypervisor(reply.hypervisor),
+            hypervisor: unavailable::hypervisor(reply.hypervisor),
             hypervisor_number: reply.hypervisor,
             counters_reserved: reply.reserved != 0,
-            blocker: Blocker::of(reply.interface, reply.reason, reply.hypervisor),
+            unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -97,19 +98,20 @@ fn rows(info: &Info) -> String {
     ];
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
-    if let Some(blocker) = &info.blocker {
-        // Writing to a String does not fail.
-        let _ = write!(text, "\n\n{blocker}");
+    if let Some(unavailable) = &info.unavailable {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "\n\n{unavailable}");
     }
     text
 }
 
-/// What the HAL of the original Windows 10 takes, beside what this driver takes.
+/// Formats the interface that the HAL of the original Windows 10 uses, compared with that of this driver.
 pub fn windows10(theirs: &str, ours: &str) -> String {
     format!("{theirs}{}", if theirs == ours { " as well" } else { "" })
 }
 
-/// The counters of a processor: of the one with fewest, of the one with most, and how many of these are fixed.
+/// Formats the numbers of counters: the minimum and the maximum over the processors, and the fixed counters of the
+/// latter.
 pub fn counters(least: u32, most: u32, fixed: u32, width: u32) -> String {
     let number = match (least, most) {
         (_, 0) => return "none: nothing but Time can be counted on this machine".to_owned(),
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_told_of_the_poorest_and_the_richest_processor() {
+    fn counters_are_shown_for_the_processors_with_fewest_and_most() {
         for (least, most, fixed, words) in [
             (0, 0, 0, "none: nothing but Time can be counted on this machine"),
             (6, 6, 0, "6 on each processor, 48 bits wide"),

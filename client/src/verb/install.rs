@@ -1,19 +1,21 @@
-//! `install`: the driver's file, its service, its start; again and again with the same outcome.
+//! `install`: copies the driver's file, creates its service and starts it. Repeating it has the same result.
 
 use std::fs;
 use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::{Context, service};
+use super::context::Context;
+use super::service;
 use crate::cli::InstallArgs;
-use crate::driver_file::{self, NotADriver};
+use crate::driver_file::{self, DriverFileError, NotADriver};
 use crate::error::Error;
-use crate::system::{SERVICE, ServiceState, service_error};
+use crate::system::{SERVICE, ServiceState};
+use crate::system_error::{SystemError, service_error};
 
 pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
     let from = args.driver.clone().map_or_else(beside_client, Ok)?;
-    let to = system.driver_path().map_err(|cause| Error::Directory { cause })?;
+    let to = system.driver_path().map_err(|cause| SystemError::Directory { cause })?;
     let file = read_driver(&from)?;
     let before = service::state(system)?;
     if let Some(packaged) = service::packaged(system)? {
@@ -25,7 +27,7 @@ pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
         if service::stop(system)? {
             context.say(&format!("service {SERVICE} stopped, to replace its driver"))?;
         }
-        fs::write(&to, &file).map_err(|cause| Error::DriverFile { action: "write", path: to.clone(), cause })?;
+        fs::write(&to, &file).map_err(|cause| DriverFileError::File { action: "write", path: to.clone(), cause })?;
         context.say(&format!("copied {} to {}", from.display(), to.display()))?;
     }
     if system.register().map_err(|error| service_error("create", error))? {
@@ -43,7 +45,7 @@ pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     }
 }
 
-/// What halprof.inf installed is the same driver or another; it is not this verb's to replace.
+/// Starts a driver that halprof.inf installed. This verb never replaces it, whatever its file.
 fn start_packaged(
     path: PathBuf,
     file: &[u8],
@@ -53,7 +55,7 @@ fn start_packaged(
 ) -> Result<(), Error> {
     const FOUND: &str = "already installed, by halprof.inf, with the same file";
     if read_if_there(&path)?.as_deref() != Some(file) {
-        return Err(Error::OfPackage { path });
+        return Err(DriverFileError::Packaged { path }.into());
     }
     if state == Some(ServiceState::Running) {
         return context.say(&format!("{FOUND}, and running"));
@@ -66,19 +68,23 @@ fn start_packaged(
     context.say(&format!("service {SERVICE} started"))
 }
 
-/// Reads the file of a driver and checks it.
+/// Reads the driver's file.
+///
+/// # Errors
+/// If the file cannot be a driver; nothing is changed then.
 fn read_driver(path: &Path) -> Result<Vec<u8>, Error> {
-    let not_a_driver = |cause| Error::NotADriver { path: path.to_owned(), cause };
+    let not_a_driver = |cause| DriverFileError::NotADriver { path: path.to_owned(), cause };
     if path.is_dir() {
-        return Err(not_a_driver(NotADriver::Folder));
+        return Err(not_a_driver(NotADriver::Folder).into());
     }
-    let file = fs::read(path).map_err(|cause| Error::DriverFile { action: "read", path: path.to_owned(), cause })?;
+    let file =
+        fs::read(path).map_err(|cause| DriverFileError::File { action: "read", path: path.to_owned(), cause })?;
     driver_file::check(&file).map_err(not_a_driver)?;
     Ok(file)
 }
 
 fn beside_client() -> Result<PathBuf, Error> {
-    let client = std::env::current_exe().map_err(|cause| Error::Directory { cause })?;
+    let client = std::env::current_exe().map_err(|cause| SystemError::Directory { cause })?;
     Ok(client.with_file_name(format!("{SERVICE}.sys")))
 }
 
@@ -86,7 +92,7 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if is_missing(&error) => Ok(None),
-        Err(cause) => Err(Error::DriverFile { action: "read", path: path.to_owned(), cause }),
+        Err(cause) => Err(DriverFileError::File { action: "read", path: path.to_owned(), cause }.into()),
     }
 }
 

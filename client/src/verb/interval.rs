@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Context;
+use super::context::Context;
 use crate::cli::IntervalArgs;
 use crate::connection::Connection;
 use crate::error::Error;

@@ -1,24 +1,24 @@
-//! `list`: the profile sources, as `wpr -profilesources` shows them.
+//! `list`: shows the profile sources, in the format of `wpr -profilesources`.
 
 use serde::Serialize;
 
-use super::Context;
+use super::context::Context;
 use crate::cli::ListArgs;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::format::table;
-use crate::source::Source;
+use crate::source::SourceInfo;
 use crate::support;
 
 #[derive(Serialize)]
 struct List<'a> {
-    sources: Vec<&'a Source>,
+    sources: Vec<&'a SourceInfo>,
 }
 
 pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
-    let listed: Vec<&Source> = sources.iter().filter(|source| args.all || source.supported).collect();
+    let listed: Vec<&SourceInfo> = sources.iter().filter(|source| args.all || source.supported).collect();
     if args.format.json {
         return context.json(&List { sources: listed });
     }
@@ -42,15 +42,15 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     footnotes(listed.iter().map(|source| source.support), context)
 }
 
-/// How many can be counted at the same time, where any can be together with any other.
-fn together(listed: &[&Source]) -> Option<String> {
+/// Returns how many sources can be counted at the same time, if all of them use the same counters.
+fn together(listed: &[&SourceInfo]) -> Option<String> {
     let mut counted = listed.iter().filter(|source| source.supported && !source.counters.is_empty());
     let counters = &counted.next()?.counters;
     let alike = counted.all(|source| source.counters == *counters);
     alike.then(|| format!("At the same time on a processor: any {} of them, and Time.", counters.len()))
 }
 
-fn row(source: &Source) -> Vec<String> {
+fn row(source: &SourceInfo) -> Vec<String> {
     vec![
         source.id.to_string(),
         source.name.clone(),
@@ -61,7 +61,7 @@ fn row(source: &Source) -> Vec<String> {
     ]
 }
 
-/// What the words in the last column mean, each once.
+/// Explains the texts in the last column, each once.
 pub fn footnotes(answers: impl Iterator<Item = u32>, context: &mut Context) -> Result<(), Error> {
     let mut reasons: Vec<u32> = answers.filter(|answer| !support::is_supported(*answer)).collect();
     reasons.sort_unstable();

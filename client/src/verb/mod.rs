@@ -1,20 +1,22 @@
-//! One file per verb.
+//! The verbs of the client, one file for each.
 
+mod aggregate;
 mod branches;
 mod command;
+mod context;
 mod control_area;
 mod diagnose;
+mod events;
 mod export;
 mod flamegraph;
 mod info;
 mod install;
 mod interval;
 mod list;
-mod merged;
+mod load;
 mod query;
 mod read;
 mod record;
-mod recorded;
 mod report;
 mod sampling;
 mod service;
@@ -22,76 +24,27 @@ mod start;
 mod stat;
 mod status;
 mod stop;
-mod summed;
 mod tables;
+mod timeline;
 mod uninstall;
 
-use std::io::{Read, Write};
-
-use protocol::{CountRecord, EventRequest};
-use serde::Serialize;
+use std::io::Write;
 
 use crate::cli::Verb;
-use crate::cli::names::Names;
-use crate::connection::Connection;
-use crate::counts::{EventCount, by_event};
 use crate::error::Error;
-use crate::event::{self, EventName, SourceName};
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::source::Sources;
-use crate::system::System;
 
-/// What a verb works with.
-pub struct Context<'a> {
-    /// The machine, where it is a Windows.
-    pub system: Option<&'a dyn System>,
-    /// Standard input.
-    pub input: &'a mut dyn Read,
-    /// Standard output.
-    pub out: Output<'a>,
-    /// Standard error.
-    pub err: Output<'a>,
-    /// The exit code of a command that has ended. The client ends with the same code.
-    command_code: Option<i32>,
-}
+pub use context::Context;
 
-impl<'a> Context<'a> {
-    /// Creates a context in which no command has run yet.
-    pub fn new(
-        system: Option<&'a dyn System>,
-        input: &'a mut dyn Read,
-        out: &'a mut dyn Write,
-        err: &'a mut dyn Write,
-    ) -> Self {
-        Self { system, input, out: Output::new(out), err: Output::new(err), command_code: None }
-    }
+#[cfg(test)]
+pub use {command::CommandError, events::DetachedError, load::RecordingError, service::DriverBusy};
 
-    fn system(&self) -> Result<&'a dyn System, Error> {
-        self.system.ok_or(Error::NotWindows)
-    }
-
-    fn say(&mut self, text: &str) -> Result<(), Error> {
-        Ok(writeln!(self.out, "{text}")?)
-    }
-
-    /// For people, beside what the verb puts out.
-    fn warn(&mut self, text: &str) -> Result<(), Error> {
-        Ok(writeln!(self.err, "{text}")?)
-    }
-
-    fn json(&mut self, value: &impl Serialize) -> Result<(), Error> {
-        write_json(&mut self.out, value)
-    }
-}
-
-/// Does what the command line says and returns the exit code. A closed pipe ends the verb early and is no failure: the
-/// reader has what it wants.
+/// Runs a verb and returns the exit code. If the reader of the output closes the pipe, the verb ends without an error.
 pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     let mut ended = run_verb(verb, context);
     if ended.is_ok() {
-        // What is still in the buffer could otherwise be lost without a word.
-        ended = context.out.flush().map_err(Error::Output).and(ended);
+        // An error while the rest of the buffer is written must be reported.
+        ended = context.out.flush().map_err(Error::from).and(ended);
     }
     match ended {
         Err(_) if context.out.is_closed() || context.err.is_closed() => {
@@ -126,63 +79,6 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Read(args) => read::run(args, context),
     }?;
     Ok(Exit::Done.code())
-}
-
-fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    Ok(writeln!(out)?)
-}
-
-/// The counts of events, as `--json` shows them.
-#[derive(Serialize)]
-struct Counts {
-    events: Vec<EventCount>,
-}
-
-/// An event of a request, as `--json` shows it.
-#[derive(Debug, Serialize)]
-struct StartedEvent {
-    id: u32,
-    name: String,
-    modes: &'static str,
-}
-
-/// The events that the user named, each once.
-fn events(names: &[Names<EventName>], sources: &Sources) -> Result<Vec<EventRequest>, Error> {
-    let mut events: Vec<EventRequest> = Vec::new();
-    for name in names.iter().flatten() {
-        let source = sources.find(&name.source)?.id;
-        let event = EventRequest { source, modes: name.modes, interval: 0, frequency: 0 };
-        if !events.contains(&event) {
-            events.push(event);
-        }
-    }
-    Ok(events)
-}
-
-fn label(event: &EventRequest, sources: &Sources) -> String {
-    format!("{}{}", sources.name(event.source), event::suffix(event.modes))
-}
-
-/// What runs detached of the sources named, or all of it when none is.
-fn detached(connection: &Connection, names: &[Names<SourceName>]) -> Result<Vec<CountRecord>, Error> {
-    let sources = connection.sources()?;
-    let wanted = names.iter().flatten().map(|name| Ok(sources.find(name)?.id)).collect::<Result<Vec<u32>, Error>>()?;
-    let running = match connection.read(protocol::DETACHED) {
-        Err(Error::Refused(refusal)) if refusal.exit() == Exit::NotRunning => Vec::new(),
-        answer => answer?,
-    };
-    let idle: Vec<u32> =
-        wanted.iter().copied().filter(|source| running.iter().all(|record| record.source != *source)).collect();
-    if idle.is_empty() {
-        return Ok(running.into_iter().filter(|record| wanted.is_empty() || wanted.contains(&record.source)).collect());
-    }
-    Err(Error::NotRunning { names: idle.iter().map(|source| sources.name(*source)).collect() })
-}
-
-/// The counts of records, ready to be shown.
-fn counts(records: &[CountRecord], connection: &Connection) -> Result<Counts, Error> {
-    Ok(Counts { events: by_event(records, connection.sources()?) })
 }
 
 #[cfg(test)]

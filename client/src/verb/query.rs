@@ -1,17 +1,17 @@
-//! `query`: one source.
+//! `query`: shows one source.
 
-use super::Context;
+use super::context::Context;
 use crate::cli::QueryArgs;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::format::properties;
 use crate::processors::ranges;
-use crate::source::Source;
+use crate::source::SourceInfo;
 
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let id = connection.sources()?.find(&args.source)?.id;
-    let source = Source::from(&connection.source(id)?);
+    let source = SourceInfo::from(&connection.source(id)?);
     if args.format.json {
         return context.json(&source);
     }

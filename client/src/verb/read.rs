@@ -1,6 +1,7 @@
-//! `read`: the counts of detached sessions.
+//! `read`: shows the counts of detached sessions.
 
-use super::{Context, counts, detached};
+use super::context::Context;
+use super::events::{DetachedError, counts, detached};
 use crate::cli::ReadArgs;
 use crate::connection::Connection;
 use crate::counts::counts_table;
@@ -10,7 +11,7 @@ pub fn run(args: &ReadArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let records = detached(&connection, &args.sources)?;
     if records.is_empty() {
-        return Err(Error::NothingRuns);
+        return Err(DetachedError::NoSource.into());
     }
     let counts = counts(&records, &connection)?;
     if args.format.json { context.json(&counts) } else { context.say(&counts_table(&counts.events, args.per_cpu)) }

@@ -1,24 +1,24 @@
-//! `record`: samples to a file, in the manner of perf record.
+//! `record`: writes samples to a file, like perf record.
 
 use protocol::{DEFAULT_BUDGET, EventRequest, modes};
 
-use super::Context;
+use super::context::Context;
 use super::sampling::{self, Outcome, is_precise};
 use crate::cli::RecordArgs;
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::event::SampledEvent;
+use crate::event::{EventError, SampledEvent};
 use crate::format::{bytes, grouped, seconds};
-use crate::metric::Role;
+use crate::role::Role;
 use crate::share::{self, percent};
-use crate::source::{Source, Sources};
+use crate::source::{SourceInfo, Sources};
 
-/// What is sampled without `-e`: the first of these that the machine has.
+/// Roles of the event that is sampled without `-e`: the first that the machine supports.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 
-/// An event as the user wants it.
-struct Wanted {
-    source: Source,
+/// An event as the user named it.
+struct RequestedEvent {
+    source: SourceInfo,
     modes: u32,
     interval: Option<u32>,
 }
@@ -28,10 +28,10 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = Connection::open(system)?;
     let sources = connection.sources()?;
     let mut events = Vec::new();
-    for wanted in wanted(args, sources)? {
-        let request = request(&wanted, args.freq);
-        if let Some(asked) = wanted.interval.filter(|asked| *asked != request.interval) {
-            let Source { name, minimum, maximum, .. } = wanted.source;
+    for requested in requested(args, sources)? {
+        let request = request(&requested, args.freq);
+        if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
+            let SourceInfo { name, minimum, maximum, .. } = requested.source;
             let used = request.interval;
             context
                 .warn(&format!("{name}: {asked} is out of the range from {minimum} to {maximum}; {used} is used"))?;
@@ -47,35 +47,41 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
         }
     }
     if args.batch.is_some() && !events.iter().any(is_precise) {
-        return Err(Error::NothingPrecise);
+        return Err(EventError::NothingPrecise.into());
     }
     let batch = args.batch.unwrap_or_default();
-    let wanted =
-        sampling::Wanted { args: &args.session, ring: args.ring(), events: &events, batch, output: Some(&args.output) };
-    let outcome = sampling::run(&wanted, None, &connection, system)?;
+    let requested = sampling::SamplingPlan {
+        args: &args.session,
+        ring: args.ring(),
+        events: &events,
+        batch,
+        output: Some(&args.output),
+    };
+    let outcome = sampling::run(&requested, None, &connection, system)?;
     context.command_code = Some(outcome.exit_code);
-    conclude(args, &outcome, context)?;
+    print_summary(args, &outcome, context)?;
     Ok(outcome.exit_code)
 }
 
-/// What the user named, or what is sampled when nothing is named.
-fn wanted(args: &RecordArgs, sources: &Sources) -> Result<Vec<Wanted>, Error> {
+/// Returns the events that the user named, or the default event.
+fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, Error> {
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
-        return Ok(vec![Wanted {
-            source: source.cloned().ok_or(Error::NoDefaultEvents)?,
+        return Ok(vec![RequestedEvent {
+            source: source.cloned().ok_or(EventError::NoDefault)?,
             modes: modes::BOTH,
             interval: None,
         }]);
     }
-    let wanted = |SampledEvent { event, interval }: &SampledEvent| {
-        Ok(Wanted { source: sources.find(&event.source)?, modes: event.modes, interval: *interval })
+    let requested = |SampledEvent { event, interval }: &SampledEvent| {
+        Ok(RequestedEvent { source: sources.find(&event.source)?, modes: event.modes, interval: *interval })
     };
-    args.events.iter().flatten().map(wanted).collect()
+    args.events.iter().flatten().map(requested).collect()
 }
 
-/// An interval that is named stays; another one is moved towards the frequency.
-fn request(Wanted { source, modes, interval }: &Wanted, frequency: u32) -> EventRequest {
+/// Creates the request for an event. An interval that the user named is fixed; otherwise, it is adjusted to
+/// `frequency`.
+fn request(RequestedEvent { source, modes, interval }: &RequestedEvent, frequency: u32) -> EventRequest {
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency),
@@ -83,25 +89,25 @@ fn request(Wanted { source, modes, interval }: &Wanted, frequency: u32) -> Event
     EventRequest { source: source.id, modes: *modes, interval, frequency }
 }
 
-/// The last words: how much there is, and what there is not.
-fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
-    let Outcome { summary, tally, length, .. } = outcome;
+/// Prints how many samples were recorded and how many were not.
+fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
+    let Outcome { summary, record_counts, length, .. } = outcome;
     let lost = outcome.lost();
     let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
     let lost_share = match lost {
         0 => ",".to_owned(),
-        _ => format!(", {};", percent(share::lost(lost, tally.samples))),
+        _ => format!(", {};", percent(share::lost(lost, record_counts.samples))),
     };
     context.warn(&format!(
         "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {} ]",
-        grouped(tally.samples),
+        grouped(record_counts.samples),
         grouped(lost),
         percent(outcome.paused_share()),
         seconds(summary.elapsed),
         args.output.display(),
         bytes(*length)
     ))?;
-    // A stop can come between the last overflow of a counter and its interrupt, whatever there is room for.
+    // One lost sample per counter is normal: a counter can be stopped between its last overflow and the interrupt.
     if summary.counts.iter().any(|count| count.lost > 1) {
         let larger =
             if args.ring() < *protocol::RING.end() { format!("--ring {}, ", args.ring() * 2) } else { String::new() };
@@ -119,7 +125,7 @@ fn conclude(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Resu
             grouped(throttled)
         ))?;
     }
-    if let Some(warning) = tally.storm_warning() {
+    if let Some(warning) = record_counts.storm_warning() {
         context.warn(&warning)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `report`: where the samples of a recording fell, in the manner of perf report.
+//! `report`: shows the samples of a recording by columns, like perf report.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -7,24 +7,21 @@ use std::io;
 use protocol::BRANCHES;
 use report::{Column, Detail};
 
-use super::recorded::Recorded;
-use super::summed::{Disturbed, Header, Limits, Rest, RowFields, Source, Summed};
-use super::{Context, merged};
+use super::aggregate::{Aggregate, AggregateRow, Limits, OmittedRows, ProcessorLoss, SourceAggregate};
+use super::context::Context;
+use super::load::LoadedRecording;
+use super::timeline;
 use crate::cli::{ColumnName, ReportArgs};
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
-use crate::format::{grouped, properties, table};
+use crate::format::{counted, grouped, properties, table};
 use crate::id::Id;
-use crate::processors::named;
 use crate::share::percent;
 
-/// The rows of a source that text shows unless it is told otherwise.
-const DEFAULT_ROWS: usize = 40;
-
-/// How many processors are named that lost samples.
+/// Maximum number of processors listed with their losses.
 const MAX_PROCESSORS: usize = 4;
 
-/// The fields of `--csv`, which are its first line.
+/// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 13] = [
     "source",
     "share",
@@ -41,76 +38,49 @@ const FIELDS: [&str; 13] = [
     "address",
 ];
 
-/// The columns whose cells may be shortened.
+/// Headings of the columns with cells that can be shortened.
 const NAMES: [&str; 3] = ["Process", "Module", "Symbol"];
 
-/// The columns of numbers.
+/// Headings of the columns of numbers.
 const NUMBERS: [&str; 5] = ["Overhead", "+/-", "Samples", "Thread", "Processor"];
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     if args.merge {
-        return merged::run(args, context);
+        return timeline::run(args, context);
     }
     let columns: Vec<Column> = args.sort.iter().copied().map(Column::from).collect();
     let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
-    let recorded = Recorded::open(&args.recording, detail)?;
-    let rows = if args.percent_limit.is_some() { args.limit } else { most_rows(args) };
+    let loaded = LoadedRecording::open(&args.recording, detail)?;
+    let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
     let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
-    let summed = Summed::new(&recorded, &columns, limits);
+    let aggregate = Aggregate::new(&loaded, &columns, limits);
     if args.format.json {
-        context.json(&summed)?;
+        context.json(&aggregate)?;
     } else if args.format.csv {
-        csv(&summed, context)?;
+        csv(&aggregate, context)?;
     } else {
-        context.say(&header(&summed.recording, &recorded))?;
-        for source in &summed.sources {
-            context.say(&format!("\n{}", of_source(source, args)))?;
+        context.say(&aggregate.recording.text(&loaded))?;
+        for source in &aggregate.sources {
+            context.say(&format!("\n{}", source_text(source, args)))?;
         }
     }
-    recorded.finish(context)
+    loaded.finish(context)
 }
 
-/// How many rows are shown of each source or processor: all where a program reads them.
-pub fn most_rows(args: &ReportArgs) -> Option<usize> {
-    args.limit.or((!args.format.json && !args.format.csv).then_some(DEFAULT_ROWS))
-}
-
-/// What was recorded, for people.
-pub fn header(header: &Header, recorded: &Recorded) -> String {
-    let session = &recorded.contents.session;
-    let date = header.created.replace('T', " ").replace('Z', " UTC");
-    let on = session.computer.as_ref().map_or_else(String::new, |computer| format!(" on {computer}"));
-    let time = header.elapsed_seconds.map_or_else(String::new, |seconds| format!(", for {seconds:.3} s"));
-    let command = if session.command.is_empty() { "none".to_owned() } else { session.command.join(" ") };
-    let mut rows = vec![
-        ("Recorded", format!("{date}{on}{time}")),
-        ("Command", command),
-        ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
-    ];
-    if session.batch > 1 {
-        rows.push(("Batches", format!("{} precise records at a time, which do not say their process", session.batch)));
-    }
-    if header.sleeps > 0 {
-        let times = counted(header.sleeps, "time");
-        rows.push(("Slept", format!("{times}, {:.3} s in all, in which nothing was sampled", header.asleep_seconds)));
-    }
-    properties(&rows)
-}
-
-fn of_source(source: &Source, args: &ReportArgs) -> String {
+fn source_text(source: &SourceAggregate, args: &ReportArgs) -> String {
     let mut text = summary(source);
-    // Writing to a String does not fail.
+    // Writing to a `String` cannot fail.
     let _ = match (&source.rows[..], &source.rest) {
-        ([], Rest { rows: 0, .. }) => write!(text, "\n\nno samples"),
-        ([], rest) => write!(text, "\n\n{}", left_out(rest)),
-        (shown, Rest { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
-        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), left_out(rest)),
+        ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
+        ([], rest) => write!(text, "\n\n{}", omitted_text(rest)),
+        (shown, OmittedRows { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
+        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), omitted_text(rest)),
     };
     text
 }
 
-/// Returns how a source was sampled, how much, and what was lost.
-pub fn summary(source: &Source) -> String {
+/// Formats how a source was sampled, the number of its samples, and its losses.
+pub fn summary(source: &SourceAggregate) -> String {
     let events: Vec<String> = source
         .events
         .iter()
@@ -126,12 +96,12 @@ pub fn summary(source: &Source) -> String {
     let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
-    lines.extend(befell(source));
+    lines.extend(loss_lines(source));
     properties(&lines)
 }
 
-/// How far from the instruction that made the event happen the precise samples are.
-fn skid(source: &Source) -> Option<&'static str> {
+/// Describes the distance of the precise samples from the instruction that caused the event.
+fn skid(source: &SourceAggregate) -> Option<&'static str> {
     match (source.precise, source.precise_next) {
         (0, 0) => None,
         (_, 0) => Some("0: the instruction that made the event happen"),
@@ -140,8 +110,8 @@ fn skid(source: &Source) -> Option<&'static str> {
     }
 }
 
-/// Returns how many rows are not shown, and which option shows the next one.
-fn left_out(rest: &Rest) -> String {
+/// Formats how many rows are omitted, and which option shows the next one.
+fn omitted_text(rest: &OmittedRows) -> String {
     let advice = match (rest.by_number, rest.by_share) {
         (true, true) => "a larger --limit and a lower --percent-limit show more",
         (_, true) => "a lower --percent-limit shows more",
@@ -150,19 +120,19 @@ fn left_out(rest: &Rest) -> String {
     format!("{} left out, {:.2}% together; {advice}", counted(rest.rows as u64, "row"), rest.share * 100.0)
 }
 
-/// Returns what was lost of the samples and of the time, and on which processors.
-fn befell(source: &Source) -> Vec<(&'static str, String)> {
+/// Returns what was lost of the samples and of the time, with the processors.
+fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
     let mut lines = vec![("Lost", lost(source))];
     if source.throttled > 0 {
         let overflows = counted(source.throttled, "overflow");
         lines.push(("Throttled", format!("{overflows} {}", by_processor(source, |one| one.throttled))));
     }
-    let pauses = source.disturbed.iter().map(|one| one.pauses).sum();
+    let pauses = source.loss_stats.iter().map(|one| one.pauses).sum();
     lines.push(("Paused", paused(source, pauses)));
     if pauses > 0 {
         lines.push(("", by_processor(source, |one| one.pauses)));
     }
-    let silences = source.disturbed.iter().map(|one| one.silences).sum();
+    let silences = source.loss_stats.iter().map(|one| one.silences).sum();
     if silences > 0 {
         let by_processor = by_processor(source, |one| one.silences);
         let times = counted(silences, "time");
@@ -171,8 +141,8 @@ fn befell(source: &Source) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Returns how many samples were lost, with their share.
-fn lost(source: &Source) -> String {
+/// Formats number and share of the lost samples.
+fn lost(source: &SourceAggregate) -> String {
     match source.lost {
         0 => "0 samples".to_owned(),
         lost => {
@@ -182,9 +152,9 @@ fn lost(source: &Source) -> String {
     }
 }
 
-/// Returns how often and for how long sampling paused. The share is unknown if the recording is not whole.
-fn paused(source: &Source, pauses: u64) -> String {
-    let time: f64 = source.disturbed.iter().map(|one| one.paused_seconds).sum();
+/// Formats number and duration of the pauses. Their share is unknown if the recording is incomplete.
+fn paused(source: &SourceAggregate, pauses: u64) -> String {
+    let time: f64 = source.loss_stats.iter().map(|one| one.paused_seconds).sum();
     let times = format!("{}, {time:.3} s in all", counted(pauses, "time"));
     match source.paused_share {
         Some(share) if pauses == 0 => format!("{} of the time", percent(share)),
@@ -193,25 +163,21 @@ fn paused(source: &Source, pauses: u64) -> String {
     }
 }
 
-/// The processors that have most of it.
-fn by_processor(source: &Source, number: impl Fn(&Disturbed) -> u64) -> String {
+/// Lists the processors with the highest numbers.
+fn by_processor(source: &SourceAggregate, number: impl Fn(&ProcessorLoss) -> u64) -> String {
     let mut with: Vec<(u64, u32)> =
-        source.disturbed.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
+        source.loss_stats.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
     with.sort_unstable_by_key(|(number, processor)| (Reverse(*number), *processor));
     let most = with.iter().take(MAX_PROCESSORS);
-    let mut told: Vec<String> = most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
-    if let others @ 1.. = with.len() - told.len() {
-        told.push(format!("{others} more"));
+    let mut listed: Vec<String> =
+        most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
+    if let others @ 1.. = with.len() - listed.len() {
+        listed.push(format!("{others} more"));
     }
-    format!("(processor {})", told.join(", "))
+    format!("(CPU {})", listed.join(", "))
 }
 
-/// A number with its noun.
-pub fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-fn rows(rows: &[RowFields], args: &ReportArgs) -> String {
+fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {
     let mut headings = vec!["Overhead"];
     headings.extend(args.error.then_some("+/-"));
     headings.push("Samples");
@@ -232,7 +198,7 @@ fn heading(column: ColumnName) -> &'static str {
     }
 }
 
-fn cells(row: &RowFields, args: &ReportArgs) -> Vec<String> {
+fn cells(row: &AggregateRow, args: &ReportArgs) -> Vec<String> {
     let mut cells = vec![format!("{:.2}%", row.share * 100.0)];
     cells.extend(args.error.then(|| format!("{:.2}", (row.high - row.low) * 50.0)));
     cells.push(grouped(row.samples));
@@ -247,16 +213,16 @@ fn cells(row: &RowFields, args: &ReportArgs) -> Vec<String> {
     cells
 }
 
-fn process(row: &RowFields) -> String {
+fn process(row: &AggregateRow) -> String {
     let name = row.process_name.as_deref().unwrap_or_default();
     row.process.map_or_else(String::new, |process| process.with_name(name))
 }
 
-/// What the table has no column for stays empty.
-fn csv(summed: &Summed, context: &mut Context) -> Result<(), Error> {
+/// Writes the rows. Fields without a column are empty.
+fn csv(aggregate: &Aggregate, context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
-    for source in &summed.sources {
+    for source in &aggregate.sources {
         for row in &source.rows {
             let fields = [
                 source.name.clone(),

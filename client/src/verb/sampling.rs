@@ -1,4 +1,4 @@
-//! A session that samples, from its start to its end: what `record` and `branches` have in common.
+//! Runs a session that samples, for `record` and `branches`.
 
 use std::path::Path;
 use std::process::{Child, ExitStatus};
@@ -13,54 +13,54 @@ use crate::connection::{Connection, Started};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::{real, seconds};
-use crate::identity::Identity;
 use crate::processes::Processes;
-use crate::recorder::{self, Onlooker, Recorder, Samples};
+use crate::processor_identity::ProcessorIdentity;
+use crate::record_counts::RecordCounts;
+use crate::recorder::{self, Recorder, SampleObserver, Samples};
 use crate::share;
 use crate::system::System;
-use crate::tally::Tally;
 
-/// How often it is looked whether the command has ended after Ctrl-C; with the pauses about a second.
-const LOOKS: u32 = 20;
+/// Number of checks for the end of the command after Ctrl-C; together with the pauses they take about a second.
+const MAX_POLLS: u32 = 20;
 
-/// A unit of the summary's time.
+/// Unit of the summary's time.
 const NANOSECONDS_PER_TICK: u128 = 100;
 
 /// Why a recording ended.
 enum End {
-    /// The command did.
+    /// The command ended.
     Command(ExitStatus),
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupted,
-    /// The time was up, or the driver has no more.
+    /// The time is over, or the driver has no more samples.
     Over,
 }
 
-/// What a session came to.
+/// Result of a session.
 pub struct Outcome {
-    /// How it ended.
+    /// Summary block of the recording.
     pub summary: Summary,
-    /// What came among the samples.
-    pub tally: Tally,
-    /// Units of its time in a second.
+    /// Counts of the records.
+    pub record_counts: RecordCounts,
+    /// Units per second of the session's clock.
     pub clock: u64,
-    /// How many processors were sampled.
+    /// Number of sampled processors.
     pub processors: usize,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub length: u64,
-    /// That of the command; of the client where there was none.
+    /// Exit code of the command, or of the client without a command.
     pub exit_code: i32,
 }
 
 impl Outcome {
-    /// Returns how many samples were lost on all processors.
+    /// Returns the number of lost samples on all processors.
     pub fn lost(&self) -> u64 {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
     }
 
     /// Returns how long all processors paused. Pauses that lasted to the end of the session are not included.
     pub fn paused_seconds(&self) -> f64 {
-        real(self.tally.paused) / real(self.clock.max(1))
+        real(self.record_counts.paused) / real(self.clock.max(1))
     }
 
     /// Returns the share of the time of all processors that those pauses took.
@@ -69,45 +69,45 @@ impl Outcome {
     }
 }
 
-/// What is wanted.
-pub struct Wanted<'a> {
-    /// Where, and for how long.
+/// Parameters of a session that samples.
+pub struct SamplingPlan<'a> {
+    /// Processors, duration and command.
     pub args: &'a SessionArgs,
-    /// Records that each processor keeps until they are fetched.
+    /// Capacity of the ring of each processor in records.
     pub ring: u32,
-    /// Of what.
+    /// Events to sample.
     pub events: &'a [EventRequest],
-    /// Precise records before an interrupt; zero: one.
+    /// Precise records per interrupt; zero means one.
     pub batch: u32,
-    /// The file.
+    /// The file to write, if any.
     pub output: Option<&'a Path>,
 }
 
-/// Starts the session and fetches what comes of it, until it is over.
+/// Starts a session, fetches its samples until its end, and stops it.
 pub fn run(
-    wanted: &Wanted,
-    onlooker: Option<&mut dyn Onlooker>,
+    plan: &SamplingPlan,
+    observer: Option<&mut dyn SampleObserver>,
     connection: &Connection,
     system: &dyn System,
 ) -> Result<Outcome, Error> {
     let info = connection.info()?;
     system.note_interrupts()?;
-    // The kernel has many modules, and while their files are read no samples are fetched.
+    // The kernel has many modules. Their files are read before the start, because no samples are fetched meanwhile.
     let mut processes = Processes::default();
-    let kernel = processes.kernel(system, Instant::now());
+    let kernel = processes.query_kernel(system, Instant::now());
 
-    let started = connection.start(&header(wanted), wanted.events)?;
-    let session = describe(wanted, &info, started.clock, connection)?;
-    let sampling = Sampling { wanted, system, connection, started, session, processes };
-    sampling.run(kernel, onlooker).inspect_err(|_| {
-        // What went wrong first is what is told; a session that can not be stopped ends with the handle.
+    let started = connection.start(&header(plan), plan.events)?;
+    let session = session_block(plan, &info, started.clock, connection)?;
+    let sampling = Sampling { plan, system, connection, started, session, processes };
+    sampling.run(kernel, observer).inspect_err(|_| {
+        // The first error is reported. A session that cannot be stopped ends when the handle is closed.
         let _ = connection.stop_all(started.session);
     })
 }
 
 /// A session that has started.
 struct Sampling<'a> {
-    wanted: &'a Wanted<'a>,
+    plan: &'a SamplingPlan<'a>,
     system: &'a dyn System,
     connection: &'a Connection,
     started: Started,
@@ -116,10 +116,11 @@ struct Sampling<'a> {
 }
 
 impl Sampling<'_> {
-    /// Samples, from the beginning of the file to its end.
-    fn run(self, kernel: Option<Process>, onlooker: Option<&mut dyn Onlooker>) -> Result<Outcome, Error> {
-        let Self { wanted: Wanted { args, ring, output, .. }, system, connection, started, session, processes } = self;
-        // What was recorded before is only lost when there is something new.
+    /// Samples until the end of the session, and writes the file.
+    fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
+        let Self { plan: SamplingPlan { args, ring, output, .. }, system, connection, started, session, processes } =
+            self;
+        // An existing recording is overwritten only after the command has started.
         let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
         let begin = Instant::now();
         let command = (!args.command.is_empty()).then(|| command::start(&args.command)).transpose();
@@ -128,22 +129,22 @@ impl Sampling<'_> {
                 recorder::abandon(file, path);
             }
         })?;
-        let mut recorder = Recorder::begin(file, onlooker, &session, system, processes)?;
-        recorder.tell(kernel)?;
+        let mut recorder = Recorder::begin(file, observer, &session, system, processes)?;
+        recorder.record_processes(kernel)?;
         if let Some(child) = &child {
-            recorder.watch(child.id())?;
+            recorder.track_command(child.id())?;
         }
         let samples = Samples { connection, session: started.session };
         let until = args.duration.map(|duration| begin + duration);
         let end = sample(&mut recorder, samples, child.as_mut(), until, system)?;
         let elapsed = begin.elapsed();
         let records = connection.stop_all(started.session)?;
-        // Beside its records a ring can tell of as many that were lost.
+        // For each record in a ring there can be one that reports lost records.
         recorder.drain(samples, 2 * u64::from(*ring) * session.processors.len() as u64)?;
 
         let status = match (&end, &mut child) {
             (End::Command(status), _) => Some(*status),
-            (End::Interrupted | End::Over, Some(child)) => await_end(child, system),
+            (End::Interrupted | End::Over, Some(child)) => wait_for_end(child, system),
             (End::Interrupted | End::Over, None) => None,
         };
         let summary = Summary {
@@ -152,14 +153,14 @@ impl Sampling<'_> {
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
         };
-        let (tally, length) = recorder.finish(&summary)?;
+        let (record_counts, length) = recorder.finish(&summary)?;
         let exit_code = match (&child, status) {
             (None, _) => Exit::Done.code(),
             (Some(_), Some(status)) => command::exit_code(status),
             (Some(_), None) => Exit::Failure.code(),
         };
         let processors = session.processors.len();
-        Ok(Outcome { summary, tally, clock: session.clock, processors, length, exit_code })
+        Ok(Outcome { summary, record_counts, clock: session.clock, processors, length, exit_code })
     }
 }
 
@@ -171,7 +172,7 @@ fn sample(
     system: &dyn System,
 ) -> Result<End, Error> {
     loop {
-        let is_last = recorder.go_on(samples, until)?;
+        let is_last = recorder.step(samples, until)?;
         if let Some(child) = &mut child
             && let Ok(Some(status)) = child.try_wait()
         {
@@ -186,9 +187,9 @@ fn sample(
     }
 }
 
-/// Ctrl-C reached the command, too. One that lives on is left alone.
-fn await_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
-    for _ in 0..LOOKS {
+/// Waits for the end of the command, which also received Ctrl-C. A command that continues is left running.
+fn wait_for_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
+    for _ in 0..MAX_POLLS {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);
         }
@@ -197,28 +198,28 @@ fn await_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
     None
 }
 
-fn header(wanted: &Wanted) -> StartHeader {
-    let args = wanted.args;
+fn header(plan: &SamplingPlan) -> StartHeader {
+    let args = plan.args;
     StartHeader {
         flags: args.force.flags(),
-        ring: wanted.ring,
+        ring: plan.ring,
         budget: args.budget.map_or(0, |percent| percent * 10),
-        batch: wanted.batch,
+        batch: plan.batch,
         processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
     }
 }
 
-/// Whether the processor itself is to record the event.
+/// Returns whether the processor itself records the event.
 pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }
 
-fn describe(wanted: &Wanted, info: &InfoReply, clock: u64, connection: &Connection) -> Result<Session, Error> {
-    let Wanted { args, events, batch, .. } = wanted;
+fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: &Connection) -> Result<Session, Error> {
+    let SamplingPlan { args, events, batch, .. } = plan;
     let sources = connection.sources()?;
-    let identity = Identity::new(&info.vendor, &info.brand, info.signature);
+    let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let event = |event: &EventRequest| recording::Event {
+    let event = |event: &EventRequest| recording::RecordedEvent {
         source: event.source,
         name: sources.name(event.source),
         modes: event.modes,

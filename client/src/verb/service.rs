@@ -1,22 +1,49 @@
-//! What `install` and `uninstall` share: whose the driver is; to stop it, and to wait for it.
+//! The service of the driver, for `install` and `uninstall`.
 
 use std::path::{Path, PathBuf};
 
+use thiserror::Error as ThisError;
+
 use crate::connection::Connection;
-use crate::error::Error;
-use crate::system::{ServiceState, System, service_error, win32};
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
+use crate::system::{ServiceState, System, win32};
+use crate::system_error::{SystemError, service_error};
 
-/// How often the state is looked at before the driver counts as busy; with the pauses about ten seconds.
-const LOOKS: u32 = 200;
-
-/// The state of the service.
-pub fn state(system: &dyn System) -> Result<Option<ServiceState>, Error> {
-    system.service().map_err(|error| service_error("query", error))
+/// The driver does not unload, because a program has a handle to its device.
+#[derive(Debug, ThisError)]
+#[error("the driver does not stop: a program holds its device open{}", held_by(.sessions))]
+pub struct DriverBusy {
+    /// Sessions that are bound to a handle, one line each.
+    pub sessions: Vec<String>,
 }
 
-/// The driver's file, when the service came by halprof.inf: then it lies in its package, not where `install` puts it.
+fn held_by(sessions: &[String]) -> String {
+    if sessions.is_empty() { String::new() } else { format!("\n  held by: {}", sessions.join("\n           ")) }
+}
+
+impl UserError for DriverBusy {
+    fn exit(&self) -> Exit {
+        Exit::Busy
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("end the program, then repeat the command".to_owned())
+    }
+}
+
+/// Number of checks before the driver is considered busy; together with the pauses they take about ten seconds.
+const MAX_POLLS: u32 = 200;
+
+/// Returns the state of the service.
+pub fn state(system: &dyn System) -> Result<Option<ServiceState>, Error> {
+    Ok(system.service().map_err(|error| service_error("query", error))?)
+}
+
+/// Returns the driver's file if halprof.inf installed the service: the file is in the driver store, not where `install`
+/// copies it.
 pub fn packaged(system: &dyn System) -> Result<Option<PathBuf>, Error> {
-    let own = system.driver_path().map_err(|cause| Error::Directory { cause })?;
+    let own = system.driver_path().map_err(|cause| SystemError::Directory { cause })?;
     let Some(image) = system.image().map_err(|error| service_error("query", error))? else { return Ok(None) };
     let windows = own.ancestors().nth(3).unwrap_or(&own); // above System32\drivers
     let image = win32_path(&image, windows);
@@ -24,8 +51,8 @@ pub fn packaged(system: &dyn System) -> Result<Option<PathBuf>, Error> {
     Ok(if same { None } else { Some(image) })
 }
 
-/// The path of an image as programs take it. The kernel's may begin in the directory of Windows, by name or without a
-/// word, or with the kernel's sign for Win32 paths.
+/// Converts the path of an image to a Win32 path. A path of the kernel can start with `\SystemRoot\`, with `\??\`, or
+/// be relative to the directory of Windows.
 fn win32_path(image: &str, windows: &Path) -> PathBuf {
     const IN_WINDOWS: &str = "\\SystemRoot\\";
     let below = match image.get(..IN_WINDOWS.len()) {
@@ -39,41 +66,42 @@ fn win32_path(image: &str, windows: &Path) -> PathBuf {
     }
 }
 
-/// Stops the driver and waits until it is unloaded; says whether it had to.
+/// Stops the driver and waits until it is unloaded. Returns whether it was loaded.
 pub fn stop(system: &dyn System) -> Result<bool, Error> {
     if matches!(state(system)?, None | Some(ServiceState::Stopped)) {
         return Ok(false);
     }
-    let holders = holders(system);
+    let sessions = sessions(system);
     match system.stop() {
         Ok(()) => {}
         Err(error) => match error.raw_os_error() {
-            // Already down, or on its way.
+            // The service is already stopped or stopping.
             Some(win32::ERROR_SERVICE_NOT_ACTIVE | win32::ERROR_SERVICE_CANNOT_ACCEPT_CTRL) => {}
-            _ => return Err(service_error("stop", error)),
+            _ => return Err(service_error("stop", error).into()),
         },
     }
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if matches!(state(system)?, None | Some(ServiceState::Stopped)) {
             return Ok(true);
         }
         system.pause();
     }
-    Err(Error::Busy { holders })
+    Err(DriverBusy { sessions }.into())
 }
 
-/// Starts the driver; that it runs already is fine.
+/// Starts the driver, unless it is already running.
 pub fn start(system: &dyn System) -> Result<(), Error> {
     match system.start() {
         Err(error) if error.raw_os_error() != Some(win32::ERROR_SERVICE_ALREADY_RUNNING) => {
-            Err(service_error("start", error))
+            Err(service_error("start", error).into())
         }
         _ => Ok(()),
     }
 }
 
-/// Sessions that a handle keeps alive; asked before the stop, after it the driver answers no one new.
-fn holders(system: &dyn System) -> Vec<String> {
+/// Returns the sessions that are bound to a handle. After a stop request the device cannot be opened, so this must be
+/// called before.
+fn sessions(system: &dyn System) -> Vec<String> {
     let sessions = Connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
     sessions.iter().filter(|session| !session.detached).map(ToString::to_string).collect()
 }
@@ -83,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_an_image_is_found_however_the_kernel_names_it() {
+    fn every_form_of_a_kernel_path_is_converted() {
         let windows = Path::new("W");
         let drivers: PathBuf = ["W", "System32", "drivers", "halprof.sys"].iter().collect();
         for (image, wanted) in [

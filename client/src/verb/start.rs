@@ -1,9 +1,10 @@
-//! `start`: a detached session.
+//! `start`: starts a detached session.
 
 use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
 
-use super::{Context, StartedEvent, events, label};
+use super::context::Context;
+use super::events::{StartedEvent, events, label};
 use crate::cli::StartArgs;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -14,7 +15,7 @@ use crate::processors::named;
 struct Started {
     session: u64,
     events: Vec<StartedEvent>,
-    /// Absent: every active one.
+    /// Absent for all active processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<Vec<u32>>,
 }
@@ -37,8 +38,8 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
         return context.json(&Started { session, events: events.iter().map(started).collect(), processors });
     }
     let labels: Vec<String> = events.iter().map(|event| label(event, sources)).collect();
-    let place = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
-    context.say(&format!("session {session} counts on {place}: {}", labels.join(", ")))?;
+    let cpus = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
+    context.say(&format!("session {session} counts on {cpus}: {}", labels.join(", ")))?;
     let names: Vec<String> = events.iter().map(|event| sources.name(event.source)).collect();
     context.say(&format!("until: client stop {}", names.join(" ")))
 }

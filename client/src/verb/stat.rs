@@ -1,4 +1,4 @@
-//! `stat`: counts while a command runs, in the manner of perf stat.
+//! `stat`: counts while a command runs, like perf stat.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -9,17 +9,22 @@ use std::time::Instant;
 use protocol::{ErrorCode, EventRequest, ProcessorSet, StartHeader, modes};
 use serde::Serialize;
 
-use super::{Context, command, counts, events, write_json};
+use super::command;
+use super::context::{Context, write_json};
+use super::events::{counts, events};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
 use crate::counts::{EventCount, OnProcessor, asleep};
 use crate::error::Error;
+use crate::event::EventError;
 use crate::format::grouped;
-use crate::metric::{self, Metric, Role};
+use crate::metric::{self, Metric};
+use crate::output::OutputError;
 use crate::processors::named;
 use crate::refusal::Refusal;
+use crate::role::Role;
 
-/// What is counted without `-e`, in this order.
+/// Roles of the events that are counted without `-e`, in this order.
 const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branches, Role::BranchMisses];
 
 #[derive(Serialize)]
@@ -45,7 +50,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         events(&args.events, connection.sources()?)?
     };
-    // What can not be written is known before anything runs.
+    // The file is created before the command runs, so an error is reported early.
     let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
 
@@ -53,12 +58,15 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let header = StartHeader { flags: args.force.flags(), ring: 0, budget: 0, batch: 0, processors };
     let session = loop {
         match connection.start(&header, &events) {
-            // The last one is asked for all the same: its refusal says who holds the counters.
-            Err(Error::Refused(refusal)) if args.events.is_empty() && events.len() > 1 && is_dispensable(&refusal) => {
-                let refused = events.iter().position(|event| event.source == refusal.header.source);
-                events.remove(refused.unwrap_or(events.len() - 1));
-            }
-            started => break started?.session,
+            Ok(started) => break started.session,
+            // The last event is requested in any case: its refusal names the sessions that hold the counters.
+            Err(error) => match error.downcast_ref::<Refusal>().filter(|refusal| can_omit(refusal)) {
+                Some(refusal) if args.events.is_empty() && events.len() > 1 => {
+                    let refused = events.iter().position(|event| event.source == refusal.header.source);
+                    events.remove(refused.unwrap_or(events.len() - 1));
+                }
+                _ => return Err(error),
+            },
         }
     };
     let begin = Instant::now();
@@ -87,24 +95,24 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 fn create(path: &Path) -> Result<File, Error> {
-    File::create(path).map_err(|cause| Error::OutputFile { path: path.to_owned(), cause })
+    Ok(File::create(path).map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
 
-/// Whether to go on without the event that was refused: there is no counter for it, or some processor lacks it.
-fn is_dispensable(refusal: &Refusal) -> bool {
+/// Returns whether the refused event can be omitted: no counter is free for it, or a processor does not support it.
+fn can_omit(refusal: &Refusal) -> bool {
     [ErrorCode::NoFreeCounter, ErrorCode::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
 }
 
-/// The usual events, as far as the machine has them.
+/// Returns the default events that the machine supports.
 fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
     let found = DEFAULT_ROLES.into_iter().filter_map(|role| sources.with_role(role));
     let events: Vec<EventRequest> =
         found.map(|source| EventRequest { source: source.id, modes: modes::BOTH, interval: 0, frequency: 0 }).collect();
-    if events.is_empty() { Err(Error::NoDefaultEvents) } else { Ok(events) }
+    if events.is_empty() { Err(EventError::NoDefault.into()) } else { Ok(events) }
 }
 
-/// Where the user named an event.
+/// Returns the position of an event on the command line.
 fn position(event: &EventCount, events: &[EventRequest]) -> usize {
     let same = |asked: &EventRequest| asked.source == event.id && asked.modes == event.mode_bits;
     events.iter().position(same).unwrap_or(events.len())
@@ -134,7 +142,7 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
     );
     for Counted { event, metric } in &stat.events {
         let label = event.label();
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = if per_cpu {
             event.processors.iter().try_for_each(|OnProcessor { processor, count, .. }| {
                 writeln!(text, "CPU{processor:<5}{:>20}  {label}", grouped(*count))
@@ -157,7 +165,7 @@ fn beside(Metric { value, unit }: &Metric) -> String {
     if unit.starts_with('%') { format!("{value:9.2}{unit}") } else { format!("{value:9.3} {unit}") }
 }
 
-/// Writes the columns that the help names. A raw event has commas in its name, which then stands in quotes.
+/// Writes the columns that the help names. The names of raw events contain commas, so they are quoted.
 fn csv(stat: &Stat, per_cpu: bool, out: &mut dyn Write) -> Result<(), Error> {
     const UNIT: &str = "";
     const PERCENT_RUNNING: &str = "100.00";

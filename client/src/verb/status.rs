@@ -1,15 +1,16 @@
-//! `status`: whether the driver runs, and who counts what.
+//! `status`: shows whether the driver is running, and its sessions.
 
 use protocol::PROTOCOL_VERSION;
 use serde::Serialize;
 
-use super::{Context, service};
+use super::context::Context;
+use super::service;
 use crate::cli::Json;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::properties;
-use crate::session_event::Session;
+use crate::sessions::RunningSession;
 use crate::system::ServiceState;
 use crate::totals::Totals;
 
@@ -20,7 +21,7 @@ struct Status {
     client_protocol: u32,
     driver_version: Option<String>,
     driver_protocol: Option<u32>,
-    sessions: Vec<Session>,
+    sessions: Vec<RunningSession>,
     sampling: Option<Totals>,
 }
 
@@ -40,7 +41,7 @@ pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
         Some(ServiceState::Running) => {
             let connection = Connection::open(context.system()?)?;
             status.driver_version = Some(connection.driver_version());
-            // Another one would have been refused when it was opened.
+            // A driver of another version is refused when it is opened.
             status.driver_protocol = Some(PROTOCOL_VERSION);
             status.sessions = connection.sessions()?;
             status.sampling = Some(Totals::from(&connection.info()?));

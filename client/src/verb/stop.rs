@@ -1,8 +1,9 @@
-//! `stop`: ends detached sources and shows their final counts.
+//! `stop`: stops detached sources and shows their final counts.
 
 use protocol::DETACHED;
 
-use super::{Context, counts, detached};
+use super::context::Context;
+use super::events::{counts, detached};
 use crate::cli::StopArgs;
 use crate::connection::Connection;
 use crate::counts::counts_table;
@@ -10,7 +11,7 @@ use crate::error::Error;
 
 pub fn run(args: &StopArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
-    // One name that does not run, and nothing is stopped.
+    // If one of the named sources is not running, nothing is stopped.
     let running = detached(&connection, &args.sources)?;
     let mut records = Vec::new();
     if args.all {

@@ -1,15 +1,15 @@
-//! `list --interface`: the whole table of a profile interface, as the HAL has it.
+//! `list --interface`: shows the complete table of a profile interface, as in the HAL.
 
 use pmu::interval::IntervalRange;
 use pmu::{Kind, ProfileSource, Source};
 use serde::Serialize;
 
-use super::Context;
+use super::context::Context;
 use crate::error::Error;
 use crate::format::{self, hexadecimal, table};
 
 #[derive(Serialize)]
-struct Row {
+struct SourceRow {
     id: u32,
     name: &'static str,
     select: String,
@@ -19,7 +19,7 @@ struct Row {
     maximum: u32,
 }
 
-impl From<&'static ProfileSource> for Row {
+impl From<&'static ProfileSource> for SourceRow {
     fn from(source: &'static ProfileSource) -> Self {
         let IntervalRange { default, minimum, maximum } = IntervalRange::of(source.source);
         Self {
@@ -35,20 +35,22 @@ impl From<&'static ProfileSource> for Row {
 }
 
 #[derive(Serialize)]
-struct Table {
+struct InterfaceTable {
     interface: &'static str,
-    sources: Vec<Row>,
+    sources: Vec<SourceRow>,
 }
 
 pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {
     if json {
-        return context
-            .json(&Table { interface: kind.name(), sources: kind.sources().iter().map(Row::from).collect() });
+        return context.json(&InterfaceTable {
+            interface: kind.name(),
+            sources: kind.sources().iter().map(SourceRow::from).collect(),
+        });
     }
     context.say(&format!("{}\n\n{}", sources(kind), intervals(kind)))
 }
 
-/// The EBX bit is Emon's alone.
+/// Formats the sources. Only Emon has the column of EBX bits.
 fn sources(kind: Kind) -> String {
     let row = |source: &ProfileSource| {
         let name = source.name.to_owned();
@@ -64,7 +66,8 @@ fn sources(kind: Kind) -> String {
     table(headings, &["Id", "EBX bit"], &rows)
 }
 
-/// Once for all sources that a counter serves: beside the longest names there is no room for it.
+/// Formats the intervals in a separate table: all sources of counters have the same, and the longest names leave no
+/// space.
 fn intervals(kind: Kind) -> String {
     let row = |what: &str, range: IntervalRange| {
         vec![what.to_owned(), range.default.to_string(), range.minimum.to_string(), range.maximum.to_string()]

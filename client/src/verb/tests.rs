@@ -1,4 +1,4 @@
-//! Every verb against a driver and a Windows that are made up, or without either.
+//! Tests of every verb with a fake driver and a fake Windows, or without either.
 
 mod branches;
 mod closed_pipe;
@@ -22,6 +22,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use crate::cli::Cli;
+use crate::event::SourceName;
 use crate::fake::{FakeDriver, FakeSystem, count, info, record, sources};
 use crate::system::{ServiceState, win32};
 
@@ -32,7 +33,7 @@ const EXIT_3: &str = "sh -c";
 #[cfg(windows)]
 const EXIT_3: &str = "cmd /c";
 
-/// What a run printed, and its exit code or error.
+/// Output of a run, and its exit code or error.
 struct Run {
     out: String,
     err: String,
@@ -59,7 +60,7 @@ fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
     Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
 }
 
-/// Where there is no Windows, with `input` as standard input.
+/// Runs a verb without Windows, with `input` as standard input.
 fn run_anywhere(line: &str, mut input: &[u8]) -> Run {
     let cli = Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -72,7 +73,7 @@ fn run(system: &FakeSystem, line: &str) -> Run {
     run_words(system, &line.split_whitespace().collect::<Vec<_>>())
 }
 
-/// `stat` over a command that ends with the code 3.
+/// Runs `stat` with a command that exits with code 3.
 fn stat(system: &FakeSystem, options: &str) -> Run {
     let line = format!("stat {options} -- {EXIT_3}");
     run_words(system, &line.split_whitespace().chain(["exit 3"]).collect::<Vec<_>>())
@@ -93,11 +94,11 @@ fn two_processors() -> FakeSystem {
     ])
 }
 
-mod driver_that_is_not_there {
+mod missing_driver {
     use super::*;
 
     #[test]
-    fn every_verb_but_install_says_whether_it_is_missing_or_stopped() {
+    fn every_verb_except_install_reports_a_missing_or_stopped_driver() {
         let system = FakeSystem::running(FakeDriver::default());
         for line in [
             "info",
@@ -120,7 +121,7 @@ mod driver_that_is_not_there {
     }
 
     #[test]
-    fn status_says_so_in_a_sentence_with_the_command_to_type() {
+    fn status_names_the_command_that_starts_the_driver() {
         let system = FakeSystem::running(FakeDriver::default());
         system.service.set(None);
         let status = run(&system, "status");
@@ -155,18 +156,18 @@ mod versions {
     use super::*;
 
     #[test]
-    fn both_numbers_are_told_however_the_driver_answers() {
+    fn a_version_mismatch_reports_both_versions() {
         let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("version 6 of the protocol and the driver version 9"), "{report}");
+        assert!(report.contains("protocol version 6, and the driver has version 9"), "{report}");
 
         let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
         let (exit, report) = run(&system, "status").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("version 1 of the protocol and the driver version 8"), "{report}");
-        assert_eq!(system.driver.asked.borrow().len(), 1, "nothing is asked of a driver that speaks another version");
+        assert!(report.contains("protocol version 1, and the driver has version 8"), "{report}");
+        assert_eq!(system.driver.asked.borrow().len(), 1, "nothing is requested from a driver of another version");
     }
 }
 
@@ -174,7 +175,7 @@ mod asking {
     use super::*;
 
     #[test]
-    fn list_shows_what_can_be_had_and_with_all_why_the_rest_can_not() {
+    fn list_shows_supported_sources_and_with_all_the_reasons_for_the_others() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(
             run(&system, "list").out,
@@ -200,7 +201,7 @@ mod asking {
     }
 
     #[test]
-    fn where_nothing_can_be_had_list_says_so() {
+    fn list_reports_that_no_source_is_supported() {
         let sources = vec![record(0, "Time", 4)];
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
         let sentence = "no source is supported on this machine; why: client info, client list --all\n";
@@ -209,7 +210,7 @@ mod asking {
     }
 
     #[test]
-    fn a_list_longer_than_the_first_buffer_is_asked_for_again_and_whole() {
+    fn a_list_longer_than_the_first_buffer_is_requested_again() {
         let sources: Vec<_> = (0..700).map(|number| record(number, &format!("S{number}"), 0)).collect();
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
         let list = run(&system, "list --json").json();
@@ -229,7 +230,7 @@ mod asking {
     }
 
     #[test]
-    fn query_tells_a_source_in_full() {
+    fn query_shows_all_properties_of_a_source() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(
             run(&system, "query cachemisses").out,
@@ -246,7 +247,7 @@ mod asking {
     }
 
     #[test]
-    fn info_tells_the_interface_and_why() {
+    fn info_shows_the_interface_and_the_reason() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(
             run(&system, "info").out,
@@ -282,7 +283,7 @@ mod asking {
     }
 
     #[test]
-    fn status_tells_who_counts_what() {
+    fn status_shows_the_sessions_and_their_events() {
         let holder = SessionEvent {
             session: 3,
             source: 2,
@@ -292,8 +293,8 @@ mod asking {
             processors: 2,
             first_processor: 0,
         };
-        let holders = vec![holder, SessionEvent { source: 6, modes: modes::BOTH, ..holder }];
-        let system = FakeSystem::running(FakeDriver { holders, ..FakeDriver::default() });
+        let session_events = vec![holder, SessionEvent { source: 6, modes: modes::BOTH, ..holder }];
+        let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
         assert_eq!(
             run(&system, "status").out,
             "Service   running\n\
@@ -316,7 +317,7 @@ mod asking {
     }
 
     #[test]
-    fn status_tells_who_has_branches_and_precise_events() {
+    fn status_shows_sessions_with_branches_and_precise_events() {
         let holder = SessionEvent {
             session: 3,
             source: protocol::BRANCHES,
@@ -326,15 +327,15 @@ mod asking {
             processors: 2,
             first_processor: 0,
         };
-        let holders = vec![holder, SessionEvent { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
-        let system = FakeSystem::running(FakeDriver { holders, ..FakeDriver::default() });
+        let session_events = vec![holder, SessionEvent { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
+        let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
         let status = run(&system, "status").out;
         assert!(status.ends_with(" session 3 (process 12): Branches:k, BranchInstructions:p\n"), "{status}");
         assert_eq!(run(&system, "status --json").json()["sessions"][0]["events"][1]["modes"], "ukp");
     }
 
     #[test]
-    fn an_interval_outside_the_range_is_told_with_the_one_in_force() {
+    fn an_interval_outside_the_range_is_reported_with_the_one_in_use() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(run(&system, "interval 2 100000").out, "TotalIssues: interval 100000, before 65536\n");
         assert_eq!(
@@ -380,7 +381,7 @@ mod counting {
         let started = run(&system, "start TotalIssues,2 6:u -C 0,2-3");
         assert_eq!(
             started.out,
-            "session 7 counts on processors 0,2-3: TotalIssues, BranchInstructions:u\n\
+            "session 7 counts on CPUs 0,2-3: TotalIssues, BranchInstructions:u\n\
              until: client stop TotalIssues BranchInstructions\n"
         );
         let [input] = &system.driver.inputs(Code::Start)[..] else { panic!() };
@@ -395,8 +396,8 @@ mod counting {
     }
 
     #[test]
-    fn a_refusal_to_start_tells_the_holders() {
-        let holders = vec![SessionEvent {
+    fn a_refused_start_names_the_sessions_that_hold_counters() {
+        let session_events = vec![SessionEvent {
             session: 3,
             source: 2,
             modes: 3,
@@ -406,23 +407,23 @@ mod counting {
             first_processor: 0,
         }];
         let refuse = Some((Code::Start, ErrorCode::NoFreeCounter, [4, 1]));
-        let system = FakeSystem::running(FakeDriver { holders, refuse, ..FakeDriver::default() });
+        let system = FakeSystem::running(FakeDriver { session_events, refuse, ..FakeDriver::default() });
         let (exit, report) = run(&system, "start 6").failure();
         assert_eq!(exit, Exit::NoFreeCounter);
         assert_eq!(
             report,
-            "error: no free counter for BranchInstructions on processor 0: all 4 are in use\n  \
+            "error: no free counter for BranchInstructions on CPU 0: all 4 are in use\n  \
              held by: session 3 (process 12, detached): TotalIssues\n  \
              try: client stop TotalIssues"
         );
     }
 
     #[test]
-    fn counters_that_do_not_work_come_with_the_advice_for_the_hypervisor_that_there_is() {
+    fn broken_counters_are_blamed_on_hyper_v_only_on_its_root_partition() {
         for (hypervisor, advice) in [
             (0, "give this virtual machine performance counters, if its hypervisor has them"),
             (2, "give this virtual machine performance counters, if its hypervisor has them"),
-            (3, crate::blocker::HYPER_V_BELOW),
+            (3, crate::unavailable::HYPER_V_BELOW),
         ] {
             let refuse = Some((Code::Start, ErrorCode::CountersDoNotWork, [0, 0]));
             let info = InfoReply { hypervisor, ..info() };
@@ -432,14 +433,14 @@ mod counting {
             assert_eq!(
                 report,
                 format!(
-                    "error: the counters of processor 0 do not work: a hypervisor only shows them\n  try: {advice}"
+                    "error: the counters of CPU 0 do not work: a hypervisor reports them in CPUID only\n  try: {advice}"
                 )
             );
         }
     }
 
     #[test]
-    fn info_on_an_ordinary_pc_with_virtualization_based_security_says_what_to_turn_off() {
+    fn info_names_what_to_turn_off_on_a_pc_with_virtualization_based_security() {
         let (reason, hypervisor) = (pmu::Reason::VersionZero as u32, pmu::Hypervisor::Root as u32);
         let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
         let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
@@ -449,7 +450,7 @@ mod counting {
             out.contains("\n\nNo counters: Hyper-V runs underneath this Windows and hides the counters\n"),
             "{out}"
         );
-        assert!(out.ends_with(&format!("\n  try: {}\n", crate::blocker::HYPER_V_BELOW)), "{out}");
+        assert!(out.ends_with(&format!("\n  try: {}\n", crate::unavailable::HYPER_V_BELOW)), "{out}");
         assert!(out.lines().all(|line| line.len() <= 80), "{out}");
     }
 
@@ -463,7 +464,7 @@ mod counting {
     }
 
     #[test]
-    fn read_shows_what_runs_and_changes_nothing() {
+    fn read_shows_running_sources_and_changes_nothing() {
         let system = two_processors();
         for _ in 0..2 {
             assert_eq!(
@@ -492,7 +493,7 @@ mod counting {
     }
 
     #[test]
-    fn stop_stops_what_is_named_and_shows_its_last_counts() {
+    fn stop_stops_the_named_sources_and_shows_their_final_counts() {
         let system = two_processors();
         let stopped = run(&system, "stop totalcycles --json").json();
         assert_eq!(stopped["events"][0]["count"], 1_000_000);
@@ -513,7 +514,7 @@ mod counting {
     }
 
     #[test]
-    fn one_name_that_does_not_run_and_nothing_is_stopped() {
+    fn stop_stops_nothing_if_one_source_is_not_running() {
         let system = two_processors();
         let (exit, report) = run(&system, "stop 2 6 11").failure();
         assert_eq!(exit, Exit::NotRunning);
@@ -525,7 +526,7 @@ mod counting {
     }
 
     #[test]
-    fn where_nothing_runs_stop_all_is_content_and_read_is_not() {
+    fn stop_all_succeeds_and_read_fails_if_nothing_runs() {
         let refuse = Some((Code::Read, ErrorCode::NoSuchSession, [DETACHED, 0]));
         for refuse in [None, refuse] {
             let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -537,7 +538,7 @@ mod counting {
     }
 
     #[test]
-    fn last_counts_that_exceed_the_usual_buffer_come_whole() {
+    fn final_counts_that_exceed_the_default_buffer_are_complete() {
         let counts: Vec<_> = (0..2000).map(|processor| count(2, processor, 1, SECOND)).collect();
         let stopped = run(&with_counts(&counts), "stop --all --json").json();
         assert_eq!(stopped["events"][0]["count"], 2000);
@@ -548,13 +549,13 @@ mod stat_ {
     use super::*;
 
     #[test]
-    fn it_counts_on_a_session_of_its_own_and_ends_with_the_code_of_the_command() {
+    fn stat_counts_in_its_own_session_and_exits_with_the_code_of_the_command() {
         let system = two_processors();
         let ran = stat(&system, "-e TotalCycles,TotalIssues -C 0-1");
         assert_eq!(ran.outcome.unwrap(), 3);
         assert!(ran.out.is_empty(), "standard output is the command's");
         let lines: Vec<&str> = ran.err.lines().collect();
-        assert_eq!(lines[1], format!(" Counts of processors 0-1, system wide, while '{EXIT_3} exit 3' ran:"));
+        assert_eq!(lines[1], format!(" Counts of CPUs 0-1, system wide, while '{EXIT_3} exit 3' ran:"));
         assert_eq!(lines[3], "           1,000,000  TotalCycles               #    0.001 GHz per processor");
         // Two instructions for each cycle.
         assert_eq!(lines[4], "           2,000,000  TotalIssues               #    2.000 insn per cycle");
@@ -568,9 +569,10 @@ mod stat_ {
     }
 
     #[test]
-    fn without_events_it_counts_the_usual_ones_as_far_as_there_are_free_counters() {
-        let asked = |lacks: &[(u32, ErrorCode, [u64; 2])]| {
-            let system = FakeSystem::running(FakeDriver { lacks: lacks.to_vec(), ..FakeDriver::default() });
+    fn stat_without_events_counts_the_default_events_that_have_free_counters() {
+        let asked = |refused_sources: &[(u32, ErrorCode, [u64; 2])]| {
+            let system =
+                FakeSystem::running(FakeDriver { refused_sources: refused_sources.to_vec(), ..FakeDriver::default() });
             let outcome = stat(&system, "").outcome;
             let starts = system.driver.inputs(Code::Start);
             let sources = |start: &Vec<u8>| start[272..].chunks(16).map(|event| event[0]).collect::<Vec<_>>();
@@ -579,16 +581,16 @@ mod stat_ {
         let (no_counter, elsewhere) = ((ErrorCode::NoFreeCounter, [1, 1]), (ErrorCode::UnsupportedSource, [3, 1]));
         let all = vec![0x13, 2, 6, 11];
         assert_eq!(asked(&[]), (Ok(3), vec![all.clone()]));
-        let lacks = |source, (cause, detail)| (source, cause, detail);
-        assert_eq!(asked(&[lacks(11, no_counter)]), (Ok(3), vec![all.clone(), vec![0x13, 2, 6]]));
+        let refused_sources = |source, (cause, detail)| (source, cause, detail);
+        assert_eq!(asked(&[refused_sources(11, no_counter)]), (Ok(3), vec![all.clone(), vec![0x13, 2, 6]]));
         assert_eq!(
-            asked(&[lacks(6, elsewhere), lacks(11, no_counter)]),
+            asked(&[refused_sources(6, elsewhere), refused_sources(11, no_counter)]),
             (Ok(3), vec![all.clone(), vec![0x13, 2, 11], vec![0x13, 2]])
         );
-        let none = [0x13, 2, 6, 11].map(|source| lacks(source, no_counter));
+        let none = [0x13, 2, 6, 11].map(|source| refused_sources(source, no_counter));
         assert_eq!(asked(&none), (Err(Exit::NoFreeCounter), vec![all.clone(), vec![2, 6, 11], vec![6, 11], vec![11]]));
         let (refused, tries) = asked(&[(6, ErrorCode::CountersTaken, [0; 2])]);
-        assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "that is no matter of one event");
+        assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "the refusal does not depend on the event");
 
         let none = vec![record(0, "Time", 4), record(2, "TotalIssues", 1)];
         let system = FakeSystem::running(FakeDriver { sources: none, ..FakeDriver::default() });
@@ -610,13 +612,13 @@ mod stat_ {
         assert_eq!(stat, json!({"command": command, "exit_code": 3, "processors": [0, 1]}));
     }
 
-    /// The names of the columns, as the help of `stat` has them.
+    /// Returns the names of the columns in the help of `stat`.
     fn columns() -> Vec<&'static str> {
         let (_, rest) = crate::cli::STAT_HELP.split_once("\nCSV\n").unwrap();
         rest.lines().next().unwrap().trim().split(',').map(|name| name.trim_matches(['[', ']'])).collect()
     }
 
-    /// The lines of CSV, each as the values of the columns that the help names.
+    /// Returns the lines of CSV, each as the values of the columns that the help names.
     fn csv(text: &str, columns: &[&str]) -> Vec<Vec<(String, String)>> {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
         let line = |record: csv::StringRecord| {
@@ -626,7 +628,7 @@ mod stat_ {
         reader.records().map(|record| line(record.unwrap())).collect()
     }
 
-    /// Three events of which no two numbers are the same, one of them with commas in its name.
+    /// Returns three events with distinct numbers, one of them with commas in its name.
     fn distinct() -> FakeSystem {
         let raw: SourceName = "cpu/event=0xD1,umask=0x20/".parse().unwrap();
         let SourceName::Raw(raw) = raw else { panic!("{raw}") };
@@ -681,7 +683,7 @@ mod stat_ {
     }
 
     #[test]
-    fn by_processor_it_shows_a_row_for_each() {
+    fn stat_per_cpu_shows_a_row_for_each_processor() {
         let text = stat(&two_processors(), "-e 2,0x13 -A").err;
         assert!(
             text.contains("CPU0               1,400,000  TotalIssues\nCPU1                 600,000  TotalIssues\n"),
@@ -690,7 +692,7 @@ mod stat_ {
     }
 
     #[test]
-    fn a_command_that_does_not_run_leaves_nothing_counting() {
+    fn stat_stops_the_session_if_the_command_cannot_be_run() {
         let system = two_processors();
         let (exit, report) = run(&system, "stat -e 2 -- no-such-command-anywhere").failure();
         assert_eq!(exit, Exit::Command);
@@ -702,7 +704,7 @@ mod stat_ {
     }
 
     #[test]
-    fn counts_go_to_the_file_that_is_named_and_a_file_that_cannot_be_is_told_first() {
+    fn stat_writes_to_the_named_file_and_reports_a_bad_file_before_the_command() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("counts.csv");
         let ran = stat(&two_processors(), &format!("-e 2 --csv -o {}", path.display()));
@@ -721,7 +723,7 @@ const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o /dev/nu
 #[cfg(windows)]
 const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o NUL";
 
-/// Every verb that listens to the driver.
+/// Command lines of every verb that uses the driver.
 const LISTENERS: [&str; 15] = [
     "status",
     "info",
@@ -760,7 +762,7 @@ fn header() -> impl Strategy<Value = ReplyHeader> {
 
 proptest! {
     #[test]
-    fn whatever_the_driver_answers_the_client_ends_in_order(
+    fn the_client_ends_in_order_with_any_reply_of_the_driver(
         head in header(),
         body in prop::collection::vec(any::<u8>(), 0..800),
         cut in prop_oneof![4 => Just(usize::MAX), 1 => 0_usize..100],
@@ -769,7 +771,7 @@ proptest! {
         let mut bytes = [head.as_bytes(), &body].concat();
         bytes.truncate(cut);
         let length = bytes.len().saturating_add(extra);
-        // Once with nonsense from the first answer on, once after versions have been agreed on.
+        // The replies are invalid from the first one on, or after the versions were compared.
         let hello = protocol::HelloReply { protocol: protocol::PROTOCOL_VERSION, ..protocol::HelloReply::new_zeroed() };
         let (_, fields) = hello.as_bytes().split_at(size_of::<ReplyHeader>());
         let polite = [head.as_bytes(), fields, &body].concat();

@@ -1,18 +1,21 @@
-//! `uninstall`: nothing is left of the driver; again and again with the same outcome.
+//! `uninstall`: removes the driver and its service. Repeating it has the same result.
 
 use std::fs;
 use std::io::ErrorKind;
 
-use super::{Context, service};
+use super::context::Context;
+use super::service;
+use crate::driver_file::DriverFileError;
 use crate::error::Error;
-use crate::system::{SERVICE, service_error};
+use crate::system::SERVICE;
+use crate::system_error::{SystemError, service_error};
 
 pub fn run(context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
-    let path = system.driver_path().map_err(|cause| Error::Directory { cause })?;
+    let path = system.driver_path().map_err(|cause| SystemError::Directory { cause })?;
     let mut done = false;
     if let Some(path) = service::packaged(system)? {
-        return Err(Error::OfPackage { path });
+        return Err(DriverFileError::Packaged { path }.into());
     }
     if service::state(system)?.is_some() {
         if service::stop(system)? {
@@ -28,7 +31,7 @@ pub fn run(context: &mut Context) -> Result<(), Error> {
             done = true;
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(cause) => return Err(Error::DriverFile { action: "remove", path, cause }),
+        Err(cause) => return Err(DriverFileError::File { action: "remove", path, cause }.into()),
     }
     if done { Ok(()) } else { context.say("not installed; nothing to do") }
 }

@@ -10,14 +10,14 @@ use std::ptr::null_mut;
 use protocol::{Code, WIN32_NAME};
 use windows_sys::Win32::System::IO::DeviceIoControl;
 
-use super::succeeded;
+use super::convert::succeeded;
 use crate::system::Device;
 
-/// An open handle to it; closed when dropped, and never inherited by a command.
+/// An open handle to the device. It is closed when dropped, and not inherited by a command.
 pub struct DeviceHandle(File);
 
 impl DeviceHandle {
-    /// Opens it for reading and writing.
+    /// Opens the device for reading and writing.
     pub fn open() -> io::Result<Self> {
         OpenOptions::new().read(true).write(true).open(WIN32_NAME).map(Self)
     }
@@ -26,8 +26,8 @@ impl DeviceHandle {
 impl Device for DeviceHandle {
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
         let mut written = 0;
-        // SAFETY: the handle is open, both buffers are as long as the call is told and outlive it, since a handle
-        // that was not opened for overlapped operation makes it wait, and `written` does so too.
+        // SAFETY: the handle is open, and both buffers have the given lengths. The handle was not opened for overlapped
+        // operation, so the call is synchronous, and the buffers and `written` outlive it.
         let answer = unsafe {
             DeviceIoControl(
                 self.0.as_raw_handle(),

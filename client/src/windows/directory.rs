@@ -1,4 +1,4 @@
-//! Where Windows lives.
+//! The directory of Windows.
 
 #![expect(unsafe_code, reason = "calls to Windows")]
 
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use windows_sys::Win32::Foundation::MAX_PATH;
 use windows_sys::Win32::System::SystemInformation::GetSystemWindowsDirectoryW;
 
-/// The directory of Windows itself, on a terminal server as well.
+/// Returns the directory of Windows, on a terminal server the shared one.
 pub fn windows() -> io::Result<PathBuf> {
     let mut buffer = [0; MAX_PATH as usize];
-    // SAFETY: the buffer has MAX_PATH elements, as the call is told.
+    // SAFETY: the buffer has MAX_PATH elements, the given length.
     let length = unsafe { GetSystemWindowsDirectoryW(buffer.as_mut_ptr(), MAX_PATH) };
     match buffer.get(..length as usize) {
         Some(path) if length > 0 => Ok(OsString::from_wide(path).into()),

@@ -1,6 +1,7 @@
 //! The calls to Windows: the only unsafe code of the client.
 
 mod console;
+mod convert;
 mod device;
 mod directory;
 mod modules;
@@ -8,9 +9,7 @@ mod privilege;
 mod processes;
 mod service;
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::os::windows::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
@@ -22,7 +21,7 @@ pub struct Windows;
 
 impl System for Windows {
     fn open(&self) -> io::Result<Box<dyn Device>> {
-        // An elevated token holds the privilege disabled. Where it is not held at all, the driver says so.
+        // The privilege is disabled in an elevated token. If the token does not have it, the driver refuses access.
         let _ = privilege::enable(privilege::SYSTEM_PROFILE);
         Ok(Box::new(device::DeviceHandle::open()?))
     }
@@ -76,30 +75,14 @@ impl System for Windows {
     }
 
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
-        // Without it, processes of other users are not opened.
+        // Without the privilege, processes of other users cannot be opened.
         let _ = privilege::enable(privilege::DEBUG);
         modules::of_process(process)
     }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
-        // Without it, later versions of Windows 11 hide the addresses.
+        // Without the privilege, later versions of Windows 11 hide the addresses.
         let _ = privilege::enable(privilege::DEBUG);
         modules::of_kernel(&directory::windows()?)
     }
-}
-
-/// As Windows takes it: UTF-16 with a zero at the end.
-fn wide(text: &str) -> Vec<u16> {
-    text.encode_utf16().chain([0]).collect()
-}
-
-/// From UTF-16 that ends with a zero, or with the buffer.
-fn narrow(text: &[u16]) -> OsString {
-    let end = text.iter().position(|unit| *unit == 0).unwrap_or(text.len());
-    OsString::from_wide(text.get(..end).unwrap_or_default())
-}
-
-/// What a BOOL says.
-fn succeeded(answer: windows_sys::core::BOOL) -> io::Result<()> {
-    if answer == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

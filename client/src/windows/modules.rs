@@ -1,4 +1,4 @@
-//! What is loaded in a process, and in the kernel.
+//! The modules of a process and of the kernel.
 
 #![expect(unsafe_code, reason = "calls to Windows")]
 
@@ -14,33 +14,33 @@ use windows_sys::Win32::System::ProcessStatus::{
 };
 use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_QUERY_INFORMATION, PROCESS_VM_READ};
 
-use super::{narrow, succeeded};
+use super::convert::{narrow, succeeded};
 use crate::nt_modules;
 use crate::system::LoadedModule;
 
-/// SystemModuleInformation, which windows-sys does not name (phnt, ntexapi.h).
+/// SystemModuleInformation (phnt, ntexapi.h), which windows-sys does not define.
 const SYSTEM_MODULE_INFORMATION: SYSTEM_INFORMATION_CLASS = 11;
 
-/// Modules that the first list of a process has room for.
+/// Capacity of the first list of a process, in modules.
 const FIRST_ROOM: usize = 256;
 
-/// UTF-16 units of the longest path.
+/// Maximum length of a path in UTF-16 units.
 const LONGEST_PATH: usize = 0x8000;
 
-/// Bytes that the first list of the kernel has room for: some 880 modules.
+/// Size of the first list of the kernel in bytes, for about 880 modules.
 const FIRST_BYTES: usize = 256 << 10;
 
-/// How often a list is asked for again because it had grown.
+/// Number of requests for a list that grows between two requests.
 const ATTEMPTS: usize = 4;
 
-/// The modules of a process, of either width; those that are unloaded meanwhile are left off.
+/// Returns the 32-bit and 64-bit modules of a process. Modules that are unloaded meanwhile are omitted.
 pub fn of_process(id: u32) -> io::Result<Vec<LoadedModule>> {
-    // SAFETY: it has no conditions.
+    // SAFETY: the function has no preconditions.
     let handle = unsafe { OpenProcess(PROCESS_QUERY_INFORMATION | PROCESS_VM_READ, 0, id) };
     if handle.is_null() {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call succeeded, so that it is a handle, and nobody else has it.
+    // SAFETY: the call succeeded, so this is a valid handle, and nothing else owns it.
     let process = unsafe { OwnedHandle::from_raw_handle(handle) };
     let mut path = vec![0; LONGEST_PATH];
     let modules = handles(&process)?;
@@ -53,8 +53,8 @@ fn handles(process: &OwnedHandle) -> io::Result<Vec<HMODULE>> {
         let mut modules: Vec<HMODULE> = vec![null_mut(); room];
         let mut needed = 0;
         let bytes = length(room * size_of::<HMODULE>())?;
-        // SAFETY: the process is open for this, and the list has as many bytes as the call is told; it and `needed`
-        // outlive the call.
+        // SAFETY: the process handle has the required access, the list has the given size, and it and `needed` outlive
+        // the call.
         succeeded(unsafe {
             K32EnumProcessModulesEx(
                 process.as_raw_handle(),
@@ -77,11 +77,12 @@ fn handles(process: &OwnedHandle) -> io::Result<Vec<HMODULE>> {
 fn describe(process: &OwnedHandle, module: HMODULE, path: &mut [u16]) -> io::Result<LoadedModule> {
     let mut info = MODULEINFO::default();
     let size = length(size_of::<MODULEINFO>())?;
-    // SAFETY: the process is open for this, and `info` has the size that the call is told and outlives it. A module
-    // that is no longer there is an error.
+    // SAFETY: the process handle has the required access, and `info` has the given size and outlives the call. An
+    // unloaded module is reported as an error.
     succeeded(unsafe { K32GetModuleInformation(process.as_raw_handle(), module, &raw mut info, size) })?;
     let room = length(path.len())?;
-    // SAFETY: the process is open for this, and the path has as many elements as the call is told and outlives it.
+    // SAFETY: the process handle has the required access, and the path has the given number of elements and outlives
+    // the call.
     let length = unsafe { K32GetModuleFileNameExW(process.as_raw_handle(), module, path.as_mut_ptr(), room) };
     if length == 0 {
         return Err(io::Error::last_os_error());
@@ -90,14 +91,14 @@ fn describe(process: &OwnedHandle, module: HMODULE, path: &mut [u16]) -> io::Res
     Ok(LoadedModule { base: info.lpBaseOfDll.addr() as u64, size: info.SizeOfImage.into(), path })
 }
 
-/// The modules of the kernel; `windows` is the directory of Windows.
+/// Returns the modules of the kernel; `windows` is the directory of Windows.
 pub fn of_kernel(windows: &Path) -> io::Result<Vec<LoadedModule>> {
     let mut room = FIRST_BYTES;
     for _ in 0..ATTEMPTS {
         let mut list = vec![0_u8; room];
         let mut needed = 0;
         let bytes = length(room)?;
-        // SAFETY: the list has as many bytes as the call is told; it and `needed` outlive the call.
+        // SAFETY: the list has the given size, and it and `needed` outlive the call.
         let status = unsafe {
             NtQuerySystemInformation(SYSTEM_MODULE_INFORMATION, list.as_mut_ptr().cast(), bytes, &raw mut needed)
         };
@@ -105,7 +106,7 @@ pub fn of_kernel(windows: &Path) -> io::Result<Vec<LoadedModule>> {
             return Ok(nt_modules::parse(&list, &windows.to_string_lossy()));
         }
         if status != STATUS_INFO_LENGTH_MISMATCH {
-            // SAFETY: it has no conditions.
+            // SAFETY: the function has no preconditions.
             let error = unsafe { RtlNtStatusToDosError(status) };
             return Err(io::Error::from_raw_os_error(error.cast_signed()));
         }

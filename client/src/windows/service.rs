@@ -1,4 +1,4 @@
-//! The service that loads the driver.
+//! The service of the driver.
 
 #![expect(unsafe_code, reason = "calls to Windows")]
 
@@ -15,15 +15,15 @@ use windows_sys::Win32::System::Services::{
     SERVICE_START_PENDING, SERVICE_STATUS, SERVICE_STOP, SERVICE_STOPPED, StartServiceW,
 };
 
-use super::{narrow, succeeded, wide};
+use super::convert::{narrow, succeeded, wide};
 use crate::system::{SERVICE, ServiceState};
 
 const DISPLAY_NAME: &str = "halprof: hardware performance counter profiling";
 
-/// Where drivers without hardware of their own belong.
+/// The load order group of drivers without hardware.
 const LOAD_ORDER_GROUP: &str = "Extended Base";
 
-/// As the kernel, which loads the file, names its place.
+/// Path of the driver's file, in the form of the kernel.
 const IMAGE_PATH: &str = "\\SystemRoot\\System32\\drivers\\halprof.sys";
 
 /// A handle of the service control manager.
@@ -37,7 +37,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: `new` let no null in, and nobody else closes it. A failure leaves nothing to be done.
+        // SAFETY: `new` rejects null, and nothing else closes the handle. A failure has no remedy.
         unsafe { CloseServiceHandle(self.0) };
     }
 }
@@ -47,10 +47,10 @@ fn manager(access: u32) -> io::Result<Handle> {
     Handle::new(unsafe { OpenSCManagerW(null(), null(), access) })
 }
 
-/// Opens the service; `None` when there is none.
+/// Opens the service; `None` if it does not exist.
 fn find(access: u32) -> io::Result<Option<Handle>> {
     let (manager, name) = (manager(SC_MANAGER_CONNECT)?, wide(SERVICE));
-    // SAFETY: the manager is open, and the name ends with a zero and outlives the call.
+    // SAFETY: the manager is open, and the name is zero-terminated and outlives the call.
     match Handle::new(unsafe { OpenServiceW(manager.0, name.as_ptr(), access) }) {
         Ok(service) => Ok(Some(service)),
         Err(error) if error.raw_os_error() == Some(ERROR_SERVICE_DOES_NOT_EXIST.cast_signed()) => Ok(None),
@@ -58,7 +58,7 @@ fn find(access: u32) -> io::Result<Option<Handle>> {
     }
 }
 
-/// Opens the service, which has to be there.
+/// Opens the service, which must exist.
 fn open(access: u32) -> io::Result<Handle> {
     find(access)?.ok_or_else(|| io::Error::from_raw_os_error(ERROR_SERVICE_DOES_NOT_EXIST.cast_signed()))
 }
@@ -73,11 +73,11 @@ const NO_STATUS: SERVICE_STATUS = SERVICE_STATUS {
     dwWaitHint: 0,
 };
 
-/// Its state; `None` when there is none.
+/// Returns the state of the service; `None` if it does not exist.
 pub fn state() -> io::Result<Option<ServiceState>> {
     let Some(service) = find(SERVICE_QUERY_STATUS)? else { return Ok(None) };
     let mut status = NO_STATUS;
-    // SAFETY: the service is open for this, and `status` outlives the call.
+    // SAFETY: the service handle has the required access, and `status` outlives the call.
     succeeded(unsafe { QueryServiceStatus(service.0, &raw mut status) })?;
     Ok(Some(match status.dwCurrentState {
         SERVICE_STOPPED => ServiceState::Stopped,
@@ -87,29 +87,29 @@ pub fn state() -> io::Result<Option<ServiceState>> {
     }))
 }
 
-/// Room for the settings of a service with the texts that they point to: 8 KiB at most, says the documentation of
-/// QueryServiceConfigW.
+/// A buffer for the settings of a service and the texts to which they point: at most 8 KiB, according to the
+/// documentation of QueryServiceConfigW.
 #[repr(C, align(8))]
 struct Settings([u16; 4 << 10]);
 
-/// The file that it loads, as Windows notes it; `None` when there is no service.
+/// Returns the path of the file that the service loads, as Windows stores it; `None` if the service does not exist.
 pub fn image() -> io::Result<Option<String>> {
     let Some(service) = find(SERVICE_QUERY_CONFIG)? else { return Ok(None) };
     let mut settings = Settings([0; 4 << 10]);
     let (begin, mut needed) = ((&raw mut settings).cast::<QUERY_SERVICE_CONFIGW>(), 0);
     let room = u32::try_from(size_of::<Settings>()).map_err(io::Error::other)?;
-    // SAFETY: the service is open for this, the buffer is aligned and as long as the call is told, and it and `needed`
-    // outlive the call.
+    // SAFETY: the service handle has the required access, the buffer is aligned and has the given size, and it and
+    // `needed` outlive the call.
     succeeded(unsafe { QueryServiceConfigW(service.0, begin, room, &raw mut needed) })?;
-    // SAFETY: the call succeeded, so that the buffer begins with the structure.
+    // SAFETY: the call succeeded, so the buffer begins with an initialized structure.
     let path = unsafe { (*begin).lpBinaryPathName };
-    // The text stands in the same buffer.
+    // The text is in the same buffer.
     let place = path.addr().checked_sub(begin.addr()).map(|bytes| bytes / size_of::<u16>());
     let text = place.and_then(|place| settings.0.get(place..)).ok_or(io::ErrorKind::InvalidData)?;
     Ok(Some(narrow(text).to_string_lossy().into_owned()))
 }
 
-/// Creates it, or sets what it should be; says whether it is new.
+/// Creates the service, or corrects its settings. Returns whether it is new.
 pub fn register() -> io::Result<bool> {
     match find(SERVICE_CHANGE_CONFIG)? {
         Some(service) => configure(&service).map(|()| false),
@@ -120,8 +120,8 @@ pub fn register() -> io::Result<bool> {
 fn create() -> io::Result<()> {
     let manager = manager(SC_MANAGER_CREATE_SERVICE)?;
     let (name, display, path, group) = (wide(SERVICE), wide(DISPLAY_NAME), wide(IMAGE_PATH), wide(LOAD_ORDER_GROUP));
-    // SAFETY: the manager is open for this, every text ends with a zero and outlives the call, and what is null
-    // may be: no tag, no dependencies, the account and password that drivers do not have.
+    // SAFETY: the manager has the required access, every text is zero-terminated and outlives the call, and the null
+    // pointers are allowed: no tag, no dependencies, and no account and password, which drivers do not have.
     let service = unsafe {
         CreateServiceW(
             manager.0,
@@ -144,8 +144,8 @@ fn create() -> io::Result<()> {
 
 fn configure(service: &Handle) -> io::Result<()> {
     let (display, path, group) = (wide(DISPLAY_NAME), wide(IMAGE_PATH), wide(LOAD_ORDER_GROUP));
-    // SAFETY: the service is open for this, every text ends with a zero and outlives the call, and what is null
-    // stays as it is.
+    // SAFETY: the service handle has the required access, every text is zero-terminated and outlives the call, and null
+    // pointers leave settings unchanged.
     succeeded(unsafe {
         ChangeServiceConfigW(
             service.0,
@@ -163,24 +163,24 @@ fn configure(service: &Handle) -> io::Result<()> {
     })
 }
 
-/// Starts it.
+/// Starts the service.
 pub fn start() -> io::Result<()> {
     let service = open(SERVICE_START)?;
-    // SAFETY: the service is open for this; no arguments are passed.
+    // SAFETY: the service handle has the required access, and no arguments are passed.
     succeeded(unsafe { StartServiceW(service.0, 0, null()) })
 }
 
-/// Asks it to stop.
+/// Asks the service to stop.
 pub fn stop() -> io::Result<()> {
     let service = open(SERVICE_STOP)?;
     let mut status = NO_STATUS;
-    // SAFETY: the service is open for this, and `status` outlives the call.
+    // SAFETY: the service handle has the required access, and `status` outlives the call.
     succeeded(unsafe { ControlService(service.0, SERVICE_CONTROL_STOP, &raw mut status) })
 }
 
-/// Deletes it; it is gone when the last handle is closed.
+/// Deletes the service. Windows removes it when the last handle is closed.
 pub fn delete() -> io::Result<()> {
     let service = open(DELETE)?;
-    // SAFETY: the service is open for this.
+    // SAFETY: the service handle has the required access.
     succeeded(unsafe { DeleteService(service.0) })
 }

@@ -13,14 +13,14 @@ pub enum ParseError {
         /// Line number, from 1.
         line: usize,
         /// Defect of the line.
-        cause: Cause,
+        cause: LineError,
     },
 }
 
 /// Defect of a line.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum LineError {
     /// The leaf is malformed.
     #[error("the leaf is not eight hexadecimal digits")]
     Leaf,

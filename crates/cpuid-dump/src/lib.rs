@@ -20,7 +20,7 @@ mod line;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use error::{Cause, ParseError};
+pub use error::{LineError, ParseError};
 use line::Line;
 
 /// Maximum number of leaves in a dump. Real dumps have fewer than 300.
@@ -47,7 +47,7 @@ impl Dump {
             let error = |cause| ParseError::Line { line: index + 1, cause };
             match line::read(text).map_err(error)? {
                 Line::Leaf { leaf: 0, subleaf: 0, .. } if leaves.contains_key(&(0, 0)) => break,
-                Line::Leaf { .. } if leaves.len() == MAX_LEAVES => return Err(error(Cause::TooMany)),
+                Line::Leaf { .. } if leaves.len() == MAX_LEAVES => return Err(error(LineError::TooMany)),
                 Line::Leaf { leaf, subleaf, registers } => {
                     leaves.entry((leaf, subleaf)).or_insert(registers);
                 }

@@ -1,6 +1,6 @@
 //! Grammar of one line.
 
-use crate::Cause;
+use crate::LineError;
 
 /// A parsed line.
 pub enum Line {
@@ -23,7 +23,7 @@ pub enum Line {
 ///
 /// # Errors
 /// If a CPUID line is malformed.
-pub fn read(line: &str) -> Result<Line, Cause> {
+pub fn read(line: &str) -> Result<Line, LineError> {
     let line = line.trim();
     if is_header(line) {
         return Ok(Line::Processor);
@@ -47,47 +47,47 @@ fn is_header(line: &str) -> bool {
 }
 
 /// Parses `0000000A [SL 01]: 07300403-00000000-00000000-00000603 [SL 01] [anything]`; each subleaf is optional.
-fn read_dashes(line: &str) -> Result<Line, Cause> {
+fn read_dashes(line: &str) -> Result<Line, LineError> {
     let (head, tail) = line.split_once(':').unwrap_or((line, ""));
     let (word, after_word) = split_word(head);
     let (registers, note) = split_word(tail);
     if !is_eight_digits(word) && registers.matches('-').count() != 3 {
         return Ok(Line::Other);
     }
-    let leaf = eight_digits(word).ok_or(Cause::Leaf)?;
+    let leaf = eight_digits(word).ok_or(LineError::Leaf)?;
     if head.len() == line.len() {
-        return Err(Cause::Colon);
+        return Err(LineError::Colon);
     }
     let subleaf = match (subleaf(after_word)?, subleaf(note)?) {
-        (Some(one), Some(other)) if one != other => return Err(Cause::Subleaf),
+        (Some(one), Some(other)) if one != other => return Err(LineError::Subleaf),
         (one, other) => one.or(other).unwrap_or(0),
     };
-    let registers = exactly_four(registers.split('-').map(eight_digits)).ok_or(Cause::Registers)?;
+    let registers = exactly_four(registers.split('-').map(eight_digits)).ok_or(LineError::Registers)?;
     Ok(Line::Leaf { leaf, subleaf, registers })
 }
 
 /// Parses `0x00000004 0x01: eax=0x1c004121 ebx=0x01c0003f ecx=0x0000003f edx=0x00000000`; the subleaf is optional.
-fn read_equals(line: &str) -> Result<Line, Cause> {
-    let (head, tail) = line.split_once(':').ok_or(Cause::Colon)?;
+fn read_equals(line: &str) -> Result<Line, LineError> {
+    let (head, tail) = line.split_once(':').ok_or(LineError::Colon)?;
     let (leaf, subleaf) = split_word(head);
-    let leaf = leaf.strip_prefix("0x").and_then(eight_digits).ok_or(Cause::Leaf)?;
+    let leaf = leaf.strip_prefix("0x").and_then(eight_digits).ok_or(LineError::Leaf)?;
     let subleaf = match subleaf.trim() {
         "" => 0,
-        text => text.strip_prefix("0x").and_then(digits).ok_or(Cause::Subleaf)?,
+        text => text.strip_prefix("0x").and_then(digits).ok_or(LineError::Subleaf)?,
     };
     let values = tail
         .split_whitespace()
         .zip(["eax=0x", "ebx=0x", "ecx=0x", "edx=0x"])
         .map(|(word, name)| word.strip_prefix(name).and_then(eight_digits));
-    let registers = exactly_four(values).ok_or(Cause::Registers)?;
+    let registers = exactly_four(values).ok_or(LineError::Registers)?;
     Ok(Line::Leaf { leaf, subleaf, registers })
 }
 
 /// Returns the value of `[SL 01]` in `text`. Other remarks in brackets, such as AIDA64's vendor name, are ignored.
-fn subleaf(text: &str) -> Result<Option<u32>, Cause> {
+fn subleaf(text: &str) -> Result<Option<u32>, LineError> {
     let Some((_, after)) = text.split_once("[SL ") else { return Ok(None) };
     let number = after.split_once(']').and_then(|(number, _)| digits(number.trim()));
-    number.map(Some).ok_or(Cause::Subleaf)
+    number.map(Some).ok_or(LineError::Subleaf)
 }
 
 /// Splits off the first word, which ends before whitespace or a bracket.

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
-use cpuid_dump::{Cause, Dump, MAX_LEAVES, ParseError};
+use cpuid_dump::{Dump, LineError, MAX_LEAVES, ParseError};
 
 fn parse(text: &str) -> Dump {
     Dump::parse(text).unwrap()
@@ -12,7 +12,7 @@ fn error(text: &str) -> ParseError {
     Dump::parse(text).unwrap_err()
 }
 
-fn bad_line(line: usize, cause: Cause) -> ParseError {
+fn bad_line(line: usize, cause: LineError) -> ParseError {
     ParseError::Line { line, cause }
 }
 
@@ -115,22 +115,22 @@ fn text_without_leaves_is_an_error() {
 #[test]
 fn malformed_line_is_an_error_with_its_number() {
     for (line, cause) in [
-        ("CPUID 000000A: 07300403-00000000-00000000-00000603", Cause::Leaf),
-        ("CPUID 0000000G: 07300403-00000000-00000000-00000603", Cause::Leaf),
-        ("CPUID 0000000A 07300403-00000000-00000000-00000603", Cause::Colon),
-        ("CPUID 0000000A:", Cause::Registers),
-        ("CPUID 0000000A: 07300403-00000000-00000000", Cause::Registers),
-        ("CPUID 0000000A: 07300403-00000000-00000000-0000060", Cause::Registers),
-        ("CPUID 0000000A: 07300403-00000000-00000000-+0000603", Cause::Registers),
-        ("CPUID 0000000A: 07300403-00000000-00000000-00000603-00000000", Cause::Registers),
-        ("CPUID 0000000A: 07300403-00000000-00000000-00000603 [SL x]", Cause::Subleaf),
-        ("CPUID 0000000A: 07300403-00000000-00000000-00000603 [SL 01", Cause::Subleaf),
-        ("CPUID 0000000A [SL 01]: 07300403-00000000-00000000-00000603 [SL 02]", Cause::Subleaf),
-        ("0x0000000a 0x00 eax=0x07300403", Cause::Colon),
-        ("0x0000a 0x00: eax=0x07300403 ebx=0x00000000 ecx=0x00000000 edx=0x00000603", Cause::Leaf),
-        ("0x0000000a zero: eax=0x07300403 ebx=0x00000000 ecx=0x00000000 edx=0x00000603", Cause::Subleaf),
-        ("0x0000000a 0x00: eax=0x07300403 ecx=0x00000000 ebx=0x00000000 edx=0x00000603", Cause::Registers),
-        ("0x0000000a 0x00: eax=0x07300403 ebx=0x00000000 ecx=0x00000000", Cause::Registers),
+        ("CPUID 000000A: 07300403-00000000-00000000-00000603", LineError::Leaf),
+        ("CPUID 0000000G: 07300403-00000000-00000000-00000603", LineError::Leaf),
+        ("CPUID 0000000A 07300403-00000000-00000000-00000603", LineError::Colon),
+        ("CPUID 0000000A:", LineError::Registers),
+        ("CPUID 0000000A: 07300403-00000000-00000000", LineError::Registers),
+        ("CPUID 0000000A: 07300403-00000000-00000000-0000060", LineError::Registers),
+        ("CPUID 0000000A: 07300403-00000000-00000000-+0000603", LineError::Registers),
+        ("CPUID 0000000A: 07300403-00000000-00000000-00000603-00000000", LineError::Registers),
+        ("CPUID 0000000A: 07300403-00000000-00000000-00000603 [SL x]", LineError::Subleaf),
+        ("CPUID 0000000A: 07300403-00000000-00000000-00000603 [SL 01", LineError::Subleaf),
+        ("CPUID 0000000A [SL 01]: 07300403-00000000-00000000-00000603 [SL 02]", LineError::Subleaf),
+        ("0x0000000a 0x00 eax=0x07300403", LineError::Colon),
+        ("0x0000a 0x00: eax=0x07300403 ebx=0x00000000 ecx=0x00000000 edx=0x00000603", LineError::Leaf),
+        ("0x0000000a zero: eax=0x07300403 ebx=0x00000000 ecx=0x00000000 edx=0x00000603", LineError::Subleaf),
+        ("0x0000000a 0x00: eax=0x07300403 ecx=0x00000000 ebx=0x00000000 edx=0x00000603", LineError::Registers),
+        ("0x0000000a 0x00: eax=0x07300403 ebx=0x00000000 ecx=0x00000000", LineError::Registers),
     ] {
         assert_eq!(error(&format!("# header\n{line}\n")), bad_line(2, cause), "{line}");
     }
@@ -144,5 +144,5 @@ fn malformed_line_is_an_error_with_its_number() {
 fn dump_with_too_many_leaves_is_an_error() {
     let line = |leaf| format!("CPUID {leaf:08X}: 00000000-00000000-00000000-00000000\n");
     let text: String = (1..=MAX_LEAVES + 1).map(line).collect();
-    assert_eq!(error(&text), bad_line(MAX_LEAVES + 1, Cause::TooMany));
+    assert_eq!(error(&text), bad_line(MAX_LEAVES + 1, LineError::TooMany));
 }

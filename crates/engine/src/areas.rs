@@ -1,5 +1,4 @@
-//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, seed 004): which exist, their allocators and their
-//! users.
+//! Control areas of processors (PROCESSOR_PROFILE_CONTROL_AREA, HAL control area): their allocation and their users.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +17,7 @@ use crate::platform::{AreaAllocator, AreaRefused, ControlArea, EngineContext, Pl
 use crate::reply::{Refusal, Reply, lacks};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
-/// Control areas that the driver knows.
+/// The control areas of the driver.
 #[derive(Debug, Default)]
 pub struct Areas {
     all: Vec<Area>,
@@ -29,24 +28,24 @@ struct Area {
     processor: ProcessorIndex,
     made: ControlArea,
     maker: AreaAllocator,
-    /// NTSTATUS of the last call of the kernel.
+    /// NTSTATUS of the kernel's last operation.
     status: u32,
-    /// A client allocated it, and has not freed it.
+    /// Whether a client allocated the area and has not freed it.
     kept: bool,
-    /// A session uses it.
+    /// Whether a session uses the area.
     used: bool,
-    /// When it was last about to be freed, IA32_DS_AREA held its address, or could not be read.
+    /// Whether IA32_DS_AREA held its address, or could not be read, when it was last to be freed.
     pointed_to: AtomicBool,
 }
 
-/// Purpose of a control area.
+/// Purpose for which an area is acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AreaUse {
     /// A client allocates it.
     Kept,
     /// A session uses it.
     Used {
-        /// The session has precise events.
+        /// Whether the session has precise events.
         precise: bool,
     },
 }
@@ -61,9 +60,9 @@ impl Areas {
         self.find(processor).map_or(0, |area| area.made.address)
     }
 
-    /// Takes the area of a processor from the kernel. The platform allocates it instead if the kernel has no such call,
-    /// keeps an area of its own from a session, or does not serve a session on a processor that has branches and no
-    /// PEBS.
+    /// Acquires the area of a processor. The kernel allocates it. The driver does so instead if the kernel has no such
+    /// call, and for a session also if the kernel keeps an area of its own or, for branches alone, if the kernel does
+    /// not support a processor without PEBS.
     pub fn take(&mut self, processor: ProcessorIndex, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
             return area.serve(need);
@@ -76,7 +75,7 @@ impl Areas {
         self.all.try_push(area)
     }
 
-    /// Notes that no session uses the areas any more.
+    /// Marks the areas as unused by sessions, and frees those that are not needed.
     pub fn release<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         for area in &mut self.all {
             area.used = false;
@@ -92,8 +91,9 @@ impl Areas {
         self.drop_unneeded(context);
     }
 
-    /// Frees the areas that are not needed. An area stays for the next call while IA32_DS_AREA holds its address, which
-    /// another program may have saved and restored, while its processor sleeps, and if the kernel refuses.
+    /// Frees the areas that are not needed. An area is kept until the next call while IA32_DS_AREA holds its address,
+    /// because another program may have saved and restored the register; while its processor sleeps; and if the kernel
+    /// refuses to free it.
     pub fn drop_unneeded<M: Platform>(&mut self, EngineContext { platform, hal, .. }: EngineContext<'_, M>) {
         if self.all.iter().all(Area::is_needed) {
             return;
@@ -115,7 +115,7 @@ impl Areas {
         });
     }
 
-    /// Serves a request on all of its processors or on none.
+    /// Serves a request, on all requested processors or on none.
     pub fn serve<M: Platform>(
         &mut self,
         request: &AreaRequest,
@@ -149,7 +149,7 @@ impl Areas {
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         for (processor, facilities) in processors.iter().zip(found.iter()) {
-            // The kernel requires no more.
+            // These are the only features that the kernel requires.
             if let Err(
                 missing_feature @ (MissingFeature::NotIntel
                 | MissingFeature::NoDebugStore
@@ -251,7 +251,7 @@ impl Area {
     }
 }
 
-/// Allocates an area. Returns its allocator and the NTSTATUS of the kernel as well.
+/// Allocates an area; returns it with its allocator and the NTSTATUS of the kernel.
 fn make(
     processor: ProcessorIndex,
     need: AreaUse,
@@ -262,7 +262,7 @@ fn make(
         Err(refused) => refused,
     };
     let is_missing = matches!(status, STATUS_INVALID_INFO_CLASS | STATUS_NOT_IMPLEMENTED);
-    // The kernel keeps its own area, which it does not use while the registers are idle.
+    // Windows does not use its own area while the registers are idle.
     let is_kept = status == STATUS_ADDRESS_ALREADY_EXISTS && need != AreaUse::Kept;
     let is_no_matter = is_kept || status == STATUS_NOT_SUPPORTED && need == AreaUse::Used { precise: false };
     if !is_missing && !is_no_matter {
@@ -277,8 +277,8 @@ fn refused(processor: ProcessorIndex, status: u32, address: u64) -> Refusal {
     Refusal::new(status, ErrorCode::ControlArea).processor(processor).detail(status.into(), address)
 }
 
-/// Returns the fields of an [`AreaRecord`] for what a processor supports: flags, format, and one more than the number
-/// of the missing feature.
+/// Returns the features of a processor as in an [`AreaRecord`]: flags, format, and one more than the number of the
+/// missing feature.
 fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     let Facilities { branches, precise, modes, .. } = match facilities {
         Ok(facilities) => facilities,
@@ -294,24 +294,24 @@ fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     (flags, format, precise.err().or(branches.err()).map_or(0, |missing_feature| missing_feature.numbers().0 + 1))
 }
 
-/// Debug Store facilities of some processors, in their order.
+/// Debug Store features of some processors, in their order.
 #[derive(Debug)]
 pub struct Examined(Vec<Slot<Result<Facilities, MissingFeature>>>);
 
 impl Examined {
-    /// Examines each processor, on that processor. Refuses if one sleeps.
+    /// Examines each processor on itself. Refuses while one of them sleeps.
     pub fn of<M: Platform>(processors: &[ProcessorIndex], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
         let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
         context.on_awake(processors, |current| {
             if let Some(place) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
-                // The slot is empty.
+                // The slot is new, so it is empty.
                 let _ = place.put(debug_store::examine(current.cpu()));
             }
         })?;
         Ok(Self(found))
     }
 
-    /// Returns the facilities of each processor.
+    /// Iterates over the features of the processors.
     pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, MissingFeature>> + '_ {
         self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
     }

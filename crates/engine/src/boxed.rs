@@ -1,15 +1,15 @@
-//! A box whose constructor reports that memory is short, where `Box::new` would abort.
+//! A box that returns `None` when memory is low, where `Box::new` would crash the system.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// A value in its own allocation: it stays in place when the box moves.
+/// A value in its own allocation, where it stays when the box moves.
 #[derive(Debug)]
 pub struct Boxed<T>(Box<[T; 1]>);
 
 impl<T> Boxed<T> {
-    /// Allocates the box. Returns `None` if memory is short.
+    /// Moves the value to the heap, or returns `None` if memory is low.
     pub fn new(value: T) -> Option<Self> {
         let mut memory = Vec::new();
         memory.try_reserve_exact(1).ok()?;

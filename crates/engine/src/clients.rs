@@ -1,21 +1,21 @@
-//! Open handles of the device.
+//! The clients that have opened the device.
 
 use alloc::vec::Vec;
 
 use crate::reply::Refusal;
 use crate::try_vec::TryPush;
 
-/// Identifier of an open handle, unique while the handle is open.
+/// An open handle, by a number that is unique among open handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientId(pub usize);
 
-/// An open handle.
+/// A client: an open handle.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     id: ClientId,
     /// The process that opened it.
     pub process: u32,
-    /// The protocol versions agreed.
+    /// Whether the versions agreed in Hello.
     pub greeted: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Identity of the boot processor.
+//! Identification of the boot processor.
 
 use pmu::{Cpu, selection};
 
-/// Strings and numbers for display. The engine does not decide by them.
+/// CPUID identification for display; no decision depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity {
     /// Vendor string, padded with zeros.
@@ -14,7 +14,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads the identity of the current processor.
+    /// Reads the identification of the current processor.
     ///
     /// # IRQL
     /// Any.
@@ -27,7 +27,7 @@ impl Identity {
     }
 }
 
-/// Reads leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String").
+/// Returns the brand string of leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String").
 fn brand(cpu: &impl Cpu) -> [u8; 48] {
     let mut text = [0; 48];
     if cpu.cpuid(0x8000_0000, 0).eax >= 0x8000_0004 {

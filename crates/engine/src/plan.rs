@@ -1,4 +1,4 @@
-//! Planning: the checks of a session that can refuse it before a register is touched.
+//! Planning of sessions: all checks that can refuse a session before a register is accessed.
 
 use alloc::vec::Vec;
 
@@ -22,27 +22,27 @@ use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber};
 use crate::session::{Count, Event, Place, Service, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
-/// Number of tags that the state of a counter has room for, and thus the maximum number of sessions.
+/// Maximum number of sessions: the number of tags that the state of a counter can hold.
 pub const MAX_SESSIONS: u16 = 0xFFF;
 
-/// Handle that requests a session.
+/// The client that starts a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Requester {
     /// The handle.
     pub client: ClientId,
-    /// Process of the handle.
+    /// Process of the client.
     pub process: u32,
 }
 
-/// How an event is to be served on a processor.
+/// How an event is served on a processor.
 enum Served {
-    /// By the timer, or the event was stopped.
+    /// By the timer; also for events that no longer run.
     Timer,
     /// By the Branch Trace Store.
     Branches,
     /// By a counter of another session.
     Shared(u8),
-    /// By a counter of its own, at this number of samples per second if it is not 0.
+    /// By a counter of its own, with the target frequency in samples per second, or 0.
     Own(CounterState, u32),
 }
 
@@ -55,18 +55,18 @@ impl Served {
     }
 }
 
-/// Context in which a session is planned.
+/// Plans a session beside the running ones.
 #[derive(Debug)]
 pub struct Planner<'a, M> {
-    /// The platform and the sampler.
+    /// The platform and its counters.
     pub context: EngineContext<'a, M>,
-    /// Sessions that exist.
+    /// The running sessions.
     pub others: &'a [Session],
 }
 
 impl<M: Platform> Planner<'_, M> {
-    /// Plans a session with this number, and reserves a counter for every event on every processor, or none at all. If
-    /// there is no free counter, the reply lists the sessions that hold the counters.
+    /// Plans a session with this number, with a counter or the timer for every event on every processor, or refuses it.
+    /// If counters are missing, the reply lists the sessions that use them.
     pub fn plan(
         &self,
         number: u64,
@@ -125,8 +125,8 @@ impl<M: Platform> Planner<'_, M> {
         Ok(session)
     }
 
-    /// Extends the session to one more processor, with a number above those that it has. Every running event gets a
-    /// counter or the timer there, or the session does not change.
+    /// Extends the session to one more processor, with a higher index than those that it has, and with a counter or
+    /// the timer for each running event. On failure nothing changes.
     pub fn extend(
         &self,
         session: &mut Session,
@@ -179,7 +179,7 @@ impl<M: Platform> Planner<'_, M> {
                 Served::Branches => Place::Branches,
                 Served::Shared(counter) => Place::Counter(counter),
                 Served::Own(_, frequency) => {
-                    let counter = assigned.next().ok_or(NO_MEMORY)?; // there is one for each
+                    let counter = assigned.next().ok_or(NO_MEMORY)?; // `assigned` has one counter for each
                     sampler.set_frequency(processor, counter, frequency);
                     Place::Counter(counter)
                 }
@@ -195,7 +195,7 @@ impl<M: Platform> Planner<'_, M> {
         add_ring(session, processor)
     }
 
-    /// Checks whether the processors can record the events, and whether no other session records.
+    /// Checks that the processors can record the events, and that no other session uses the Debug Store.
     fn check_traces(
         &self,
         recording: &mut HardwareRecording,
@@ -216,8 +216,8 @@ impl<M: Platform> Planner<'_, M> {
         recording.check(events, processors, self.context)
     }
 
-    /// Returns the refusal of the event of `source`, for which `processor` has no counter. The reply lists the sessions
-    /// there.
+    /// Returns the refusal for the event of `source` if no counter of `processor` is free, and writes the sessions
+    /// there to the reply.
     fn no_counter(&self, events: &[Event], source: u32, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
@@ -234,7 +234,7 @@ impl<M: Platform> Planner<'_, M> {
             .detail(there.len().into(), needed)
     }
 
-    /// Returns how an event of the session with this tag is to be served on a processor.
+    /// Returns how an event of the session with this tag is served on a processor.
     fn served(&self, processor: ProcessorIndex, tag: u16, event: &Event) -> Served {
         let (state, frequency) = match event.service {
             _ if !event.running => return Served::Timer,
@@ -246,7 +246,7 @@ impl<M: Platform> Planner<'_, M> {
         self.shared(processor, state, frequency).map_or(Served::Own(state, frequency), Served::Shared)
     }
 
-    /// Returns a counter that another session samples in exactly this way.
+    /// Returns a counter that another session samples with the same settings.
     fn shared(&self, processor: ProcessorIndex, state: CounterState, frequency: u32) -> Option<u8> {
         if !state.interrupt() || frequency != 0 {
             return None;
@@ -258,7 +258,7 @@ impl<M: Platform> Planner<'_, M> {
         found.find(|counter| !sampler.is_moved(processor, *counter))
     }
 
-    /// Returns a subscriber number that no session has.
+    /// Returns a subscriber number that no session uses.
     fn free_place(&self) -> Result<Subscriber, Refusal> {
         let taken = |place: &Subscriber| self.others.iter().any(|session| session.subscriber() == Some(*place));
         (0..MAX_SAMPLERS).map(Subscriber).find(|place| !taken(place)).ok_or(
@@ -280,7 +280,7 @@ impl<M: Platform> Planner<'_, M> {
     }
 }
 
-/// Returns how an event is served, or a refusal.
+/// Returns how an event is served, or refuses it.
 fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
     let precise = event.modes & modes::PRECISE != 0;
@@ -295,7 +295,7 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
         return Err(bad_modes);
     }
     if Source(event.source) == Source::TIME {
-        // A timer goes on in both modes.
+        // A timer cannot be restricted to one mode.
         return if event.modes == modes::BOTH { Ok(Service::Timer) } else { Err(bad_modes) };
     }
     let state = hal.state_for(Source(event.source), event.interval != 0)?.with_interval(event.interval);
@@ -321,7 +321,7 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
     }
 }
 
-/// Checks the settings of the session as a whole against its events.
+/// Checks the parameters of the session against its events.
 fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
     let StartHeader { flags, ring, budget, batch, .. } = *header;
     let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
@@ -342,7 +342,7 @@ fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result
     }
 }
 
-/// Adds the ring of a processor of a session that samples.
+/// Adds the ring of a processor to a session that samples.
 fn add_ring(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
     let Some(mut rings) = session.rings.take() else { return Ok(()) };
     let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
@@ -360,13 +360,12 @@ fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
     items.try_reserve(more).map_err(|_| NO_MEMORY)
 }
 
-/// Returns the refusal of a value that is out of range.
+/// Returns the refusal for a value that is out of range.
 pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
     Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 
-/// Returns the processors of a request in ascending order: all active ones if the set is empty, else those of the set,
-/// which must be active.
+/// Returns the requested processors in ascending order: all active ones, or those of the set, which must be active.
 pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<ProcessorIndex>, Refusal> {
     let mut indices = wanted.iter().map(ProcessorIndex::new);
     if let Some(processor) = indices.find(|processor| processor.number() >= active) {

@@ -1,4 +1,4 @@
-//! Replies: a header, then as many whole records as the buffer of the client has room for.
+//! Replies: a header, then as many whole records as fit into the client's buffer.
 
 use pmu::debug_store::MissingFeature;
 use pmu::hal::MAX_RAW;
@@ -7,7 +7,7 @@ use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_N
 use protocol::{ErrorCode, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
 
-/// Reason of a refusal, as the header reports it.
+/// A refusal of a request, with the details for the header of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// NTSTATUS.
@@ -35,7 +35,7 @@ impl Refusal {
         Self { detail: [first, second], ..self }
     }
 
-    /// States that this processor refuses, and others would not.
+    /// Marks the refusal as specific to this processor: others support the request.
     pub const fn on_processor_alone(self, processor: ProcessorIndex) -> Self {
         let [first, _] = self.detail;
         Self { processor: processor.number(), detail: [first, 1], ..self }
@@ -47,7 +47,7 @@ impl Refusal {
     }
 }
 
-/// Returns the refusal for a feature that the Debug Store of a processor does not have.
+/// Returns the refusal for a Debug Store feature that a processor lacks.
 pub fn lacks(missing_feature: MissingFeature, cause: ErrorCode) -> Refusal {
     let (number, more) = missing_feature.numbers();
     Refusal::new(STATUS_NOT_SUPPORTED, cause).detail(number.into(), more.into())
@@ -68,7 +68,7 @@ impl From<HalError> for Refusal {
                 .source(source.0)
                 .detail(MAX_RAW.into(), 0),
             HalError::NoMemory => Self::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoMemory),
-            // The engine calls no function that refuses for these reasons.
+            // The engine makes no call that fails with these errors.
             HalError::NoCounter(_)
             | HalError::HandlerTaken
             | HalError::InvalidClass(_)
@@ -77,7 +77,7 @@ impl From<HalError> for Refusal {
     }
 }
 
-/// A reply under construction: the records first, the header last.
+/// A reply under construction: records first, the header last.
 #[derive(Debug)]
 pub struct Reply<'a> {
     output: &'a mut [u8],
@@ -88,7 +88,7 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// Makes a reply in the output buffer, which has room for a header.
+    /// Creates a reply in the output buffer, which must have room for a header.
     pub fn over(output: &'a mut [u8]) -> Self {
         Self { output, used: size_of::<ReplyHeader>(), count: 0, total: 0, detail: [0; 2] }
     }
@@ -98,7 +98,7 @@ impl<'a> Reply<'a> {
         self.output.len().saturating_sub(self.used) / size_of::<T>().max(1)
     }
 
-    /// Appends records that fit.
+    /// Appends the records, which must fit.
     pub fn push_all(&mut self, records: &[impl IntoBytes + Immutable]) {
         let bytes = records.as_bytes();
         let end = self.used + bytes.len();
@@ -111,12 +111,12 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Appends a record. It is counted even if there is no room for it.
+    /// Appends a record. If it does not fit, it is only counted.
     pub fn push(&mut self, record: &(impl IntoBytes + Immutable)) {
         self.total += 1;
         let bytes = record.as_bytes();
         let end = self.used + bytes.len();
-        // The records of a reply have one size: after the first that does not fit, none does.
+        // All records of a reply have the same size: if one does not fit, no later one does.
         if let Some(room) = self.output.get_mut(self.used..end) {
             room.copy_from_slice(bytes);
             self.used = end;
@@ -128,7 +128,7 @@ impl<'a> Reply<'a> {
         self.detail = [first, second];
     }
 
-    /// Writes the header. Returns the bytes in use.
+    /// Writes the header; returns the length of the reply in bytes.
     pub fn finish(&mut self, outcome: Result<(), Refusal>) -> usize {
         let header = match outcome {
             Ok(()) => ReplyHeader { status: STATUS_SUCCESS, detail: self.detail, ..ReplyHeader::new_zeroed() },
@@ -139,7 +139,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Writes a reply of fixed layout. Returns its size, or 0 if there is no room.
+/// Writes a reply of fixed layout; returns `used`, or 0 if it does not fit.
 pub fn write(output: &mut [u8], answer: &(impl IntoBytes + Immutable), used: usize) -> usize {
     match answer.write_to_prefix(output) {
         Ok(()) => used,

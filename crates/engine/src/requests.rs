@@ -1,4 +1,4 @@
-//! Requests: each is checked against the table of [`protocol`], then one function serves it.
+//! Requests: each is checked against the table of [`protocol`], then served by one function.
 
 use alloc::vec::Vec;
 
@@ -23,40 +23,40 @@ use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply, write};
 use crate::try_vec::try_collect;
 
-/// A request as the I/O manager delivers it, METHOD_BUFFERED: one buffer for input and output.
+/// A METHOD_BUFFERED request: one buffer for input and output.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Handle of the request.
+    /// The handle of the request.
     pub client: ClientId,
     /// I/O control code.
     pub code: u32,
-    /// System buffer, as long as the longer of input and output.
+    /// The system buffer, with the longer of the lengths of input and output.
     pub buffer: &'a mut [u8],
-    /// Bytes of input.
+    /// Length of the input, in bytes.
     pub input: usize,
-    /// Bytes of output.
+    /// Length of the output, in bytes.
     pub output: usize,
 }
 
-/// A request for samples, METHOD_OUT_DIRECT: the output is the memory of the client.
+/// A METHOD_OUT_DIRECT request for samples: the output is the client's own memory.
 #[derive(Debug)]
 pub struct Samples<'a> {
-    /// Handle of the request.
+    /// The handle of the request.
     pub client: ClientId,
     /// System buffer.
     pub input: &'a [u8],
-    /// Pages of the client.
+    /// The client's locked pages.
     pub output: &'a mut [u8],
-    /// Whether the request can be repeated later, when there are more samples.
+    /// Whether the request may wait for more samples.
     pub may_wait: bool,
 }
 
-/// Result that goes into the IRP.
+/// Status and length with which the IRP is completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// NTSTATUS.
     pub status: u32,
-    /// Bytes of the buffer that are returned.
+    /// Number of bytes that are returned to the client.
     pub information: usize,
 }
 
@@ -66,7 +66,7 @@ impl Completion {
     }
 }
 
-/// Input of a request, copied out of the buffer before the reply overwrites it.
+/// The input, copied from the buffer before the reply overwrites it.
 enum Input {
     Hello(Hello),
     Info,
@@ -81,10 +81,10 @@ enum Input {
 }
 
 impl Input {
-    /// Reads the input of a request. Returns `None` if the bytes are not what the table requires.
+    /// Reads the input of a request. Returns `None` if the bytes do not fit the request.
     ///
     /// # Errors
-    /// Memory is short.
+    /// Memory is low.
     fn read(spec: &RequestSpec, bytes: &[u8]) -> Option<Result<Self, Refusal>> {
         Some(Ok(match spec.code {
             Code::Hello => Self::Hello(Hello::read_from_bytes(bytes).ok()?),
@@ -106,14 +106,14 @@ impl Input {
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
             Code::ListSessions => Self::ListSessions,
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
-            // Served by `Engine::samples`.
+            // The function `samples` reads this request.
             Code::Samples => return None,
         }))
     }
 }
 
 impl Input {
-    /// Returns the bits of reserved fields, which must be zero.
+    /// Returns the bits of the reserved fields, which must be zero.
     fn reserved(&self) -> u64 {
         match self {
             Self::Hello(_)
@@ -132,7 +132,7 @@ impl Input {
 
 impl<M: Platform> Engine<M> {
     /// Serves a request. A request that the table does not admit fails with an NTSTATUS and changes nothing. Every
-    /// other request is answered in the buffer, including refusals with their reasons.
+    /// other request gets a reply, also if it is refused.
     pub fn serve(&mut self, request: Request<'_>) -> Completion {
         let Request { client, code, buffer, input, output } = request;
         let spec = match self.admit(client, code, input, output) {
@@ -156,8 +156,8 @@ impl<M: Platform> Engine<M> {
     /// Serves [`Code::Samples`].
     ///
     /// # Errors
-    /// The milliseconds that the request waits for more samples. The caller repeats it then or earlier, with an empty
-    /// output. Refusals are replies.
+    /// The number of milliseconds that the request must wait, unless more samples arrive before. Then it must be served
+    /// again; its output is still empty. Refusals are replies, not errors.
     pub fn samples(&mut self, request: Samples<'_>) -> Result<Completion, u32> {
         let Samples { client, input, output, may_wait } = request;
         if let Err(status) = self.admit(client, Code::Samples as u32, input.len(), output.len()) {
@@ -179,11 +179,11 @@ impl<M: Platform> Engine<M> {
         }
     }
 
-    /// Checks a request against the table.
+    /// Checks a request against the table, before its input is read.
     fn admit(&mut self, client: ClientId, code: u32, input: usize, output: usize) -> Result<&'static RequestSpec, u32> {
         let spec = protocol::find(code).ok_or(STATUS_INVALID_DEVICE_REQUEST)?;
         match self.clients.get_mut(client) {
-            // Only a handle whose open was refused is unknown: a kernel need not block requests of such a handle.
+            // Unknown handles are those refused at open: the kernel need not block their requests.
             None => Err(STATUS_PRIVILEGE_NOT_HELD),
             Some(client) if !client.greeted && !spec.before_hello => Err(STATUS_INVALID_DEVICE_STATE),
             Some(_) if !spec.input.admits(input) => Err(STATUS_INFO_LENGTH_MISMATCH),
@@ -309,7 +309,7 @@ impl<M: Platform> Engine<M> {
         }
         let (previous, interval) = self.sampler.hal().set_interval(source, interval)?;
         if source == Source::TIME && self.sessions.processors_running(source.0) > 0 {
-            // They run, so that their memory exists.
+            // The timers exist, because they run.
             self.platform.start_timers(interval);
         }
         reply.push(&self.record(&self.sampler.hal().source_information(source)?, previous));

@@ -1,5 +1,5 @@
-//! Resources that sessions share: counters, timers, the interrupt, control areas. They are taken for the first session
-//! that needs them, and returned after the last.
+//! Resources of the machine that sessions share: counters, timers, the interrupt, control areas. Acquired for the first
+//! session that needs them, released after the last.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,24 +15,24 @@ use crate::reply::Refusal;
 use crate::session::Session;
 use crate::try_vec::NO_MEMORY;
 
-/// Owner that registers the interrupt handler: the number of Windows' System process.
+/// Process in which the interrupt handler is registered: the number of the System process.
 const SYSTEM: u64 = 4;
 
-/// Marks that no processor has failed.
+/// Stands for no processor.
 const NOWHERE: u32 = u32::MAX;
 
-/// Resources that are taken.
+/// The acquired resources.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// The counters are reserved with the HAL.
+    /// Whether the counters are reserved with the HAL.
     reserved: bool,
-    /// The timers run.
+    /// Whether the timers run.
     timed: bool,
     interrupt: Interrupt,
     areas: Areas,
 }
 
-/// Progress of taking the interrupt.
+/// State of the performance monitor interrupt.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Interrupt {
     #[default]
@@ -49,8 +49,8 @@ impl Resources {
         self.reserved
     }
 
-    /// Takes what a session needs. After a refusal the caller [releases](Self::release) what is not used. With `force`,
-    /// counters that another program has enabled are taken as well.
+    /// Acquires the resources that a session needs. After a refusal, the caller must release what is unused. With
+    /// `force`, counters that another program has enabled are used too.
     pub fn take<M: Platform>(
         &mut self,
         session: &Session,
@@ -58,7 +58,7 @@ impl Resources {
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         if session.records() {
-            // The HAL then tells other drivers that the counters are taken.
+            // The HAL then refuses the counters to other drivers.
             self.reserve(context.platform)?;
         }
         if session.uses_counters() {
@@ -90,8 +90,8 @@ impl Resources {
         Ok(())
     }
 
-    /// Reserves the counters with the HAL, then checks and initializes the registers of the processors that are not
-    /// held yet.
+    /// Reserves the counters with the HAL, then checks and initializes the registers of processors that are not in use
+    /// yet.
     fn take_counters<M: Platform>(
         &mut self,
         processors: &[ProcessorIndex],
@@ -123,7 +123,7 @@ impl Resources {
         idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
     }
 
-    /// Checks the registers for another user of the Debug Store, then takes the control areas.
+    /// Checks the registers for another user of the Debug Store, then acquires the control areas.
     fn take_areas<M: Platform>(
         &mut self,
         recording: &HardwareRecording,
@@ -153,7 +153,7 @@ impl Resources {
         &mut self.areas
     }
 
-    /// Lets the local APIC of each processor pass the interrupt, then registers the handler with the HAL.
+    /// Enables the LVT entry on each processor, then registers the handler with the HAL.
     fn take_interrupt<M: Platform>(
         &mut self,
         processors: &[ProcessorIndex],
@@ -184,8 +184,8 @@ impl Resources {
         Ok(())
     }
 
-    /// Takes on a processor that was added what is taken on the others. Returns whether events can be counted there,
-    /// and sampled.
+    /// Acquires on an added processor the resources that are in use on the others. Returns whether sessions can count
+    /// there, and whether they can sample there.
     pub fn take_processor<M: Platform>(
         &mut self,
         processor: ProcessorIndex,
@@ -196,8 +196,8 @@ impl Resources {
         (counts, samples)
     }
 
-    /// Returns what none of these sessions uses: first the registers, then the interrupt, which nothing raises by then,
-    /// and the reservation last.
+    /// Releases the resources that none of these sessions uses: the registers first, then the interrupt, which no
+    /// counter raises by then, and the reservation last.
     pub fn release<M: Platform>(&mut self, sessions: &[Session], context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, hal } = context;
         let counters_used = sessions.iter().any(Session::uses_counters);
@@ -209,12 +209,12 @@ impl Resources {
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
-                // The driver owns the slot.
+                // Cannot fail: the driver has the slot.
                 let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
                 platform.end_sampling();
             }
             if sampler.is_silenced() {
-                // The entry was not masked before.
+                // The entry was not masked when the interrupt was acquired.
                 platform.on_each_processor(&|current| _ = sampler.end_silence(current));
             }
             platform.close_local_apic();
@@ -231,7 +231,7 @@ impl Resources {
     }
 }
 
-/// First failure among the processors, which report at the same time.
+/// The first failure among processors that run the same code at the same time.
 #[derive(Debug)]
 struct FirstFailure {
     processor: AtomicU32,
@@ -253,7 +253,7 @@ impl FirstFailure {
         }
     }
 
-    /// Returns a refusal if a processor reported.
+    /// Returns the refusal, if a processor failed.
     fn refuse(self, status: u32, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {

@@ -1,4 +1,4 @@
-//! Samples of a session: a ring for each of its processors, and what was reported of them.
+//! The samples of a session: one ring per processor, and the records that were delivered.
 
 use alloc::vec::Vec;
 
@@ -14,46 +14,46 @@ use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 /// Rings of a session that samples.
 #[derive(Debug)]
 pub struct Rings {
-    /// Number of the session on every processor.
+    /// Subscriber number of the session, the same on every processor.
     pub subscriber: Subscriber,
-    /// Share of the time of a processor that interrupts may take, in thousandths.
+    /// Maximum share of interrupts in a processor's time, in thousandths.
     pub budget: u32,
-    /// Capacity of each ring, a power of two.
+    /// Capacity of each ring in records, a power of two.
     records: u32,
-    /// One per processor of the session, in its order.
+    /// One ring for each processor of the session, in ascending order.
     each: Vec<Ring>,
-    /// Ring with which the next request begins.
+    /// Index of the ring from which the next request begins to fetch.
     next: usize,
 }
 
 #[derive(Debug)]
 struct Ring {
     processor: ProcessorIndex,
-    /// Writing end, while the processor does not use it.
+    /// The producer, while the processor does not have it.
     producer: Slot<SampleProducer>,
     samples: Consumer<Sample, CpuSampleStats>,
-    /// Samples that were delivered.
+    /// Number of samples delivered.
     delivered: u64,
-    /// Counters of the session on the processor, and the index of its branches, each with its source and the lost
-    /// samples that were reported.
+    /// Each counter of the session there, and [`BRANCH_STATS`] for branches, with its source and the number of lost
+    /// samples that have been reported.
     events: Vec<(u8, u32, u64)>,
 }
 
-/// Numbers of samples of a session.
+/// Totals of a session's samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Account {
-    /// Samples given to the client.
+    /// Samples delivered to the client.
     pub delivered: u64,
-    /// Lost samples.
+    /// Samples lost.
     pub lost: u64,
-    /// Samples dropped while throttled.
+    /// Overflows dropped while throttled.
     pub throttled: u64,
-    /// Samples not fetched so far, which are discarded when the session ends.
+    /// Samples not fetched yet, or not at all when the session has ended.
     pub discarded: u64,
 }
 
 impl Rings {
-    /// Makes room for the rings of `processors` processors, which [`add`](Self::add) adds.
+    /// Creates rings for up to `processors` processors, which [`add`](Self::add) adds one by one.
     pub fn new(subscriber: Subscriber, budget: u32, records: u32, processors: usize) -> Result<Self, Refusal> {
         Ok(Self { subscriber, budget, records, each: try_with_capacity(processors)?, next: 0 })
     }
@@ -64,7 +64,7 @@ impl Rings {
             sample_ring::channel(self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
         let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
-        // The slot is empty.
+        // The slot is new, so it is empty.
         let _ = slot.put(producer);
         self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
     }
@@ -74,23 +74,23 @@ impl Rings {
         self.each.get(index)
     }
 
-    /// Takes the writing end for use on a processor.
+    /// Takes the producer of a processor's ring.
     pub fn take_producer(&self, processor: ProcessorIndex) -> Option<SampleProducer> {
         self.ring(processor)?.producer.take()
     }
 
-    /// Puts the writing end of a processor back.
+    /// Puts the producer of a processor's ring back.
     pub fn put_producer(&self, processor: ProcessorIndex, producer: SampleProducer) {
-        // The slot is empty since the end was taken.
+        // The slot has been empty since the producer was taken.
         put(self.ring(processor).map(|ring| &ring.producer), producer);
     }
 
-    /// Returns the counters sampled on a processor.
+    /// Returns the counters that are sampled on a processor.
     pub fn counters(&self, processor: ProcessorIndex) -> CounterSet {
         self.ring(processor).map(|ring| ring.counters().collect()).unwrap_or_default()
     }
 
-    /// Returns the numbers of delivered, lost and throttled samples of a counter on a processor.
+    /// Returns the numbers of written, lost and throttled samples of a counter on a processor.
     pub fn stats(&self, processor: ProcessorIndex, counter: u8) -> [u64; 3] {
         let stats = self.ring(processor).map(|ring| ring.samples.side());
         stats.and_then(|stats| stats.of(counter)).map(SampleStats::read).unwrap_or_default()
@@ -101,12 +101,12 @@ impl Rings {
         self.each.iter().any(|ring| ring.samples.is_half_full())
     }
 
-    /// Returns whether there is nothing left to report.
+    /// Returns whether all records and losses have been delivered.
     pub fn are_empty(&self) -> bool {
         self.each.iter().all(|ring| ring.samples.is_empty() && ring.untold().next().is_none())
     }
 
-    /// Writes as many records as the reply has room for, from each ring in turn. Returns how many of them are samples.
+    /// Writes as many records as fit into the reply, from each ring in turn; returns how many of them are samples.
     pub fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
         let count = self.each.len();
         let mut told = 0;
@@ -115,7 +115,7 @@ impl Rings {
             if let Some(ring) = self.each.get_mut(index) {
                 told += ring.tell(now, reply);
                 if reply.room::<Sample>() == 0 {
-                    // The next request begins with the next ring, because this one may always fill a whole reply.
+                    // The next request begins with the next ring: this one may always fill a whole reply.
                     self.next = (index + 1) % count;
                     return told;
                 }
@@ -124,7 +124,7 @@ impl Rings {
         told
     }
 
-    /// Returns the account of the samples that were not delivered.
+    /// Returns the totals of the samples, without the delivered ones.
     pub fn account(&self) -> Account {
         self.each.iter().fold(Account::default(), |sum, ring| {
             let [samples, lost, throttled] = ring.stats();
@@ -153,7 +153,7 @@ impl Ring {
         )
     }
 
-    /// Returns the events with lost samples that have not been reported yet: index, source, number.
+    /// Events with lost samples that have not been reported yet: index, source, number of lost samples.
     fn untold(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
         let stats = self.samples.side();
         self.events.iter().enumerate().filter_map(|(index, (counter, source, told))| {

@@ -1,4 +1,4 @@
-//! Account of the sleeps of the machine.
+//! Time that the machine spends asleep.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -7,14 +7,14 @@ use protocol::status::STATUS_DEVICE_NOT_READY;
 
 use crate::reply::Refusal;
 
-/// Refusal of a request that needs a register while the machine sleeps.
+/// The refusal of requests that access registers while the machine sleeps.
 pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, ErrorCode::Asleep);
 
-/// Account of all sleeps. One thread at a time writes: the system falls asleep and wakes in turn.
+/// Number and total time of all sleeps. One thread at a time writes, because sleep and wake alternate.
 #[derive(Debug, Default)]
 pub struct SuspendTime {
     times: AtomicU64,
-    /// Sum of the sleeps that have ended.
+    /// Total of the sleeps that have ended.
     asleep: AtomicU64,
     since: AtomicU64,
     sleeping: AtomicBool,
@@ -31,7 +31,7 @@ impl SuspendTime {
         }
     }
 
-    /// Notes that the machine is awake. Returns how long it slept, or 0 if it did not.
+    /// Notes that the machine is awake; returns how long it slept, or 0 if it did not.
     ///
     /// # IRQL
     /// Any.
@@ -45,7 +45,7 @@ impl SuspendTime {
         slept
     }
 
-    /// Returns whether the machine sleeps, or is about to.
+    /// Returns whether the machine sleeps or is about to.
     ///
     /// # IRQL
     /// Any.
@@ -53,12 +53,12 @@ impl SuspendTime {
         self.sleeping.load(Ordering::Acquire)
     }
 
-    /// Returns how often the machine slept.
+    /// Returns the number of completed sleeps.
     pub fn times(&self) -> u64 {
         self.times.load(Ordering::Relaxed)
     }
 
-    /// Returns how long the machine has slept in all, up to now.
+    /// Returns the total time asleep up to `now`.
     pub fn asleep(&self, now: u64) -> u64 {
         let this_time = if self.is_sleeping() { now.saturating_sub(self.since.load(Ordering::Relaxed)) } else { 0 };
         self.asleep.load(Ordering::Relaxed) + this_time

@@ -1,5 +1,5 @@
-//! What suites for virtual PMUs check of a filter's requests (29 of the checklist in the tests of `pmu`), for the
-//! requests there are here: a bad action, bad flags, a bad count.
+//! Item 29 of the checklist in the tests of `pmu` (invalid filter requests in suites for virtual PMUs), applied to the
+//! requests of this driver: invalid actions, flags and counts.
 
 use engine::{Completion, Engine};
 use protocol::status::{
@@ -12,7 +12,7 @@ use simulation::{Client, SimMachine};
 
 const EVENT: (u32, u32) = (2, modes::BOTH);
 
-/// A refusal leaves no session and no access to a register.
+/// Checks that a refusal left no session and accessed no register.
 fn nothing_happened(engine: &mut Engine<&SimMachine>, client: Client, machine: &SimMachine) {
     assert_eq!(client.tell::<_, SessionEvent>(engine, Code::ListSessions), []);
     for cpu in machine.all() {
@@ -28,7 +28,7 @@ fn d29_an_action_that_does_not_exist_is_refused() {
     let client = Client::open(&mut engine, 1, 10);
     let known = |code: u32| REQUESTS.iter().any(|spec| spec.code as u32 == code);
     for function in 0..0x1000_u32 {
-        // Each function by each method and access of the device.
+        // Each function code with each method and access.
         for rest in 0..16_u32 {
             let code = Code::Start as u32 & 0xFFFF_0000 | (rest >> 2) << 14 | function << 2 | rest & 3;
             if !known(code) {
@@ -77,7 +77,7 @@ fn d29_a_count_of_events_that_is_zero_or_too_large_or_not_whole_is_refused() {
         let refused = Completion { status: STATUS_INFO_LENGTH_MISMATCH, information: 0 };
         assert_eq!(answer.completion, refused, "{length}");
     }
-    // As many as there may be are read, and are too many for the counters.
+    // The maximum number of events is accepted by the parser, but exceeds the counters.
     let answer = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[EVENT; MAX_EVENTS]);
     assert_eq!(answer.completion.status, STATUS_SUCCESS);
     assert_eq!(answer.header().cause, ErrorCode::NoFreeCounter as u32);

@@ -1,4 +1,4 @@
-//! Processors of two kinds in one machine: each is driven as its own leaves say.
+//! Processors of two kinds in one machine: each is driven by its own CPUID leaves.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -9,10 +9,10 @@ use pmu::{ProcessorIndex, ProfileInterface, Source};
 use protocol::{CountRecord, ErrorCode, ProcessorSet, Support, modes};
 use simulation::{Client, SimMachine};
 
-/// The identities of the two kinds: eight counters and three fixed ones, six of other bits and two fixed ones.
+/// The identities of the two kinds: eight general and three fixed counters; six of another width and two fixed ones.
 const KINDS: [&str; 2] = ["intel-hybrid", "intel-hybrid-efficient"];
 
-/// LLCMisses, which the second kind does not offer.
+/// LLCMisses, which the second kind does not support.
 const MISSES: u32 = 29;
 
 fn processor(name: &str) -> Processor {
@@ -20,7 +20,7 @@ fn processor(name: &str) -> Processor {
     Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
 }
 
-/// Four processors, the first of this kind and then alternately.
+/// Returns a machine with four processors of alternating kinds, starting with this one.
 fn machine(first: usize) -> SimMachine {
     SimMachine::of((0..4).map(|number| processor(KINDS[(first + number) % 2])))
 }
@@ -70,7 +70,7 @@ fn every_counter_of_every_processor_counts_exactly_and_no_access_faults() {
         let machine = machine(first);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        // Cycles until no processor has a counter for them any more: one fixed counter and the general ones of the smaller.
+        // Starts cycles until the smaller kind has no counter left: one fixed counter and all general ones.
         let mut sessions = Vec::new();
         for _ in 0..7 {
             sessions.push(client.started(&mut engine, 0, &[19]));

@@ -1,4 +1,4 @@
-//! The machine under the sessions: who has the counters, sleep, processors that are added, what it refuses.
+//! The machine below the sessions: ownership of counters, sleep, added processors, refused calls.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! What a processor costs in memory. Alone in this program: everything that is allocated in it counts.
+//! Memory use per processor. This test has its own program because it counts every allocation.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -10,24 +10,24 @@ use simulation::{Client, SimMachine};
 #[global_allocator]
 static HEAP: dhat::Alloc = dhat::Alloc;
 
-/// Four groups of 64.
+/// Four groups of 64 processors.
 const MANY: u32 = 256;
 
-/// Bytes for each processor besides the state of its counters: for each counter the 16 of its total; those that count
-/// (8); what was found there and is there (24), what counters it has (8), and whether it is ours or asleep, with those that may have left
-/// a status (8); and the desk: what the interrupt has to know.
+/// Bytes for each processor besides the state of its counters: 16 for the total of each counter; 8 for the enabled
+/// counters; 24 for the saved and current registers; 8 for the counters that it has; 8 for its ownership, sleep state
+/// and counters with a possibly stale status; and the state of the interrupt handler.
 const fn beside_state(counters: usize) -> usize {
     counters * 16 + 8 + 40 + DESK
 }
 
-/// 32 counters of 24 bytes, 8 places for rings, one for the Debug Store, the budget and the account of interrupts.
+/// 32 counters of 24 bytes, 8 ring slots, one slot for the Debug Store, the budget and the interrupt statistics.
 const DESK: usize = 1_152;
 
 fn bytes() -> usize {
     dhat::HeapStats::get().curr_bytes
 }
 
-/// Bytes of an engine over so many processors, of the state of its counters, and of what is left of four sources that
+/// Returns the bytes of an engine for this many processors, of its counter state, and of the rest of four sources that
 /// ran and stopped.
 fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
     let machine = SimMachine::named(name, processors);
@@ -53,7 +53,7 @@ fn a_processor_costs_8_bytes_for_each_counter_besides_what_is_documented_and_a_s
         ("intel-v1", 4),
         ("intel-v2", 7),
         ("alder-lake-12900k", 9),
-        // Every processor has a row for the kind with most counters.
+        // Every processor has a row with the size for the kind with most counters.
         ("intel-hybrid", 11),
     ] {
         let [[one, one_state, one_left], [many, many_state, many_left]] =

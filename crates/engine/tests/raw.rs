@@ -1,4 +1,4 @@
-//! Events by their numbers, through requests.
+//! Raw events in requests.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -19,7 +19,7 @@ fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
     Engine::new(machine, [0; 4]).unwrap()
 }
 
-/// What `Start` answers: cause, source, first detail.
+/// Sends `Start` and returns cause, source and first detail of the answer.
 fn start(client: Client, engine: &mut Engine<&SimMachine>, flags: u32, sources: &[u32]) -> (u32, u32, u64) {
     let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
     let header = client.start(engine, flags, ProcessorSet::EMPTY, &events).header();
@@ -107,7 +107,7 @@ fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
     let client = Client::open(&mut engine, 1, 10);
     let event = |number: u16| raw(0xA0 + (number >> 8), number.to_le_bytes()[0]);
     let kept = client.started(&mut engine, 0, &[event(0)]);
-    // Many more than there are places, two at a time.
+    // Many more events than slots, two at a time.
     for number in 1..=2 * MAX_RAW {
         let session = client.started(&mut engine, 0, &[event(number), event(number + 1)]);
         machine.run(0, Mode::User, &|selected| u64::from(selected.umask) + 1);
@@ -121,7 +121,7 @@ fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
     let hal = engine.sampler().hal();
     let state = hal.row(ProcessorIndex::BOOT).get(u8::try_from(one.counter).unwrap());
     assert_eq!(hal.source(state).0, event(0), "what goes on is still itself, also where it is set up anew");
-    // In one request there can be too many; nothing of it is left.
+    // A single request can exceed the slots; it leaves nothing behind.
     let many: Vec<u32> = (600..).take(MAX_EVENTS).map(event).collect();
     assert_ne!(start(client, &mut engine, 0, &many).0, 0);
     assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions).len(), 1);
@@ -133,7 +133,7 @@ fn who_finds_no_counter_is_told_how_many_could_count_the_event() {
     let machine = SimMachine::named("haswell-4710mq", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    // UnhaltedReferenceCycles: fixed counter 2 alone. Raw: the four general ones.
+    // UnhaltedReferenceCycles needs fixed counter 2; the raw events use the four general counters.
     for (sources, refused, there, wanted) in [
         (vec![27, 27], 27, 1, 2),
         (vec![27, 2, 27], 27, 1, 2),

@@ -1,4 +1,4 @@
-//! What processors record themselves: from what the model writes to memory to the record that the client fetches.
+//! Hardware recording: from the records that the model writes to memory to those that the client fetches.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! Requests: what the table admits, what is refused, and that a refusal changes nothing.
+//! Requests: valid and refused ones, and that a refusal changes nothing.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -81,7 +81,7 @@ fn nothing_is_served_before_the_versions_agree() {
     };
     let all_refused =
         |engine: &mut Engine<&SimMachine>| refused(engine, Some(Code::Hello), STATUS_INVALID_DEVICE_STATE);
-    refused(&mut engine, None, STATUS_PRIVILEGE_NOT_HELD); // not even open, so not even Hello
+    refused(&mut engine, None, STATUS_PRIVILEGE_NOT_HELD); // not open, so even Hello is refused
     assert_eq!(engine.open(client.0, 10), 0);
     all_refused(&mut engine);
     for version in [0, PROTOCOL_VERSION + 1, u32::MAX] {
@@ -97,7 +97,7 @@ fn nothing_is_served_before_the_versions_agree() {
     let reply = HelloReply::read_from_bytes(&reply).unwrap();
     assert_eq!((reply.header.status, reply.protocol, reply.driver), (0, PROTOCOL_VERSION, VERSION));
     assert_eq!(client.ask(&mut engine, Code::Info, &[], INFO).completion.information, INFO);
-    // The last Hello counts.
+    // The last Hello applies.
     client.ask(&mut engine, Code::Hello, Hello { version: PROTOCOL_VERSION + 1, reserved: 0 }.as_bytes(), 72);
     all_refused(&mut engine);
     engine.close(client.0);
@@ -227,7 +227,7 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
     assert_eq!((header.cause, header.detail), (ErrorCode::AlreadyStarted as u32, [session + 1, 0]));
 }
 
-/// A source that this identity's EBX rules out.
+/// Returns a source that the identity's EBX excludes.
 fn engine_unsupported(engine: &mut Engine<&SimMachine>, client: Client) -> u32 {
     let sources: Vec<SourceRecord> = client.tell(engine, Code::ListSources);
     let ruled_out = [Support::EventNotAvailable as u32, Support::EventNotEnumerated as u32];

@@ -1,4 +1,4 @@
-//! Sampling: from the overflow that the model raises to the record that the client fetches.
+//! Sampling: from the overflow in the model to the record that the client fetches.
 
 #![expect(
     clippy::indexing_slicing,

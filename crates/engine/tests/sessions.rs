@@ -1,4 +1,4 @@
-//! Sessions: counts are the model's own, on every processor; what starts ends; nothing is left behind.
+//! Sessions: counts match the model on every processor, and ended sessions leave nothing behind.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -24,7 +24,7 @@ fn set(numbers: &[u32]) -> ProcessorSet {
     set
 }
 
-/// What `work` does of an event, on a processor.
+/// Returns the number of events that `work` causes on a processor.
 fn events(selected: Selected, processor: u32) -> u64 {
     10_000 * (u64::from(processor) + 1) + u64::from(selected.event)
 }
@@ -107,7 +107,7 @@ fn closing_a_handle_stops_its_sessions_and_no_others_and_closing_again_changes_n
     }
     work(&machine);
     assert_eq!(second.read(&mut engine, kept).len(), PROCESSORS as usize);
-    second.started(&mut engine, 0, &[2, 6]); // the first client's counters are free again
+    second.started(&mut engine, 0, &[2, 6]); // the counters of the first client are free again
     engine.close(second.0);
     assert!(!nothing_counts(&machine), "the detached session goes on");
     let third = Client::open(&mut engine, 3, 13);
@@ -175,7 +175,7 @@ fn profile_time_counts_the_ticks_of_each_processors_timer_on_every_interface() {
                 machine.tick(processor, times * u64::from(processor + 1));
             }
         };
-        tick(99); // nothing runs: nothing expires
+        tick(99); // no timer runs
         let first = client.started(&mut engine, 0, &[0]);
         assert_eq!(machine.timer(), Some(10_000), "{name}");
         tick(5);
@@ -216,7 +216,7 @@ fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
 #[test]
 fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
     let identity = cpuid_dumps::find("amd-kvm").unwrap();
-    // A hypervisor that drops writes to registers that it does not have; the second processor is such a one.
+    // On the second processor, a hypervisor drops writes to absent registers.
     let of = |pretends: bool| {
         let dump = if pretends { cpuid_dumps::find("amd-hyperv-masked").unwrap() } else { identity }.cpuid();
         let processor = model::Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
@@ -226,7 +226,7 @@ fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     for _ in 0..9 {
-        // Nine times: a refusal that kept its counters would run out of them.
+        // Nine times: leaked counters would run out.
         let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(2, modes::BOTH)]).header();
         assert_eq!((header.cause, header.processor), (ErrorCode::CountersDoNotWork as u32, 1));
         assert!(nothing_counts(&machine));
@@ -292,12 +292,12 @@ fn between_sessions_the_registers_are_as_they_were_found() {
     for found in [0, 0b11, 0xF, 0x8_0000_00FF, 0xF_0000_000F] {
         for cpu in machine.all() {
             cpu.model().wrmsr(0x38F, found).unwrap(); // IA32_PERF_GLOBAL_CTRL
-            cpu.model().wrmsr(0x186, 0x0043_003C).unwrap(); // IA32_PERFEVTSEL0, of somebody else
+            cpu.model().wrmsr(0x186, 0x0043_003C).unwrap(); // IA32_PERFEVTSEL0, used by other software
         }
         let first = client.started(&mut engine, flags::FORCE, &[2]);
         let second = client.started(&mut engine, 0, &[6]);
         client.stop(&mut engine, first, None);
-        let slots = found & 1 << 35; // a fixed counter that no source needs
+        let slots = found & 1 << 35; // a fixed counter that no source uses
         for cpu in machine.all() {
             assert_eq!(cpu.model().rdmsr(0x38F), Ok(slots | 0b1), "the second session goes on alone");
         }
@@ -323,7 +323,7 @@ fn shutting_down_stops_everything() {
     }
 }
 
-/// What a client may do next.
+/// A step of a client.
 #[derive(Debug, Clone)]
 enum Step {
     Start { client: usize, detached: bool, sources: Vec<u32>, processors: Vec<u32>, modes: u32 },
@@ -358,7 +358,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the test expects of a running event: by its session, processor, source and modes.
+/// Identifies a running event: session, processor, source and modes.
 type Key = (u64, u32, u32, u32);
 
 proptest! {
@@ -371,7 +371,7 @@ proptest! {
         let mut engine = engine(&machine);
         let mut clients: Vec<_> = (0..3).map(|handle| Client::open(&mut engine, handle, 10)).collect();
         let mut sessions: Vec<(u64, Client, bool)> = Vec::new();
-        // How often `work` ran since each event's start, for a test that keeps its own books.
+        // The runs of `work` since the start of each event, which the test counts itself.
         let mut running: BTreeMap<Key, (u64, usize)> = BTreeMap::new();
         for step in steps {
             match step {
@@ -415,7 +415,7 @@ proptest! {
                     }
                     sessions.retain(|(_, owner, detached)| owner.0 != closed.0 || *detached);
                     clients[client] = Client::open(&mut engine, closed.0.0, 10);
-                    // whoever is left may reach what is detached
+                    // any remaining client can access detached sessions
                     for (_, owner, _) in &mut sessions {
                         if owner.0 == closed.0 { *owner = clients[client]; }
                     }
@@ -429,7 +429,7 @@ proptest! {
     }
 }
 
-/// Event select of a source, from the seeds.
+/// Returns the event select of a source, from the seeds.
 fn event(name: &str, source: u32) -> u64 {
     match (name, source) {
         (_, 2) => 0xC0,
@@ -450,7 +450,7 @@ fn check(name: &str, records: &[CountRecord], running: &BTreeMap<Key, (u64, usiz
         let Some((times, _)) = running.get(&key) else {
             return Err(TestCaseError::fail(format!("{record:?} does not run")));
         };
-        let of_modes = u64::from(record.modes); // user once, kernel twice
+        let of_modes = u64::from(record.modes); // user mode once, kernel mode twice
         let event = event(name, record.source);
         let per_time = of_modes * (10_000 * u64::from(record.processor + 1) + event);
         prop_assert_eq!(record.count, times * per_time, "{:?}", record);

@@ -1,4 +1,4 @@
-//! Two threads of one core in a machine: they share its counters, and each has its own.
+//! Two threads of a core share its counter registers, and each uses its own counters.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -6,7 +6,7 @@ use engine::Engine;
 use model::{Mode, Processor};
 use simulation::{Client, SimMachine};
 
-/// The two threads of a core.
+/// Returns a machine with the two threads of a core.
 fn machine() -> SimMachine {
     let identity = cpuid_dumps::find("netburst-irwindale").unwrap();
     let dump = identity.cpuid();

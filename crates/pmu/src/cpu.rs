@@ -1,11 +1,11 @@
-//! The processor as profile interfaces see it.
+//! Access to a processor for the profile interfaces.
 
 use raw_cpuid::CpuIdResult;
 
-/// Address of a model-specific register that a profile interface owns.
+/// Address of a model-specific register that belongs to a profile interface.
 ///
-/// Only this crate makes one, and only for registers that CPUID has declared: what implements [`Cpu`] may
-/// rely on it, and no number of a client's ever becomes one.
+/// Only this crate creates one, and only for a register that CPUID enumerates. Implementations of [`Cpu`] may rely on
+/// this. A number from a client never becomes an `Msr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Msr(u32);
 
@@ -14,34 +14,37 @@ impl Msr {
         Self(address)
     }
 
-    /// The `index`th register of a bank that begins at `self`.
+    /// Returns register `index` of a bank that begins at `self`.
     pub(crate) const fn at(self, index: u8) -> Self {
         Self(self.0 + index as u32)
     }
 
-    /// What goes into ECX.
+    /// Returns the value for ECX.
     #[must_use]
     pub const fn address(self) -> u32 {
         self.0
     }
 }
 
-/// The processor on which the caller runs, at any IRQL; who calls must see to it that it stays the same.
+/// The processor on which the caller runs. The caller must ensure that the thread stays on it.
+///
+/// # IRQL
+/// Any.
 pub trait Cpu {
-    /// CPUID with `leaf` in EAX and `subleaf` in ECX.
+    /// Executes CPUID with `leaf` in EAX and `subleaf` in ECX.
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult;
-    /// RDMSR.
+    /// Reads a register.
     fn rdmsr(&self, msr: Msr) -> u64;
-    /// WRMSR.
+    /// Writes a register.
     fn wrmsr(&self, msr: Msr, value: u64);
-    /// RDPMC: what goes into ECX is of a counter that the interface in use has.
+    /// Executes RDPMC. `index` must select a counter of the interface in use.
     fn rdpmc(&self, index: u32) -> u64;
-    /// The entry for counters in the local APIC's vector table: see [`LvtPmi`](crate::LvtPmi).
+    /// Reads the LVT entry for performance counters; see [`LvtPmi`](crate::LvtPmi).
     fn lvt_pmi(&self) -> u32;
-    /// Writes that entry.
+    /// Writes the LVT entry for performance counters.
     fn set_lvt_pmi(&self, entry: u32);
-    /// A word of the processor's [save area](crate::debug_store), while there is one; else 0.
+    /// Returns a word of the processor's [save area](crate::debug_store), or 0 if it has none.
     fn save_area(&self, word: u8) -> u64;
-    /// Writes one.
+    /// Writes a word of the processor's save area.
     fn set_save_area(&self, word: u8, value: u64);
 }

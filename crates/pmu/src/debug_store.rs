@@ -1,7 +1,7 @@
-//! Intel's Debug Store: what a processor has of it, and the registers that make it write (SDM Vol. 3B, "Debug Store (DS)
-//! Mechanism"; seed 004). What it writes is read by [`debug_store`].
+//! Intel's Debug Store: its features on a processor, and the registers that control it (SDM Vol. 3B, "Debug Store (DS)
+//! Mechanism"; HAL control area). [`debug_store`] decodes its records.
 //!
-//! Nothing here is called unless somebody asked for branches or for precise samples.
+//! These functions are called only for sessions that request branches or precise samples.
 
 mod registers;
 
@@ -14,14 +14,14 @@ use crate::misc_enable::MiscEnable;
 use crate::state::CounterSet;
 use registers::{DebugCtl, IA32_DEBUGCTL, IA32_DS_AREA, IA32_PEBS_ENABLE, Leaf1Edx};
 
-/// What is missing. The numbers travel to the client.
+/// A missing feature. The protocol uses its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingFeature {
-    /// Another vendor's processor.
+    /// The vendor is not Intel.
     NotIntel,
     /// CPUID.1:EDX\[21\] is clear.
     NoDebugStore,
-    /// CPUID.1:ECX\[2\] is clear: the save area has not its 64-bit form.
+    /// CPUID.1:ECX\[2\] is clear: the save area does not have its 64-bit layout.
     NotWide,
     /// IA32_MISC_ENABLE\[7\] is clear.
     NoMonitoring,
@@ -29,18 +29,18 @@ pub enum MissingFeature {
     BranchesUnavailable,
     /// IA32_MISC_ENABLE\[12\] is set.
     PebsUnavailable,
-    /// CPUID.1:ECX\[4\] is clear: branches of one mode alone can not be had.
+    /// CPUID.1:ECX\[4\] is clear: BTS cannot be restricted to one mode.
     NoModes,
-    /// PEBS_FMT of IA32_PERF_CAPABILITIES is none that is known.
+    /// PEBS_FMT of IA32_PERF_CAPABILITIES is unknown.
     UnknownFormat(u8),
-    /// Of an event: it has no precise form.
+    /// The event has no precise form.
     NotPrecise,
     /// The profile interface is not Emon of version 2 or later.
     NotInInterface,
 }
 
 impl MissingFeature {
-    /// Its number for the client, and one that goes with it.
+    /// Returns the number for the client, and the number that belongs to it.
     #[must_use]
     pub const fn numbers(self) -> (u32, u8) {
         match self {
@@ -58,22 +58,22 @@ impl MissingFeature {
     }
 }
 
-/// What a processor has.
+/// Debug Store features of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facilities {
     /// Branch Trace Store.
     pub branches: Result<(), MissingFeature>,
     /// PEBS, with the format of its records.
     pub precise: Result<Format, MissingFeature>,
-    /// General counters that record, from the first.
+    /// Number of general counters that record, starting with counter 0.
     pub counters: u8,
-    /// Which events they record.
+    /// The events that they record.
     pub events: PreciseEvents,
-    /// Branches of one mode alone can be had.
+    /// Whether BTS can be restricted to one mode.
     pub modes: bool,
 }
 
-/// In which modes branches are recorded; neither: they are not.
+/// Modes in which branches are recorded; with neither, none are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Modes {
     /// User mode.
@@ -82,20 +82,22 @@ pub struct Modes {
     pub kernel: bool,
 }
 
-/// What another program has in the registers.
+/// Registers of another program that uses the Debug Store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignUse {
     /// IA32_DEBUGCTL.
     pub control: u64,
-    /// IA32_PEBS_ENABLE, or 0 where there is none.
+    /// IA32_PEBS_ENABLE, or 0 if the processor lacks it.
     pub records: u64,
 }
 
-/// Looks at the current processor: at registers only where CPUID promises them, at most two reads. Any IRQL at which the
-/// processor stays the same.
+/// Examines the current processor. It reads only registers that CPUID enumerates, at most two.
 ///
 /// # Errors
-/// What is missing for everything.
+/// The missing feature, if it makes the whole Debug Store unusable.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
 pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
     let vendor = cpu.cpuid(0, 0);
     let features = cpu.cpuid(1, 0);
@@ -130,18 +132,22 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
     })
 }
 
-/// What is put back when the Debug Store is given back.
+/// Register values to restore when the Debug Store is released.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SavedDebugStore {
     area: u64,
-    /// The modes that were off, though nothing was traced.
+    /// Modes that were off although branches were not traced.
     control: DebugCtl,
 }
 
-/// Returns what another program does with the Debug Store of the current processor, which has these `facilities`: branches
-/// are traced, or events are recorded. At most two reads. PROFILE_LEVEL.
+/// Returns the registers of another program that uses the Debug Store of the current processor, which has these
+/// `facilities`: it traces branches or records events. At most two reads.
 ///
-/// An address in IA32_DS_AREA alone says nothing: Windows writes one at boot, and leaves it there while nothing is recorded.
+/// An address in IA32_DS_AREA alone is no sign of use: Windows writes one at boot, and leaves it there while nothing is
+/// recorded.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn in_use_elsewhere(cpu: &impl Cpu, facilities: &Facilities) -> Option<ForeignUse> {
     let control = cpu.rdmsr(IA32_DEBUGCTL);
     let records = if facilities.precise.is_ok() { cpu.rdmsr(IA32_PEBS_ENABLE) } else { 0 };
@@ -150,7 +156,10 @@ pub fn in_use_elsewhere(cpu: &impl Cpu, facilities: &Facilities) -> Option<Forei
     is_used.then_some(ForeignUse { control, records })
 }
 
-/// The save area of the current processor is at this address from now on; answers what was there before. PROFILE_LEVEL.
+/// Sets the save area of the current processor to this address; returns the previous registers.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn take(cpu: &impl Cpu, address: u64) -> SavedDebugStore {
     let saved =
         SavedDebugStore { area: cpu.rdmsr(IA32_DS_AREA), control: DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)) };
@@ -158,13 +167,19 @@ pub fn take(cpu: &impl Cpu, address: u64) -> SavedDebugStore {
     saved
 }
 
-/// Returns whether the save area of the current processor, which has a Debug Store, is at this address. PROFILE_LEVEL.
+/// Returns whether the save area of the current processor, which has a Debug Store, is at this address.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
     cpu.rdmsr(IA32_DS_AREA) == address
 }
 
-/// The registers of the current processor are as they were found, unless somebody else has put a save area of his own in the
-/// place of that at `address`: then they are his. Branches are not traced any more. PROFILE_LEVEL.
+/// Stops recording if `records` is set, and restores IA32_DS_AREA. If another program has replaced the save area at
+/// `address`, the registers belong to that program and stay unchanged. Branch tracing must have been stopped.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bool) {
     if is_at(cpu, address) {
         if records {
@@ -174,8 +189,11 @@ pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bo
     }
 }
 
-/// Branches of these modes are written to the buffer of the save area from now on, with an interrupt at its threshold; of
-/// neither mode: none, and the modes are off that were `saved` so. What else the register controls stays. PROFILE_LEVEL.
+/// Starts to trace branches in these modes into the buffer of the save area, with an interrupt at its threshold. With
+/// neither mode it stops tracing and restores the mode bits from `saved`. Other bits of the register are unchanged.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
     let on = modes.user || modes.kernel;
     let (off_os, off_usr) =
@@ -189,30 +207,36 @@ pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
     cpu.wrmsr(IA32_DEBUGCTL, control.into_bits());
 }
 
-/// Overflows of these counters are recorded from now on, and of no others. PROFILE_LEVEL.
+/// Records the overflows of exactly these counters.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn record(cpu: &impl Cpu, counters: CounterSet) {
     cpu.wrmsr(IA32_PEBS_ENABLE, counters.bits().into());
 }
 
-/// The records have been fetched: the status that tells of them is cleared. PROFILE_LEVEL.
+/// Clears the PEBS status after the records have been fetched.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn acknowledge(cpu: &impl Cpu) {
     emon::acknowledge_records(cpu);
 }
 
-/// General counters that record on most processors with the format of this number.
+/// Returns the number of general counters that record on most processors with this record format.
 const fn counters(format: u8) -> u8 {
     if format == 0 { 1 } else { MAX_COUNTERS }
 }
 
-/// The most that are used: newer ones have more.
+/// Maximum number of counters used; newer processors have more.
 const MAX_COUNTERS: u8 = 4;
 
-// Each has a place in the area that it is loaded from again.
+// Each counter has a reset value in the area, from which the processor reloads it.
 const _: () = assert!(MAX_COUNTERS <= Layout::V62.general_resets());
 
-/// Whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing, Knights Mill and
-/// Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table 21-18), told by family 6
-/// and their models (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
+/// Returns whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing,
+/// Knights Mill and Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table
+/// 21-18), identified by family 6 and model (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
 fn is_alone(cpu: &impl Cpu) -> bool {
     let signature = emon::Leaf1Eax::of(cpu);
     signature.family() == 6

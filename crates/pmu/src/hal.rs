@@ -1,4 +1,4 @@
-//! The HAL functions of seed 003, section 2, over a profile interface. Each returns a status with its cause.
+//! The HAL functions (HAL PMU design, section 2) over a profile interface. Each returns a status with its cause.
 //!
 //! [`Hal`] is shared by all processors. The caller of the functions that plan (which counter, source and interval)
 //! holds a lock of its own. Functions that touch registers take a [`CurrentCpu`]: they run on that processor at

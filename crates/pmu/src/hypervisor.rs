@@ -1,26 +1,30 @@
-//! What stands between the system and the processor, by CPUID alone (TLFS, "Hypervisor Discovery").
+//! Detection of a hypervisor by CPUID (TLFS, "Hypervisor Discovery").
 
 use crate::cpu::Cpu;
 
-/// The kind. The numbers travel to the client.
+/// Kind of hypervisor. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Hypervisor {
-    /// Nothing that shows itself.
+    /// No hypervisor, or one that hides.
     None = 0,
-    /// One that is not compatible with Microsoft's.
+    /// A hypervisor that is not compatible with Microsoft's.
     Other = 1,
-    /// Microsoft's, or a compatible one: the system is a guest.
+    /// Microsoft's or a compatible hypervisor; this system is a guest.
     Guest = 2,
-    /// Microsoft's, below the very system that it belongs to: the Hyper-V role, or virtualization-based security.
+    /// Microsoft's hypervisor; this system is the root partition, with the Hyper-V role or virtualization-based
+    /// security.
     Root = 3,
 }
 
 impl Hypervisor {
-    /// Every kind, in the order of its number.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::None, Self::Other, Self::Guest, Self::Root];
 
-    /// Of the current processor. Any IRQL.
+    /// Detects the hypervisor of the current processor.
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
     pub fn of(cpu: &impl Cpu) -> Self {
         /// CPUID.1:ECX\[31\].
@@ -38,13 +42,13 @@ impl Hypervisor {
         }
     }
 
-    /// As HviIsHypervisorMicrosoftCompatible has it.
+    /// Returns whether the hypervisor is Microsoft-compatible, as HviIsHypervisorMicrosoftCompatible does.
     #[must_use]
     pub const fn is_microsoft_compatible(self) -> bool {
         matches!(self, Self::Guest | Self::Root)
     }
 
-    /// The kind with this number.
+    /// Returns the kind with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u32 == number)

@@ -1,4 +1,5 @@
-//! Profile interfaces: the HAL's private table that hides the differences of the hardware (seed 003, 3.2).
+//! Profile interfaces: the HAL's private table of functions that hides hardware differences (HAL PMU design, section
+//! 3.2).
 
 pub mod amd64;
 pub mod default;
@@ -12,29 +13,29 @@ use crate::cpu::Cpu;
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
-/// Which interface. The numbers travel to the client.
+/// Kind of profile interface. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Kind {
-    /// No counters; ProfileTime alone.
+    /// No counters, only ProfileTime.
     Default = 0,
     /// Intel's architectural performance monitoring.
     Emon = 1,
     /// AMD's performance counters.
     Amd64 = 2,
-    /// Pentium 4 and the Xeons of its time.
+    /// Pentium 4 and Xeons of the same generation.
     NetBurst = 3,
     /// Pentium Pro, II, III and Pentium M.
     P6 = 4,
-    /// The first Pentium, with MMX or without.
+    /// The original Pentium, with or without MMX.
     Pentium = 5,
 }
 
 impl Kind {
-    /// Every interface, in the order of its number.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 6] = [Self::Default, Self::Emon, Self::Amd64, Self::NetBurst, Self::P6, Self::Pentium];
 
-    /// As the symbol files of the HAL have it; of those that it has not, as Intel names them.
+    /// Returns the name: from the HAL's symbol files, or Intel's name for an interface that the HAL lacks.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +48,8 @@ impl Kind {
         }
     }
 
-    /// The interface's table of sources, as the seeds have it; [`Interface::sources`] is the processor's.
+    /// Returns the interface's table of sources, as in docs/hal-spec. [`Interface::sources`] returns that of the
+    /// processor.
     #[must_use]
     pub const fn sources(self) -> &'static [ProfileSource] {
         match self {
@@ -61,91 +63,94 @@ impl Kind {
     }
 }
 
-/// Whether a source can be had, and if not, why. The numbers travel to the client.
+/// Whether a source is supported, and if not, why. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Support {
-    /// It can.
+    /// The source is supported.
     Supported = 0,
-    /// The interface's table has it not.
+    /// The interface's table lacks the source.
     NotInInterface = 1,
-    /// Leaf 0xA EAX\[31:24\] says that the event's EBX bit is not meaningful.
+    /// Leaf 0xA EAX\[31:24\] does not cover the event's EBX bit.
     EventNotEnumerated = 2,
     /// The event's bit in leaf 0xA EBX is set.
     EventNotAvailable = 3,
-    /// The memory for the counters' state could not be had.
+    /// The state of the counters could not be allocated.
     NoMemory = 4,
-    /// Amd64: the processor's family has no such event, or does not count it in the core.
+    /// Amd64: the processor family does not have this event, or does not count it in the core.
     NotOnThisFamily = 5,
-    /// Raw: the interface's registers do not take an event and a unit mask.
+    /// Raw event: the interface's registers do not take an event and a unit mask.
     NoRawEvents = 6,
-    /// Raw: the processor's events have numbers of fewer bits.
+    /// Raw event: its number is wider than the event numbers of the processor.
     NoSuchEvent = 7,
 }
 
-/// A counter that overflowed and was loaded again.
+/// A counter that overflowed and was reloaded.
 #[derive(Debug, Clone, Copy)]
 pub struct Reloaded {
-    /// Which.
+    /// Index of the counter.
     pub counter: u8,
-    /// What it is set to do.
+    /// State of the counter.
     pub state: CounterState,
-    /// What it held: the events since its overflow.
+    /// Value before the reload: the events since the overflow.
     pub value: u64,
-    /// What it was loaded with.
+    /// Value after the reload.
     pub initial: u64,
-    /// How many bits of 64 it has not.
+    /// 64 minus the counter width.
     pub missing_bits: u8,
 }
 
-/// A counter that counts.
+/// A counter that is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enabled {
-    /// Which.
+    /// Index of the counter.
     pub counter: u8,
-    /// Its select register.
+    /// Value of its select register.
     pub select: u64,
 }
 
-/// What every interface does, each in its own registers: HalpProfileInterface.
+/// HalpProfileInterface: operations that every interface implements with its own registers.
 ///
-/// The functions that take a [`Cpu`] act on the processor on which they run, at PROFILE_LEVEL, with its own
-/// row of state; none of them can fail, allocate or wait.
+/// The functions that take a [`Cpu`] act on the current processor, with its own `row` of states. None of them fails,
+/// allocates or waits.
+///
+/// # IRQL
+/// PROFILE_LEVEL for functions that take a [`Cpu`].
 pub trait ProfileInterface {
-    /// Counters of each processor, at most [`CounterSet::MOST`].
+    /// Returns the number of counters per processor, at most [`CounterSet::MOST`].
     fn counters(&self) -> u8;
 
-    /// Bits of a counter: of most of them, where they differ.
+    /// Returns the counter width in bits; if widths differ, that of most counters.
     fn width(&self) -> u8;
 
-    /// Bits of this counter.
+    /// Returns the width of this counter in bits.
     fn width_of(&self, counter: u8) -> u8 {
         let _ = counter;
         self.width()
     }
 
-    /// Whether a counter can interrupt when it overflows. One that can not counts, and is never given an interval.
+    /// Returns whether counters interrupt on overflow. If not, they are never given an interval.
     fn interrupts(&self) -> bool {
         true
     }
 
-    /// What a counter holds: one RDPMC, where the processor has that.
+    /// Reads a counter: one RDPMC, if the processor has it.
     #[inline]
     fn read(&self, cpu: &impl Cpu, counter: u8) -> u64 {
         cpu.rdpmc(u32::from(counter))
     }
 
-    /// The counters that can count the event of a row of the interface's table.
+    /// Returns the counters that can count the event of a table entry.
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
         let _ = source;
         CounterSet::first(self.counters())
     }
 
-    /// Finds a counter that is free in `row` for each of `wanted`, for all of them together, and writes it to the same
-    /// place of `assigned`.
+    /// Assigns a counter that is free in `row` to each of `wanted`, and writes it to the same index of `assigned`. It
+    /// considers all of them together.
     ///
     /// # Errors
-    /// The place of an event that finds none: no other choice for the rest would have let all of them find one.
+    /// The index of an event without a counter. No other assignment would serve all events.
     fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let mut free = row.counters(CounterState::is_free).iter();
         for (index, place) in assigned.iter_mut().enumerate().take(wanted.len()) {
@@ -154,73 +159,75 @@ pub trait ProfileInterface {
         Ok(())
     }
 
-    /// QueryInformation: whether the processor offers the event of a row of the interface's table.
+    /// QueryInformation: returns whether the processor has the event of a table entry.
     fn support(&self, source: &ProfileSource) -> Support;
 
-    /// The same of a raw event.
+    /// Returns whether the processor has a raw event.
     fn raw_support(&self, event: RawEvent) -> Support {
         let _ = event;
         Support::NoRawEvents
     }
 
-    /// A counter that counts although nobody has called [`initialize`](Self::initialize): somebody else's.
+    /// Returns a counter that is enabled before [`initialize`](Self::initialize), and so belongs to another program.
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled>;
 
-    /// InitializeProfiling: brings the registers to the state from which [`enable`](Self::enable) starts,
-    /// all counters off. What has to be given back is answered, for [`release`](Self::release).
+    /// InitializeProfiling: prepares the registers for [`enable`](Self::enable), with all counters off. Returns the
+    /// values that [`release`](Self::release) restores.
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs;
 
-    /// Whether the counters keep what is written to them. A hypervisor that only pretends to have the registers
-    /// is found out here. After [`initialize`](Self::initialize).
+    /// Returns whether the counters keep values written to them, which detects a hypervisor that only pretends to have
+    /// the registers. Requires [`initialize`](Self::initialize).
     fn readback_ok(&self, cpu: &impl Cpu) -> bool;
 
-    /// The overflows of counters that do not count are forgotten, so that the next interrupt does not tell of them. Where
-    /// the counter itself tells of its overflow, loading it does that.
+    /// Discards the overflows of counters that are stopped, so that the next interrupt does not report them. Does
+    /// nothing if the counter's value shows its overflow, because loading it discards that.
     fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
         let _ = (cpu, counters);
     }
 
-    /// EnableMonitoring: sets up `counters` as their states in `row` say and starts them. Those that are
-    /// active in `row` already go on undisturbed.
+    /// EnableMonitoring: loads `counters` by their states in `row` and starts them. Counters that are active in `row`
+    /// keep counting.
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet);
 
-    /// DisableMonitoring: stops `counters`; the other active ones of `row` go on.
+    /// DisableMonitoring: stops `counters`. Other active counters of `row` keep counting.
     fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet);
 
-    /// CheckOverflowStatus: which of the active counters with an interval have overflowed.
+    /// CheckOverflowStatus: returns the active counters with an interval that have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
 
-    /// Serves a performance monitor interrupt: checks for overflow, loads each counter concerned again and gives it to
-    /// `overflowed`. A status register is acknowledged, whatever it says of our counters, and the interrupt is let through
-    /// again where the processor masked it. Answers the counters; none for an interrupt that is not ours, or late. The
-    /// registers have to be ours.
+    /// Serves a performance monitor interrupt: finds overflowed counters, reloads each and passes it to `overflowed`.
+    /// It acknowledges the status register, whatever it reports about the driver's counters, and unmasks the LVT entry
+    /// if the processor masked it. Returns the overflowed counters; none if the interrupt was late or belongs to other
+    /// software. The driver must own the registers.
     fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
 
-    /// Clears what a status register says of our counters. The registers have to be ours.
+    /// Clears the status bits of the driver's counters. The driver must own the registers.
     fn acknowledge(&self, cpu: &impl Cpu) {
         let _ = cpu;
     }
 
-    /// Takes the interrupt bits away from `counters`, which were stopped, where [`disable`](Self::disable) leaves them.
+    /// Clears the interrupt enable bits of `counters`, which are stopped, if [`disable`](Self::disable) leaves them
+    /// set.
     fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let _ = (cpu, row, counters);
     }
 
-    /// All active counters stand still until [`unfreeze`](Self::unfreeze), where one register is over all of them.
+    /// Stops all active counters until [`unfreeze`](Self::unfreeze), if one register controls all of them.
     fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         let _ = (cpu, row);
     }
 
-    /// They go on.
+    /// Restarts the counters that [`freeze`](Self::freeze) stopped.
     fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         let _ = (cpu, row);
     }
 
-    /// All counters off, their select registers clear, and what [`initialize`](Self::initialize) found put back.
+    /// Stops all counters, clears their select registers, and restores the values that [`initialize`](Self::initialize)
+    /// found.
     fn release(&self, cpu: &impl Cpu, saved: SavedMsrs);
 }
 
-/// The interface in use.
+/// A profile interface with the capabilities of a processor.
 #[derive(Debug, Clone, Copy)]
 pub enum Interface {
     /// See [`default`].
@@ -238,7 +245,10 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// The interface of this kind, with what CPUID says of the processor on which it runs. Any IRQL.
+    /// Creates an interface of this kind for the current processor, from CPUID.
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
     pub fn new(kind: Kind, cpu: &impl Cpu) -> Self {
         match kind {
@@ -251,7 +261,7 @@ impl Interface {
         }
     }
 
-    /// Which it is.
+    /// Returns the kind.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -264,7 +274,7 @@ impl Interface {
         }
     }
 
-    /// Version of architectural performance monitoring, or 0.
+    /// Returns the version of architectural performance monitoring, or 0.
     #[must_use]
     pub const fn pmu_version(&self) -> u8 {
         match self {
@@ -273,7 +283,7 @@ impl Interface {
         }
     }
 
-    /// Counters that count one event each.
+    /// Returns the number of fixed counters.
     #[must_use]
     pub const fn fixed_counters(&self) -> u8 {
         match self {
@@ -282,7 +292,7 @@ impl Interface {
         }
     }
 
-    /// Its table of sources: the kind's, but for what depends on the processor.
+    /// Returns the table of sources for this processor.
     #[must_use]
     pub const fn sources(&self) -> &'static [ProfileSource] {
         match self {
@@ -291,7 +301,7 @@ impl Interface {
         }
     }
 
-    /// What tells the processor of the interface from others of the same machine, as one word; 0 where nothing does.
+    /// Returns the capabilities that distinguish the processors of a machine, as one word; 0 if they do not differ.
     #[must_use]
     pub const fn capabilities(&self) -> u64 {
         match self {
@@ -300,7 +310,7 @@ impl Interface {
         }
     }
 
-    /// The same interface on a processor with this [`capabilities`](Self::capabilities).
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities).
     #[must_use]
     #[inline]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
@@ -310,7 +320,11 @@ impl Interface {
         }
     }
 
-    /// The same with what only registers tell of the current processor. They have to be ours. PROFILE_LEVEL.
+    /// Returns the interface with capabilities that only registers of the current processor report. The driver must own
+    /// the registers.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     #[must_use]
     pub fn examined(self, cpu: &impl Cpu) -> Self {
         match self {
@@ -319,7 +333,8 @@ impl Interface {
         }
     }
 
-    /// The same on a processor of which so many counters record these events precisely, from the first.
+    /// Returns the interface for a processor on which the first `counters` general counters record these events
+    /// precisely.
     #[must_use]
     pub const fn with_precise(self, counters: u8, events: emon::PreciseEvents) -> Self {
         match self {
@@ -328,7 +343,7 @@ impl Interface {
         }
     }
 
-    /// The counters that record a source precisely.
+    /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(&self, source: &ProfileSource) -> CounterSet {
         match self {
@@ -337,7 +352,7 @@ impl Interface {
         }
     }
 
-    /// The row of a source in the interface's table, and its index.
+    /// Returns the table entry of a source, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
         (0..).zip(self.sources()).find(|(_, row)| row.source == source)

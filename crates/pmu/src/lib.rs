@@ -1,21 +1,20 @@
-//! The HAL's profile interfaces for x86-64, as the seeds describe them.
+//! The HAL's profile interfaces for x86-64, as docs/hal-spec describes them.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`cpu`] | the processor as this crate sees it: CPUID, model-specific registers, RDPMC |
-//! | [`current_cpu`] | the number of a processor, and the token of the code that runs on it |
-//! | [`source`] | KPROFILE_SOURCE, and a row of an interface's table |
-//! | [`selection`] | the choice of a profile interface from the boot processor |
-//! | [`debug_store`] | Intel's Debug Store: what a processor has of it, and its registers |
-//! | [`hypervisor`] | what stands between the system and the processor |
-//! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and what they do to a processor |
+//! | [`cpu`] | access to the processor: CPUID, model-specific registers, RDPMC |
+//! | [`source`] | KPROFILE_SOURCE, and the entries of an interface's table |
+//! | [`selection`] | selection of a profile interface from the boot processor |
+//! | [`debug_store`] | Intel's Debug Store: its features on a processor, and its registers |
+//! | [`hypervisor`] | detection of a hypervisor |
+//! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and operations |
 //! | [`interval`] | ranges and defaults of intervals |
-//! | [`lvt_pmi`] | how a counter's interrupt gets through the local APIC |
-//! | `misc_enable` | what of performance monitoring an Intel processor has switched on |
+//! | [`lvt_pmi`] | the LVT entry for performance counters in the local APIC |
+//! | `misc_enable` | performance monitoring features that an Intel processor has enabled |
 //! | [`state`] | 8 bytes of state per counter per processor |
-//! | [`hal`] | the HAL functions that stand on all this |
+//! | [`hal`] | the HAL functions on top of these modules |
 //!
-//! No unsafe code, no logging, no panics: the crate runs natively in tests against a model of the hardware
+//! The crate has no unsafe code, no logging and no panics. Tests run it natively against a model of the hardware,
 //! exactly as it runs in the driver.
 
 #![cfg_attr(not(test), no_std)]

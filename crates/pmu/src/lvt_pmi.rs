@@ -1,8 +1,8 @@
-//! The entry of the local APIC's vector table through which counters interrupt.
+//! The LVT entry of the local APIC through which counters interrupt.
 //!
-//! Windows' HAL sets it up on every processor, at the start and after sleep. Intel's processors mask it whenever they
-//! deliver; the HAL unmasks it again before it calls a handler, but only since Windows 10 1803. So whoever serves an
-//! interrupt looks.
+//! The HAL of Windows sets it up on every processor at boot and after sleep. Intel processors mask it at each delivery.
+//! The HAL unmasks it before it calls a handler, but only since Windows 10 1803, so the handler must check the entry
+//! itself.
 
 use bitfield_struct::bitfield;
 
@@ -42,7 +42,7 @@ pub struct ApicBase {
     __: u16,
 }
 
-/// Where the entry is.
+/// Location of the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// At [`XAPIC_OFFSET`] of the page at this physical address.
@@ -51,7 +51,10 @@ pub enum Place {
     Register,
 }
 
-/// Where the entry of the current processor is; `None` where it has no local APIC, or one that is not enabled. Any IRQL.
+/// Returns the location of the entry of the current processor, or `None` if the local APIC is missing or disabled.
+///
+/// # IRQL
+/// Any.
 pub fn place(cpu: &impl Cpu) -> Option<Place> {
     /// CPUID.1:EDX\[9\].
     const APIC: u32 = 1 << 9;
@@ -66,7 +69,7 @@ pub fn place(cpu: &impl Cpu) -> Option<Place> {
     }
 }
 
-/// The vector by which Windows' HAL takes the interrupt.
+/// The vector that the HAL of Windows uses for the interrupt.
 pub const VECTOR: u8 = 0xFE;
 
 /// Delivery mode: to the processor's own vector, as an ordinary interrupt.
@@ -96,16 +99,19 @@ pub struct LvtPmi {
 }
 
 impl LvtPmi {
-    /// Whether Windows' HAL set it up. An entry that it never enabled must be left alone: nobody would take the
-    /// interrupt.
+    /// Returns whether the HAL of Windows has set up the entry. An entry that it never enabled must be left alone: no
+    /// handler would take the interrupt.
     #[must_use]
     pub const fn is_windows(self) -> bool {
         self.vector() == VECTOR && self.delivery_mode() == FIXED
     }
 }
 
-/// Lets interrupts of the current processor through again, if its entry is masked: one read, and a write where one is
-/// needed. The rest of the entry stays. Any IRQL at which the processor stays the same.
+/// Unmasks the entry of the current processor, if it is masked: one read, and one write if needed. The rest of the
+/// entry is unchanged.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
 #[inline]
 pub fn unmask(cpu: &impl Cpu) {
     unmask_entry(cpu, LvtPmi::from_bits(cpu.lvt_pmi()));
@@ -118,8 +124,10 @@ fn unmask_entry(cpu: &impl Cpu, entry: LvtPmi) {
     }
 }
 
-/// Lets no interrupts of the current processor through, until [`unmask`]: one read, and a write where one is needed. Any IRQL
-/// at which the processor stays the same.
+/// Masks the entry of the current processor until [`unmask`]: one read, and one write if needed.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
 pub fn mask(cpu: &impl Cpu) {
     let entry = LvtPmi::from_bits(cpu.lvt_pmi());
     if !entry.masked() {
@@ -127,10 +135,10 @@ pub fn mask(cpu: &impl Cpu) {
     }
 }
 
-/// [`unmask`], if Windows' HAL set the entry up.
+/// Unmasks the entry, if the HAL of Windows has set it up.
 ///
 /// # Errors
-/// The entry, left as it is, if not.
+/// The entry, unchanged, if not.
 pub fn enable(cpu: &impl Cpu) -> Result<(), LvtPmi> {
     let entry = LvtPmi::from_bits(cpu.lvt_pmi());
     if !entry.is_windows() {

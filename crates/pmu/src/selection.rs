@@ -1,8 +1,8 @@
-//! The choice of a profile interface, from the boot processor alone (seed 001).
+//! Selection of a profile interface, from the boot processor alone (HAL interface selection, section 3).
 //!
-//! The rules are those of the 64-bit HAL in the original Windows 10; the two lists that the seed lost
-//! stand here as [`Reason`]s. Where it takes Default for want of leaf 0xA, we take what Intel's processors had before
-//! that leaf, if the family says that they have it and nothing stands between.
+//! The rules are those of the 64-bit HAL in the original Windows 10; [`Reason`] has the two lists that the document
+//! lost. If leaf 0xA is unusable, the HAL selects Default. This driver then selects the interface of older Intel
+//! processors, if the family has one and no hypervisor is present.
 
 use core::fmt;
 
@@ -13,40 +13,40 @@ use crate::hypervisor::Hypervisor;
 use crate::interface::Kind;
 use crate::interface::emon::{LeafAEax, LeafAEbx};
 
-/// Why a profile interface was chosen. The numbers travel to the client.
+/// Reason for which a profile interface was selected. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Reason {
     /// Amd64: vendor AuthenticAMD, with long mode.
     Amd = 0,
-    /// Emon: vendor GenuineIntel, and leaf 0xA is as the HAL wants it.
+    /// Emon: vendor GenuineIntel, and leaf 0xA meets the HAL's conditions.
     Intel = 1,
-    /// Default: the vendor is neither.
+    /// Default: another vendor.
     OtherVendor = 2,
     /// Default: AuthenticAMD, but CPUID.80000001H:EDX\[29\] (long mode) is clear.
     NoLongMode = 3,
-    /// Default: Hv#1 hypervisor whose leaf 0x40000003 has EDX\[2\] (PerformanceMonitorsAvailable) clear.
+    /// Default: Hv#1 hypervisor with EDX\[2\] (PerformanceMonitorsAvailable) of leaf 0x40000003 clear.
     MaskedByHypervisor = 4,
-    /// Default: GenuineIntel whose highest basic leaf is below 0xA.
+    /// Default: GenuineIntel with a highest basic leaf below 0xA.
     NoLeafA = 5,
     /// Default: leaf 0xA EAX\[7:0\] (version) is zero.
     VersionZero = 6,
     /// Default: leaf 0xA EAX\[31:24\] (length of the EBX vector) is zero.
     NoEvents = 7,
-    /// Default: leaf 0xA EBX\[0\] says that core cycles are not available.
+    /// Default: leaf 0xA EBX\[0\] reports that core cycles are not available.
     NoCycles = 8,
-    /// Default, where the HAL takes Emon: leaf 0xA EAX\[15:8\] says zero counters.
+    /// Default, where the HAL selects Emon: leaf 0xA EAX\[15:8\] reports zero counters.
     ZeroCounters = 9,
-    /// NetBurst, where the HAL takes Default: GenuineIntel of family 15 without a usable leaf 0xA.
+    /// NetBurst, where the HAL selects Default: GenuineIntel, family 15, without a usable leaf 0xA.
     NetBurst = 10,
-    /// P6, where the HAL takes Default: GenuineIntel of family 6 without one, and of a model before that leaf.
+    /// P6, where the HAL selects Default: GenuineIntel, family 6, a model older than leaf 0xA.
     P6 = 11,
-    /// Pentium, where the HAL takes Default: GenuineIntel of family 5 with model-specific registers.
+    /// Pentium, where the HAL selects Default: GenuineIntel, family 5, with model-specific registers.
     Pentium = 12,
 }
 
 impl Reason {
-    /// Every reason, in the order of its number.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Self; 13] = [
         Self::Amd,
         Self::Intel,
@@ -63,7 +63,7 @@ impl Reason {
         Self::Pentium,
     ];
 
-    /// The reason with this number.
+    /// Returns the reason with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| *reason as u32 == number)
@@ -90,27 +90,30 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The outcome.
+/// Result of the selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selection {
-    /// What the HAL of the original Windows 10 takes. Its Amd64 has four counters and the events of the K8 on every
-    /// processor of AMD's; ours has those of the processor.
+    /// The interface that the HAL of the original Windows 10 selects. Its Amd64 has four counters and the events of the
+    /// K8 on every AMD processor; this driver's has those of the processor.
     pub windows10: Kind,
-    /// What this driver takes.
+    /// The interface that this driver selects.
     pub interface: Kind,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
 impl Selection {
-    /// Chooses for the processor on which it runs, which has to be the boot processor. Any IRQL.
+    /// Selects an interface for the current processor, which must be the boot processor.
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
     pub fn of_boot_processor(cpu: &impl Cpu) -> Self {
         let (kind, reason) = tentative(cpu);
         if kind != Kind::Default && masked_by_hypervisor(cpu) {
             return Self::both(Kind::Default, Reason::MaskedByHypervisor);
         }
-        // Nothing could ever be started on it. The HAL has no such rule.
+        // No event could ever be started on it. The HAL has no such rule.
         if kind == Kind::Emon && LeafAEax::of(cpu).counters() == 0 {
             return Self { windows10: Kind::Emon, interface: Kind::Default, reason: Reason::ZeroCounters };
         }
@@ -123,7 +126,7 @@ impl Selection {
     }
 }
 
-/// What the vendor and the leaves indicate, save for what a hypervisor may have to say.
+/// Returns the selection by vendor and CPUID leaves, before a hypervisor is taken into account.
 fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
     let leaf0 = cpu.cpuid(0, 0);
     match &vendor(cpu) {
@@ -146,8 +149,9 @@ fn tentative(cpu: &impl Cpu) -> (Kind, Reason) {
     }
 }
 
-/// What a GenuineIntel processor without a usable leaf 0xA has, by its family and model (SDM Vol. 4, "CPUID Signature
-/// Values of DisplayFamily_DisplayModel"). None under a hypervisor, which need not have the registers.
+/// Returns the interface of a GenuineIntel processor without a usable leaf 0xA, by its family and model (SDM Vol. 4,
+/// "CPUID Signature Values of DisplayFamily_DisplayModel"). Under a hypervisor there is none, because the registers may
+/// be missing.
 fn before_leaf_a(cpu: &impl Cpu) -> Option<(Kind, Reason)> {
     let leaf = cpu.cpuid(1, 0);
     let signature = Signature::from_bits(leaf.eax);
@@ -158,15 +162,16 @@ fn before_leaf_a(cpu: &impl Cpu) -> Option<(Kind, Reason)> {
         _ if signature.extended_family() != 0 => None,
         (0xF, _) => Some((Kind::NetBurst, Reason::NetBurst)),
         _ if signature.extended_model() != 0 => None,
-        // Pentium Pro; II; III; Pentium M. Newer ones have the leaf, or somebody hides it.
+        // Pentium Pro, II, III, Pentium M. Newer models have the leaf, unless a hypervisor hides it.
         (6, 1 | 3 | 5..=0xB | 0xD) => Some((Kind::P6, Reason::P6)),
-        // Quark is of family 5 as well, and has no such counters.
+        // Quark is in family 5 too, but has no such counters.
         (5, 1..=8) if leaf.edx & MSR_AND_TSC == MSR_AND_TSC => Some((Kind::Pentium, Reason::Pentium)),
         _ => None,
     }
 }
 
-/// CPUID.1:EDX\[5\], RDMSR and WRMSR, and \[4\], the time-stamp counter: it came with the Pentium's counters.
+/// CPUID.1:EDX\[5\], RDMSR and WRMSR, and EDX\[4\], the time-stamp counter, which was introduced with the Pentium's
+/// counters.
 const MSR_AND_TSC: u32 = 1 << 5 | 1 << 4;
 
 /// CPUID.1:EAX (SDM Vol. 2A, CPUID, "Version Information Returned by CPUID in EAX").
@@ -194,7 +199,7 @@ struct Signature {
     __: u8,
 }
 
-/// Vendor string of leaf 0: EBX, EDX, ECX.
+/// Returns the vendor string of leaf 0: EBX, EDX, ECX.
 #[must_use]
 pub fn vendor(cpu: &impl Cpu) -> [u8; 12] {
     let leaf = cpu.cpuid(0, 0);
@@ -205,15 +210,16 @@ pub fn vendor(cpu: &impl Cpu) -> [u8; 12] {
     text
 }
 
-/// CPUID.80000001H:EDX\[29\], where that leaf exists (APM Vol. 3 E.4.2, "LM").
+/// Returns CPUID.80000001H:EDX\[29\], if that leaf exists (APM Vol. 3 E.4.2, "LM").
 fn has_long_mode(cpu: &impl Cpu) -> bool {
     const LONG_MODE: u32 = 1 << 29;
     cpu.cpuid(0x8000_0000, 0).eax >= 0x8000_0001 && cpu.cpuid(0x8000_0001, 0).edx & LONG_MODE != 0
 }
 
-/// Whether CPUID promises that the registers of an interface exist. Nothing does for AMD's four counters: every
-/// processor with long mode has them, but a hypervisor need not, and then the first access stops the machine. One that
-/// lends them out shows PerfCtrExtCore (CPUID.80000001H:ECX\[23\]) as well; Microsoft's says so itself.
+/// Returns whether CPUID enumerates the registers of an interface. Nothing enumerates AMD's four legacy counters: every
+/// processor with long mode has them, but a hypervisor may lack them, and then the first access crashes the machine. A
+/// hypervisor that provides them also sets PerfCtrExtCore (CPUID.80000001H:ECX\[23\]); Microsoft's reports them in
+/// its own leaf.
 #[must_use]
 pub fn enumerated(cpu: &impl Cpu, kind: Kind) -> bool {
     const PERF_CTR_EXT_CORE: u32 = 1 << 23;
@@ -222,8 +228,8 @@ pub fn enumerated(cpu: &impl Cpu, kind: Kind) -> bool {
         || cpu.cpuid(0x8000_0001, 0).ecx & PERF_CTR_EXT_CORE != 0
 }
 
-/// Whether a Microsoft-compatible hypervisor is present, as HviIsHypervisorMicrosoftCompatible has it, and
-/// shows no performance monitors (TLFS, "Hypervisor CPUID Leaf Range").
+/// Returns whether a Microsoft-compatible hypervisor, as HviIsHypervisorMicrosoftCompatible detects it, provides no
+/// performance monitors (TLFS, "Hypervisor CPUID Leaf Range").
 fn masked_by_hypervisor(cpu: &impl Cpu) -> bool {
     const PERFORMANCE_MONITORS_AVAILABLE: u32 = 1 << 2;
     Hypervisor::of(cpu).is_microsoft_compatible() && cpu.cpuid(0x4000_0003, 0).edx & PERFORMANCE_MONITORS_AVAILABLE == 0

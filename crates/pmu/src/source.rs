@@ -1,18 +1,18 @@
-//! Profile sources: what the HAL calls the events that can be counted.
+//! Profile sources: the HAL's numbers and names for events.
 
 use core::fmt;
 
 use bitfield_struct::bitfield;
 
-/// A KPROFILE_SOURCE. Numbers below 0x18 are WDM.H's, those from 0x19 mean what the profile interface says.
+/// A KPROFILE_SOURCE. WDM.H defines the numbers below 0x18; the profile interface defines those from 0x19 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(pub u32);
 
 impl Source {
-    /// ProfileTime, which every interface has and a timer serves.
+    /// ProfileTime: every interface has it, and a timer serves it.
     pub const TIME: Self = Self(0);
 
-    /// What it counts, if its number says so itself.
+    /// Returns the raw event that the number encodes, or `None` if it encodes none.
     #[must_use]
     pub const fn raw(self) -> Option<RawEvent> {
         let event = RawEvent(self.0);
@@ -20,39 +20,39 @@ impl Source {
     }
 }
 
-/// An event that no table has: the number of its source says in fields what is to be selected. There is no field for
-/// what decides about modes, interrupts or other registers.
+/// An event that is in no table: the number of its source encodes the selection in bit fields. No field selects modes,
+/// interrupts or other registers.
 #[bitfield(u32)]
 #[derive(PartialEq, Eq, Hash)]
 pub struct RawEvent {
-    /// The event: of 8 bits on Intel's processors, of 12 on AMD's.
+    /// Event number: 8 bits on Intel processors, 12 on AMD processors.
     #[bits(12)]
     pub event: u16,
-    /// Its unit mask.
+    /// Unit mask.
     pub umask: u8,
-    /// Counts clocks with at least so many events, where not 0.
+    /// CMASK: if not 0, count clocks with at least this many events.
     pub cmask: u8,
-    /// Counts clocks with fewer than `cmask` instead.
+    /// INV: count clocks with fewer than `cmask` events instead.
     pub inv: bool,
-    /// Counts how often that begins to be so.
+    /// Edge detect: count how often the condition becomes true.
     pub edge: bool,
-    /// Zero, so that ALL_SOURCES is no event.
+    /// Zero, so that ALL_SOURCES is not a raw event.
     #[bits(access = RO)]
     is_reserved: bool,
-    /// One, which no number of a table has.
+    /// One; no number in a table has this bit.
     #[bits(access = RO)]
     is_raw: bool,
 }
 
 impl RawEvent {
-    /// The event 0 without a unit mask.
+    /// Event 0 without a unit mask.
     pub const NONE: Self = Self(1 << 31);
 
-    /// The largest number of an event.
+    /// The largest event number.
     pub const MAX_EVENT: u32 = 0xFFF;
 
-    /// What goes into the event select register for it, in both modes, as the tables have it: every processor that has
-    /// such a field has it at the same place (SDM Vol. 3B, Figure 21-1; APM Vol. 2, 13.2.1).
+    /// Returns the event select register for both modes, as in the tables. Every processor that has one of these fields
+    /// has it in the same bits (SDM Vol. 3B, Figure 21-1; APM Vol. 2, 13.2.1).
     #[must_use]
     pub const fn select(self) -> u64 {
         const BOTH_MODES: u64 = 3 << 16;
@@ -66,7 +66,7 @@ impl RawEvent {
             | event >> 8 << 32
     }
 
-    /// The source that means it.
+    /// Returns the source that encodes this event.
     #[must_use]
     pub const fn source(self) -> Source {
         Source(self.0)
@@ -79,33 +79,33 @@ impl fmt::Display for Source {
     }
 }
 
-/// A row of a profile interface's table.
+/// An entry of a profile interface's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileSource {
-    /// Its number.
+    /// Number of the source.
     pub source: Source,
-    /// Its name in the HAL: the enumeration's without `Profile`.
+    /// Name in the HAL: the name of the enumerator without `Profile`.
     pub name: &'static str,
-    /// What the table has for the event select register: event, unit mask, USR and OS. Zero where nothing counts it.
+    /// Event select register in the table: event, unit mask, USR and OS. Zero if no counter counts the source.
     pub select: u64,
-    /// Emon only: the bit of CPUID leaf 0xA EBX that is clear when the event is available.
+    /// Emon only: the bit of CPUID leaf 0xA EBX that is clear if the event is available.
     pub ebx_bit: Option<u8>,
 }
 
 impl ProfileSource {
-    /// The row that a raw event would have: it has no name.
+    /// Returns an entry without a name for a raw event.
     #[must_use]
     pub const fn of_raw(event: RawEvent) -> Self {
         Self { source: event.source(), name: "", select: event.select(), ebx_bit: None }
     }
 }
 
-/// A row of the Amd64 table (seed 000: Value, Symbol, Select).
+/// Returns an entry of the Amd64 table (HAL Amd64 interface, section 2.2: Value, Symbol, Select).
 pub(crate) const fn amd64(source: u32, name: &'static str, select: u64) -> ProfileSource {
     ProfileSource { source: Source(source), name, select, ebx_bit: None }
 }
 
-/// A row of the Emon table (seed 002: Value, Name, EBX Bit, Select).
+/// Returns an entry of the Emon table (HAL Emon interface, section 2.2: Value, Name, EBX Bit, Select).
 pub(crate) const fn emon(source: u32, name: &'static str, ebx_bit: Option<u8>, select: u64) -> ProfileSource {
     ProfileSource { source: Source(source), name, select, ebx_bit }
 }

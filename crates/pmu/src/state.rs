@@ -1,8 +1,8 @@
-//! State of the counters: 8 bytes per counter per processor, for the maximum number of processors, in one
-//! allocation (seeds 000 and 002, "For the sake of completeness").
+//! State of the counters: 8 bytes per counter per processor, for the maximum number of processors, in one allocation
+//! (HAL Amd64 interface and HAL Emon interface, section 5).
 //!
-//! A processor's row is written by who holds the engine's lock, or by that processor itself at
-//! PROFILE_LEVEL; each cell is one atomic word, so a reader never sees half a state.
+//! The states of a processor are written by the thread that holds the engine's lock, or by the processor itself at
+//! PROFILE_LEVEL. Each state is one atomic word, so readers always see a consistent state.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,27 +12,27 @@ use bitfield_struct::bitfield;
 
 use crate::source::{ProfileSource, Source};
 
-/// What a counter is set to do. All zero: free.
+/// State of a counter. All zero: free.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct CounterState {
-    /// Events between two interrupts; means something only with `interrupt`.
+    /// Events between two interrupts; valid only with `interrupt`.
     pub interval: u32,
-    /// Index of the event in the interface's table; beyond that, of the raw events in use.
+    /// Index of the event in the interface's table; higher indexes select raw events.
     #[bits(12)]
     pub event: u16,
-    /// Who has it: a tag of the caller's, never zero.
+    /// Tag of the owner, chosen by the caller; zero if the counter is free.
     #[bits(12)]
     pub owner: u16,
     /// Count in user mode.
     pub user: bool,
     /// Count in kernel mode.
     pub kernel: bool,
-    /// It counts now.
+    /// Whether it counts now.
     pub active: bool,
-    /// Interrupt after every `interval` events; else it counts from zero and nothing interrupts.
+    /// Interrupt after every `interval` events. If clear, the counter starts from zero and does not interrupt.
     pub interrupt: bool,
-    /// With `interrupt`: the processor itself records the overflow (PEBS), and loads the counter again.
+    /// With `interrupt`: the processor records the overflow itself (PEBS) and reloads the counter.
     pub precise: bool,
     #[bits(3)]
     __: u8,
@@ -41,73 +41,74 @@ pub struct CounterState {
 const _: () = assert!(size_of::<CounterState>() == 8);
 
 impl CounterState {
-    /// Nobody has the counter.
+    /// State of a free counter.
     pub const FREE: Self = Self::new();
 
-    /// The same, of another event. Indices have so many bits: the tables of sources are shorter.
+    /// Returns the state with another event, masked to the width of the field: no table of sources is longer.
     #[must_use]
     pub const fn of(self, event: u16) -> Self {
         self.with_event(event & ((1 << Self::EVENT_BITS) - 1))
     }
 
-    /// The same, of another owner. Tags have so many bits, and who gives them out sees to that: to check it here would
-    /// be a panic at PROFILE_LEVEL.
+    /// Returns the state with another owner, masked to the width of the field. The allocator of tags ensures that it
+    /// fits; a check here would be a panic at PROFILE_LEVEL.
     #[must_use]
     pub const fn owned_by(self, owner: u16) -> Self {
         self.with_owner(owner & ((1 << Self::OWNER_BITS) - 1))
     }
 
-    /// Whether nobody has the counter.
+    /// Returns whether the counter is free.
     #[must_use]
     pub const fn is_free(self) -> bool {
         self.owner() == 0
     }
 
-    /// Whether it counts now and is sampled.
+    /// Returns whether the counter counts now and is sampled.
     #[must_use]
     pub const fn is_sampling(self) -> bool {
         self.active() && self.interrupt()
     }
 
-    /// Whether its own overflow interrupts: that of a precise one does not, its record may.
+    /// Returns whether its overflow interrupts. That of a precise counter does not, but its PEBS record may.
     #[must_use]
     pub const fn interrupts(self) -> bool {
         self.interrupt() && !self.precise()
     }
 
-    /// What the counter is loaded with at its start and after each overflow: the two's complement of the
-    /// interval, within `width` bits, so that the interval's last event overflows it (seed 003, SetInterval).
+    /// Returns the value that the counter is loaded with at its start and after each overflow: the two's complement of
+    /// the interval in `width` bits, so that the last event of the interval overflows it (HAL PMU design, section
+    /// 3.2.4).
     #[must_use]
     pub const fn initial_count(self, width: u8) -> u64 {
         self.initial_within(mask(width))
     }
 
-    /// The same, with the bits of the counter.
+    /// Returns the same value for a counter with these bits.
     #[must_use]
     pub const fn initial_within(self, mask: u64) -> u64 {
         if self.interrupt() { self.armed_within(mask) } else { 0 }
     }
 
-    /// The same, of a counter that is known to have an interval.
+    /// Returns the same value for a counter that is known to have an interval.
     #[must_use]
     pub const fn armed_within(self, mask: u64) -> u64 {
         (self.interval() as u64).wrapping_neg() & mask
     }
 }
 
-/// The top bit of a counter of these bits: set from a load with an interval to the overflow.
+/// Returns the top bit of a counter with these bits. It is set from a load with an interval to the overflow.
 #[must_use]
 pub const fn top_bit(mask: u64) -> u64 {
     mask & !(mask >> 1)
 }
 
-/// The bits of a counter that has so many fewer than 64.
+/// Returns the mask of a counter with 64 minus `missing_bits` bits.
 #[must_use]
 pub const fn all_but(missing_bits: u8) -> u64 {
     u64::MAX >> (missing_bits % 64)
 }
 
-/// The bits of a counter.
+/// Returns the mask of a counter with this width.
 #[must_use]
 pub const fn mask(width: u8) -> u64 {
     let missing_bits = 64_u32.saturating_sub(width as u32);
@@ -117,26 +118,26 @@ pub const fn mask(width: u8) -> u64 {
     }
 }
 
-/// The cell of one counter of one processor.
+/// The state of one counter of one processor, in an atomic word.
 #[derive(Debug, Default)]
 pub struct CounterCell(AtomicU64);
 
 const _: () = assert!(size_of::<CounterCell>() == 8);
 
 impl CounterCell {
-    /// What it holds.
+    /// Returns the state.
     #[must_use]
     pub fn load(&self) -> CounterState {
         CounterState::from_bits(self.0.load(Ordering::Relaxed))
     }
 
-    /// Puts a state in.
+    /// Sets the state.
     pub fn store(&self, state: CounterState) {
         self.0.store(state.into_bits(), Ordering::Relaxed);
     }
 }
 
-/// Cells for `counters` of each of `processors`, all zero; `None` when memory is short.
+/// Allocates `counters` default values for each of `processors`, or returns `None` if memory is low.
 #[must_use]
 pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Box<[T]>> {
     let cells = (processors as usize).checked_mul(usize::from(counters))?;
@@ -146,33 +147,33 @@ pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Box<[T]>> {
     Some(states.into_boxed_slice())
 }
 
-/// What a counter has counted, beyond what its register has room for. Lives apart from the 8 bytes of its state.
+/// 64-bit total of a counter. Separate from the 8 bytes of state.
 #[derive(Debug, Default)]
 pub struct Total {
     counted: AtomicU64,
-    /// What the register held when `counted` was brought up to date.
+    /// Value of the register at the last update of `counted`.
     held: AtomicU64,
 }
 
 impl Total {
-    /// Events up to the last update.
+    /// Returns the number of events up to the last update.
     #[must_use]
     pub fn counted(&self) -> u64 {
         self.counted.load(Ordering::Relaxed)
     }
 
-    /// Nothing has been counted.
+    /// Resets the count to zero.
     pub fn clear(&self) {
         self.counted.store(0, Ordering::Relaxed);
     }
 
-    /// The register was loaded with this.
+    /// Notes that the register was loaded with this value.
     pub fn loaded(&self, value: u64) {
         self.held.store(value, Ordering::Relaxed);
     }
 
-    /// The same of a counter that the processor itself may have loaded again since. Where it has, what is missing comes
-    /// when its record is [accounted](Self::overflowed).
+    /// Adds the events up to this value, for a counter that the processor may have reloaded by itself. If it has,
+    /// processing its record [adds](Self::overflowed) the missing events.
     pub fn follow(&self, value: u64, missing_bits: u8) -> u64 {
         let events = sign_extended(value.wrapping_sub(self.held.swap(value, Ordering::Relaxed)), missing_bits);
         let counted = self.counted().wrapping_add(events);
@@ -180,7 +181,7 @@ impl Total {
         counted
     }
 
-    /// The register holds this; it has wrapped once at most since the last update.
+    /// Adds the events up to this value of the register, which has wrapped at most once since the last update.
     pub fn update(&self, value: u64, width: u8) -> u64 {
         let events = value.wrapping_sub(self.held.swap(value, Ordering::Relaxed)) & mask(width);
         let counted = self.counted().wrapping_add(events);
@@ -188,94 +189,94 @@ impl Total {
         counted
     }
 
-    /// The register had overflowed, held `value`, and is loaded with `initial`; it has `missing_bits` bits fewer than 64. Where the
-    /// processor itself loaded it, `value` is 0, which takes back what was read after the overflow.
+    /// Accounts an overflow: the register held `value`, is loaded with `initial`, and has 64 minus `missing_bits` bits.
+    /// If the processor reloaded it by itself, `value` is 0, which takes back the events read after the overflow.
     pub fn overflowed(&self, value: u64, initial: u64, missing_bits: u8) {
-        // The processor's own at PROFILE_LEVEL, as everything that writes here: no locked exchange is needed.
+        // Only this processor writes here, at PROFILE_LEVEL, so no locked exchange is needed.
         let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), missing_bits);
         self.held.store(initial, Ordering::Relaxed);
         self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
     }
 }
 
-/// The difference of two values of a counter that are less than half its range apart.
+/// Returns the signed difference of two counter values that are less than half the range apart.
 const fn sign_extended(difference: u64, missing_bits: u8) -> u64 {
     let missing_bits = missing_bits % 64;
     ((difference << missing_bits).cast_signed() >> missing_bits).cast_unsigned()
 }
 
-/// Some counters of one processor.
+/// A set of counters of one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterSet(u32);
 
 impl CounterSet {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// The most counters that a processor can have.
+    /// Maximum number of counters of a processor.
     pub const MOST: u8 = 32;
 
-    /// With `counter` as well.
+    /// Returns the set with `counter`.
     #[must_use]
     pub const fn with(self, counter: u8) -> Self {
         Self(self.0 | 1 << (counter % Self::MOST))
     }
 
-    /// Whether `counter` is one of them.
+    /// Returns whether the set contains `counter`.
     #[must_use]
     pub const fn has(self, counter: u8) -> bool {
         self.0 & 1 << (counter % Self::MOST) != 0
     }
 
-    /// Without those in `other`.
+    /// Returns the set without the counters in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Bit n is counter n.
+    /// Returns the set as a mask: bit n is counter n.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Counter n for bit n; bits beyond [`MOST`](Self::MOST) are no counters.
+    /// Creates a set from a mask: bit n is counter n; bits beyond [`MOST`](Self::MOST) are ignored.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self((bits & 0xFFFF_FFFF) as u32)
     }
 
-    /// The first `count`.
+    /// Returns the set of the first `count` counters.
     #[must_use]
     pub const fn first(count: u8) -> Self {
         Self((mask(count) & 0xFFFF_FFFF) as u32)
     }
 
-    /// Those in both.
+    /// Returns the intersection.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those in either.
+    /// Returns the union.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many.
+    /// Returns the number of counters.
     #[must_use]
     pub const fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// In ascending order.
+    /// Iterates over the counters in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         let mut left = self.0;
         core::iter::from_fn(move || {
@@ -293,24 +294,31 @@ impl FromIterator<u8> for CounterSet {
     }
 }
 
-/// The counters of one processor that count now: a shadow of the cells, so that an interrupt need not go through them.
+/// The active counters of one processor: a copy of information from the states, so that an interrupt need not read them
+/// all.
 #[derive(Debug, Default)]
 pub struct ActiveCell(AtomicU64);
 
 impl ActiveCell {
-    /// Those that count.
+    /// Returns the active counters.
     #[must_use]
     pub fn load(&self) -> Active {
         let bits = self.0.load(Ordering::Relaxed);
         Active { all: CounterSet::from_bits(bits), interrupting: CounterSet::from_bits(bits >> 32) }
     }
 
-    /// None counts, whatever the cells say. PROFILE_LEVEL on the processor.
+    /// Marks all counters as inactive, whatever the states contain.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL on the processor.
     pub fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Brings it up to date with the cells. PROFILE_LEVEL on the processor.
+    /// Updates the value from the states.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL on the processor.
     pub fn update(&self, cells: &[CounterCell]) {
         let of = |wanted: fn(CounterState) -> bool| -> CounterSet {
             (0..).zip(cells).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
@@ -320,25 +328,25 @@ impl ActiveCell {
     }
 }
 
-/// Counters of one processor that count now.
+/// The active counters of one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Active {
-    /// All of them.
+    /// All active counters.
     pub all: CounterSet,
-    /// Those with an interval.
+    /// The active counters with an interval.
     pub interrupting: CounterSet,
 }
 
-/// What [`initialize`](crate::ProfileInterface::initialize) found in the control registers of a processor.
+/// Values of control registers that [`initialize`](crate::ProfileInterface::initialize) found on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SavedMsrs {
-    /// In the one over all counters.
+    /// Value of the global control register.
     pub global: u64,
-    /// In the one of the fixed counters.
+    /// Value of the control register of the fixed counters.
     pub fixed: u64,
 }
 
-/// What is known of a processor, in memory that processors share.
+/// Known values of a processor, in shared memory.
 #[derive(Debug, Default)]
 pub struct PmuSnapshot {
     global: AtomicU64,
@@ -348,7 +356,7 @@ pub struct PmuSnapshot {
 }
 
 impl PmuSnapshot {
-    /// A processor with this [`Interface::capabilities`](crate::Interface::capabilities).
+    /// Creates the snapshot of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
     #[must_use]
     pub const fn new(capabilities: u64) -> Self {
         Self {
@@ -359,42 +367,43 @@ impl PmuSnapshot {
         }
     }
 
-    /// What was in its control registers.
+    /// Returns the saved values of its control registers.
     #[must_use]
     pub fn saved(&self) -> SavedMsrs {
         SavedMsrs { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
     }
 
-    /// What is in the one over all counters while some of ours count: nobody has to read it.
+    /// Returns the current value of the global control register while some of the driver's counters count, which saves
+    /// reading it.
     #[must_use]
     pub fn control(&self) -> u64 {
         self.control.load(Ordering::Relaxed)
     }
 
-    /// Puts it in.
+    /// Sets the current value of the global control register.
     pub fn set_control(&self, control: u64) {
         self.control.store(control, Ordering::Relaxed);
     }
 
-    /// Puts it in.
+    /// Sets the saved values.
     pub fn set_saved(&self, saved: SavedMsrs) {
         self.global.store(saved.global, Ordering::Relaxed);
         self.fixed.store(saved.fixed, Ordering::Relaxed);
     }
 
-    /// What counters it has: its [`Interface::capabilities`](crate::Interface::capabilities).
+    /// Returns the [`Interface::capabilities`](crate::Interface::capabilities) of the processor.
     #[must_use]
     pub fn capabilities(&self) -> u64 {
         self.capabilities.load(Ordering::Relaxed)
     }
 
-    /// Puts it in.
+    /// Sets the capabilities.
     pub fn set_capabilities(&self, capabilities: u64) {
         self.capabilities.store(capabilities, Ordering::Relaxed);
     }
 }
 
-/// Of no processor.
+/// Snapshot for a default `CpuCounters`.
 static NOTHING: PmuSnapshot = PmuSnapshot::new(0);
 
 impl Default for &PmuSnapshot {
@@ -403,29 +412,30 @@ impl Default for &PmuSnapshot {
     }
 }
 
-/// The cells and totals of one processor.
+/// The states and totals of one processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CpuCounters<'a> {
-    /// In the order of the counters.
+    /// States by counter index.
     pub cells: &'a [CounterCell],
-    /// In the same order.
+    /// Totals by counter index.
     pub totals: &'a [Total],
-    /// Those that count now.
+    /// The active counters.
     pub active: Active,
-    /// What was there before, and what counters there are.
+    /// Saved registers and capabilities.
     pub known: &'a PmuSnapshot,
-    /// The numbers of the raw events in use, on any processor.
+    /// The raw events in use on any processor, by number.
     pub raw: &'a [AtomicU32],
 }
 
 impl<'a> CpuCounters<'a> {
-    /// The state of a counter; a counter that does not exist is free.
+    /// Returns the state of a counter; a counter that does not exist is free.
     #[must_use]
     pub fn get(self, counter: u8) -> CounterState {
         self.cells.get(usize::from(counter)).map_or(CounterState::FREE, CounterCell::load)
     }
 
-    /// What a counter in this state counts: a row of the interface's table, or one made for a raw event.
+    /// Returns the source of a counter in this state: an entry of the interface's table, or one created for a raw
+    /// event.
     #[must_use]
     pub fn source_of(self, table: &[ProfileSource], state: CounterState) -> Option<ProfileSource> {
         let index = usize::from(state.event());
@@ -434,26 +444,26 @@ impl<'a> CpuCounters<'a> {
         Source(number).raw().map(ProfileSource::of_raw)
     }
 
-    /// What [`source_of`](Self::source_of) has for the event select register.
+    /// Returns the event select register of the [source](Self::source_of).
     #[must_use]
     pub fn select_of(self, table: &[ProfileSource], state: CounterState) -> u64 {
         self.source_of(table, state).map_or(0, |source| source.select)
     }
 
-    /// The total of a counter.
+    /// Returns the total of a counter.
     #[must_use]
     pub fn total(self, counter: u8) -> Option<&'a Total> {
         self.totals.get(usize::from(counter))
     }
 
-    /// Puts a state in; nothing happens where there is no such counter.
+    /// Sets the state of a counter; does nothing if the counter does not exist.
     pub fn set(self, counter: u8, state: CounterState) {
         if let Some(cell) = self.cells.get(usize::from(counter)) {
             cell.store(state);
         }
     }
 
-    /// The counters whose state is as `wanted` says.
+    /// Returns the counters with a state for which `wanted` returns true.
     pub fn counters(self, wanted: impl Fn(CounterState) -> bool) -> CounterSet {
         (0_u8..).zip(self.cells).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
     }

@@ -1,4 +1,4 @@
-//! Which counter takes which event: as many events as can be have one, whatever is taken already.
+//! The assignment of counters to events: as many events as possible get a counter, whichever counters are in use.
 
 use model::Processor;
 use pmu::state::CounterState;
@@ -6,7 +6,7 @@ use pmu::{Hal, ProcessorIndex, ProfileInterface, Source};
 use proptest::prelude::*;
 use simulation::SimMachine;
 
-/// A processor with so many general counters and these fixed ones.
+/// Returns a machine with this number of general counters and these fixed counters.
 fn machine(general: u8, fixed: u32) -> SimMachine {
     let eax = u32::from_le_bytes([5, general, 48, 7]);
     SimMachine::of([Processor::new(Box::new(move |leaf, _| match leaf {
@@ -16,8 +16,7 @@ fn machine(general: u8, fixed: u32) -> SimMachine {
     }))])
 }
 
-/// The length of the longest part of `wanted`, from its beginning, that can all have a counter at once, by trying every
-/// choice.
+/// Returns the length of the longest prefix of `choices` in which every event can get a counter, by exhaustive search.
 fn longest(choices: &[Vec<u8>], taken: u32) -> usize {
     let Some((first, rest)) = choices.split_first() else { return 0 };
     let free = first.iter().filter(|counter| taken >> **counter & 1 == 0);

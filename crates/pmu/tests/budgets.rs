@@ -1,4 +1,4 @@
-//! How many MSR accesses each operation costs, exactly, for every number of counters and of overflows.
+//! The exact number of MSR accesses of each operation, for every number of counters and overflows.
 //!
 //! | | start | stop | interrupt |
 //! |---|---|---|---|
@@ -9,13 +9,13 @@
 //! | P6 | 2N W | N W + N P | Ns P + k W |
 //! | Pentium | (N + 1) W | 1 W + N R | none |
 //!
-//! The k P of an interrupt bring what each counter counted between its overflow and its reload, so that counts are exact. An
-//! interrupt that comes while none of our counters runs takes 1 R + 1 W where there is a status register: it is acknowledged.
+//! The k P of an interrupt read what each counter counted between its overflow and its reload, so that counts are
+//! exact. An interrupt while none of our counters runs costs 1 R + 1 W with a status register, to acknowledge it.
 //!
-//! On Intel's an interrupt also reads the entry of the local vector table once, and writes it once if it is masked.
+//! On Intel processors an interrupt also reads the LVT entry once, and writes it once if it is masked.
 //!
-//! R is RDMSR, W WRMSR, P RDPMC; N counters, Ns of them with an interval, k overflowed; F fixed counters besides.
-//! What a design costs more, and why, is said where it is asserted.
+//! R is RDMSR, W is WRMSR, P is RDPMC. N is the number of general counters, Ns of them with an interval and k
+//! overflowed; F is the number of fixed counters. The assertions explain additional costs of a design.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -32,11 +32,11 @@ use simulation::{SimMachine, boot};
 /// (RDMSR, WRMSR, RDPMC)
 type Cost = (u64, u64, u64);
 
-/// One processor of an identity.
+/// A processor of an identity.
 struct Bench {
     machine: SimMachine,
     hal: Hal,
-    /// There are registers over the counters.
+    /// Whether the processor has global registers.
     is_global: bool,
 }
 
@@ -49,7 +49,7 @@ impl Bench {
         Self { machine, hal, is_global: GLOBAL.contains(&identity) }
     }
 
-    /// What `work` costs.
+    /// Returns the accesses of `work`.
     fn cost(&self, work: impl FnOnce()) -> Cost {
         let accesses = || self.machine.processor(0).model().accesses();
         let before = accesses();
@@ -58,9 +58,9 @@ impl Bench {
         (after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc)
     }
 
-    /// A counter for the first source that finds one; fixed ones come first.
+    /// Reserves a counter for the first source that gets one, fixed counters first.
     fn reserve(&self, interrupt: bool) -> u8 {
-        // On Emon instructions, core cycles, reference cycles, and branches, which no fixed counter counts.
+        // On Emon: instructions, core cycles, reference cycles, and branches, which no fixed counter counts.
         let sources = if self.is_intel() { [0x02, 0x13, 0x1B, 0x06].as_slice() } else { &[0x02] };
         let reserve = |source: &u32| {
             let state = self.hal.state_for(Source(*source), interrupt).unwrap();
@@ -71,7 +71,7 @@ impl Bench {
         fixed.find_map(|source| self.kept(reserve(source), is_fixed)).or_else(|| any.find_map(reserve)).unwrap()
     }
 
-    /// The counter, if it is as wanted; else it is free again.
+    /// Returns the counter if `wanted` accepts it, and frees it otherwise.
     fn kept(&self, counter: Option<u8>, wanted: impl Fn(&u8) -> bool) -> Option<u8> {
         let kept = counter.filter(wanted);
         if let (Some(other), None) = (counter, kept) {
@@ -84,7 +84,7 @@ impl Bench {
         matches!(self.hal.interface(), Interface::Emon(_))
     }
 
-    /// Writes of a start of these counters.
+    /// Returns the number of writes that starting these counters costs.
     fn start_writes(&self, counters: CounterSet) -> u64 {
         let is_fixed = |counter: &u8| matches!(self.machine.counter(0, *counter), CounterId::Fixed(_));
         let fixed = counters.iter().filter(is_fixed).count() as u64;
@@ -93,8 +93,8 @@ impl Bench {
         2 * general + fixed + global + u64::from(fixed > 0) + self.thaw(counters)
     }
 
-    /// With PerfMonV2 each start with an interval costs a write more, which clears the status: that lets counters go on
-    /// which somebody froze. Whether these would need it is not known without a read, which costs as much.
+    /// With PerfMonV2 each start with an interval costs one more write, which clears the status and so unfreezes
+    /// counters that other software froze. Checking first would cost as much.
     fn thaw(&self, counters: CounterSet) -> u64 {
         let row = self.hal.row(ProcessorIndex::BOOT);
         let sampling = counters.iter().any(|counter| row.get(counter).interrupt());
@@ -111,7 +111,7 @@ impl Bench {
     }
 }
 
-/// Those without registers over the counters, and those with.
+/// Identities without and with global registers.
 const PLAIN: [&str; 5] = ["amd-legacy", "k8-clawhammer", "bulldozer-fx8150", "zen3-5950x", "intel-v1"];
 const GLOBAL: [&str; 8] = [
     "intel-v2",
@@ -152,7 +152,7 @@ fn start_of_general_counters_alone_costs_nothing_for_fixed_ones() {
     for name in GLOBAL {
         let bench = Bench::new(name);
         let fixed = cpuid_dumps::find(name).unwrap().expected.fixed;
-        (0..fixed).for_each(|_| _ = bench.reserve(false)); // taken, but not started
+        (0..fixed).for_each(|_| _ = bench.reserve(false)); // reserved, but not started
         let counters: CounterSet = (fixed..bench.hal.interface().counters()).map(|_| bench.reserve(true)).collect();
         let n = u64::from(counters.len());
         let start = (0, 2 * n + 1 + bench.thaw(counters), 0);
@@ -179,9 +179,9 @@ fn start_and_stop_of_one_counter_cost_the_same_beside_any_number_of_others() {
 
 #[test]
 fn a_start_with_intervals_costs_one_write_more_where_a_status_may_be_stale_and_only_once() {
-    // A counter that counted without an interval may have wrapped, and one that was stopped with its interrupt on the way
-    // has overflowed: each may have left its status bit. The first interrupt after its next start would take that for an
-    // overflow and tell of events that never were; clearing is one write for all counters of the start together.
+    // A counter that counted without an interval may have wrapped, and one that was stopped with its interrupt pending
+    // has overflowed. Each may have left its status bit set. The first interrupt after the next start would take the
+    // bit for an overflow and report events that did not occur. One write clears the bits of all started counters.
     for (name, global) in all() {
         for (interrupt, events, is_stale) in [(false, 0, true), (true, 10, false), (true, 70_000, true)] {
             let bench = Bench::new(name);
@@ -193,7 +193,7 @@ fn a_start_with_intervals_costs_one_write_more_where_a_status_may_be_stale_and_o
             let (counters, _) = start(interrupt);
             bench.machine.run(0, Mode::User, &|_| events);
             bench.stop(counters);
-            // With PerfMonV2 it is cleared at each start.
+            // With PerfMonV2 each start clears the status.
             for more in [u64::from(global && is_stale && bench.is_intel()), 0] {
                 let (counters, found) = start(true);
                 assert_eq!(found, more, "{name}, {interrupt}, {events}");
@@ -213,7 +213,7 @@ fn initialization_and_release_cost_so_much() {
         let cpu = bench.machine.processor(0);
         let capabilities = u64::from(bench.is_intel() && identity.cpuid().cpuid(1, 0)[2] >> 15 & 1 == 1);
         assert_eq!(bench.cost(|| bench.hal.release(boot(cpu))), (0, n + has_fixed + 2 * g, 0), "{name}");
-        // A select register, a general counter and each fixed one are tried: two writes and a read.
+        // The probe of a select register, a general counter and each fixed counter takes two writes and a read.
         let tried = 2 + f;
         let cost = (g + has_fixed + capabilities + tried, n + 2 * g + has_fixed + 2 * tried, 0);
         assert_eq!(bench.cost(|| assert!(bench.hal.initialize(boot(cpu)))), cost, "{name}");
@@ -228,7 +228,7 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
             for without in [0, most - with_interval] {
                 for overflowed in 0..=with_interval {
                     let bench = Bench::new(name);
-                    // Started at different times, so that just the first ones are due.
+                    // Started at different times, so that only the first ones are due.
                     let due: CounterSet = (0..overflowed).map(|_| bench.reserve(true)).collect();
                     let later: CounterSet = (overflowed..with_interval).map(|_| bench.reserve(true)).collect();
                     let others: CounterSet = (0..without).map(|_| bench.reserve(false)).collect();
@@ -245,8 +245,8 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
                         });
                     });
                     let (n, k) = (u64::from(with_interval), u64::from(overflowed));
-                    // Without a status register each counter is read. With one, those that overflowed are read as well: what
-                    // they hold are the events since the overflow, which would be missing in the count.
+                    // Without a status register each counter is read. With one, only counters that overflowed are read:
+                    // they hold the events since the overflow, which would be missing in the count.
                     let budget = if global { (1, 3 + k, k) } else { (0, k, n) };
                     assert_eq!(cost, budget, "{name}: {k} of {n}, {without} others");
                     assert_eq!(told, due, "{name}");
@@ -261,7 +261,7 @@ fn an_interrupt_while_none_of_our_counters_runs_costs_what_the_status_takes_and_
     for (name, global) in all() {
         let bench = Bench::new(name);
         let serve = || _ = bench.hal.interrupt(bench.machine.current(0), |_| ());
-        // It is read, and what is set of ours is cleared: also if nothing is.
+        // The status is read, and the bits of our counters are cleared, even if none is set.
         let budget = if global { (1, 1, 0) } else { (0, 0, 0) };
         assert_eq!(bench.cost(serve), budget, "{name}");
         bench.hal.release(bench.machine.current(0));
@@ -278,7 +278,7 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_ma
         let intel = matches!(bench.hal.interface(), Interface::Emon(_));
         let counter = CounterSet::NONE.with(bench.reserve(true));
         bench.start(counter);
-        // With an overflow, and with none: the processor masks the entry at every delivery.
+        // With and without an overflow: the processor masks the entry at every delivery.
         for events in [70_000, 0] {
             for (entry, writes) in [(OPEN, 0), (MASKED, 1)] {
                 bench.machine.run(0, Mode::User, &|_| events);

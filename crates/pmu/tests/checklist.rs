@@ -1,18 +1,18 @@
-//! The behaviours that suites for virtual PMUs check (kvm-unit-tests and the selftests of KVM), from the driver's side:
-//! one test each, by its number in the checklist.
+//! The behaviors that test suites for virtual PMUs check (kvm-unit-tests and the KVM selftests), from the driver's
+//! side: one test for each, by its number in the checklist.
 //!
-//! 13 and 21 are laws of the hardware alone, which the model's own tests have. 29 is the engine's. 30 does not apply:
-//! nothing here filters events.
+//! 13 and 21 concern only the hardware and are in the tests of `model`. 29 is in the tests of `engine`. 30 does not
+//! apply, because this driver does not filter events.
 //!
 //! | numbers | file |
 //! |---|---|
-//! | 1 to 4, 23, 27, 28, 31: what is there | `discovery.rs` |
-//! | 5 to 8, 10, 11, 15, 18, 22, 26: what is written where | `registers.rs` |
-//! | 9, 12, 14, 16, 17, 19, 20, 24, 25: what is counted, and how it overflows | `counting.rs` |
-//! | those that no suite has | `unlisted.rs`; of interrupts `interrupts.rs` |
-//! | events by their numbers | `raw.rs` |
-//! | seed 003's steps on NetBurst and P6, and what is peculiar there and on Pentium | `netburst.rs`, `p6.rs`, `pentium.rs` |
-//! | which counter takes which event on NetBurst; two threads on one core's | `assignment.rs`, `threads.rs` |
+//! | 1 to 4, 23, 27, 28, 31: discovery | `discovery.rs` |
+//! | 5 to 8, 10, 11, 15, 18, 22, 26: register writes | `registers.rs` |
+//! | 9, 12, 14, 16, 17, 19, 20, 24, 25: counting and overflow | `counting.rs` |
+//! | behaviors that no other suite checks | `unlisted.rs`; `interrupts.rs` for interrupts |
+//! | raw events | `raw.rs` |
+//! | seed 003's steps and peculiarities of NetBurst, P6, Pentium | `netburst.rs`, `p6.rs`, `pentium.rs` |
+//! | NetBurst: counter assignment; two threads of a core | `assignment.rs`, `threads.rs` |
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

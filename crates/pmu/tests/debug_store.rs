@@ -1,4 +1,4 @@
-//! What processors have of the Debug Store, by the leaves of real ones.
+//! The Debug Store features of processors, by the CPUID leaves of real ones.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -11,7 +11,7 @@ use pmu::source::RawEvent;
 use pmu::state::{Active, ActiveCell, CounterCell, CounterSet, CounterState};
 use simulation::ModelCpu;
 
-/// The processor of an identity, as CPUID leaf 1 EAX names it if it is to be another.
+/// Returns the processor of an identity, optionally with another signature (CPUID leaf 1 EAX) and PEBS format.
 fn processor(name: &str, signature: Option<u32>, format: Option<u64>) -> ModelCpu {
     let identity = cpuid_dumps::find(name).unwrap();
     let dump = identity.cpuid();
@@ -50,7 +50,7 @@ fn facilities_are_those_of_the_processor() {
     }
 }
 
-/// Of Intel's event files: the models in which `mapfile.csv` has the P cores of each, and those of E cores among them.
+/// By Intel's event files: the models that `mapfile.csv` lists for the P cores of each, and E cores for comparison.
 #[test]
 fn precise_events_are_those_of_the_model_and_the_core_type() {
     let old = "2A 2D 3A 3E 3C 3F 45 46 3D 47 4F 56 4E 5E 8E 9E A5 A6 55";
@@ -105,7 +105,7 @@ fn precise_are_the_architectural_events_that_are_counted_at_retirement() {
     use PreciseEvents::{GoldenCove, SandyBridge, Usual};
     let raw = |event, umask| RawEvent::NONE.with_event(event).with_umask(umask);
     let [core2, nehalem, adaptive] = [Format::Core2, Format::Nehalem, Format::Adaptive].map(Some);
-    // The first formats in which each processor records it.
+    // The formats from which each processor records the event.
     for (what, event, since) in [
         ("instructions", raw(0xC0, 0), [core2, None, adaptive]),
         ("branches", raw(0xC4, 0), [nehalem, None, adaptive]),
@@ -147,7 +147,7 @@ fn a_source_of_the_table_is_precise_by_whatever_encoding_records_it() {
     }
 }
 
-/// Of SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel".
+/// Models from SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel".
 #[test]
 fn one_counter_records_on_the_small_cores_up_to_goldmont_and_on_knights() {
     let silvermont = [0x37, 0x4A, 0x4D, 0x5A, 0x5D];
@@ -163,7 +163,7 @@ fn one_counter_records_on_the_small_cores_up_to_goldmont_and_on_knights() {
     }
 }
 
-/// A Haswell whose CPUID says otherwise; it has no IA32_PERF_CAPABILITIES if CPUID says that there is none.
+/// A Haswell with modified CPUID. Without PDCM it has no IA32_PERF_CAPABILITIES.
 #[test]
 fn what_cpuid_does_not_promise_is_not_touched() {
     type Change = fn(u32, [u32; 4]) -> [u32; 4];
@@ -186,7 +186,7 @@ fn what_cpuid_does_not_promise_is_not_touched() {
     }
 }
 
-/// All bits but one of a register of leaf 1.
+/// Returns the register of leaf 1 with one bit cleared.
 const fn without(leaf: u32, bit: u32) -> u32 {
     if leaf == 1 { !(1 << bit) } else { u32::MAX }
 }

@@ -1,4 +1,4 @@
-//! Real and made-up processors, each from the choice of its interface to counts that are right.
+//! Real and fictitious processors, from the choice of the interface to correct counts.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -8,7 +8,7 @@ use pmu::state::CounterSet;
 use pmu::{Hal, Kind, ProcessorIndex, ProfileInterface, Source, Support};
 use simulation::{ModelCpu, SimMachine, boot};
 
-/// Events of which no two kinds happen equally often.
+/// Returns a different number of occurrences for each event.
 fn work(selected: Selected) -> u64 {
     1 + u64::from(selected.event) * 1_000 + u64::from(selected.umask)
 }
@@ -17,7 +17,7 @@ fn hal(machine: &SimMachine) -> Hal {
     Hal::new(machine.processor(0), 1).unwrap()
 }
 
-/// The counters of these sources, in their order.
+/// Starts these sources and returns their counters in the same order.
 fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> Vec<u8> {
     assert!(hal.initialize(boot(cpu)));
     let counters = sources.iter().map(|source| {
@@ -51,7 +51,8 @@ fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
     }
 }
 
-/// Identities whose leaves promise counters that the machine does not have: AMD's four have no CPUID bit.
+/// Returns whether the machine has counters. CPUID has no bit for AMD's legacy counters, so the interface may be chosen
+/// without them.
 fn has_pmu(machine: &SimMachine) -> bool {
     let selection = hal(machine).selection();
     selection.interface != Kind::Default && {
@@ -65,7 +66,7 @@ fn has_pmu(machine: &SimMachine) -> bool {
     }
 }
 
-/// How often [`work`] does what a select of an interface's table means, by the manuals.
+/// Returns the number of events of [`work`] that a select of the table counts, by the manuals.
 fn work_of(kind: Kind, select: u64) -> u64 {
     let (event, umask) = match kind {
         // The event select in bits 30:25, 16 bits of event mask in 24:9.
@@ -77,7 +78,7 @@ fn work_of(kind: Kind, select: u64) -> u64 {
     1 + event * 1_000 + umask
 }
 
-/// The hardware's number of a counter of the first thread: where two share a core's, these are the first one's.
+/// Returns the hardware's number of a counter of the first thread.
 fn number(hal: &Hal, counter: u8) -> u32 {
     let interface = hal.interface();
     match (interface.kind(), interface.counters()) {
@@ -95,7 +96,7 @@ fn every_supported_source_counts_what_the_model_counted_and_stops() {
         let supported = hal.source_list().filter(|source| source.support == Support::Supported);
         let supported: Vec<Source> = supported.map(|source| source.source.source).skip(1).collect(); // ProfileTime
         assert!(!supported.is_empty(), "{}", identity.name);
-        // On NetBurst some exclude each other, and a fixed counter is none for every source.
+        // On NetBurst some sources exclude each other, and a fixed counter does not serve every source.
         let kind = hal.selection().interface;
         let general = usize::from(identity.expected.counters - identity.expected.fixed);
         let at_once = if kind == Kind::NetBurst { 1 } else { general };

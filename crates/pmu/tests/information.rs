@@ -1,4 +1,4 @@
-//! HalSetSystemInformation and HalQuerySystemInformation by class number and buffer, and what memory decides.
+//! HalSetSystemInformation and HalQuerySystemInformation by class and buffer, and failed allocations.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -14,12 +14,12 @@ fn hal(identity: &str) -> Hal {
     Hal::new(SimMachine::named(identity, 1).processor(0), 1).unwrap()
 }
 
-/// HAL_PROFILE_SOURCE_INTERVAL, byte by byte.
+/// Returns the bytes of HAL_PROFILE_SOURCE_INTERVAL.
 fn interval_buffer(source: u32, interval: u64) -> Vec<u8> {
     [&source.to_le_bytes()[..], &[0; 4], &interval.to_le_bytes()].concat()
 }
 
-/// HAL_PROFILE_SOURCE_INFORMATION: source, supported, interval; byte by byte.
+/// Queries HAL_PROFILE_SOURCE_INFORMATION and decodes source, supported and interval.
 fn information(hal: &Hal, source: u32) -> Result<(u32, u8, u32), HalError> {
     let mut buffer = [&source.to_le_bytes()[..], &[0xFF; 8]].concat();
     let written = hal.query_system_information(HAL_PROFILE_SOURCE_INFORMATION, &mut buffer)?;

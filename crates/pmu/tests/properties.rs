@@ -1,4 +1,4 @@
-//! Laws that hold for any sequence of starts, stops, interval changes, events and interrupts, on 1 to 64 processors.
+//! Laws for any sequence of starts, stops, interval changes, events and interrupts, on 1 to 64 processors.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -13,12 +13,12 @@ use proptest::prelude::*;
 use raw_cpuid::CpuIdResult;
 use simulation::{ModelCpu, SimMachine, boot, current};
 
-/// A processor that writes down which registers are accessed.
+/// A processor that records which registers are accessed.
 struct Recorder<'a> {
     cpu: &'a ModelCpu,
     number: u32,
     accessed: &'a RefCell<BTreeSet<(u32, u32)>>,
-    /// Its registers are about to be lost, or lost.
+    /// Whether its registers are lost or about to be.
     asleep: bool,
 }
 
@@ -66,16 +66,16 @@ impl Cpu for Recorder<'_> {
     }
 }
 
-/// IA32_PERF_GLOBAL_STATUS and PerfCntrGlobalStatus, which are only read.
+/// IA32_PERF_GLOBAL_STATUS and PerfCntrGlobalStatus, which the driver only reads.
 const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
-/// IA32_MISC_ENABLE, which NetBurst only reads.
+/// IA32_MISC_ENABLE, which the NetBurst interface reads and never writes.
 const MISC_ENABLE: u32 = 0x1A0;
 
-/// IA32_PERF_CAPABILITIES, which is only read.
+/// IA32_PERF_CAPABILITIES, which the driver only reads.
 const CAPABILITIES: u32 = 0x345;
 
-/// The registers of a processor's interface, from the seeds and the manuals.
+/// Returns the registers of a processor's interface, from the manuals.
 fn own_registers(name: &str, processor: u32) -> Vec<u32> {
     let expected = cpuid_dumps::find(name).unwrap().of_processor(processor).expected;
     let general = u32::from(expected.counters - expected.fixed);
@@ -98,7 +98,7 @@ fn own_registers(name: &str, processor: u32) -> Vec<u32> {
     }
 }
 
-/// What happens next; numbers are taken modulo what there is.
+/// A step of the sequence. Numbers are taken modulo the number of choices.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Start {
@@ -120,7 +120,7 @@ enum Step {
         mode: bool,
         events: u64,
     },
-    /// The interrupt comes late, or not at all before a stop: nothing serves it until the next run.
+    /// The interrupt is late: it is not served until the next run, and may not be served before a stop.
     RunUnserved {
         processor: u32,
         events: u64,
@@ -128,7 +128,7 @@ enum Step {
     Sleep {
         processor: u32,
     },
-    /// A sleep that is called off loses nothing.
+    /// A cancelled sleep loses nothing.
     Wake {
         processor: u32,
         lost: bool,
@@ -155,9 +155,9 @@ struct World<'a> {
     name: &'static str,
     machine: &'a SimMachine,
     hal: Hal,
-    /// Processor and register.
+    /// Accesses as processor and register.
     accessed: RefCell<BTreeSet<(u32, u32)>>,
-    /// For each counter in use, what the model had given to it before its start.
+    /// For each counter in use, its total in the model's ledger before its start.
     before: BTreeMap<(u32, u8), u64>,
     asleep: BTreeSet<u32>,
     hal_unmasks: bool,
@@ -169,8 +169,8 @@ impl World<'_> {
         Recorder { cpu: self.machine.processor(processor), number: processor, accessed: &self.accessed, asleep }
     }
 
-    /// Interrupts as long as one is pending; the entry of the local vector table, that Intel's masked, is unmasked by the HAL
-    /// or left to the code under test.
+    /// Delivers interrupts as long as one is pending. The LVT entry, which Intel processors mask, is unmasked by the
+    /// HAL or left to the code under test.
     fn serve(&self, processor: u32) {
         let masked = 1 << 16;
         while self.machine.processor(processor).model().take_interrupt() {
@@ -183,7 +183,7 @@ impl World<'_> {
         }
     }
 
-    /// Every count is what the model gave to the counter since its start.
+    /// Checks every count against the model's ledger since the start of the counter.
     fn check(&self) -> Result<(), TestCaseError> {
         for ((processor, counter), before) in &self.before {
             let ledger = self.machine.counted(*processor, u32::from(*counter)) - before;
@@ -294,9 +294,9 @@ proptest! {
         for (processor, cpu) in (0..).zip(machine.all()) {
             prop_assert_eq!(cpu.model().enabled_counters(), [], "stopped, processor {}", processor);
             if processor % 2 == 0 {
-                world.wake(processor, true); // others are released asleep, after which they are as they were found
+                world.wake(processor, true); // the others are released while asleep, which restores their state
             }
-            world.serve(processor); // one that comes late
+            world.serve(processor); // a late interrupt
             world.hal.release(current(&world.cpu(processor), processor));
             world.wake(processor, false);
             prop_assert_eq!(cpu.model().enabled_counters(), [], "released, processor {}", processor);
@@ -375,7 +375,7 @@ proptest! {
         hal.start(boot(cpu), counter);
         for _ in 0..rounds {
             machine.run(0, Mode::User, &|_| u64::from(interval) - 1);
-            hal.count(boot(cpu), reserved); // a read in between changes nothing
+            hal.count(boot(cpu), reserved); // an intermediate read changes nothing
             prop_assert!(!cpu.model().interrupt_pending());
             prop_assert_eq!(hal.check_overflow(boot(cpu)).number(), 0);
             machine.run(0, Mode::User, &|_| 1);

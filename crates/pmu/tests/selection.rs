@@ -5,7 +5,7 @@
 use pmu::{Kind, Reason, Selection};
 use simulation::ModelCpu;
 
-/// What CPUID says, as far as the choice asks.
+/// The CPUID leaves on which the choice depends.
 #[derive(Debug, Clone, Copy)]
 struct Leaves {
     vendor: &'static [u8; 12],
@@ -25,20 +25,20 @@ struct Leaves {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Hypervisor {
     None,
-    /// Present, but not Hv#1.
+    /// A hypervisor without the Hv#1 interface.
     Other,
     /// Hv#1 with EDX[2] of leaf 0x40000003 clear.
     Masking,
-    /// Hv#1 with it set.
+    /// Hv#1 with EDX[2] of leaf 0x40000003 set.
     Open,
-    /// The leaves of a masking one, but CPUID.1:ECX[31] clear: memory of another life, no hypervisor.
+    /// The leaves of a hypervisor that hides the PMU, but with CPUID.1:ECX[31] clear: no hypervisor.
     Absent,
 }
 
 const HYPERVISORS: [Hypervisor; 5] =
     [Hypervisor::None, Hypervisor::Other, Hypervisor::Masking, Hypervisor::Open, Hypervisor::Absent];
 
-/// Counters, their width, length of the EBX vector.
+/// Number of counters, their width, and the length of the EBX vector.
 const COUNTERS: [(u32, u32, u32); 11] = [
     (0, 48, 0),
     (0, 48, 7),
@@ -77,7 +77,7 @@ impl Leaves {
         Selection::of_boot_processor(&ModelCpu::new(processor))
     }
 
-    /// What Intel's processors had before leaf 0xA, by the type, family and model that leaf 1 tells.
+    /// Returns the expectation for an Intel processor without leaf 0xA, by type, family and model from leaf 1.
     fn old(self) -> Option<(Kind, Kind, Reason)> {
         const MSR_AND_TSC: u32 = 0x30;
         let bare = matches!(self.hypervisor, Hypervisor::None | Hypervisor::Absent);
@@ -95,7 +95,7 @@ impl Leaves {
         }
     }
 
-    /// The rules as the issue of the HAL's first Windows 10 has them, in one expression each.
+    /// Returns the expectation by the rules of the first Windows 10 HAL, in one expression each.
     fn expected(self) -> (Kind, Kind, Reason) {
         let masked = self.hypervisor == Hypervisor::Masking;
         let default = |reason| (Kind::Default, Kind::Default, reason);
@@ -156,7 +156,7 @@ fn the_whole_product_of_conditions_is_decided_as_the_hal_decides() {
 #[test]
 fn an_interface_of_old_is_taken_by_its_family_alone_where_no_leaf_a_and_no_hypervisor_is() {
     let mut taken = std::collections::BTreeMap::new();
-    // Every family and model, of two types, and with extended ones.
+    // Every family and model of two types, including extended ones.
     for signature in 0..0x200_u32 {
         for extended in [0, 1, 2, 0xF, 0x10, 0x20, 0xFF0] {
             for features in [0, 0x10, 0x20, 0x30, u32::MAX] {

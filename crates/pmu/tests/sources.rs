@@ -1,4 +1,4 @@
-//! The tables of sources against the seeds, and those of Zen against AMD's event lists, row by row.
+//! The source tables compared with the seeds row by row, and those of Zen with AMD's event lists.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -17,7 +17,7 @@ const EMON: &str = include_str!("seeds/emon.txt");
 /// tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5 of Linux.
 const ZEN: &str = include_str!("zen.txt");
 
-/// An identity of each column.
+/// An identity for each column.
 const ZENS: [&str; 5] = ["zen-1800x", "zen2-3600x", "zen3-5950x", "zen4-7700x", "zen5-9800x3d"];
 
 fn number(text: &str) -> u64 {
@@ -65,7 +65,7 @@ fn every_row_of_the_seed_is_countable_on_a_k8_bit_for_bit() {
     }
 }
 
-/// (number, name, select) of what a column of [`ZEN`] has.
+/// Returns number, name and select of each row in a column of [`ZEN`].
 fn zen_rows(column: usize) -> Vec<(u64, &'static str, u64)> {
     let row = |line: &'static str| {
         let [source, name, encodings @ ..] = &line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
@@ -92,7 +92,7 @@ fn a_zen_has_the_events_of_its_own_generation_and_tells_of_the_others_that_it_ha
         }
         assert_eq!(had, zen_rows(column), "{name}");
         assert!(without.iter().all(|(.., select)| *select == 0), "{name}");
-        // Every name of the seed is told, with its number.
+        // Every name of the seed is listed with its number.
         let told: BTreeSet<_> = had.iter().chain(&without).map(|(number, name, _)| (*number, *name)).collect();
         let seed = rows(AMD64).into_iter().map(|(number, name, ..)| (number, name.trim_start_matches("Profile")));
         assert!(seed.into_iter().all(|row| told.contains(&row)), "{name}");
@@ -114,7 +114,7 @@ fn what_the_generations_of_zen_disagree_about_is_encoded_as_each_has_it() {
     }
 }
 
-/// Every table: those of the kinds, and those of the families.
+/// All tables, by interface kind and by family.
 fn tables() -> Vec<&'static [ProfileSource]> {
     let families = ZENS.iter().map(|name| match interface_of(name) {
         Interface::Amd64(amd64) => amd64.sources(),
@@ -144,15 +144,15 @@ fn every_select_asks_for_both_modes_and_for_nothing_that_enables() {
     }
 }
 
-/// SDM Vol. 3B, the tables of events of NetBurst: source, event select, event mask.
+/// Source, event select and event mask on NetBurst (SDM Vol. 3B, tables of events).
 const NETBURST: [(u32, u64, u64); 6] =
     [(2, 0x02, 0x0001), (6, 0x06, 0x000F), (10, 0x0C, 0x0700), (11, 0x03, 0x0001), (19, 0x13, 1), (25, 0x13, 1)];
 
-/// The same of P6: source, event select.
+/// Source and event select on P6.
 const P6: [(u32, u64); 8] =
     [(2, 0xC0), (6, 0xC4), (8, 0x45), (10, 0x24), (11, 0xC5), (19, 0x79), (21, 0x43), (25, 0x79)];
 
-/// The same of Pentium.
+/// Source and event select on Pentium.
 const PENTIUM: [(u32, u64); 7] = [(2, 0x16), (6, 0x12), (8, 0x29), (9, 0x0E), (13, 0x22), (20, 0x0C), (21, 0x28)];
 
 #[test]

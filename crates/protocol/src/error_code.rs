@@ -1,93 +1,95 @@
-//! Why a request was refused, and why a source can not be had.
+//! Reasons for which requests are refused and sources are unsupported.
 
-/// Why; the fields of [`ReplyHeader`](crate::ReplyHeader) that say more are named with each.
+/// Reason of a refusal. Each variant names the further fields of [`ReplyHeader`](crate::ReplyHeader) that it fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ErrorCode {
-    /// Nothing was refused.
+    /// The request succeeded.
     None = 0,
-    /// `detail` = the client's version, the driver's version.
+    /// The versions differ; `detail` = the client's version, the driver's version.
     VersionMismatch = 1,
     /// No source has the number in `source`.
     UnknownSource = 2,
-    /// `source` exists; `detail[0]` says why not here, as a [`Support`]; with `detail[1]` = 1 it is `processor` that has it
-    /// not, and others have it.
+    /// `source` is unsupported; `detail[0]` is the reason, a [`Support`]. If `detail[1]` is 1, only `processor` does
+    /// not support it.
     UnsupportedSource = 3,
-    /// `source` found no counter on `processor`; `detail` = counters there that can count it, counters wanted that have to
-    /// be among these. Records: holders.
+    /// No counter on `processor` is free for `source`; `detail` = counters there that can count it, counters requested
+    /// that must be among them. Records: the [`SessionEvent`](crate::SessionEvent)s that use these counters.
     NoFreeCounter = 4,
-    /// Memory is short; `detail[0]` = bytes wanted, if known.
+    /// Out of memory; `detail[0]` = bytes requested, if known.
     NoMemory = 5,
-    /// `detail[0]` = the session, which does not exist or is another client's.
+    /// The session `detail[0]` does not exist or belongs to another client.
     NoSuchSession = 6,
     /// `source` does not run in the session `detail[0]`.
     NotStarted = 7,
-    /// The set of processors has none that is active; `detail[0]` = how many are.
+    /// The set contains no active processor; `detail[0]` = number of active processors.
     NoProcessor = 8,
-    /// `processor` is not active; `detail[0]` = how many are.
+    /// `processor` is not active; `detail[0]` = number of active processors.
     NoSuchProcessor = 9,
-    /// An event asks for neither user nor kernel mode, for a mode that does not exist, or, served by a timer, for
-    /// one mode alone; `detail[0]` = the bits.
+    /// An event requests neither user nor kernel mode, an undefined mode, or, if a timer serves it, a single mode;
+    /// `detail[0]` = the bits.
     BadModes = 10,
-    /// `source` already runs detached; `detail[0]` = its session.
+    /// `source` already runs in a detached session; `detail[0]` = the session.
     AlreadyStarted = 11,
-    /// Flags that do not exist, or fields that mean nothing, were not zero; `detail[0]` = the bits.
+    /// Undefined flags, or fields that must be zero, are not zero; `detail[0]` = the bits.
     BadFlags = 12,
-    /// Too many sessions; `detail[0]` = how many there can be.
+    /// Too many sessions; `detail[0]` = the maximum.
     TooManySessions = 13,
-    /// The counters of `processor` do not keep what is written to them: a hypervisor pretends to have them.
+    /// The counters of `processor` do not keep values written to them: a hypervisor only pretends to have them.
     CountersDoNotWork = 14,
-    /// A hypervisor is present, and CPUID does not promise the counters of the profile interface: an access to one that
-    /// does not exist would stop the machine.
+    /// A hypervisor is present, and CPUID does not enumerate the counters of the profile interface. An access to a
+    /// missing counter would crash the machine.
     CountersNotEnumerated = 15,
-    /// The interval of `source` is not in its range, `detail` = from, to; or it goes with what is not sampled.
+    /// The interval of `source` is out of range, `detail` = minimum, maximum; or the event is not sampled.
     BadInterval = 16,
-    /// The size of the rings is no power of two in the range of `detail` = from, to; or nothing is sampled.
+    /// The ring size is not a power of two in the range `detail` = minimum, maximum; or no event is sampled.
     BadRing = 17,
-    /// The frequency or the budget is beyond `detail[0]`, or goes with what is not sampled.
+    /// The frequency or the budget exceeds `detail[0]`, or no event is sampled.
     BadFrequency = 18,
-    /// `source` can not be sampled: it is served by a timer, which is not this driver's interrupt; or, with `detail[0]` = 1,
-    /// by a counter of a processor whose counters do not interrupt.
+    /// `source` cannot be sampled. A timer serves it; or, with `detail[0]` = 1, the counters of the processor do not
+    /// interrupt.
     NotSampled = 19,
-    /// The HAL did not register the handler of the interrupt; `detail[0]` = its NTSTATUS.
+    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS.
     HandlerRefused = 20,
-    /// The session `detail[0]` samples nothing.
+    /// The session `detail[0]` samples no event.
     NothingSampled = 21,
-    /// HalAllocateHardwareCounters did not give the counters; `detail[0]` = its NTSTATUS.
+    /// HalAllocateHardwareCounters failed; `detail[0]` = its NTSTATUS.
     CountersTaken = 22,
-    /// Counter `detail[0]` of `processor` counts for somebody else; `detail[1]` = its select register.
+    /// Counter `detail[0]` of `processor` is in use by another program; `detail[1]` = its select register.
     ForeignUse = 23,
-    /// The local APIC's entry for counters on `processor` is not as Windows' HAL sets it up; `detail[0]` = the entry.
+    /// The LVT entry for performance counters on `processor` is not as the Windows HAL sets it up; `detail[0]` = the
+    /// entry.
     InterruptNotEnabled = 24,
-    /// The local APIC can not be reached; `detail[0]` = the NTSTATUS.
+    /// The local APIC cannot be accessed; `detail[0]` = the NTSTATUS.
     ApicNotReached = 25,
-    /// `source` is a raw event, of which no interval is kept: each start says its own.
+    /// `source` is a raw event, which has no stored interval: each start passes its own.
     NoInterval = 26,
-    /// `source` is a raw event too many; `detail[0]` = how many different ones there can be at a time.
+    /// Too many raw events for `source` to be added; `detail[0]` = maximum number of different raw events at a time.
     TooManyRawEvents = 27,
-    /// `processor` has not what of the Debug Store is asked for; `detail` = a [`MissingFeature`], and its number where there is one.
+    /// `processor` lacks a requested Debug Store feature; `detail` = a [`MissingFeature`], and its number if it has
+    /// one.
     NoDebugStore = 28,
-    /// Another program uses the Debug Store of `processor`: `detail` = IA32_DEBUGCTL, IA32_PEBS_ENABLE.
+    /// Another program uses the Debug Store of `processor`; `detail` = IA32_DEBUGCTL, IA32_PEBS_ENABLE.
     DebugStoreInUse = 29,
-    /// The session `detail[0]` has the Debug Store; one at a time can.
+    /// The session `detail[0]` uses the Debug Store; only one session at a time can.
     DebugStoreTaken = 30,
-    /// The buffers of the Debug Store would not be mapped while user code runs: kernel VA shadowing is on; or, with
-    /// `detail[0]` = an NTSTATUS, Windows does not tell whether it is.
+    /// Kernel VA shadowing is on, so the Debug Store buffers would not be mapped while user code runs; or, with
+    /// `detail[0]` = an NTSTATUS, Windows does not report whether it is on.
     Shadowed = 31,
-    /// `source` can not be sampled precisely; `detail[0]` = a [`MissingFeature`] of the event, not of the processor.
+    /// `source` cannot be sampled precisely; `detail[0]` = a [`MissingFeature`] of the event, not of the processor.
     NotPrecise = 32,
-    /// The control area of `processor`: `detail` = the kernel's NTSTATUS, the address that it told. With the NTSTATUS
-    /// STATUS_DEVICE_BUSY a session uses the area; with STATUS_RETRY IA32_DS_AREA holds its address.
+    /// An operation on the control area of `processor` failed; `detail` = the kernel's NTSTATUS, the address that it
+    /// reported. STATUS_DEVICE_BUSY: a session uses the area. STATUS_RETRY: IA32_DS_AREA holds its address.
     ControlArea = 33,
-    /// The size of the branch buffer, or the number of precise records before an interrupt, is not in its range, `detail` =
-    /// from, to; or it goes with what is not asked for.
+    /// The size of the branch buffer, or the number of precise records before an interrupt, is out of range, `detail` =
+    /// minimum, maximum; or the feature is not requested.
     BadBuffer = 34,
-    /// The machine sleeps, or is falling asleep or waking up: a register that has to be looked at must not be touched.
+    /// The machine sleeps, falls asleep or wakes up: the driver must not access registers.
     Asleep = 35,
 }
 
 impl ErrorCode {
-    /// Every cause, for tables and tests.
+    /// All error codes, in the order of their numbers.
     pub const ALL: [Self; 36] = [
         Self::None,
         Self::VersionMismatch,
@@ -127,37 +129,37 @@ impl ErrorCode {
         Self::Asleep,
     ];
 
-    /// The cause with this number.
+    /// Returns the error code with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| *cause as u32 == number)
     }
 }
 
-/// Whether a source can be had on this machine, and if not, why.
+/// Whether this machine supports a source, and if not, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Support {
-    /// It can.
+    /// The source is supported.
     Supported = 0,
     /// The profile interface chosen for the boot processor has no such source.
     NotInInterface = 1,
-    /// CPUID leaf 0xA says fewer events than the one this source needs (EAX\[31:24\]).
+    /// CPUID leaf 0xA enumerates too few events for this source (EAX\[31:24\]).
     EventNotEnumerated = 2,
-    /// CPUID leaf 0xA says that the event is not available (its bit in EBX is set).
+    /// CPUID leaf 0xA reports that the event is not available (its bit in EBX is set).
     EventNotAvailable = 3,
-    /// The memory for the counters' state could not be had when the driver started.
+    /// The driver could not allocate the state of the counters when it started.
     NoMemory = 4,
-    /// The processor's family has no such event, or does not count it in the core.
+    /// The processor family does not have this event, or does not count it in the core.
     NotOnThisFamily = 5,
-    /// A raw event; the registers of the profile interface do not take an event and a unit mask.
+    /// A raw event, but the registers of the profile interface do not take an event and a unit mask.
     NoRawEvents = 6,
-    /// A raw event; the processor's events have numbers of fewer bits.
+    /// A raw event with a number wider than the event numbers of the processor.
     NoSuchEvent = 7,
 }
 
 impl Support {
-    /// Every answer, for tables and tests.
+    /// All values, in the order of their numbers.
     pub const ALL: [Self; 8] = [
         Self::Supported,
         Self::NotInInterface,
@@ -169,22 +171,22 @@ impl Support {
         Self::NoSuchEvent,
     ];
 
-    /// The answer with this number.
+    /// Returns the value with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|support| *support as u32 == number)
     }
 }
 
-/// What of the Debug Store is not there.
+/// A feature that the Debug Store of a processor lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum MissingFeature {
-    /// The processor is not Intel's.
+    /// The vendor of the processor is not Intel.
     NotIntel = 0,
     /// CPUID.1:EDX\[21\] (DS) is clear.
     NoDebugStore = 1,
-    /// CPUID.1:ECX\[2\] (DTES64) is clear: the area would not have its 64-bit form.
+    /// CPUID.1:ECX\[2\] (DTES64) is clear: the DS save area does not have its 64-bit layout.
     NotWide = 2,
     /// IA32_MISC_ENABLE\[7\] is clear: performance monitoring is not available.
     NoMonitoring = 3,
@@ -192,18 +194,18 @@ pub enum MissingFeature {
     BranchesUnavailable = 4,
     /// IA32_MISC_ENABLE\[12\] is set: PEBS is unavailable.
     PebsUnavailable = 5,
-    /// CPUID.1:ECX\[4\] (DS-CPL) is clear: branches of one mode alone can not be had.
+    /// CPUID.1:ECX\[4\] (DS-CPL) is clear: BTS cannot be restricted to one mode.
     NoModes = 6,
-    /// Records have a format that is not known here; its number goes with it.
+    /// The records have an unknown format; the number of the format follows.
     UnknownFormat = 7,
-    /// Of an event: its overflows are not recorded by PEBS.
+    /// PEBS does not record overflows of this event.
     NotPrecise = 8,
     /// The profile interface has no precise events.
     NotInInterface = 9,
 }
 
 impl MissingFeature {
-    /// Every one, in the order of its number.
+    /// All values, in the order of their numbers.
     pub const ALL: [Self; 10] = [
         Self::NotIntel,
         Self::NoDebugStore,
@@ -217,7 +219,7 @@ impl MissingFeature {
         Self::NotInInterface,
     ];
 
-    /// The one with this number.
+    /// Returns the value with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|missing_feature| *missing_feature as u32 == number)

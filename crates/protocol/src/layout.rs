@@ -1,29 +1,29 @@
-//! Layouts of requests and answers.
+//! Layouts of requests and replies.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Records that a ring can have room for, from the least to the most.
+/// Range of the number of records in a ring.
 pub const RING: core::ops::RangeInclusive<u32> = 64..=1 << 20;
 
-/// Thousandths of a processor's time that its interrupts may take, unless something else is asked for.
+/// Default budget of interrupts, in thousandths of a processor's time.
 pub const DEFAULT_BUDGET: u32 = 250;
 
-/// The most of a processor's time that its interrupts may take, in thousandths.
+/// Maximum budget of interrupts, in thousandths of a processor's time.
 pub const MAX_BUDGET: u32 = 900;
 
-/// The most samples per second and processor that [`EventRequest::frequency`] can ask for.
+/// Maximum of [`EventRequest::frequency`], in samples per second and processor.
 pub const MAX_FREQUENCY: u32 = 100_000;
 
-/// Records that a processor can write into its branch buffer before it interrupts, from the least to the most.
+/// Range of the number of branch records that a processor writes before it interrupts.
 pub const BRANCH_BUFFER: core::ops::RangeInclusive<u32> = 64..=1 << 16;
 
-/// The most precise records that a processor can write before it interrupts.
+/// Maximum number of precise records that a processor writes before it interrupts.
 pub const MAX_BATCH: u32 = 1024;
 
-/// Words of 64 bits in a [`ProcessorSet`]: 2,048 processors, the most that Windows registers.
+/// Number of 64-bit words in a [`ProcessorSet`]: 2,048 processors, the maximum of Windows.
 pub const PROCESSOR_WORDS: usize = 32;
 
-/// Bytes of a name in a [`SourceRecord`].
+/// Length of the name in a [`SourceRecord`], in bytes.
 pub const NAME_LENGTH: usize = 80;
 
 macro_rules! layout {
@@ -37,7 +37,7 @@ macro_rules! layout {
 }
 
 layout! {
-    /// In: what the client speaks.
+    /// In: the client's version.
     8 Hello {
         /// [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) of the client.
         version: u32,
@@ -45,29 +45,29 @@ layout! {
         reserved: u32,
     }
 
-    /// Out: the beginning of every answer.
+    /// Out: the beginning of every reply.
     48 ReplyHeader {
         /// NTSTATUS of the operation; see [`status`](crate::status).
         status: u32,
-        /// A [`ErrorCode`](crate::ErrorCode).
+        /// An [`ErrorCode`](crate::ErrorCode).
         cause: u32,
-        /// The source that the cause is about.
+        /// The source to which the error refers.
         source: u32,
-        /// The processor that the cause is about.
+        /// The processor to which the error refers.
         processor: u32,
-        /// More about the cause, or about the success.
+        /// Details of the error or of the result.
         detail: [u64; 2],
-        /// Records that follow.
+        /// Number of records that follow.
         count: u32,
-        /// Records there are; more than `count` when the buffer was too short for all.
+        /// Number of records available; more than `count` if the buffer was too short.
         total: u32,
         /// Zero.
         reserved: u64,
     }
 
-    /// Out: both versions.
+    /// Out: the versions of the driver.
     72 HelloReply {
-        /// As ever.
+        /// Common header.
         header: ReplyHeader,
         /// [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) of the driver.
         protocol: u32,
@@ -81,7 +81,7 @@ layout! {
 
     /// Out: the profile interface, why it was chosen, and what it offers.
     264 InfoReply {
-        /// As ever.
+        /// Common header.
         header: ReplyHeader,
         /// Version of the driver: major, minor, patch, zero.
         driver: [u16; 4],
@@ -89,23 +89,23 @@ layout! {
         protocol: u32,
         /// Profile interface in use: 0 Default, 1 Emon, 2 Amd64, 3 NetBurst, 4 P6, 5 Pentium.
         interface: u32,
-        /// Profile interface that the HAL of Windows 10 chooses, by the same numbers.
+        /// Profile interface that the HAL of Windows 10 selects, by the same numbers.
         windows10: u32,
-        /// Why, by the number of the reason in `pmu::Reason`.
+        /// Reason of the selection, a number of `pmu::Reason`.
         reason: u32,
-        /// Counters of the processor that has most.
+        /// Number of counters of the processor with the most counters.
         counters: u32,
-        /// Bits of a counter.
+        /// Width of a counter, in bits.
         width: u32,
         /// Version of architectural performance monitoring (leaf 0xA), or 0.
         pmu_version: u32,
         /// Active processors.
         processors: u32,
-        /// Processors there can ever be.
+        /// Maximum number of processors.
         maximum_processors: u32,
-        /// Counters in use on the processor that has most in use.
+        /// Number of counters in use on the processor with the most in use.
         counters_in_use: u32,
-        /// Sessions that run.
+        /// Number of running sessions.
         sessions: u32,
         /// EAX of CPUID leaf 1: family, model, stepping.
         signature: u32,
@@ -113,37 +113,39 @@ layout! {
         vendor: [u8; 16],
         /// Brand string of CPUID leaves 0x80000002 to 0x80000004, or zeros.
         brand: [u8; 48],
-        /// Bytes of counter state: 8 per counter per processor.
+        /// Size of the counter state, in bytes: 8 per counter per processor.
         state_bytes: u64,
-        /// Performance monitor interrupts served since the driver was loaded.
+        /// Number of performance monitor interrupts since the driver was loaded.
         interrupts: u64,
-        /// Those in which no counter of ours had overflowed: another's, or late.
+        /// Number of interrupts in which none of the driver's counters had overflowed: late, or caused by other
+        /// software.
         spurious: u64,
-        /// Samples given to clients since the driver was loaded.
+        /// Number of samples delivered to clients since the driver was loaded.
         delivered: u64,
-        /// Samples for which a ring had no room, or whose interrupt did not come before the counter was stopped or a tick recovered it.
+        /// Number of samples lost because the ring was full, or because their interrupt did not arrive before the
+        /// counter was stopped or a tick recovered it.
         lost: u64,
-        /// Overflows that were dropped because their processor had spent its budget.
+        /// Number of overflows dropped because the processor had used up its budget.
         throttled: u64,
-        /// Samples that nobody had fetched when their session ended.
+        /// Number of samples that no client had fetched when their session ended.
         discarded: u64,
-        /// How often a processor had spent its budget.
+        /// Number of times a processor used up its budget.
         throttles: u64,
-        /// How often the machine slept.
+        /// Number of times the machine slept.
         sleeps: u64,
-        /// For how long in all, units of 100 ns.
+        /// Total time asleep, in units of 100 ns.
         asleep: u64,
-        /// What is between the system and the processor, by the number of `pmu::Hypervisor`.
+        /// The hypervisor, a number of `pmu::Hypervisor`.
         hypervisor: u32,
         /// 1 while the counters are reserved with the HAL.
         reserved: u32,
-        /// Counters of the processor that has fewest.
+        /// Number of counters of the processor with the fewest counters.
         least_counters: u32,
-        /// How many of the boot processor's count one event each.
+        /// Number of fixed counters of the boot processor.
         fixed_counters: u32,
     }
 
-    /// In: which source.
+    /// In: a source.
     8 SourceRequest {
         /// KPROFILE_SOURCE.
         source: u32,
@@ -151,11 +153,11 @@ layout! {
         reserved: u32,
     }
 
-    /// In: the interval wanted.
+    /// In: a new interval of a source.
     8 IntervalRequest {
         /// KPROFILE_SOURCE.
         source: u32,
-        /// Events between two interrupts; for ProfileTime units of 100 ns. Clamped to the source's range.
+        /// Events between two interrupts; for ProfileTime, units of 100 ns. Clamped to the range of the source.
         interval: u32,
     }
 
@@ -165,48 +167,47 @@ layout! {
         source: u32,
         /// A [`Support`](crate::Support).
         support: u32,
-        /// The interval in force.
+        /// The current interval.
         interval: u32,
         /// The smallest interval.
         minimum: u32,
         /// The largest interval.
         maximum: u32,
-        /// The interval before this request, in the answer to [`Code::SetInterval`](crate::Code::SetInterval).
+        /// The previous interval, in the reply to [`Code::SetInterval`](crate::Code::SetInterval).
         previous_interval: u32,
-        /// What the profile interface loads into the event select register, without enable and interrupt bits.
+        /// Value of the event select register, without enable and interrupt bits.
         select: u64,
-        /// Bytes of `name` in use.
+        /// Length of `name`, in bytes.
         name_length: u32,
-        /// Processors on which it runs now.
+        /// Number of processors that currently count it.
         running: u32,
-        /// Name in the HAL, ASCII, without `Profile`.
+        /// Name in the HAL without `Profile`, in ASCII.
         name: [u8; NAME_LENGTH],
-        /// Bit n is counter n: those that can count it. Zero: it needs none.
+        /// Mask of the counters that can count it (bit n is counter n); zero if it needs none.
         counters: u32,
         /// Zero.
         reserved: u32,
     }
 
-    /// Processors by number; all zero asks for every active one.
+    /// A set of processors by index; in a request, the empty set selects every active one.
     256 ProcessorSet {
-        /// Bit n % 64 of word n / 64 is processor n.
+        /// Bit n % 64 of word n / 64 stands for processor n.
         words: [u64; PROCESSOR_WORDS],
     }
 
-    /// In: what begins a [`Code::Start`](crate::Code::Start); [`EventRequest`]s follow to the end of the buffer.
+    /// In: the beginning of a [`Code::Start`](crate::Code::Start); [`EventRequest`]s follow to the end of the buffer.
     272 StartHeader {
-        /// [`flags`].
+        /// Bits of [`flags`].
         flags: u32,
-        /// Records that the ring of each processor has room for: a power of two of [`RING`]; zero where no event is
-        /// sampled.
+        /// Number of records in the ring of each processor: a power of two in [`RING`]; zero if no event is sampled.
         ring: u32,
-        /// Thousandths of a processor's time that its interrupts may take, at most [`MAX_BUDGET`]; zero for
+        /// Maximum share of interrupts in a processor's time, in thousandths, up to [`MAX_BUDGET`]; zero selects
         /// [`DEFAULT_BUDGET`].
         budget: u32,
-        /// Precise records that a processor writes before it interrupts, at most [`MAX_BATCH`]; zero for one. Where it is
-        /// more than one the process of a record is not known. Zero where no event is [precise](modes::PRECISE).
+        /// Number of precise records that a processor writes before it interrupts, up to [`MAX_BATCH`]; zero selects
+        /// one. With more than one, the process of a record is unknown. Zero if no event is [precise](modes::PRECISE).
         batch: u32,
-        /// Where.
+        /// Processors on which the session runs.
         processors: ProcessorSet,
     }
 
@@ -214,24 +215,26 @@ layout! {
     16 EventRequest {
         /// KPROFILE_SOURCE.
         source: u32,
-        /// [`modes`].
+        /// Bits of [`modes`].
         modes: u32,
-        /// Events between two samples; zero: it is counted only. Of [`BRANCHES`](crate::BRANCHES): records of
-        /// [`BRANCH_BUFFER`] before an interrupt.
+        /// Number of events between two samples; zero if the event is only counted. For [`BRANCHES`](crate::BRANCHES):
+        /// number of branch records before an interrupt, in [`BRANCH_BUFFER`].
         interval: u32,
-        /// Samples per second and processor towards which the interval is moved while it runs; zero: it stays.
+        /// Target number of samples per second and processor, to which the driver adjusts the interval; zero for a
+        /// fixed interval.
         frequency: u32,
     }
 
-    /// In: which session; [`DETACHED`](crate::DETACHED) for all detached ones.
+    /// In: a session; [`DETACHED`](crate::DETACHED) selects all detached sessions.
     8 SessionRequest {
-        /// The number that [`Code::Start`](crate::Code::Start) answered.
+        /// The number that [`Code::Start`](crate::Code::Start) returned.
         session: u64,
     }
 
-    /// In: what to stop.
+    /// In: the session and the source to stop.
     16 StopRequest {
-        /// The number that [`Code::Start`](crate::Code::Start) answered; [`DETACHED`](crate::DETACHED) for all detached.
+        /// The number that [`Code::Start`](crate::Code::Start) returned; [`DETACHED`](crate::DETACHED) selects all
+        /// detached sessions.
         session: u64,
         /// KPROFILE_SOURCE, or [`ALL_SOURCES`](crate::ALL_SOURCES).
         source: u32,
@@ -245,106 +248,109 @@ layout! {
         session: u64,
         /// KPROFILE_SOURCE.
         source: u32,
-        /// [`modes`].
+        /// Bits of [`modes`].
         modes: u32,
         /// Processor.
         processor: u32,
-        /// Counter on it, or [`TIMER`](crate::TIMER).
+        /// Index of the counter, or [`TIMER`](crate::TIMER).
         counter: u32,
-        /// Events counted since the start.
+        /// Number of events since the start.
         count: u64,
-        /// Time since the start, or since the processor was added, units of 100 ns.
+        /// Time since the start, or since the processor was added, in units of 100 ns.
         enabled: u64,
-        /// Of this the time in which the machine slept, and nothing was counted.
+        /// Part of `enabled` in which the machine slept and nothing was counted.
         asleep: u64,
-        /// Of a sampled event: samples written to the ring.
+        /// Number of samples written to the ring, for a sampled event.
         samples: u64,
-        /// Samples for which the ring had no room, or whose interrupt did not come before the counter was stopped or a tick recovered it.
+        /// Number of samples lost because the ring was full, or because their interrupt did not arrive before the
+        /// counter was stopped or a tick recovered it.
         lost: u64,
-        /// Overflows that were dropped because the processor had spent its budget.
+        /// Number of overflows dropped because the processor had used up its budget.
         throttled: u64,
     }
 
-    /// In: samples of which session, and how long to wait for them.
+    /// In: the session to fetch samples from, and how long to wait for them.
     16 SamplesRequest {
-        /// The number that [`Code::Start`](crate::Code::Start) answered.
+        /// The number that [`Code::Start`](crate::Code::Start) returned.
         session: u64,
-        /// Milliseconds to wait until the ring of a processor is half full; zero does not wait.
+        /// Milliseconds to wait until the ring of a processor is half full; zero returns at once.
         wait: u32,
         /// Zero.
         reserved: u32,
     }
 
-    /// Out: a sample, or what befell the sampling.
+    /// Out: a sample, or an event of the sampling itself; see [`SampleKind`](crate::SampleKind).
     48 Sample {
-        /// When, in units of the clock that [`Code::Start`](crate::Code::Start) told.
+        /// Time, in units of the clock; [`Code::Start`](crate::Code::Start) returned its frequency.
         time: u64,
-        /// Of a sample the instruction pointer; of other kinds what [`SampleKind`](crate::SampleKind) says.
+        /// Instruction pointer of a sample; [`SampleKind`](crate::SampleKind) describes its use in other kinds.
         ip: u64,
-        /// Process that was interrupted; 0 is the idle process.
+        /// Interrupted process; 0 is the idle process.
         process: u32,
-        /// Thread that was interrupted.
+        /// Interrupted thread.
         thread: u32,
         /// Processor.
         processor: u32,
-        /// KPROFILE_SOURCE; [`ALL_SOURCES`](crate::ALL_SOURCES) where all that are sampled there are meant.
+        /// KPROFILE_SOURCE; [`ALL_SOURCES`](crate::ALL_SOURCES) stands for all sources sampled on the processor.
         source: u32,
-        /// Events that the sample stands for.
+        /// Number of events that the sample represents.
         interval: u32,
         /// A [`SampleKind`](crate::SampleKind).
         kind: u16,
-        /// Of a sample the mode that was interrupted, one of [`modes`].
+        /// Interrupted mode of a sample, one of [`modes`].
         modes: u16,
-        /// Of a sample: how many precise records the processor had written by then (PebsIndex), which puts it between
-        /// them; of a precise one its own number, from 0. Of a branch where it went.
+        /// For a sample, the number of precise records that the processor had written by then (PebsIndex), which orders
+        /// the sample among them. For a precise record, its own number, from 0. For a branch, its target.
         pebs_sequence: u64,
     }
 
-    /// In: control areas of which processors, and what is to become of them.
+    /// In: an operation on control areas, and the processors that it concerns.
     272 AreaRequest {
         /// One of [`area`].
         operation: u32,
-        /// 1: of the processor on which the request comes; then `processors` is empty.
+        /// 1: the processor on which the request arrives; `processors` is then empty.
         current: u32,
         /// Zero.
         reserved: u64,
-        /// Of which.
+        /// The processors.
         processors: ProcessorSet,
     }
 
-    /// Out: the PROCESSOR_PROFILE_CONTROL_AREA of a processor, and what its Debug Store has.
+    /// Out: the PROCESSOR_PROFILE_CONTROL_AREA of a processor, and its Debug Store features.
     32 AreaRecord {
         /// Processor.
         processor: u32,
-        /// The kernel's NTSTATUS to the last operation there; of an area of the driver's own, why the kernel made none.
+        /// NTSTATUS of the kernel's last operation on it; for an area of the driver's own, why the kernel did not
+        /// allocate one.
         status: u32,
-        /// Its linear address; zero: there is none that the driver knows.
+        /// Linear address; zero if the driver knows of no area.
         address: u64,
-        /// Its bytes: 0x60 or 0xA0.
+        /// Size in bytes: 0x60 or 0xA0.
         size: u32,
-        /// [`area`], of whom it is and what there is.
+        /// Flags of [`area`].
         flags: u32,
-        /// Format of PEBS records.
+        /// Format of the PEBS records.
         format: u32,
-        /// Zero, or why there is no Debug Store: one more than the number of a [`MissingFeature`](crate::MissingFeature).
+        /// Zero, or why the Debug Store is unavailable: one more than the number of a
+        /// [`MissingFeature`](crate::MissingFeature).
         missing_feature: u32,
     }
 
-    /// Out: one event of a session, and whose it is.
+    /// Out: one event of a session, and the process that started it.
     32 SessionEvent {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
         source: u32,
-        /// [`modes`].
+        /// Bits of [`modes`].
         modes: u32,
-        /// Process that started it.
+        /// Process that started the session.
         process: u32,
         /// [`flags`] of the session.
         flags: u32,
-        /// Processors on which it runs.
+        /// Number of processors on which it runs.
         processors: u32,
-        /// The first of them.
+        /// The first of these processors.
         first_processor: u32,
     }
 }
@@ -353,29 +359,29 @@ layout! {
 pub mod flags {
     /// The session outlives its handle: it runs until it is stopped or the driver unloads.
     pub const DETACHED: u32 = 1;
-    /// Counters that somebody else has enabled are taken all the same; only in a request.
+    /// Use counters even if another program has enabled them; only in a request.
     pub const FORCE: u32 = 2;
-    /// Every bit that means something.
+    /// All defined bits.
     pub const ALL: u32 = DETACHED | FORCE;
 }
 
 /// Operations of an [`AreaRequest`], and bits of [`AreaRecord::flags`].
 pub mod area {
-    /// Operation: tell what there is.
+    /// Operation: query.
     pub const QUERY: u32 = 0;
     /// Operation: allocate.
     pub const ALLOCATE: u32 = 1;
     /// Operation: free.
     pub const FREE: u32 = 2;
-    /// Flag: the kernel made it.
+    /// Flag: the kernel allocated the area.
     pub const OF_KERNEL: u32 = 1;
-    /// Flag: a session uses it.
+    /// Flag: a session uses the area.
     pub const USED: u32 = 2;
     /// Flag: the processor has the Branch Trace Store.
     pub const BRANCHES: u32 = 4;
-    /// Flag: the processor has PEBS, with a format that is known.
+    /// Flag: the processor has PEBS with a known record format.
     pub const PRECISE: u32 = 8;
-    /// Flag: branches of one mode alone can be had (DS-CPL).
+    /// Flag: BTS can be restricted to one mode (DS-CPL).
     pub const MODES: u32 = 16;
 }
 
@@ -385,9 +391,9 @@ pub mod modes {
     pub const USER: u32 = 1;
     /// Count in kernel mode.
     pub const KERNEL: u32 = 2;
-    /// Both.
+    /// User and kernel mode.
     pub const BOTH: u32 = USER | KERNEL;
-    /// Of an event that is sampled: by the processor's own records (PEBS).
+    /// For a sampled event: sample by PEBS records.
     pub const PRECISE: u32 = 4;
 }
 
@@ -395,19 +401,19 @@ impl ProcessorSet {
     /// No processor; in a request, every active one.
     pub const EMPTY: Self = Self { words: [0; PROCESSOR_WORDS] };
 
-    /// Whether no processor is in it.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Whether processor `number` is in it.
+    /// Returns whether the set contains processor `number`.
     #[must_use]
     pub fn contains(&self, number: u32) -> bool {
         self.words.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// Puts processor `number` in; false if it is beyond 2,047.
+    /// Adds processor `number`; returns false if it is beyond 2,047.
     pub fn insert(&mut self, number: u32) -> bool {
         match self.words.get_mut(number as usize / 64) {
             Some(word) => {
@@ -418,14 +424,14 @@ impl ProcessorSet {
         }
     }
 
-    /// The processors in it, in ascending order.
+    /// Iterates over the processors of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0_u32..).take(PROCESSOR_WORDS * 64).filter(|number| self.contains(*number))
     }
 }
 
 impl SourceRecord {
-    /// The source's name; what is no UTF-8 is left off.
+    /// Returns the name of the source; a name that is not valid UTF-8 is returned as the empty string.
     #[must_use]
     pub fn name(&self) -> &str {
         let bytes = self.name.get(..self.name_length as usize).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! What `client.exe` and `halprof.sys` say to each other: request codes, sizes, layouts, causes.
+//! The protocol between `client.exe` and `halprof.sys`: request codes, sizes, layouts, error codes.
 //!
-//! Every request goes through `DeviceIoControl`, with `METHOD_BUFFERED` but for samples ([`Method`]). A request that is not in
-//! [`REQUESTS`], or whose buffers do not have the sizes told there, fails with an NTSTATUS and changes
-//! nothing. Every other request is answered: the output begins with a [`ReplyHeader`] that carries the
-//! NTSTATUS of the operation and its [`ErrorCode`], so that a refusal travels with its reason.
+//! Every request goes through `DeviceIoControl`, with `METHOD_BUFFERED` except for samples ([`Method`]). A request that
+//! is not in [`REQUESTS`], or that has buffers of other sizes than those listed there, fails with an NTSTATUS and
+//! changes nothing. Every other request is answered: the output begins with a [`ReplyHeader`] with the NTSTATUS of the
+//! operation and its [`ErrorCode`], which gives the reason of a refusal.
 //!
 //! All integers are little-endian; every layout is a multiple of 8 bytes and has no hidden padding.
 
@@ -26,19 +26,19 @@ pub use layout::{
 pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use sample::SampleKind;
 
-/// The version both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
+/// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
 pub const PROTOCOL_VERSION: u32 = 6;
 
-/// Name of the device object in the kernel's name space.
+/// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";
 
 /// Symbolic link that gives the device its Win32 name.
 pub const LINK_NAME: &str = "\\DosDevices\\halprof";
 
-/// What `CreateFile` opens.
+/// Name that programs pass to `CreateFile`.
 pub const WIN32_NAME: &str = "\\\\.\\halprof";
 
-/// How many events one [`Code::Start`] request may carry.
+/// Maximum number of events in a [`Code::Start`] request.
 pub const MAX_EVENTS: usize = 64;
 
 /// In a [`StopRequest`]: every source of the session.
@@ -47,10 +47,10 @@ pub const ALL_SOURCES: u32 = u32::MAX;
 /// In a [`CountRecord`]: a timer serves the source, not a counter.
 pub const TIMER: u32 = u32::MAX;
 
-/// As a source: every branch that a processor takes, by its Branch Trace Store. It takes no counter.
+/// As a source: every branch that a processor takes, recorded by its Branch Trace Store. It uses no counter.
 pub const BRANCHES: u32 = 0x7FFF_FFFF;
 
-/// In a [`Sample`]: the process, or the thread, is not known.
+/// In a [`Sample`]: the process or the thread is unknown.
 pub const UNKNOWN: u32 = u32::MAX;
 
 /// As a session number: all detached sessions.

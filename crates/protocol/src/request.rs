@@ -1,4 +1,5 @@
-//! The one table of requests. The driver checks it before it dispatches; the client takes its codes from it.
+//! The table of requests. The driver checks each request against it before dispatch; the client takes its codes from
+//! it.
 
 use crate::MAX_EVENTS;
 use crate::layout::{
@@ -6,32 +7,32 @@ use crate::layout::{
     SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 
-/// Device type of the codes: 0x8000 and above are left to vendors (WDK, "Specifying Device Types").
+/// Device type of the codes: vendors use 0x8000 and above (WDK, "Specifying Device Types").
 const DEVICE_TYPE: u32 = 0x8A9F;
 
-/// Function numbers of vendors begin here (WDK, "Defining I/O Control Codes").
+/// First function number for vendors (WDK, "Defining I/O Control Codes").
 const FIRST_FUNCTION: u32 = 0x800;
 
-/// The access a handle must have been opened with; the I/O manager checks it before the driver is called.
+/// The access that a handle must have been opened with. The I/O manager checks it before it calls the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// `FILE_READ_DATA`: the request only asks.
+    /// `FILE_READ_DATA`: the request only reads state.
     Read,
-    /// `FILE_READ_DATA | FILE_WRITE_DATA`: the request changes something.
+    /// `FILE_READ_DATA | FILE_WRITE_DATA`: the request changes state.
     ReadWrite,
 }
 
-/// How buffers travel.
+/// How the I/O manager passes buffers to the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Method {
-    /// `METHOD_BUFFERED`: through one system buffer.
+    /// `METHOD_BUFFERED`: one system buffer for input and output.
     Buffered = 0,
-    /// `METHOD_OUT_DIRECT`: the input through a system buffer, the output straight into the client's pages.
+    /// `METHOD_OUT_DIRECT`: a system buffer for the input, the client's locked pages for the output.
     OutDirect = 2,
 }
 
-/// `CTL_CODE(DEVICE_TYPE, FIRST_FUNCTION + function, METHOD_BUFFERED, access)` of the WDK.
+/// Returns `CTL_CODE(DEVICE_TYPE, FIRST_FUNCTION + function, METHOD_BUFFERED, access)` of the WDK.
 const fn control_code(function: u32, access: Access) -> u32 {
     code_with(Method::Buffered, function, access)
 }
@@ -48,7 +49,8 @@ const fn code_with(method: Method, function: u32, access: Access) -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Code {
-    /// [`Hello`] in, [`HelloReply`] out. Comes first; nothing else is served before the versions agree.
+    /// [`Hello`] in, [`HelloReply`] out. Must be the first request of a handle: others are served only after the
+    /// versions agree.
     Hello = control_code(0, Access::Read),
     /// Nothing in, [`InfoReply`] out.
     Info = control_code(1, Access::Read),
@@ -59,45 +61,45 @@ pub enum Code {
     /// [`IntervalRequest`] in, [`ReplyHeader`] and one [`SourceRecord`] out: HalProfileSourceInterval.
     SetInterval = control_code(4, Access::ReadWrite),
     /// [`StartHeader`] and [`EventRequest`]s in, [`ReplyHeader`] out: HalStartProfileInterrupt, all or nothing.
-    /// The answer carries the session's number in `detail[0]` and the units per second of
-    /// [`Sample::time`](crate::Sample::time) in `detail[1]`, or on [`crate::ErrorCode::NoFreeCounter`] the
-    /// [`crate::SessionEvent`]s of the counters as records.
+    /// `detail[0]` of the reply is the number of the session, `detail[1]` the frequency of
+    /// [`Sample::time`](crate::Sample::time) in units per second. On [`crate::ErrorCode::NoFreeCounter`] the records
+    /// are the [`crate::SessionEvent`]s that use the counters.
     Start = control_code(5, Access::ReadWrite),
     /// [`StopRequest`] in, [`ReplyHeader`] and the final [`crate::CountRecord`]s out: HalStopProfileInterrupt.
     Stop = control_code(6, Access::ReadWrite),
     /// [`SessionRequest`] in, [`ReplyHeader`] and [`crate::CountRecord`]s out.
     Read = control_code(7, Access::Read),
-    /// Nothing in, [`ReplyHeader`] and [`crate::SessionEvent`]s out: who holds which counters.
+    /// Nothing in, [`ReplyHeader`] and [`crate::SessionEvent`]s out: the sessions and the counters that they use.
     ListSessions = control_code(8, Access::Read),
-    /// [`SamplesRequest`] in, [`ReplyHeader`] and [`Sample`](crate::Sample)s out; can wait, and then be cancelled.
-    /// `detail[0]` is 1 when the session has been stopped and these are its last.
+    /// [`SamplesRequest`] in, [`ReplyHeader`] and [`Sample`](crate::Sample)s out. May wait, and can be cancelled
+    /// meanwhile. `detail[0]` is 1 if the session has been stopped and these are its last samples.
     Samples = code_with(Method::OutDirect, 9, Access::Read),
-    /// [`AreaRequest`] in, [`ReplyHeader`] and [`AreaRecord`](crate::AreaRecord)s out: SystemProcessorProfileControlArea, on
-    /// one processor or on several, all or none; refused with [`ControlArea`](crate::ErrorCode::ControlArea) it tells of the
-    /// first that refused.
+    /// [`AreaRequest`] in, [`ReplyHeader`] and [`AreaRecord`](crate::AreaRecord)s out:
+    /// SystemProcessorProfileControlArea, on one processor or on several, all or none.
+    /// [`ControlArea`](crate::ErrorCode::ControlArea) reports the first processor that failed.
     ControlArea = control_code(10, Access::ReadWrite),
 }
 
-/// How long a buffer must be, in bytes.
+/// Valid lengths of a buffer, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// No less and no more.
+    /// Exactly this length.
     Exactly(usize),
-    /// A fixed head, then whole entries: at least one, at most `most`.
+    /// A fixed head, then between 1 and `most` whole entries.
     Entries {
-        /// Bytes before the first entry.
+        /// Size of the head.
         head: usize,
-        /// Bytes of an entry.
+        /// Size of an entry.
         entry: usize,
-        /// The largest number of entries.
+        /// Maximum number of entries.
         most: usize,
     },
-    /// At least this; what is longer is left as it was.
+    /// At least this length; the excess is left unchanged.
     AtLeast(usize),
 }
 
 impl Size {
-    /// Whether a buffer of `length` bytes will do.
+    /// Returns whether a buffer of `length` bytes is valid.
     #[must_use]
     pub const fn admits(self, length: usize) -> bool {
         match self {
@@ -110,20 +112,20 @@ impl Size {
     }
 }
 
-/// A row of [`REQUESTS`].
+/// An entry of [`REQUESTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSpec {
     /// The request.
     pub code: Code,
     /// Its name, for messages.
     pub name: &'static str,
-    /// What it wants of the handle; stands in the code as well.
+    /// Access required of the handle; the code contains it too.
     pub access: Access,
-    /// How its buffers travel; stands in the code as well.
+    /// How the buffers are passed; the code contains it too.
     pub method: Method,
-    /// Input.
+    /// Lengths of the input.
     pub input: Size,
-    /// Output.
+    /// Lengths of the output.
     pub output: Size,
     /// Whether it is served before [`Code::Hello`] has agreed on the version.
     pub before_hello: bool,
@@ -141,7 +143,7 @@ const ONE_SAMPLE: Size = Size::AtLeast(size_of::<ReplyHeader>() + size_of::<Samp
 const EVENTS: Size =
     Size::Entries { head: size_of::<StartHeader>(), entry: size_of::<EventRequest>(), most: MAX_EVENTS };
 
-/// Every request there is.
+/// All requests.
 pub const REQUESTS: [RequestSpec; 11] = [
     request(Code::Hello, "Hello", Access::Read, of::<Hello>(), at_least::<HelloReply>()),
     request(Code::Info, "Info", Access::Read, NOTHING, at_least::<InfoReply>()),
@@ -164,7 +166,7 @@ const fn at_least<T>() -> Size {
     Size::AtLeast(size_of::<T>())
 }
 
-/// The row of a control code; `None` for one that is no request of ours.
+/// Returns the table entry of a control code, or `None` if the driver has no such request.
 #[must_use]
 pub fn find(control_code: u32) -> Option<&'static RequestSpec> {
     REQUESTS.iter().find(|spec| spec.code as u32 == control_code)
@@ -184,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Below are the types of Microsoft's own devices, and the functions of their drivers.
+    /// Lower numbers belong to Microsoft's own devices and drivers.
     #[test]
     fn every_code_is_of_a_type_and_a_function_that_are_left_to_vendors() {
         for spec in REQUESTS {

@@ -1,27 +1,28 @@
-//! What a [`Sample`](crate::Sample) record says.
+//! Kinds of [`Sample`](crate::Sample) records.
 
-/// The kinds of records among samples.
+/// Kind of a [`Sample`](crate::Sample) record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum SampleKind {
-    /// A counter overflowed here.
+    /// A counter overflowed at `ip`.
     Sample = 0,
     /// `ip` samples of `source` were lost on `processor` before this record.
     Lost = 1,
-    /// The interrupts of `processor` had spent their budget: nothing is sampled there from now on.
+    /// The interrupts of `processor` used up their budget: sampling stops there from now on.
     Throttled = 2,
-    /// Sampling goes on on `processor`, after a pause of `ip` units of time.
+    /// Sampling resumed on `processor` after a pause of `ip` units of time.
     Resumed = 3,
-    /// The machine slept for `ip` units of time, in which nothing was sampled on `processor`.
+    /// The machine slept for `ip` units of time, during which nothing was sampled on `processor`.
     Slept = 4,
-    /// The processor's own record (PEBS) of the instruction at `ip`, which made the event happen: no skid.
+    /// A PEBS record of the instruction at `ip`, which caused the event: no skid.
     Precise = 5,
-    /// The same of a processor whose records have the instruction behind it.
+    /// A PEBS record of a processor that records the address of the next instruction in `ip`.
     PreciseNext = 6,
-    /// A branch from `ip` to `pebs_sequence` (BTS); `interval` is 1 where the processor tells that it had predicted it, else 0.
+    /// A branch from `ip` to `pebs_sequence` (BTS); `interval` is 1 if the processor reports that it predicted the
+    /// branch, else 0.
     Branch = 7,
-    /// Too many interrupts in a row came on `processor` that no counter explained: nothing is sampled there from now on, until
-    /// a session starts to sample there again.
+    /// Too many consecutive interrupts arrived on `processor` without an overflowed counter: nothing is sampled there
+    /// until a session starts to sample there again.
     Silenced = 8,
 }
 
@@ -39,13 +40,13 @@ impl SampleKind {
         Self::Silenced,
     ];
 
-    /// Whether it is counted among the samples of its event, and not what befell the sampling.
+    /// Returns whether the record counts as a sample of its event; other kinds report on the sampling itself.
     #[must_use]
     pub const fn is_sample(self) -> bool {
         matches!(self, Self::Sample | Self::Precise | Self::PreciseNext | Self::Branch)
     }
 
-    /// The kind with this number.
+    /// Returns the kind with this number.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u16 == number)

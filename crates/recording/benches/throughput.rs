@@ -1,6 +1,6 @@
 //! Samples per second written to a recording and read from it, in batches as the driver returns them.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark whose setup fails must not measure")]
+#![expect(clippy::unwrap_used, reason = "a failed setup must end the benchmark")]
 
 use std::hint::black_box;
 use std::io::{self, sink};

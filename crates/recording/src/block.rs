@@ -44,13 +44,13 @@ pub struct Session {
     /// precise.
     pub batch: u32,
     /// The sampled events.
-    pub events: Vec<Event>,
+    pub events: Vec<RecordedEvent>,
 }
 
 /// A sampled event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Event {
+pub struct RecordedEvent {
     /// KPROFILE_SOURCE.
     pub source: u32,
     /// Name in the HAL without the prefix `Profile`.

@@ -35,7 +35,7 @@ mod frame;
 mod reader;
 mod writer;
 
-pub use block::{Block, Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary};
+pub use block::{Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary};
 pub use frame::{FORMAT_VERSION, MAX_SAMPLES};
-pub use reader::{Damage, ReadError, Reader};
+pub use reader::{BlockError, ReadError, Reader};
 pub use writer::{WriteError, Writer};

@@ -44,13 +44,13 @@ pub enum ReadError {
         offset: u64,
         /// Defect of the block.
         #[source]
-        cause: Damage,
+        cause: BlockError,
     },
 }
 
 /// Defect of a block or of the file header.
 #[derive(Debug, Error)]
-pub enum Damage {
+pub enum BlockError {
     /// The reserved field of the file header is not zero.
     #[error("the reserved field of the file header is {0:#x} instead of zero")]
     FileHeader(u32),
@@ -137,7 +137,7 @@ impl<R: Read> Reader<R> {
             return Err(ReadError::Version { file: version });
         }
         if reserved != 0 {
-            return Err(ReadError::Damaged { offset: 0, cause: Damage::FileHeader(reserved) });
+            return Err(ReadError::Damaged { offset: 0, cause: BlockError::FileHeader(reserved) });
         }
         Ok(Self { source, offset: length as u64, number: 0, state: State::Blocks })
     }
@@ -148,7 +148,7 @@ impl<R: Read> Reader<R> {
         let length = self.fill(header.as_mut_bytes())?;
         match (self.state, length) {
             (State::Summarized, 0) => return Ok(None),
-            (State::Summarized, _) => return Err(self.damaged(Damage::AfterEnd)),
+            (State::Summarized, _) => return Err(self.damaged(BlockError::AfterEnd)),
             (_, length) if length < size_of::<BlockHeader>() => return Err(ReadError::CutOff { offset: self.offset }),
             _ => {}
         }
@@ -168,22 +168,22 @@ impl<R: Read> Reader<R> {
     }
 
     /// Checks that a block with this header is valid at this position, and returns its kind.
-    fn check(&self, header: &BlockHeader) -> Result<BlockKind, Damage> {
+    fn check(&self, header: &BlockHeader) -> Result<BlockKind, BlockError> {
         if header.checksum() != header.header_crc {
-            return Err(Damage::BlockHeader);
+            return Err(BlockError::BlockHeader);
         }
         if header.number != self.number {
-            return Err(Damage::Order { expected: self.number, found: header.number });
+            return Err(BlockError::Order { expected: self.number, found: header.number });
         }
-        let kind = BlockKind::from_number(header.kind).ok_or(Damage::Kind(header.kind))?;
+        let kind = BlockKind::from_number(header.kind).ok_or(BlockError::Kind(header.kind))?;
         if (kind == BlockKind::Session) != (self.number == 0) {
-            return Err(Damage::Session);
+            return Err(BlockError::Session);
         }
         if header.length as usize > kind.max_payload() {
-            return Err(Damage::TooLong { length: header.length, max: kind.max_payload() });
+            return Err(BlockError::TooLong { length: header.length, max: kind.max_payload() });
         }
         if kind == BlockKind::Samples && !(header.length as usize).is_multiple_of(size_of::<Sample>()) {
-            return Err(Damage::PartialSample(header.length));
+            return Err(BlockError::PartialSample(header.length));
         }
         Ok(kind)
     }
@@ -205,7 +205,7 @@ impl<R: Read> Reader<R> {
             return Err(ReadError::CutOff { offset: self.offset });
         }
         if crc32fast::hash(payload) != header.payload_crc {
-            return Err(self.damaged(Damage::Payload { length: header.length }));
+            return Err(self.damaged(BlockError::Payload { length: header.length }));
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl<R: Read> Reader<R> {
         read_full(&mut self.source, bytes).map_err(|cause| ReadError::Read { offset: self.offset, cause })
     }
 
-    fn damaged(&self, cause: Damage) -> ReadError {
+    fn damaged(&self, cause: BlockError) -> ReadError {
         ReadError::Damaged { offset: self.offset, cause }
     }
 }

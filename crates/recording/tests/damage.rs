@@ -8,7 +8,7 @@ use std::error::Error as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use recording::{Block, Damage, FORMAT_VERSION, ReadError};
+use recording::{Block, BlockError, FORMAT_VERSION, ReadError};
 use support::{BLOCK_HEADER, FILE_HEADER, block_ranges, forged, read, small, written};
 
 /// Splits a file into the bytes of its blocks.
@@ -26,7 +26,7 @@ fn start(parts: &[Vec<u8>], index: usize) -> u64 {
 }
 
 /// Asserts that all blocks before this index are intact, and returns the damage of the block with this index.
-fn damage_of(parts: &[Vec<u8>], index: usize) -> Damage {
+fn damage_of(parts: &[Vec<u8>], index: usize) -> BlockError {
     let (blocks, end) = read(&file(parts)[..]);
     assert_eq!(blocks, small()[..index]);
     match end {
@@ -69,13 +69,15 @@ fn flipped_bit_is_reported_at_the_start_of_its_block() {
                     assert!((8..12).contains(&index));
                     assert_eq!(file, FORMAT_VERSION ^ 1 << ((index - 8) * 8 + bit));
                 }
-                (Some(ReadError::Damaged { offset: 0, cause: Damage::FileHeader(_) }), None) => assert!(index >= 12),
+                (Some(ReadError::Damaged { offset: 0, cause: BlockError::FileHeader(_) }), None) => {
+                    assert!(index >= 12);
+                }
                 (Some(ReadError::Damaged { offset, cause }), Some(hit)) => {
                     assert_eq!(offset, block_ranges[hit].start as u64, "{index}");
                     let in_header = index - block_ranges[hit].start < BLOCK_HEADER;
                     assert!(matches!(
                         (&cause, in_header),
-                        (Damage::BlockHeader, true) | (Damage::Payload { .. }, false)
+                        (BlockError::BlockHeader, true) | (BlockError::Payload { .. }, false)
                     ));
                 }
                 (end, _) => panic!("{index}: {end:?}"),
@@ -93,7 +95,10 @@ fn swapped_blocks_are_detected() {
             swapped.swap(first, second);
             let cause = damage_of(&swapped, first);
             let (expected, found) = (first as u64, second as u64);
-            assert!(matches!(cause, Damage::Order { expected: e, found: f } if (e, f) == (expected, found)), "{cause}");
+            assert!(
+                matches!(cause, BlockError::Order { expected: e, found: f } if (e, f) == (expected, found)),
+                "{cause}"
+            );
         }
     }
 }
@@ -109,8 +114,8 @@ fn repeated_block_is_detected_at_every_position() {
             let mut more = parts.clone();
             more.insert(place, parts[copied].clone());
             let cause = damage_of(&more, place);
-            assert_eq!(matches!(cause, Damage::AfterEnd), place == parts.len(), "{cause}");
-            assert!(matches!(cause, Damage::AfterEnd | Damage::Order { .. }), "{cause}");
+            assert_eq!(matches!(cause, BlockError::AfterEnd), place == parts.len(), "{cause}");
+            assert!(matches!(cause, BlockError::AfterEnd | BlockError::Order { .. }), "{cause}");
         }
     }
 }
@@ -126,7 +131,7 @@ fn missing_block_is_detected() {
             assert_eq!(blocks, small()[..missing]);
             assert!(matches!(end, Some(ReadError::CutOff { offset }) if offset == start(&fewer, missing)), "{end:?}");
         } else {
-            assert!(matches!(damage_of(&fewer, missing), Damage::Order { .. }));
+            assert!(matches!(damage_of(&fewer, missing), BlockError::Order { .. }));
         }
     }
 }

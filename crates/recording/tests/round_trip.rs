@@ -11,7 +11,8 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::Sample;
 use recording::{
-    Block, Count, DebugFile, Event, MAX_SAMPLES, Module, Process, ReadError, Session, Summary, WriteError, Writer,
+    Block, Count, DebugFile, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent, Session, Summary, WriteError,
+    Writer,
 };
 use support::{block_ranges, forged, process, read, sample, session, small, summary, written};
 
@@ -31,8 +32,8 @@ fn any_sample() -> impl Strategy<Value = Sample> {
     })
 }
 
-fn any_event() -> impl Strategy<Value = Event> {
-    any::<(u32, String, u32, u32, u32)>().prop_map(|(source, name, modes, interval, frequency)| Event {
+fn any_event() -> impl Strategy<Value = RecordedEvent> {
+    any::<(u32, String, u32, u32, u32)>().prop_map(|(source, name, modes, interval, frequency)| RecordedEvent {
         source,
         name,
         modes,

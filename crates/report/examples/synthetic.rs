@@ -12,7 +12,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use protocol::{Sample, SampleKind, modes};
-use recording::{Event, Module, Process, Session, Summary, Writer};
+use recording::{Module, Process, RecordedEvent, Session, Summary, Writer};
 
 const MODULES: u64 = 50;
 const ADDRESSES: u64 = 400;
@@ -98,7 +98,7 @@ fn session() -> Session {
         clock: CLOCK,
         processors: (0..PROCESSORS).collect(),
         batch: 0,
-        events: vec![Event { source: 25, name, modes: modes::BOTH, interval: INTERVAL, frequency: 0 }],
+        events: vec![RecordedEvent { source: 25, name, modes: modes::BOTH, interval: INTERVAL, frequency: 0 }],
     }
 }
 
@@ -114,12 +114,12 @@ impl Iterator for Samples {
     /// The product of two uniformly distributed numbers makes few addresses hot and many cold.
     fn next(&mut self) -> Option<Sample> {
         self.time += 10;
-        let place =
+        let location =
             self.random.below(MODULES * ADDRESSES) * self.random.below(MODULES * ADDRESSES) / (MODULES * ADDRESSES);
-        let process = 4 * (1 + u32::try_from(place % u64::from(PROCESSES)).ok()?);
+        let process = 4 * (1 + u32::try_from(location % u64::from(PROCESSES)).ok()?);
         Some(Sample {
             time: self.time,
-            ip: base(place % MODULES) + place / MODULES * 64,
+            ip: base(location % MODULES) + location / MODULES * 64,
             process,
             thread: process + 1,
             processor: u32::try_from(self.random.below(PROCESSORS.into())).ok()?,

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
 use rustc_hash::FxHashMap;
 
-use crate::tally::Place;
+use crate::sample_counts::SampleLocation;
 
 /// A branch. BTS records have no process, so equal user addresses of different processes are one branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,18 +26,18 @@ impl Branch {
 
     /// Returns the location of the branch instruction.
     #[must_use]
-    pub fn source(&self) -> Place {
-        Self::place(self.kernel, self.from)
+    pub fn source(&self) -> SampleLocation {
+        Self::location(self.kernel, self.from)
     }
 
     /// Returns the location of the target. It is in the kernel if the address is in the upper half.
     #[must_use]
-    pub fn target(&self) -> Place {
-        Self::place(is_kernel_address(self.to), self.to)
+    pub fn target(&self) -> SampleLocation {
+        Self::location(is_kernel_address(self.to), self.to)
     }
 
-    fn place(kernel: bool, ip: u64) -> Place {
-        Place { source: BRANCHES, process: UNKNOWN, thread: 0, processor: 0, kernel, ip }
+    fn location(kernel: bool, ip: u64) -> SampleLocation {
+        SampleLocation { source: BRANCHES, process: UNKNOWN, thread: 0, processor: 0, kernel, ip }
     }
 }
 
@@ -48,14 +48,14 @@ fn is_kernel_address(address: u64) -> bool {
 
 /// Execution counts of a branch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct BranchCount {
     /// Number of times that the branch was taken.
     pub count: u64,
     /// Number of times that the processor reported it as predicted. Many processors never do.
     pub predicted: u64,
 }
 
-impl AddAssign for Taken {
+impl AddAssign for BranchCount {
     fn add_assign(&mut self, other: Self) {
         self.count += other.count;
         self.predicted += other.predicted;
@@ -64,16 +64,16 @@ impl AddAssign for Taken {
 
 /// Execution counts by branch. Memory grows with the number of distinct branches, not with time.
 #[derive(Debug, Clone, Default)]
-pub struct Branches {
-    taken: FxHashMap<Branch, Taken>,
-    total: Taken,
+pub struct BranchCounts {
+    taken: FxHashMap<Branch, BranchCount>,
+    total: BranchCount,
 }
 
-impl Branches {
+impl BranchCounts {
     /// Counts the branches among `samples`.
-    pub fn add(&mut self, samples: &[Sample]) {
+    pub fn record(&mut self, samples: &[Sample]) {
         for sample in samples.iter().filter(|sample| sample.kind == SampleKind::Branch as u16) {
-            let once = Taken { count: 1, predicted: sample.interval.min(1).into() };
+            let once = BranchCount { count: 1, predicted: sample.interval.min(1).into() };
             *self.taken.entry(Branch::of(sample)).or_default() += once;
             self.total += once;
         }
@@ -81,20 +81,20 @@ impl Branches {
 
     /// Returns the sum over all branches.
     #[must_use]
-    pub fn total(&self) -> Taken {
+    pub fn total(&self) -> BranchCount {
         self.total
     }
 
     /// Returns the number of distinct branches.
     #[must_use]
-    pub fn different(&self) -> usize {
+    pub fn distinct(&self) -> usize {
         self.taken.len()
     }
 
     /// Returns the `number` most frequent branches in descending order; equal counts are ordered by address.
     #[must_use]
-    pub fn most(&self, number: usize) -> Vec<(Branch, Taken)> {
-        let mut all: Vec<(Branch, Taken)> = self.taken.iter().map(|(branch, taken)| (*branch, *taken)).collect();
+    pub fn top(&self, number: usize) -> Vec<(Branch, BranchCount)> {
+        let mut all: Vec<(Branch, BranchCount)> = self.taken.iter().map(|(branch, taken)| (*branch, *taken)).collect();
         all.sort_unstable_by_key(|(branch, taken)| (Reverse(taken.count), *branch));
         all.truncate(number);
         all

@@ -14,14 +14,14 @@ pub struct Filter {
 impl Filter {
     /// Returns whether samples of `source` in `process` are selected.
     #[must_use]
-    pub fn takes(&self, source: u32, process: u32) -> bool {
-        self.takes_source(source) && self.processes.as_ref().is_none_or(|wanted| wanted.contains(&process))
+    pub fn selects(&self, source: u32, process: u32) -> bool {
+        self.selects_source(source) && self.processes.as_ref().is_none_or(|wanted| wanted.contains(&process))
     }
 
     /// Returns whether records of losses, throttling and sleep of `source` are selected. Those of
     /// [`ALL_SOURCES`](protocol::ALL_SOURCES) always are.
     #[must_use]
-    pub fn takes_source(&self, source: u32) -> bool {
+    pub fn selects_source(&self, source: u32) -> bool {
         source == protocol::ALL_SOURCES || self.source.is_none_or(|wanted| wanted == source)
     }
 }

@@ -21,11 +21,13 @@ use recording::Module;
 use rustc_hash::FxHashMap;
 
 use self::marker::{Lost, Silenced, Slept, Throttled};
-use crate::atlas::Atlas;
 use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
+use crate::processes::UNKNOWN_NAME;
+use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_record};
-use crate::tally::{Detail, Place, events};
+use crate::sample_counts::{Detail, SampleLocation, events};
+use crate::symbol_index::SymbolIndex;
 
 /// A process ID that Windows never uses: process IDs are multiples of four.
 const NO_PROCESS: u32 = u32::MAX;
@@ -40,12 +42,12 @@ const DEFAULT_INTERVAL: u64 = 1_000_000;
 /// If the recording cannot be read again or the output cannot be written.
 pub fn firefox(
     contents: &Contents,
-    atlas: &Atlas,
+    symbol_index: &SymbolIndex,
     filter: &Filter,
     input: impl Read,
     out: impl Write,
 ) -> Result<(), ExportError> {
-    let mut builder = Builder::new(contents, atlas, filter);
+    let mut builder = Builder::new(contents, symbol_index, filter);
     for_each_record(input, |record| {
         builder.add(record);
         Ok(())
@@ -63,7 +65,7 @@ struct Track {
 struct Builder<'a> {
     profile: Profile,
     contents: &'a Contents,
-    atlas: &'a Atlas,
+    symbol_index: &'a SymbolIndex,
     filter: &'a Filter,
     user: CategoryHandle,
     kernel: CategoryHandle,
@@ -79,7 +81,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(contents: &'a Contents, atlas: &'a Atlas, filter: &'a Filter) -> Self {
+    fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex, filter: &'a Filter) -> Self {
         let created = Duration::from_millis(contents.session.created_unix_ms);
         let interval = interval(contents);
         let mut profile = Profile::new(
@@ -91,7 +93,7 @@ impl<'a> Builder<'a> {
         // The profile contains all names, so the Firefox Profiler must not query a symbol server.
         profile.set_symbolicated(true);
         let mut symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>> = FxHashMap::default();
-        for symbol in atlas.symbols() {
+        for symbol in symbol_index.symbols() {
             let (address, size, name) = (symbol.address, symbol.size, symbol.name.clone());
             let known = fxprof_processed_profile::Symbol { address, size, name };
             symbols.entry(symbol.module).or_default().push(known);
@@ -101,7 +103,7 @@ impl<'a> Builder<'a> {
             kernel: profile.add_category("Kernel", CategoryColor::Orange),
             profile,
             contents,
-            atlas,
+            symbol_index,
             filter,
             interval,
             libraries: FxHashMap::default(),
@@ -117,17 +119,17 @@ impl<'a> Builder<'a> {
         let time = self.contents.nanoseconds(record.time);
         match SampleKind::from_number(record.kind) {
             Some(kind) if kind.is_sample() => {
-                if self.filter.takes(record.source, record.process) {
+                if self.filter.selects(record.source, record.process) {
                     self.sample(record, kind, time);
                 }
             }
-            Some(kind) if self.filter.takes_source(record.source) => self.disturbance(kind, record, time),
+            Some(kind) if self.filter.selects_source(record.source) => self.loss_marker(kind, record, time),
             Some(_) | None => {}
         }
     }
 
     fn sample(&mut self, sample: &Sample, kind: SampleKind, time: u64) {
-        let frame = self.frame(&Place::of(sample, Detail::default()));
+        let frame = self.frame(&SampleLocation::of(sample, Detail::default()));
         let interval = self.interval;
         let track = self.track(sample);
         // At most the time since the previous sample, because a thread does not run on two processors at once.
@@ -142,14 +144,14 @@ impl<'a> Builder<'a> {
         self.profile.add_sample(thread, time, Some(stack), delta, weight);
     }
 
-    fn frame(&mut self, place: &Place) -> FrameInfo {
-        let found = self.contents.processes.module_at(place.process, place.kernel, place.ip);
+    fn frame(&mut self, location: &SampleLocation) -> FrameInfo {
+        let found = self.contents.processes.module_at(location.process, location.kernel, location.ip);
         let inside = found.and_then(|(module, offset)| Some((self.library(module)?, u32::try_from(offset).ok()?)));
         let frame = match inside {
             Some((library, offset)) => Frame::RelativeAddressFromInstructionPointer(library, offset),
-            None => Frame::InstructionPointer(place.ip),
+            None => Frame::InstructionPointer(location.ip),
         };
-        let category = if place.kernel { self.kernel } else { self.user };
+        let category = if location.kernel { self.kernel } else { self.user };
         FrameInfo { frame, category_pair: category.into(), flags: FrameFlags::empty() }
     }
 
@@ -157,7 +159,7 @@ impl<'a> Builder<'a> {
         if let Some(library) = self.libraries.get(&id) {
             return Some(*library);
         }
-        let mut library = library_info(self.atlas.modules().get(id)?);
+        let mut library = library_info(self.symbol_index.modules().get(id)?);
         library.symbol_table = self.symbols.remove(&id).map(|symbols| Arc::new(SymbolTable::new(symbols)));
         let library = self.profile.add_lib(library);
         self.libraries.insert(id, library);
@@ -166,7 +168,7 @@ impl<'a> Builder<'a> {
 
     fn process(&mut self, id: u32) -> ProcessHandle {
         let start = Timestamp::from_nanos_since_reference(0);
-        let name = self.contents.processes.text(id);
+        let name = self.contents.processes.name_or_unknown(id);
         *self.processes.entry(id).or_insert_with(|| self.profile.add_process(name, id, start))
     }
 
@@ -178,10 +180,10 @@ impl<'a> Builder<'a> {
         self.tracks.entry((process, thread, source)).or_insert_with(|| {
             let handle = self.profile.add_thread(owner, thread, start, false);
             let mut name = match thread {
-                UNKNOWN => "Thread [unknown]".to_owned(),
+                UNKNOWN => format!("Thread {UNKNOWN_NAME}"),
                 thread => format!("Thread {thread}"),
             };
-            if contents.tally.totals().count() > 1 {
+            if contents.sample_counts.totals().count() > 1 {
                 // Writing to a `String` cannot fail.
                 let _ = write!(name, ": {}", contents.source_name(source));
             }
@@ -196,12 +198,12 @@ impl<'a> Builder<'a> {
         let owner = *self.sampling.get_or_insert_with(|| self.profile.add_process("Sampling", NO_PROCESS, start));
         *self.processors.entry(processor).or_insert_with(|| {
             let handle = self.profile.add_thread(owner, processor, start, false);
-            self.profile.set_thread_name(handle, &format!("Processor {processor}"));
+            self.profile.set_thread_name(handle, &format!("CPU {processor}"));
             handle
         })
     }
 
-    fn disturbance(&mut self, kind: SampleKind, record: &Sample, nanoseconds: u64) {
+    fn loss_marker(&mut self, kind: SampleKind, record: &Sample, nanoseconds: u64) {
         let track = self.processor(record.processor);
         let source = match record.source {
             ALL_SOURCES => self.profile.intern_string("all sources"),
@@ -239,7 +241,7 @@ fn product(command: &[String]) -> String {
 
 fn interval(contents: &Contents) -> u64 {
     let Some(summary) = &contents.summary else { return DEFAULT_INTERVAL };
-    let samples: u64 = contents.tally.totals().map(|(_, total)| total.weight.samples).sum();
+    let samples: u64 = contents.sample_counts.totals().map(|(_, total)| total.weight.samples).sum();
     let processors = contents.session.processors.len() as u64;
     let nanoseconds = summary.elapsed.saturating_mul(100).saturating_mul(processors);
     nanoseconds.checked_div(samples).filter(|interval| *interval > 0).unwrap_or(DEFAULT_INTERVAL)
@@ -258,9 +260,4 @@ fn library_info(module: &Module) -> LibraryInfo {
         arch: Some("x86_64".to_owned()),
         symbol_table: None,
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "the profile has real numbers alone")]
-fn real(number: u64) -> f64 {
-    number as f64
 }

@@ -1,7 +1,7 @@
 //! Analyzes recordings: samples by process, module and symbol.
 //!
-//! A recording is read once, block by block. [`Tally`] counts samples by location, so memory grows with the number of
-//! distinct addresses, not with the number of samples. [`Processes`] keeps the modules of each process. Then [`Atlas`]
+//! A recording is read once, block by block. [`SampleCounts`] counts samples by location, so memory grows with the number of
+//! distinct addresses, not with the number of samples. [`Processes`] keeps the modules of each process. Then [`SymbolIndex`]
 //! resolves every address to its module and, through [`SymbolFinder`], to its symbol. Tables ([`Table`]), folded
 //! stacks, flame graphs, profiles for the Firefox Profiler and CSV are made from these.
 //!
@@ -12,43 +12,46 @@
 //! | module | contents |
 //! |---|---|
 //! | `read` | the passes over a recording |
-//! | `tally` | samples by location; losses, throttling and sleep |
+//! | `sample_counts` | samples by location; losses, throttling and sleep |
 //! | `processes`, `modules` | the modules of each process |
+//! | `pe` | headers of PE images |
 //! | `symbols` | search for the symbol files of a module |
-//! | `atlas` | modules and symbols of all addresses |
+//! | `symbol_index` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `branches` | branches by source and target |
-//! | `merge` | ordinary samples and precise records in one order |
-//! | `folded`, `firefox`, `lines` | exports for other programs |
+//! | `timeline` | ordinary samples and precise records in one order |
+//! | `folded`, `firefox`, `samples_csv` | exports for other programs |
 
 #![forbid(unsafe_code)]
 
-mod atlas;
 mod branches;
 mod filter;
 mod firefox;
 mod folded;
-mod lines;
-mod merge;
 mod modules;
+mod pe;
 mod processes;
 mod proportion;
 mod read;
+mod sample_counts;
+mod samples_csv;
+mod symbol_index;
 mod symbols;
 mod table;
-mod tally;
+mod timeline;
 
-pub use atlas::{Atlas, Symbol, SymbolId};
-pub use branches::{Branch, Branches, Taken};
+pub use branches::{Branch, BranchCount, BranchCounts};
 pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};
-pub use lines::lines;
-pub use merge::{Merged, merged};
 pub use modules::{ModuleId, Modules};
-pub use processes::Processes;
-pub use proportion::Interval;
+pub use pe::{PeError, PeHeaders};
+pub use processes::{Processes, UNKNOWN_NAME};
+pub use proportion::{Interval, real};
 pub use read::{Contents, ExportError};
+pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
+pub use samples_csv::samples_csv;
+pub use symbol_index::{Symbol, SymbolId, SymbolIndex};
 pub use symbols::{Missing, Reason, SymbolFinder};
-pub use table::{Column, Row, Table};
-pub use tally::{Detail, Disturbance, Place, Tally, Total, Weight};
+pub use table::{Column, Table, TableRow};
+pub use timeline::{TimelineSample, timeline};

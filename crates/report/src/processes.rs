@@ -7,6 +7,9 @@ use recording::{KERNEL, Module, Process};
 
 use crate::modules::{ModuleId, Modules};
 
+/// Name of a process, thread or module that is not known.
+pub const UNKNOWN_NAME: &str = "[unknown]";
+
 /// A module loaded in an address space.
 #[derive(Debug, Clone, Copy)]
 struct LoadedModule {
@@ -70,12 +73,12 @@ impl Processes {
 
     /// Returns the name of process `id`, or `[unknown]`.
     #[must_use]
-    pub fn text(&self, id: u32) -> &str {
-        self.name(id).unwrap_or("[unknown]")
+    pub fn name_or_unknown(&self, id: u32) -> &str {
+        self.name(id).unwrap_or(UNKNOWN_NAME)
     }
 
     /// Returns the processes named `name`. Case and the suffix `.exe` are ignored.
-    pub fn called(&self, name: &str) -> impl Iterator<Item = u32> {
+    pub fn named(&self, name: &str) -> impl Iterator<Item = u32> {
         let wanted = normalized(name);
         let spaces = self.spaces.iter().filter(|(id, _)| **id != KERNEL);
         spaces.filter(move |(_, space)| normalized(&space.name) == wanted).map(|(id, _)| *id)
@@ -151,7 +154,7 @@ mod tests {
         processes.add(&kernel);
         assert_eq!(name_at(&processes, UNKNOWN, true, 0x2001), Some(("nt", 1)));
         assert_eq!(name_at(&processes, UNKNOWN, false, 0x2001), None);
-        assert_eq!((processes.text(UNKNOWN), processes.called("kernel").next()), ("[unknown]", None));
+        assert_eq!((processes.name_or_unknown(UNKNOWN), processes.named("kernel").next()), ("[unknown]", None));
     }
 
     #[test]

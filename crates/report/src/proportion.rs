@@ -29,6 +29,12 @@ impl Interval {
     }
 }
 
+/// Converts a count to a real number. The rounding is smaller than the precision of any share, rate or time shown.
+#[expect(clippy::cast_precision_loss, reason = "a share has far fewer digits")]
+pub fn real(count: impl Into<u128>) -> f64 {
+    count.into() as f64
+}
+
 /// Returns the effective number of samples with different weights, from the sum of the weights and the sum of their
 /// squares (L. Kish, 1965).
 pub(crate) fn effective_samples(sum: f64, squares: f64) -> f64 {

@@ -8,7 +8,7 @@ use recording::{Block, ReadError, Reader, Session, Summary};
 use thiserror::Error;
 
 use crate::processes::Processes;
-use crate::tally::{Detail, Tally};
+use crate::sample_counts::{Detail, SampleCounts};
 
 /// Nanoseconds per second.
 const NANOSECONDS: u128 = 1_000_000_000;
@@ -21,7 +21,7 @@ pub struct Contents {
     /// Processes and their modules.
     pub processes: Processes,
     /// Samples by location.
-    pub tally: Tally,
+    pub sample_counts: SampleCounts,
     /// The summary block; `None` if reading stopped before it.
     pub summary: Option<Summary>,
     /// The error that stopped reading, if the recording is incomplete or damaged.
@@ -38,12 +38,17 @@ impl Contents {
         let Some(Block::Session(session)) = blocks.next().transpose()? else {
             return Err(ReadError::CutOff { offset: 0 });
         };
-        let mut contents =
-            Self { session, processes: Processes::default(), tally: Tally::new(detail), summary: None, damage: None };
+        let mut contents = Self {
+            session,
+            processes: Processes::default(),
+            sample_counts: SampleCounts::new(detail),
+            summary: None,
+            damage: None,
+        };
         for block in blocks {
             match block {
                 Ok(Block::Process(process)) => contents.processes.add(&process),
-                Ok(Block::Samples(samples)) => contents.tally.add(&samples),
+                Ok(Block::Samples(samples)) => contents.sample_counts.add(&samples),
                 Ok(Block::Summary(summary)) => contents.summary = Some(summary),
                 // The reader rejects a second session.
                 Ok(Block::Session(_)) => {}
@@ -59,7 +64,7 @@ impl Contents {
     /// `time` is in units of the recording's clock, the result in nanoseconds.
     #[must_use]
     pub fn nanoseconds(&self, time: u64) -> u64 {
-        self.duration(time.saturating_sub(self.tally.earliest().unwrap_or(time)))
+        self.duration(time.saturating_sub(self.sample_counts.earliest().unwrap_or(time)))
     }
 
     /// Converts units of the recording's clock to nanoseconds.

@@ -4,10 +4,7 @@
 //! supports symbol servers, without which the kernel and Windows' own modules have no names. This module decides where
 //! to search, and uses only files of the recorded build.
 
-mod image_id;
-
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -16,11 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 use wholesym::debugid::DebugId;
 use wholesym::{Error, LookupAddress, SymbolManager, SymbolManagerConfig, SymbolMap};
 
-use self::image_id::ImageId;
 use crate::modules::{ModuleId, file_name};
-
-/// Bytes of an image to read for its headers; enough for a large DOS stub.
-const MAX_HEADERS: u64 = 1 << 16;
+use crate::pe::PeHeaders;
 
 /// A module for which no symbols were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,9 +125,9 @@ impl SymbolFinder {
             return Err(Reason::NotFound);
         }
         let unreadable = |cause: String| Reason::Unreadable { path: path.to_owned(), cause };
-        let data = headers(path).map_err(|error| unreadable(error.to_string()))?;
-        let id = ImageId::of_image(&data).ok_or_else(|| unreadable("it is not a PE image".to_owned()))?;
-        if id != (ImageId { timestamp: module.timestamp, image_size: module.image_size }) {
+        let headers = PeHeaders::read(path).map_err(|error| unreadable(error.to_string()))?;
+        let headers = headers.map_err(|error| unreadable(error.to_string()))?;
+        if (headers.timestamp, headers.image_size) != (module.timestamp, module.image_size) {
             return Err(Reason::OtherBuild(path.to_owned()));
         }
         let manager = SymbolManager::with_config(SymbolManagerConfig::new());
@@ -171,13 +165,6 @@ fn first_found(tried: impl Iterator<Item = Result<Symbols, Reason>>, reason: &mu
         }
     }
     None
-}
-
-/// Reads the first [`MAX_HEADERS`] bytes of an image.
-fn headers(path: &Path) -> io::Result<Vec<u8>> {
-    let mut data = Vec::new();
-    File::open(path)?.take(MAX_HEADERS).read_to_end(&mut data)?;
-    Ok(data)
 }
 
 /// The symbols of a module.

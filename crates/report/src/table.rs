@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 
-use crate::atlas::{Atlas, Name, Owner};
 use crate::filter::Filter;
-use crate::proportion::{Interval, effective_samples};
+use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
-use crate::tally::{Place, Total, Weight};
+use crate::sample_counts::{SampleLocation, SampleWeight, Total};
+use crate::symbol_index::{Name, Owner, SymbolIndex};
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,16 +39,16 @@ struct GroupKey {
 }
 
 impl GroupKey {
-    fn of(place: &Place, columns: &[Column], atlas: &Atlas) -> Self {
+    fn of(location: &SampleLocation, columns: &[Column], symbol_index: &SymbolIndex) -> Self {
         let mut key = Self::default();
         for column in columns {
             match column {
-                Column::Process => key.process = Some(place.process),
-                Column::Thread => key.thread = Some(place.thread),
-                Column::Processor => key.processor = Some(place.processor),
-                Column::Module => key.module = Some(atlas.owner_and_name(place).0),
-                Column::Symbol => key.symbol = Some(atlas.owner_and_name(place).1),
-                Column::Address => key.address = Some(place.ip),
+                Column::Process => key.process = Some(location.process),
+                Column::Thread => key.thread = Some(location.thread),
+                Column::Processor => key.processor = Some(location.processor),
+                Column::Module => key.module = Some(symbol_index.owner_and_name(location).0),
+                Column::Symbol => key.symbol = Some(symbol_index.owner_and_name(location).1),
+                Column::Address => key.address = Some(location.ip),
             }
         }
         key
@@ -57,9 +57,9 @@ impl GroupKey {
 
 /// A row of a table. Fields without a column are `None`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct TableRow {
     /// Samples and events of the row.
-    pub weight: Weight,
+    pub weight: SampleWeight,
     /// Events of the row as a share of all events of the source, from 0 to 1.
     pub share: f64,
     /// 95 % confidence interval of the share.
@@ -74,7 +74,7 @@ pub struct Row {
     pub processor: Option<u32>,
     /// Name of the module, or `[kernel]` or `[unknown]`.
     pub module: Option<String>,
-    /// Name of the symbol, or a placeholder as of [`Atlas::symbol`].
+    /// Name of the symbol, or a placeholder as of [`SymbolIndex::symbol`].
     pub symbol: Option<String>,
     /// Address.
     pub address: Option<u64>,
@@ -86,53 +86,61 @@ pub struct Table {
     /// All samples of the source, including those in no row.
     pub total: Total,
     /// Rows in descending order of events.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
 }
 
 impl Table {
     /// Groups the samples of `source` that `filter` selects by `columns`.
     #[must_use]
-    pub fn new(contents: &Contents, atlas: &Atlas, source: u32, columns: &[Column], filter: &Filter) -> Self {
-        let mut sums: FxHashMap<GroupKey, Weight> = FxHashMap::default();
-        let places = contents.tally.places().filter(|(place, _)| place.source == source);
-        for (place, weight) in places.filter(|(place, _)| filter.takes(place.source, place.process)) {
-            *sums.entry(GroupKey::of(place, columns, atlas)).or_default() += weight;
+    pub fn new(
+        contents: &Contents,
+        symbol_index: &SymbolIndex,
+        source: u32,
+        columns: &[Column],
+        filter: &Filter,
+    ) -> Self {
+        let mut sums: FxHashMap<GroupKey, SampleWeight> = FxHashMap::default();
+        let locations = contents.sample_counts.locations().filter(|(location, _)| location.source == source);
+        for (location, weight) in locations.filter(|(location, _)| filter.selects(location.source, location.process)) {
+            *sums.entry(GroupKey::of(location, columns, symbol_index)).or_default() += weight;
         }
-        let total = contents.tally.total(source);
-        let mut rows: Vec<Row> = sums.iter().map(|(key, weight)| row(key, *weight, &total, contents, atlas)).collect();
+        let total = contents.sample_counts.total(source);
+        let mut rows: Vec<TableRow> =
+            sums.iter().map(|(key, weight)| row(key, *weight, &total, contents, symbol_index)).collect();
         rows.sort_by(compare);
         Self { total, rows }
     }
 }
 
-fn row(key: &GroupKey, weight: Weight, total: &Total, contents: &Contents, atlas: &Atlas) -> Row {
-    let events = real(total.weight.events.into());
-    let share = if events > 0.0 { real(weight.events.into()) / events } else { 0.0 };
-    Row {
+fn row(
+    key: &GroupKey,
+    weight: SampleWeight,
+    total: &Total,
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+) -> TableRow {
+    let events = real(total.weight.events);
+    let share = if events > 0.0 { real(weight.events) / events } else { 0.0 };
+    TableRow {
         weight,
         share,
         interval: Interval::wilson(share, effective_samples(events, real(total.squares))),
         process: key.process,
-        process_name: key.process.map(|process| contents.processes.text(process).to_owned()),
+        process_name: key.process.map(|process| contents.processes.name_or_unknown(process).to_owned()),
         thread: key.thread,
         processor: key.processor,
-        module: key.module.map(|owner| atlas.owner_text(owner).to_owned()),
-        symbol: key.symbol.map(|name| atlas.name_text(name).into_owned()),
+        module: key.module.map(|owner| symbol_index.owner_text(owner).to_owned()),
+        symbol: key.symbol.map(|name| symbol_index.name_text(name).into_owned()),
         address: key.address,
     }
 }
 
 /// Orders by events, descending, then by the columns, so that the order is deterministic.
-fn compare(one: &Row, other: &Row) -> Ordering {
+fn compare(one: &TableRow, other: &TableRow) -> Ordering {
     let weights = (other.weight.events, other.weight.samples).cmp(&(one.weight.events, one.weight.samples));
     weights.then_with(|| names(one).cmp(&names(other)))
 }
 
-fn names(row: &Row) -> impl Ord {
+fn names(row: &TableRow) -> impl Ord {
     (&row.process_name, row.process, row.thread, row.processor, &row.module, &row.symbol, row.address)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share has far fewer digits")]
-fn real(number: u128) -> f64 {
-    number as f64
 }

@@ -10,11 +10,11 @@ mod damage;
 mod exports;
 #[path = "reading/kinds.rs"]
 mod kinds;
-#[path = "reading/merge.rs"]
-mod merge;
 #[path = "reading/support.rs"]
 mod support;
 #[path = "reading/symbols.rs"]
 mod symbols;
 #[path = "reading/tables.rs"]
 mod tables;
+#[path = "reading/timeline.rs"]
+mod timeline;

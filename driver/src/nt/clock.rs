@@ -1,4 +1,4 @@
-//! Time.
+//! Clocks of the kernel.
 
 use wdk_sys::LARGE_INTEGER;
 use wdk_sys::ntddk::KeQueryPerformanceCounter;
@@ -6,7 +6,10 @@ use wdk_sys::ntddk::KeQueryPerformanceCounter;
 /// Units of 100 ns in a second.
 const UNITS: u128 = 10_000_000;
 
-/// The performance counter. Any IRQL.
+/// Returns the performance counter.
+///
+/// # IRQL
+/// Any.
 pub fn ticks() -> u64 {
     // SAFETY: the pointer is optional
     let ticks = unsafe { KeQueryPerformanceCounter(core::ptr::null_mut()) };
@@ -14,16 +17,22 @@ pub fn ticks() -> u64 {
     unsafe { ticks.QuadPart }.cast_unsigned()
 }
 
-/// Its ticks in a second, which never change. Any IRQL.
+/// Returns the frequency of the performance counter in ticks per second, which never changes.
+///
+/// # IRQL
+/// Any.
 pub fn frequency() -> u64 {
     let mut frequency = LARGE_INTEGER { QuadPart: 0 };
-    // SAFETY: `frequency` may be written
+    // SAFETY: the kernel may write to `frequency`
     unsafe { KeQueryPerformanceCounter(&raw mut frequency) };
     // SAFETY: every bit pattern is a `QuadPart`
     unsafe { frequency.QuadPart }.unsigned_abs().max(1)
 }
 
-/// Time since some moment in the past, in units of 100 ns. Any IRQL.
+/// Returns the time since an arbitrary start, in units of 100 ns.
+///
+/// # IRQL
+/// Any.
 pub fn now() -> u64 {
     let units = u128::from(ticks()) * UNITS / u128::from(frequency());
     u64::try_from(units).unwrap_or(u64::MAX)

@@ -1,5 +1,5 @@
-//! Control areas of processors, PROCESSOR_PROFILE_CONTROL_AREA (seed 004), and whether a processor may write to the kernel's
-//! memory at any time.
+//! Control areas of processors, PROCESSOR_PROFILE_CONTROL_AREA (HAL control area), and the state of kernel VA
+//! shadowing.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use super::processors::{self, Pinned};
 use super::system_process::Worker;
 use super::text::Text;
 
-/// SystemProcessorProfileControlArea of SYSTEM_INFORMATION_CLASS (seed 004).
+/// SystemProcessorProfileControlArea of SYSTEM_INFORMATION_CLASS (HAL control area, section 2).
 const PROCESSOR_PROFILE_CONTROL_AREA: ULONG = 0x81;
 
 /// SystemKernelVaShadowInformation of SYSTEM_INFORMATION_CLASS (winternl.h).
@@ -46,9 +46,9 @@ type Query = unsafe extern "system" fn(class: ULONG, buffer: *mut c_void, length
 /// SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA.
 #[repr(C)]
 struct Request {
-    /// Out.
+    /// Output.
     area: *mut AtomicU64,
-    /// In, a BOOLEAN.
+    /// Input, a BOOLEAN.
     allocate: u8,
 }
 
@@ -56,39 +56,46 @@ const _: () = assert!(size_of::<Request>() == 0x10 && core::mem::offset_of!(Requ
 
 /// The control area of a processor.
 struct Place {
-    /// Null where there is none.
+    /// Null if the processor has no area.
     words: AtomicPtr<AtomicU64>,
     of_kernel: AtomicBool,
 }
 
-/// Of every processor that there can be.
+/// The control areas of all processors, by index.
 static PLACES: [Place; PROCESSOR_WORDS * 64] =
     [const { Place { words: AtomicPtr::new(core::ptr::null_mut()), of_kernel: AtomicBool::new(false) } }; _];
 
-/// Words that an area has in every layout.
+/// Number of words in the shortest layout.
 const LEAST_WORDS: usize = Layout::V62.size() / 8;
 
-/// Words of the longest.
+/// Number of words in the longest layout.
 const MAX_WORDS: usize = Layout::V1903.size() / 8;
 
-/// A word of the area of the current processor, where it has one. Any IRQL at which the processor stays the same; who frees
-/// an area has seen to it that nobody is at it.
+/// Returns a word of the current processor's area, or `None` if it has no area. The code that frees an area must ensure
+/// that no processor uses it.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
 pub fn word(word: u8) -> Option<&'static AtomicU64> {
     let words = PLACES.get(processors::current().as_usize())?.words.load(Ordering::Acquire);
     let index = usize::from(word);
     if words.is_null() || index >= LEAST_WORDS {
         return None;
     }
-    // SAFETY: an area has at least so many words
+    // SAFETY: every layout has at least `LEAST_WORDS` words
     let word = unsafe { words.add(index) };
-    // SAFETY: the area lives until it is freed, and nobody is at it then; the processor writes to it as an atomic does
+    // SAFETY: the area lives until it is freed, and no code uses it by then; the processor's own writes are aligned and
+    // as atomic as these
     Some(unsafe { &*word })
 }
 
-/// Makes the area of a processor, all zero. APC_LEVEL at most.
+/// Allocates the zeroed area of a processor.
 ///
 /// # Errors
-/// What refused.
+/// The NTSTATUS, and the address of an existing area if the kernel reports one.
+///
+/// # IRQL
+/// At most APC_LEVEL.
 pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
     let place = PLACES.get(processor.as_usize()).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
@@ -113,13 +120,16 @@ pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlA
     made
 }
 
-/// Frees it. APC_LEVEL at most; no processor writes to it any more.
+/// Frees the area of a processor. No processor may write to it any more.
 ///
 /// # Errors
 /// The kernel's NTSTATUS.
+///
+/// # IRQL
+/// At most APC_LEVEL.
 pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
     let place = PLACES.get(processor.as_usize()).ok_or(STATUS_INVALID_PARAMETER)?;
-    // Before it is let go: what can not be freed now stays to be freed.
+    // Allocated first: if this fails, the area remains and can be freed later.
     let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
     let words = place.words.swap(core::ptr::null_mut(), Ordering::AcqRel);
     if words.is_null() {
@@ -127,7 +137,7 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
     }
     if !place.of_kernel.load(Ordering::Relaxed) {
         let words = core::ptr::slice_from_raw_parts_mut(words, MAX_WORDS);
-        // SAFETY: made by `zeros`, with this length, and freed once
+        // SAFETY: allocated by `zeros` with this length, and freed once
         drop(unsafe { Box::from_raw(words) });
         return Ok(());
     }
@@ -141,34 +151,40 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
     freed
 }
 
-/// Whether user code runs with page tables of its own. APC_LEVEL at most.
+/// Returns whether kernel VA shadowing is on: user code then runs with separate page tables.
 ///
 /// # Errors
-/// The NTSTATUS with which Windows does not tell.
+/// The NTSTATUS of the query.
+///
+/// # IRQL
+/// At most APC_LEVEL.
 pub fn is_shadowed() -> Result<bool, NTSTATUS> {
     let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
     let mut told = Err(STATUS_NOT_IMPLEMENTED);
     worker.run(&mut || {
         let Some(query) = routine(&QUERY_NAME) else { return };
-        // SAFETY: a routine of this name has this form in every version of Windows
+        // SAFETY: this routine has this signature in every version of Windows
         let query = unsafe { core::mem::transmute::<*mut c_void, Query>(query) };
         let mut flags: ULONG = 0;
-        // SAFETY: the class writes its four bytes; a worker is at PASSIVE_LEVEL
+        // SAFETY: the class writes four bytes; a worker runs at PASSIVE_LEVEL
         let status = unsafe { query(KERNEL_VA_SHADOW, (&raw mut flags).cast(), 4, core::ptr::null_mut()) };
         told = check(status).map(|()| flags & SHADOW_ENABLED != 0);
     });
     told
 }
 
-/// The kernel's call, on a processor; answers the area. PASSIVE_LEVEL.
+/// Asks the kernel to allocate or free the area of a processor; returns its address.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU64, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
     let set = routine(&SET_NAME).ok_or_else(|| refused(STATUS_NOT_IMPLEMENTED))?;
-    // SAFETY: a routine of this name has this form in every version of Windows
+    // SAFETY: this routine has this signature in every version of Windows
     let set = unsafe { core::mem::transmute::<*mut c_void, Set>(set) };
     let _stay = Pinned::to(processor).map_err(refused)?;
     let mut request = Request { area: core::ptr::null_mut(), allocate: allocate.into() };
-    // SAFETY: the class takes and fills the structure of this length
+    // SAFETY: the class reads and fills a structure of this length
     let status = unsafe { set(PROCESSOR_PROFILE_CONTROL_AREA, (&raw mut request).cast(), 0x10) };
     match status {
         STATUS_SUCCESS if !allocate || !request.area.is_null() => Ok(request.area),
@@ -180,14 +196,17 @@ fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU6
     }
 }
 
-/// An export of the kernel, where it has it. PASSIVE_LEVEL.
+/// Returns the address of a kernel export, or `None` if the kernel lacks it.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 fn routine<const LENGTH: usize>(name: &'static Text<LENGTH>) -> Option<*mut c_void> {
-    // SAFETY: the name is only read; PASSIVE_LEVEL by this function's contract
+    // SAFETY: the name is only read; this function requires PASSIVE_LEVEL
     let address = unsafe { MmGetSystemRoutineAddress(&mut name.counted()) };
     (!address.is_null()).then_some(address)
 }
 
-/// Of the machine's own memory; `None` when that is short.
+/// Allocates a zeroed area from the pool, or returns `None` if memory is low.
 fn zeros() -> Option<*mut AtomicU64> {
     let mut words: Vec<AtomicU64> = Vec::new();
     words.try_reserve_exact(MAX_WORDS).ok()?;
@@ -195,12 +214,15 @@ fn zeros() -> Option<*mut AtomicU64> {
     Some(Box::into_raw(words.into_boxed_slice()).cast())
 }
 
-/// The build number of Windows. PASSIVE_LEVEL.
+/// Returns the build number of Windows.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 fn build() -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "284 bytes")]
     let mut version =
         RTL_OSVERSIONINFOW { dwOSVersionInfoSize: size_of::<RTL_OSVERSIONINFOW>() as u32, ..Default::default() };
-    // SAFETY: the structure says its size
+    // SAFETY: the structure contains its size
     let status = unsafe { RtlGetVersion(&raw mut version) };
     if status == STATUS_SUCCESS { version.dwBuildNumber } else { 0 }
 }

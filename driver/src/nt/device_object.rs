@@ -14,55 +14,67 @@ use super::text::Text;
 static NAME: Text<{ protocol::DEVICE_NAME.len() }> = Text::new(protocol::DEVICE_NAME);
 static LINK: Text<{ protocol::LINK_NAME.len() }> = Text::new(protocol::LINK_NAME);
 
-/// Makes the device: protected first, then named for Win32, then open. PASSIVE_LEVEL.
+/// Creates the device, protects it, gives it its Win32 name, and lets programs open it, in this order.
 ///
 /// # Errors
-/// The NTSTATUS of what failed; nothing is left behind.
+/// The NTSTATUS of the call that failed; everything is undone.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 pub fn create(driver: &mut DRIVER_OBJECT) -> Result<(), NTSTATUS> {
     let mut device: PDEVICE_OBJECT = core::ptr::null_mut();
-    // SAFETY: the driver object is the I/O manager's; the name is only read
+    // SAFETY: the driver object comes from the I/O manager; the name is only read
     let status = unsafe {
         IoCreateDevice(driver, 0, &mut NAME.counted(), FILE_DEVICE_UNKNOWN, FILE_DEVICE_SECURE_OPEN, 0, &raw mut device)
     };
     check(status)?;
-    // DO_DEVICE_INITIALIZING is still set: the I/O manager refuses to open the device.
+    // While DO_DEVICE_INITIALIZING is set, the I/O manager refuses to open the device.
     let named = security::protect(device).and_then(|()| {
         // SAFETY: both names are only read
         check(unsafe { IoCreateSymbolicLink(&mut LINK.counted(), &mut NAME.counted()) })
     });
     if let Err(status) = named {
-        // SAFETY: made above, and nobody has it
+        // SAFETY: created above, and not in use
         unsafe { IoDeleteDevice(device) };
         return Err(status);
     }
     system_process::initialize(device);
-    // SAFETY: made above, and not shared before this line
+    // SAFETY: created above, and not shared yet
     unsafe { (*device).Flags &= !DO_DEVICE_INITIALIZING };
     Ok(())
 }
 
-/// With `None` the driver stays loaded: something of the system may still call it. Any IRQL.
+/// Sets the unload routine. With `None` the driver stays loaded, because the system may still call it.
+///
+/// # IRQL
+/// Any.
 pub fn set_unload(routine: PDRIVER_UNLOAD) {
     let device = system_process::device();
     if !device.is_null() {
-        // SAFETY: the driver's own device, which `delete` has not taken away: unload comes first
+        // SAFETY: the driver's own device, which is deleted only during unload
         let driver = unsafe { (*device).DriverObject };
-        // SAFETY: the driver's own object; the I/O manager reads the field when it is asked to unload
+        // SAFETY: the driver's own object; the I/O manager reads the field when it unloads the driver
         unsafe { (*driver).DriverUnload = routine };
     }
 }
 
-/// Takes the name away by which programs open the device. PASSIVE_LEVEL.
+/// Deletes the Win32 name of the device.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 pub fn unlink() {
-    // SAFETY: the name is only read. It can not be missing: nobody else may delete it.
+    // SAFETY: the name is only read. It exists: only this driver deletes it.
     let _ = unsafe { IoDeleteSymbolicLink(&mut LINK.counted()) };
 }
 
-/// Takes the device away. PASSIVE_LEVEL.
+/// Deletes the device.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 pub fn delete(driver: PDRIVER_OBJECT) {
     // SAFETY: the I/O manager calls the unload routine with the driver's own object
     let device = unsafe { (*driver).DeviceObject };
     system_process::initialize(core::ptr::null_mut());
-    // SAFETY: the one device that `create` made
+    // SAFETY: the only device of the driver, from `create`
     unsafe { IoDeleteDevice(device) };
 }

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use wdk_sys::ntddk::{KeFlushQueuedDpcs, KeInitializeDpc, KeInsertQueueDpc};
 use wdk_sys::{_KDPC, KDPC, PVOID};
 
-/// Calls a function at DISPATCH_LEVEL on the processor on which it was queued.
+/// A DPC that calls a function at DISPATCH_LEVEL on the processor that queued it.
 pub struct Dpc {
     work: fn(),
     object: UnsafeCell<MaybeUninit<KDPC>>,
@@ -16,34 +16,43 @@ pub struct Dpc {
 unsafe impl Sync for Dpc {}
 
 impl Dpc {
-    /// Not to be queued before [`initialize`](Self::initialize).
+    /// Creates the DPC. It must not be queued before [`initialize`](Self::initialize).
     pub const fn new(work: fn()) -> Self {
         Self { work, object: UnsafeCell::new(MaybeUninit::zeroed()) }
     }
 
-    /// Called once, by DriverEntry.
+    /// Initializes the kernel object. Called once, by DriverEntry.
     pub fn initialize(&'static self) {
         let context = core::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: a static lives in memory that is not paged, and nobody has queued it yet; `run` takes a `Dpc`
+        // SAFETY: a static is in non-paged memory, and the DPC is not queued yet; `run` expects a `Dpc`
         unsafe { KeInitializeDpc(self.object.get().cast(), Some(run), context) };
     }
 
-    /// Queues it, unless it is queued already. Any IRQL.
+    /// Queues the DPC, unless it is queued already.
+    ///
+    /// # IRQL
+    /// Any.
     pub fn queue(&self) {
-        // SAFETY: initialized. False says that it is queued: it will see what this call is about.
+        // SAFETY: initialized. False means that it is queued already and will handle this call too.
         let _ = unsafe { KeInsertQueueDpc(self.object.get().cast(), core::ptr::null_mut(), core::ptr::null_mut()) };
     }
 }
 
-/// Runs at DISPATCH_LEVEL.
+/// Routine of the DPC.
+///
+/// # IRQL
+/// DISPATCH_LEVEL.
 unsafe extern "C" fn run(_object: *mut _KDPC, context: PVOID, _argument1: PVOID, _argument2: PVOID) {
-    // SAFETY: `initialize` gave a static
+    // SAFETY: `initialize` passed a static
     let dpc = unsafe { &*context.cast::<Dpc>() };
     (dpc.work)();
 }
 
-/// Waits until every DPC that is queued has run. PASSIVE_LEVEL.
+/// Waits until every queued DPC has run.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 pub fn flush() {
-    // SAFETY: PASSIVE_LEVEL by this function's contract
+    // SAFETY: this function requires PASSIVE_LEVEL
     unsafe { KeFlushQueuedDpcs() };
 }

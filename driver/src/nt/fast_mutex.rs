@@ -1,4 +1,4 @@
-//! A fast mutex, and what it guards.
+//! A fast mutex with the value that it guards.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -7,43 +7,47 @@ use core::ops::{Deref, DerefMut};
 use wdk_sys::ntddk::{ExAcquireFastMutex, ExReleaseFastMutex, KeInitializeEvent};
 use wdk_sys::{_EVENT_TYPE, FAST_MUTEX};
 
-/// FM_LOCK_BIT (wdm.h): the count of a mutex that nobody has.
+/// FM_LOCK_BIT (wdm.h): the count of a free mutex.
 const FREE: i32 = 1;
 
-/// Guards a value of the image's own data, which is not paged.
+/// A value in the non-paged data of the image, guarded by a fast mutex.
 pub struct FastMutex<T> {
     mutex: UnsafeCell<MaybeUninit<FAST_MUTEX>>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through a guard, and there is one at a time
+// SAFETY: only a guard gives access to the value, and one guard exists at a time
 unsafe impl<T: Send> Sync for FastMutex<T> {}
 
 impl<T> FastMutex<T> {
-    /// Not to be locked before [`initialize`](Self::initialize).
+    /// Creates the mutex. It must not be locked before [`initialize`](Self::initialize).
     pub const fn new(value: T) -> Self {
         Self { mutex: UnsafeCell::new(MaybeUninit::zeroed()), value: UnsafeCell::new(value) }
     }
 
-    /// ExInitializeFastMutex, which is inline in the WDK. Called once, by DriverEntry, before anyone locks.
+    /// Initializes the mutex as ExInitializeFastMutex does, which is inline in the WDK. Called once, by DriverEntry,
+    /// before any lock.
     pub fn initialize(&self) {
         let mutex = self.mutex.get().cast::<FAST_MUTEX>();
-        // SAFETY: all zero is a FAST_MUTEX, and nobody else knows of it yet
+        // SAFETY: all zero is a valid FAST_MUTEX, and no other code uses it yet
         let mutex = unsafe { &mut *mutex };
         mutex.Count = FREE;
-        // SAFETY: a static lives in memory that is not paged, and it does not move
+        // SAFETY: a static is in non-paged memory and does not move
         unsafe { KeInitializeEvent(&raw mut mutex.Event, _EVENT_TYPE::SynchronizationEvent, 0) };
     }
 
-    /// Waits for the mutex; the holder runs at APC_LEVEL. APC_LEVEL at most.
+    /// Waits for the mutex. The IRQL is APC_LEVEL while the guard lives.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     pub fn lock(&self) -> Guard<'_, T> {
-        // SAFETY: it was initialized, and every caller comes from a PASSIVE_LEVEL routine of the I/O manager
+        // SAFETY: the mutex is initialized, and all callers run below DISPATCH_LEVEL
         unsafe { ExAcquireFastMutex(self.mutex.get().cast()) };
         Guard(self)
     }
 }
 
-/// Holds the mutex while it lives.
+/// Guard: holds the mutex while it lives.
 pub struct Guard<'a, T>(&'a FastMutex<T>);
 
 impl<T> Deref for Guard<'_, T> {

@@ -1,4 +1,4 @@
-//! The HAL: who has the counters, and the handler of the performance monitor interrupt.
+//! HAL functions: reservation of the counters, and the handler of the performance monitor interrupt.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -17,7 +17,10 @@ const PROFILE_SOURCE_INTERRUPT_HANDLER: ULONG = 1;
 /// STATUS_NOT_SUPPORTED (ntstatus.h).
 const STATUS_NOT_SUPPORTED: NTSTATUS = 0xC000_00BB_u32.cast_signed();
 
-/// A handler of the interrupt: at PROFILE_LEVEL, with what was interrupted.
+/// An interrupt handler. It receives the interrupted context.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub type Handler = unsafe extern "C" fn(frame: *mut TrapFrame);
 
 /// The beginning of HAL_DISPATCH (ntddk.h), which never changed.
@@ -30,65 +33,75 @@ struct Dispatch {
 
 const _: () = assert!(core::mem::offset_of!(Dispatch, set) == 0x10);
 
-/// The oldest HAL_DISPATCH that has the member.
+/// First version of HAL_DISPATCH with the member.
 const FIRST_VERSION: ULONG = 3;
 
 static NAME: Text<16> = Text::new("HalDispatchTable");
 
-/// HalDispatchTable, or null where there is none. It is looked up once: who has the interrupt can give it back without.
+/// Returns HalDispatchTable, or null if the kernel lacks it. The address is cached, so that unregistering a handler
+/// needs no lookup.
+///
+/// # IRQL
 /// PASSIVE_LEVEL.
 fn dispatch_table() -> *mut Dispatch {
     static FOUND: AtomicPtr<Dispatch> = AtomicPtr::new(core::ptr::null_mut());
     let mut table = FOUND.load(Ordering::Relaxed);
     if table.is_null() {
-        // SAFETY: the name is only read; PASSIVE_LEVEL by this function's contract
+        // SAFETY: the name is only read; this function requires PASSIVE_LEVEL
         table = unsafe { MmGetSystemRoutineAddress(&mut NAME.counted()) }.cast();
         FOUND.store(table, Ordering::Relaxed);
     }
     table
 }
 
-/// Registers the handler, or with `None` takes it away: then the HAL serves the interrupt as before. PASSIVE_LEVEL, in the
-/// System process, since the HAL keeps the slot for the process that filled it.
+/// Registers the handler. `None` removes it, and the HAL serves the interrupt itself again. The caller must run in the
+/// System process, because the HAL binds the slot to the process that filled it.
 ///
 /// # Errors
-/// The HAL's NTSTATUS: STATUS_UNSUCCESSFUL where another has the slot, or where the HAL's profile interface has no
+/// The HAL's NTSTATUS: STATUS_UNSUCCESSFUL if another driver has the slot, or if the HAL's profile interface has no
 /// interrupt.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 pub fn set_interrupt_handler(handler: Option<Handler>) -> Result<(), NTSTATUS> {
     let table = dispatch_table();
     if table.is_null() {
         return Err(STATUS_NOT_SUPPORTED);
     }
-    // SAFETY: the export is the table itself, which lives as long as the system
+    // SAFETY: the export is the table itself, which exists as long as the system
     let Dispatch { version, set, .. } = unsafe { table.read() };
     let set = set.filter(|_| version >= FIRST_VERSION).ok_or(STATUS_NOT_SUPPORTED)?;
     let mut handler = handler;
-    // SAFETY: the class takes the address of a function of this form, or null, in 8 bytes
+    // SAFETY: the class takes the address of such a function, or null, in 8 bytes
     check(unsafe { set(PROFILE_SOURCE_INTERRUPT_HANDLER, 8, (&raw mut handler).cast()) })
 }
 
-/// All counters of all processors are ours while this lives.
+/// Guard: all counters of all processors are reserved while the value lives.
 pub struct Reservation {
-    /// A token of the HAL's, not an object's handle.
+    /// A token of the HAL, not a handle to an object.
     set: HANDLE,
     worker: Worker,
 }
 
-// SAFETY: the HAL takes the token from any thread
+// SAFETY: the HAL accepts the token from any thread
 unsafe impl Send for Reservation {}
 
 impl Reservation {
-    /// HalAllocateHardwareCounters, of everything: what releases before Windows 10 1903 have, and all that there is for
-    /// AMD. APC_LEVEL at most.
+    /// Reserves all counters with HalAllocateHardwareCounters. Releases before Windows 10 1903, and all releases on AMD
+    /// processors, cannot reserve less.
     ///
     /// # Errors
-    /// The HAL's NTSTATUS: STATUS_INSUFFICIENT_RESOURCES or STATUS_DEVICE_BUSY where another has counters.
+    /// The HAL's NTSTATUS: STATUS_INSUFFICIENT_RESOURCES or STATUS_DEVICE_BUSY if another driver has reserved counters.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     pub fn new() -> Result<Self, NTSTATUS> {
         let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
         let mut outcome = Err(STATUS_INSUFFICIENT_RESOURCES);
         worker.run(&mut || {
             let mut set: HANDLE = core::ptr::null_mut();
-            // SAFETY: no group and no list mean everything; the handle may be written; a worker is at PASSIVE_LEVEL
+            // SAFETY: no group and no list select everything; the HAL may write to the handle; a worker runs at
+            // PASSIVE_LEVEL
             let status =
                 unsafe { HalAllocateHardwareCounters(core::ptr::null_mut(), 0, core::ptr::null_mut(), &raw mut set) };
             outcome = check(status).map(|()| set.expose_provenance());
@@ -98,11 +111,14 @@ impl Reservation {
 }
 
 impl Drop for Reservation {
-    /// APC_LEVEL at most.
+    /// Frees the counters.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     fn drop(&mut self) {
         let set = self.set.expose_provenance();
         self.worker.run(&mut || {
-            // SAFETY: the token that `new` got, freed once, at PASSIVE_LEVEL. A failure leaves nothing to be done.
+            // SAFETY: the token from `new`, freed once, at PASSIVE_LEVEL. A failure requires no action.
             let _ = unsafe { HalFreeHardwareCounters(core::ptr::with_exposed_provenance_mut(set)) };
         });
     }

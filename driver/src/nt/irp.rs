@@ -6,7 +6,7 @@ use wdk_sys::{
     MDL_SOURCE_IS_NONPAGED_POOL, NTSTATUS, PIRP, SL_PENDING_RETURNED,
 };
 
-/// IO_NO_INCREMENT (wdm.h): no better priority for the caller who waited.
+/// IO_NO_INCREMENT (wdm.h): no priority boost for the waiting caller.
 const NO_INCREMENT: CCHAR = 0;
 
 /// KernelMode (wdm.h).
@@ -15,20 +15,20 @@ const KERNEL_MODE: CCHAR = 0;
 /// MdlMappingNoExecute (wdm.h).
 const MAPPING_NO_EXECUTE: u32 = 0x4000_0000;
 
-/// NT_SUCCESS as a `Result`.
+/// Converts a status with NT_SUCCESS to a `Result`.
 ///
 /// # Errors
-/// The status, if it is none of success.
+/// The status, if it is not a success.
 pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
     if status >= 0 { Ok(()) } else { Err(status) }
 }
 
-/// The requests that the driver serves (IRP_MJ_ of wdm.h).
+/// Major function codes that the driver serves (IRP_MJ_ of wdm.h).
 #[derive(Debug, Clone, Copy)]
 pub enum Major {
     /// IRP_MJ_CREATE.
     Create,
-    /// IRP_MJ_CLEANUP or IRP_MJ_CLOSE: either may be the only one, or the second.
+    /// IRP_MJ_CLEANUP or IRP_MJ_CLOSE: a handle gets either or both.
     Release,
     /// IRP_MJ_DEVICE_CONTROL.
     DeviceControl,
@@ -36,27 +36,26 @@ pub enum Major {
     Other,
 }
 
-/// A request that the I/O manager has handed to a dispatch routine, and that nobody else has.
+/// A request that the I/O manager passed to the driver, which owns it until completion.
 pub struct Request<'a> {
     irp: &'a mut IRP,
     stack: &'a IO_STACK_LOCATION,
 }
 
 impl Request<'_> {
-    /// The request of a dispatch routine's argument.
+    /// Wraps the argument of a dispatch routine.
     ///
     /// # Safety
-    /// `irp` is what the I/O manager gave the dispatch routine, and is not used in another way before
-    /// [`complete`](Self::complete).
+    /// `irp` comes from the I/O manager, and no other code uses it before [`complete`](Self::complete).
     pub unsafe fn new(irp: PIRP) -> Self {
-        // SAFETY: the dispatch routine owns the packet until it completes it
+        // SAFETY: the driver owns the packet until it completes it
         let irp = unsafe { &mut *irp };
         let stack = stack_location(irp);
         // SAFETY: the packet's current location belongs to this driver
         Self { irp, stack: unsafe { &*stack } }
     }
 
-    /// What is wanted.
+    /// Returns the kind of request.
     pub fn major(&self) -> Major {
         match u32::from(self.stack.MajorFunction) {
             wdk_sys::IRP_MJ_CREATE => Major::Create,
@@ -66,20 +65,20 @@ impl Request<'_> {
         }
     }
 
-    /// The address of the file object: the same for all requests through one handle and its duplicates, and
-    /// no other's while it is open.
+    /// Returns the address of the file object. It is the same for all requests through one handle and its duplicates,
+    /// and unique while the handle is open.
     pub fn file(&self) -> usize {
         self.stack.FileObject.addr()
     }
 
-    /// The code of a device control.
+    /// Returns the I/O control code.
     pub fn code(&self) -> u32 {
-        // SAFETY: device controls use this member of the union, and of others the bits mean nothing
+        // SAFETY: device controls use this member of the union; for other requests the bits have no meaning
         unsafe { self.stack.Parameters.DeviceIoControl }.IoControlCode
     }
 
-    /// Of a device control by METHOD_BUFFERED: system buffer, bytes of input, bytes of output. The buffer is as long as
-    /// the longer of both; it is empty where the I/O manager made none.
+    /// Returns the system buffer of a METHOD_BUFFERED device control, and the lengths of input and output. The buffer
+    /// has the longer of both lengths; it is empty if the I/O manager allocated none.
     pub fn buffered(&mut self) -> (&mut [u8], usize, usize) {
         // SAFETY: METHOD_BUFFERED device controls use this member of the union
         let parameters = unsafe { self.stack.Parameters.DeviceIoControl };
@@ -89,14 +88,17 @@ impl Request<'_> {
         let bytes = if buffer.is_null() {
             Default::default()
         } else {
-            // SAFETY: the I/O manager allocated and initialized it for the longer of both, for this request
+            // SAFETY: the I/O manager allocated it for this request with the longer of both lengths, and initialized it
             unsafe { core::slice::from_raw_parts_mut(buffer, input.max(output)) }
         };
         (bytes, input, output)
     }
 
-    /// Of a device control by METHOD_OUT_DIRECT: system buffer and the client's pages, which the I/O manager has locked.
-    /// They are empty where there are none, or where they can not be mapped for want of memory. DISPATCH_LEVEL at most.
+    /// Returns the system buffer and the client's locked pages of a METHOD_OUT_DIRECT device control. Either is empty
+    /// if it does not exist; the pages also if memory is too low to map them.
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
     pub fn direct(&mut self) -> (&[u8], &mut [u8]) {
         // SAFETY: METHOD_OUT_DIRECT device controls use this member of the union
         let parameters = unsafe { self.stack.Parameters.DeviceIoControl };
@@ -112,26 +114,26 @@ impl Request<'_> {
         let output = if pages.is_null() {
             Default::default()
         } else {
-            // SAFETY: so many bytes of the client are locked and mapped until the request is complete. The kernel has no
-            // other reference to them; what the client writes there meanwhile can not be told from what it reads.
+            // SAFETY: this many bytes of the client are locked and mapped until the request completes. The kernel has
+            // no other reference to them. Concurrent writes by the client cannot be told from data that it reads later.
             unsafe { core::slice::from_raw_parts_mut(pages, parameters.OutputBufferLength as usize) }
         };
         (input, output)
     }
 
-    /// MmGetSystemAddressForMdlSafe, which is inline in the WDK.
+    /// Maps the client's pages as MmGetSystemAddressForMdlSafe does, which is inline in the WDK.
     fn mapped_pages(&self) -> *mut u8 {
         const MAPPED: u32 = MDL_MAPPED_TO_SYSTEM_VA | MDL_SOURCE_IS_NONPAGED_POOL;
         let list = self.irp.MdlAddress;
         if list.is_null() {
             return core::ptr::null_mut();
         }
-        // SAFETY: not null, and then it describes this request's pages as long as the driver has the packet
+        // SAFETY: not null; it describes this request's pages as long as the driver owns the packet
         let pages = unsafe { &*list };
         if u32::from(pages.MdlFlags.cast_unsigned()) & MAPPED != 0 {
             return pages.MappedSystemVa.cast();
         }
-        // SAFETY: the pages are locked; the mapping goes with them when the request is complete
+        // SAFETY: the pages are locked; completion of the request unmaps them
         let address = unsafe {
             MmMapLockedPagesSpecifyCache(
                 list,
@@ -145,40 +147,47 @@ impl Request<'_> {
         address.cast()
     }
 
-    /// IoMarkIrpPending, which is inline in the WDK; the packet is for [`new`](Self::new) in another place.
+    /// Marks the packet pending as IoMarkIrpPending does, which is inline in the WDK. [`new`](Self::new) wraps it again
+    /// later.
     pub fn into_pending(self) -> PIRP {
         let Self { irp, .. } = self;
-        // SAFETY: the packet's current location belongs to this driver, and `self` has no reference to it any more
+        // SAFETY: the packet's current location belongs to this driver, and `self` no longer refers to it
         unsafe { (*stack_location(irp)).Control |= (SL_PENDING_RETURNED & 0xFF) as u8 };
         irp
     }
 
-    /// Gives the request back to the I/O manager, and answers the status for the dispatch routine to return.
+    /// Completes the request, and returns the status for the dispatch routine.
     pub fn complete(self, status: NTSTATUS, information: usize) -> NTSTATUS {
         self.irp.IoStatus.Information = information as u64;
         self.irp.IoStatus.__bindgen_anon_1.Status = status;
-        // SAFETY: the packet is this driver's, and `self` is gone with this call
+        // SAFETY: the driver owns the packet, and this call consumes `self`
         unsafe { IofCompleteRequest(self.irp, NO_INCREMENT) };
         status
     }
 }
 
-/// IoGetCurrentIrpStackLocation, which is inline in the WDK.
+/// Returns the current stack location as IoGetCurrentIrpStackLocation does, which is inline in the WDK.
 fn stack_location(irp: &IRP) -> *mut IO_STACK_LOCATION {
-    // SAFETY: the union holds the stack location for as long as a driver has the packet
+    // SAFETY: the union holds the stack location as long as a driver owns the packet
     let overlay = unsafe { irp.Tail.Overlay.__bindgen_anon_2 };
     // SAFETY: as above
     unsafe { overlay.__bindgen_anon_1.CurrentStackLocation }
 }
 
-/// The thread that runs, or that was interrupted. Any IRQL.
+/// Returns the current or interrupted thread.
+///
+/// # IRQL
+/// Any.
 pub fn current_thread() -> u32 {
     // SAFETY: no requirement
     let id = unsafe { PsGetCurrentThreadId() };
     u32::try_from(id.addr()).unwrap_or(u32::MAX)
 }
 
-/// The process of that thread; process numbers of Windows have 32 bits. Any IRQL.
+/// Returns the process of the current or interrupted thread. Windows process IDs have 32 bits.
+///
+/// # IRQL
+/// Any.
 pub fn current_process() -> u32 {
     // SAFETY: no requirement
     let id = unsafe { PsGetCurrentProcessId() };

@@ -1,4 +1,4 @@
-//! The local APIC's registers, where they are memory.
+//! The memory-mapped registers of the local APIC.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,14 +10,14 @@ use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, S
 /// STATUS_NOT_SUPPORTED (ntstatus.h).
 const STATUS_NOT_SUPPORTED: NTSTATUS = 0xC000_00BB_u32.cast_signed();
 
-/// How the entry for counters is reached.
+/// How the LVT entry for performance counters is accessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// Not at all.
+    /// No access.
     Shut,
     /// As a model-specific register.
     Register,
-    /// At this address, which is the own one of whichever processor goes there.
+    /// Through this address, at which each processor sees its own local APIC.
     Memory(*mut u32),
 }
 
@@ -26,7 +26,10 @@ static STATE: AtomicU64 = AtomicU64::new(CLOSED);
 const CLOSED: u64 = 0;
 const REGISTER: u64 = 1;
 
-/// How it is reached. Any IRQL.
+/// Returns the current kind of access.
+///
+/// # IRQL
+/// Any.
 pub fn entry() -> Entry {
     match STATE.load(Ordering::Acquire) {
         CLOSED => Entry::Shut,
@@ -40,10 +43,13 @@ fn address(page: u64) -> PVOID {
     core::ptr::with_exposed_provenance_mut(page as usize)
 }
 
-/// Looks where it is, and maps it if it is memory. DISPATCH_LEVEL at most.
+/// Determines the kind of access, and maps the page if the registers are memory-mapped.
 ///
 /// # Errors
-/// STATUS_NOT_SUPPORTED where there is none, STATUS_INSUFFICIENT_RESOURCES where it can not be mapped.
+/// STATUS_NOT_SUPPORTED if there is no local APIC, STATUS_INSUFFICIENT_RESOURCES if it cannot be mapped.
+///
+/// # IRQL
+/// At most DISPATCH_LEVEL.
 pub fn open(cpu: &impl Cpu) -> Result<(), NTSTATUS> {
     let state = match lvt_pmi::place(cpu).ok_or(STATUS_NOT_SUPPORTED)? {
         Place::Register => REGISTER,
@@ -55,12 +61,15 @@ pub fn open(cpu: &impl Cpu) -> Result<(), NTSTATUS> {
 
 fn map(physical: u64) -> Result<u64, NTSTATUS> {
     let physical = PHYSICAL_ADDRESS { QuadPart: physical.cast_signed() };
-    // SAFETY: the processor says that its local APIC is there; reading and writing as the hardware wants it
+    // SAFETY: the processor reports its local APIC at this address; the access flags suit device memory
     let page = unsafe { MmMapIoSpaceEx(physical, XAPIC_PAGE as u64, PAGE_READWRITE | PAGE_NOCACHE) };
     if page.is_null() { Err(STATUS_INSUFFICIENT_RESOURCES) } else { Ok(page.expose_provenance() as u64) }
 }
 
-/// Nobody reaches it any more. DISPATCH_LEVEL at most; who may have been at it has been waited for.
+/// Ends all access to the local APIC and unmaps the page. The caller has waited for accesses in progress.
+///
+/// # IRQL
+/// At most DISPATCH_LEVEL.
 pub fn close() {
     let page = STATE.swap(CLOSED, Ordering::AcqRel);
     if !matches!(page, CLOSED | REGISTER) {

@@ -1,4 +1,4 @@
-//! The callback that tells of processors that are added to the running system.
+//! The callback for processors that are added to the running system.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -9,25 +9,28 @@ use wdk_sys::{
     STATUS_INSUFFICIENT_RESOURCES,
 };
 
-/// Calls a function at PASSIVE_LEVEL with the index of each processor that was added, when it is active.
+/// Calls a function at PASSIVE_LEVEL with the index of each processor that became active.
 pub struct ProcessorChange {
     work: fn(ProcessorIndex),
     registration: AtomicPtr<core::ffi::c_void>,
 }
 
 impl ProcessorChange {
-    /// Not registered.
+    /// Creates an unregistered callback.
     pub const fn new(work: fn(ProcessorIndex)) -> Self {
         Self { work, registration: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// Registers. PASSIVE_LEVEL.
+    /// Registers the callback.
     ///
     /// # Errors
-    /// STATUS_INSUFFICIENT_RESOURCES; nothing is left behind.
+    /// STATUS_INSUFFICIENT_RESOURCES; everything is undone.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn register(&'static self) -> Result<(), NTSTATUS> {
         let context = core::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: `called` takes a `ProcessorChange`, and a static lives as long as the image
+        // SAFETY: `called` expects a `ProcessorChange`, and a static lives as long as the image
         let registration = unsafe { KeRegisterProcessorChangeCallback(Some(called), context, 0) };
         if registration.is_null() {
             return Err(STATUS_INSUFFICIENT_RESOURCES);
@@ -36,21 +39,27 @@ impl ProcessorChange {
         Ok(())
     }
 
-    /// Calls no more when it comes back. PASSIVE_LEVEL. Again does nothing.
+    /// Unregisters the callback, and waits for a call in progress. Repeated calls do nothing.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn unregister(&self) {
         let registration = self.registration.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !registration.is_null() {
-            // SAFETY: what `register` got, once; it waits for a call that is in progress
+            // SAFETY: the registration from `register`, once; the kernel waits for a call in progress
             unsafe { KeDeregisterProcessorChangeCallback(registration) };
         }
     }
 }
 
-/// The kernel's call, at PASSIVE_LEVEL.
+/// Entry point for the kernel.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 unsafe extern "C" fn called(context: PVOID, change: *mut KE_PROCESSOR_CHANGE_NOTIFY_CONTEXT, _status: PNTSTATUS) {
-    // SAFETY: `register` gave a static
+    // SAFETY: `register` passed a static
     let callback = unsafe { &*context.cast::<ProcessorChange>() };
-    // SAFETY: the kernel lends it for the time of the call
+    // SAFETY: the kernel passes a structure that lives during the call
     let change = unsafe { &*change };
     if change.State == KE_PROCESSOR_CHANGE_NOTIFY_STATE::KeProcessorAddCompleteNotify {
         (callback.work)(ProcessorIndex::new(change.NtNumber));

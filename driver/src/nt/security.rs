@@ -1,8 +1,8 @@
-//! Who may open the device: SYSTEM and Administrators, and nobody by inheritance.
+//! Access to the device: SYSTEM and Administrators only, without inherited entries.
 //!
-//! In SDDL: `D:P(A;;FA;;;SY)(A;;FA;;;BA)`. The descriptor is a constant in self-relative form (MS-DTYP 2.4.6),
-//! so that setting it can fail in one call only. IoCreateDeviceSecure would do the same, but it comes from
-//! wdmsec.lib, which exists on Windows alone.
+//! In SDDL: `D:P(A;;FA;;;SY)(A;;FA;;;BA)`. The descriptor is a constant in self-relative form (MS-DTYP 2.4.6), so that
+//! only the call that sets it can fail. IoCreateDeviceSecure would do the same, but it needs wdmsec.lib, which exists
+//! only on Windows.
 
 use core::mem::offset_of;
 use wdk_sys::ntddk::{ObOpenObjectByPointer, ZwClose, ZwSetSecurityObject};
@@ -30,7 +30,7 @@ struct AccessAllowed<const N: usize> {
     sid: Sid<N>,
 }
 
-/// ACL (MS-DTYP 2.4.5) with the device's two entries.
+/// ACL (MS-DTYP 2.4.5) with the two entries of the device.
 #[repr(C)]
 struct Acl {
     revision: u8,
@@ -95,13 +95,16 @@ const KERNEL_MODE: i8 = 0;
 const DACL_SECURITY_INFORMATION: u32 = 0x4;
 const PROTECTED_DACL_SECURITY_INFORMATION: u32 = 0x8000_0000;
 
-/// Puts the descriptor on a device object that nobody can open yet. PASSIVE_LEVEL.
+/// Sets the descriptor of a device object that cannot be opened yet.
 ///
 /// # Errors
-/// The NTSTATUS of what failed.
+/// The NTSTATUS of the call that failed.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 pub fn protect(device: PDEVICE_OBJECT) -> Result<(), NTSTATUS> {
     let mut handle = core::ptr::null_mut();
-    // SAFETY: the device exists; a null type is allowed to callers in kernel mode
+    // SAFETY: the device exists; kernel-mode callers may pass a null type
     let status = unsafe {
         ObOpenObjectByPointer(
             device.cast(),
@@ -116,7 +119,7 @@ pub fn protect(device: PDEVICE_OBJECT) -> Result<(), NTSTATUS> {
     check(status)?;
     let information = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
     let descriptor = core::ptr::from_ref(&DESCRIPTOR).cast_mut().cast();
-    // SAFETY: the handle was just opened; the descriptor is whole, and only read
+    // SAFETY: the handle was just opened; the descriptor is complete, and only read
     let status = unsafe { ZwSetSecurityObject(handle, information, descriptor) };
     // SAFETY: opened above, closed once
     let closed = unsafe { ZwClose(handle) };

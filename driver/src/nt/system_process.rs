@@ -1,4 +1,4 @@
-//! Work in the System process, whoever asks for it.
+//! Work in the System process on behalf of any caller.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -14,46 +14,55 @@ use wdk_sys::{
 /// KernelMode (wdm.h).
 const KERNEL_MODE: i8 = 0;
 
-/// The device to which work items belong. It is there before the first request and after the last.
+/// The device to which work items belong. It exists before the first request and after the last.
 static DEVICE: AtomicPtr<DEVICE_OBJECT> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Called when the driver has its device, and with null before it has it no more.
+/// Sets the device after its creation; null clears it before the deletion.
 pub fn initialize(device: PDEVICE_OBJECT) {
     DEVICE.store(device, Ordering::Release);
 }
 
-/// The device, or null. Any IRQL.
+/// Returns the device, or null.
+///
+/// # IRQL
+/// Any.
 pub fn device() -> PDEVICE_OBJECT {
     DEVICE.load(Ordering::Acquire)
 }
 
-/// A worker thread of the System process, to be had when it is needed.
+/// A work item that runs code on a worker thread of the System process.
 pub struct Worker(PIO_WORKITEM);
 
 // SAFETY: a work item may be queued and freed by any thread
 unsafe impl Send for Worker {}
 
-/// Work, and the event that tells its end.
+/// The work, and the event that signals its completion.
 struct Job<'a> {
     work: UnsafeCell<&'a mut (dyn FnMut() + Send)>,
     done: UnsafeCell<KEVENT>,
 }
 
 impl Worker {
-    /// `None` where memory is short. DISPATCH_LEVEL at most, while there is a device.
+    /// Allocates the work item, or returns `None` if memory is low. The device must exist.
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
     pub fn new() -> Option<Self> {
-        // SAFETY: the driver's own device, which lives as long as requests come
+        // SAFETY: the driver's own device, which exists as long as requests arrive
         let item = unsafe { IoAllocateWorkItem(device()) };
         if item.is_null() { None } else { Some(Self(item)) }
     }
 
-    /// Runs `work` in the System process at PASSIVE_LEVEL and waits for its end. APC_LEVEL at most.
+    /// Runs `work` in the System process at PASSIVE_LEVEL and waits until it is done.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     pub fn run(&self, work: &mut (dyn FnMut() + Send)) {
         let job = Job { work: UnsafeCell::new(work), done: UnsafeCell::new(KEVENT::default()) };
-        // SAFETY: nobody knows of the event yet; the stack of a thread that waits in kernel mode is not paged out
+        // SAFETY: the event is not shared yet; the stack of a thread that waits in kernel mode is not paged out
         unsafe { KeInitializeEvent(job.done.get(), _EVENT_TYPE::NotificationEvent, 0) };
         let context = (&raw const job).cast_mut().cast();
-        // SAFETY: the item is not queued, since `run` waits for its end; `routine` takes a job
+        // SAFETY: the item is not queued, because `run` waits for its completion; `routine` expects a `Job`
         unsafe { IoQueueWorkItem(self.0, Some(routine), _WORK_QUEUE_TYPE::DelayedWorkQueue, context) };
         // SAFETY: initialized above
         let _ = unsafe {
@@ -70,13 +79,16 @@ impl Drop for Worker {
     }
 }
 
-/// A thread of the System process, at PASSIVE_LEVEL.
+/// Routine of the work item, on a thread of the System process.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 unsafe extern "C" fn routine(_device: *mut _DEVICE_OBJECT, context: PVOID) {
-    // SAFETY: `run` gave a job, and waits until it is done
+    // SAFETY: `run` passed a `Job`, and waits until it is done
     let job = unsafe { &*context.cast::<Job<'_>>() };
-    // SAFETY: `run` does not touch it while it waits
+    // SAFETY: `run` does not access it while it waits
     let work = unsafe { &mut *job.work.get() };
     work();
-    // SAFETY: initialized by `run`; after this call the job may be gone
+    // SAFETY: initialized by `run`; after this call the job may not exist any more
     unsafe { KeSetEvent(job.done.get(), 0, 0) };
 }

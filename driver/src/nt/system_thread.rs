@@ -1,4 +1,4 @@
-//! A system thread that does something whenever it is woken, and now and then.
+//! A system thread that works when it is woken and at regular intervals.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -17,20 +17,21 @@ use super::irp::check;
 
 const KERNEL_MODE: i8 = 0;
 
-/// The thread and what stops it.
+/// The thread, and the means to stop it.
 pub struct SystemThread {
     work: fn() -> u64,
     woken: UnsafeCell<MaybeUninit<KEVENT>>,
     stopping: AtomicBool,
-    /// The thread object, while it runs.
+    /// The thread object while the thread runs, or null.
     thread: AtomicPtr<core::ffi::c_void>,
 }
 
-// SAFETY: the event is a kernel object that any thread may wait for and set; `start` and `stop` come one after the other
+// SAFETY: any thread may wait for and set the event, a kernel object; `start` and `stop` never run concurrently
 unsafe impl Sync for SystemThread {}
 
 impl SystemThread {
-    /// To call `work` at PASSIVE_LEVEL, whenever it is woken and after as many units of 100 ns as `work` answered.
+    /// Creates a thread that calls `work` at PASSIVE_LEVEL whenever it is woken, and when as many units of 100 ns as
+    /// `work` returned have passed.
     pub const fn new(work: fn() -> u64) -> Self {
         let thread = AtomicPtr::new(core::ptr::null_mut());
         let woken = UnsafeCell::new(MaybeUninit::zeroed());
@@ -41,16 +42,19 @@ impl SystemThread {
         self.woken.get().cast()
     }
 
-    /// Starts the thread. Called once, by DriverEntry, at PASSIVE_LEVEL.
+    /// Starts the thread. Called once, by DriverEntry.
     ///
     /// # Errors
-    /// The NTSTATUS of what failed; then no thread runs.
+    /// The NTSTATUS of the call that failed; no thread runs then.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn start(&'static self) -> Result<(), NTSTATUS> {
-        // SAFETY: a static lives in memory that is not paged, and nobody waits for the event yet
+        // SAFETY: a static is in non-paged memory, and no thread waits for the event yet
         unsafe { KeInitializeEvent(self.event(), _EVENT_TYPE::SynchronizationEvent, 0) };
         let mut handle: HANDLE = core::ptr::null_mut();
         let context = core::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the handle may be written; `run` takes a thread as its context, and a static lives long enough
+        // SAFETY: the kernel may write to the handle; `run` expects a `SystemThread`, and a static lives long enough
         let created = unsafe {
             PsCreateSystemThread(
                 &raw mut handle,
@@ -64,7 +68,7 @@ impl SystemThread {
         };
         check(created)?;
         let mut thread: PVOID = core::ptr::null_mut();
-        // SAFETY: the handle was just made; a null type is allowed to callers in kernel mode
+        // SAFETY: the handle was just created; kernel-mode callers may pass a null type
         let referenced = unsafe {
             ObReferenceObjectByHandle(
                 handle,
@@ -79,32 +83,38 @@ impl SystemThread {
         if outcome.is_ok() {
             self.thread.store(thread, Ordering::Release);
         } else {
-            // The load fails now, and the image goes away: the thread must have left it before.
+            // The load fails now and the image is unmapped, so the thread must have ended before.
             self.end();
-            // SAFETY: the handle was made above with the right to wait; no time means until the thread has ended
+            // SAFETY: the handle was created above with the right to wait; without a timeout the call waits until the
+            // thread ends
             let _ = unsafe { ZwWaitForSingleObject(handle, 0, core::ptr::null_mut()) };
         }
-        // SAFETY: made above, closed once
+        // SAFETY: created above, closed once
         let _ = unsafe { ZwClose(handle) };
         outcome
     }
 
-    /// Stops the thread and waits for its end. PASSIVE_LEVEL. Again does nothing.
+    /// Stops the thread and waits until it ends. Repeated calls do nothing.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn stop(&self) {
         let thread = self.thread.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if thread.is_null() {
             return;
         }
         self.end();
-        // SAFETY: `start` referenced it; PASSIVE_LEVEL may wait without end
+        // SAFETY: `start` referenced it; an unlimited wait is allowed at PASSIVE_LEVEL
         let _ =
             unsafe { KeWaitForSingleObject(thread, _KWAIT_REASON::Executive, KERNEL_MODE, 0, core::ptr::null_mut()) };
-        // SAFETY: the reference of `start`
+        // SAFETY: the reference from `start`
         unsafe { ObfDereferenceObject(thread) };
     }
 
-    /// Makes the thread do its work, as soon as it has done what it is at. DISPATCH_LEVEL at most, not before
-    /// [`start`](Self::start).
+    /// Wakes the thread; if it is working, it works again afterwards. Requires [`start`](Self::start).
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
     pub fn wake(&self) {
         // SAFETY: initialized by `start`
         unsafe { KeSetEvent(self.event(), 0, 0) };
@@ -116,19 +126,22 @@ impl SystemThread {
     }
 }
 
-/// The thread, at PASSIVE_LEVEL.
+/// Routine of the thread.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
 unsafe extern "C" fn run(context: PVOID) {
-    // SAFETY: `start` gave a static thread
+    // SAFETY: `start` passed a static
     let thread = unsafe { &*context.cast::<SystemThread>() };
     while !thread.stopping.load(Ordering::Acquire) {
         let pause = (thread.work)();
         let mut pause = LARGE_INTEGER { QuadPart: -i64::try_from(pause).unwrap_or(i64::MAX) };
-        // SAFETY: the event was initialized before the thread was made; `pause` is read only
+        // SAFETY: the event was initialized before the thread was created; `pause` is only read
         let _ = unsafe {
             let event = thread.event().cast();
             KeWaitForSingleObject(event, _KWAIT_REASON::Executive, KERNEL_MODE, 0, &raw mut pause)
         };
     }
-    // SAFETY: a system thread ends itself so, and holds nothing
+    // SAFETY: a system thread may end itself, and this one holds no resources
     let _ = unsafe { PsTerminateSystemThread(STATUS_SUCCESS) };
 }

@@ -1,12 +1,12 @@
-//! Names for the kernel: UTF-16, counted.
+//! Counted UTF-16 names for kernel functions.
 
 use wdk_sys::UNICODE_STRING;
 
-/// A name of `N` characters, which have to be ASCII.
+/// A name of `N` ASCII characters.
 pub struct Text<const N: usize>([u16; N]);
 
 impl<const N: usize> Text<N> {
-    /// From a constant of `N` characters.
+    /// Converts a constant of `N` characters.
     pub const fn new(text: &str) -> Self {
         let mut wide = [0; N];
         let mut left: &[u8] = text.as_bytes();
@@ -19,7 +19,7 @@ impl<const N: usize> Text<N> {
         Self(wide)
     }
 
-    /// As kernel functions take it; they only read through the pointer.
+    /// Returns the form that kernel functions take; they only read through the pointer.
     pub fn counted(&'static self) -> UNICODE_STRING {
         let bytes = u16::try_from(size_of_val(&self.0)).unwrap_or(0);
         UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: self.0.as_ptr().cast_mut() }

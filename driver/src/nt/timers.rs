@@ -1,4 +1,4 @@
-//! Periodic timers, one for each processor, that count their expiries and do something there.
+//! Periodic timers, one per processor, that count their expirations and call a function.
 
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
@@ -17,21 +17,21 @@ use super::dpc;
 use super::irp::check;
 use super::processors;
 
-/// Units of 100 ns in the millisecond by which the kernel counts periods.
+/// Units of 100 ns in a millisecond, the unit of kernel timer periods.
 const MILLISECOND: u32 = 10_000;
 
-/// The smallest interval that a kernel timer has and that is at least `wanted`, in units of 100 ns.
+/// Returns the smallest interval of a kernel timer that is at least `wanted`, in units of 100 ns.
 pub fn interval(wanted: u32) -> u32 {
     wanted.div_ceil(MILLISECOND).max(1).saturating_mul(MILLISECOND)
 }
 
-/// One processor's.
+/// The timer of one processor.
 struct Timer {
     object: UnsafeCell<MaybeUninit<KTIMER>>,
     dpc: UnsafeCell<MaybeUninit<KDPC>>,
     ticks: AtomicU64,
     work: fn(),
-    /// It has a processor.
+    /// Whether the timer is bound to a processor.
     aimed: AtomicBool,
 }
 
@@ -53,18 +53,18 @@ impl Timer {
         self.aimed.load(Ordering::Acquire)
     }
 
-    /// Makes it the timer of a processor, once. It must not move from here on.
+    /// Binds the timer to a processor, once. It must not move afterwards.
     fn aim(&self, processor: ProcessorIndex) -> bool {
         if self.is_aimed() {
             return true;
         }
         let mut number = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
-        // SAFETY: `number` may be written
+        // SAFETY: the kernel may write to `number`
         let found = unsafe { KeGetProcessorNumberFromIndex(processor.number(), &raw mut number) };
-        // SAFETY: the timer's own memory, in non-paged pool, and nobody uses it yet
+        // SAFETY: the timer's own memory, in non-paged pool, and not in use yet
         unsafe { KeInitializeTimerEx(self.object(), _TIMER_TYPE::NotificationTimer) };
         let context = core::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the DPC's own memory likewise; `expired` takes this context, which lives as long as the DPC
+        // SAFETY: the DPC's own memory, likewise; `expired` expects this context, which lives as long as the DPC
         unsafe { KeInitializeDpc(self.dpc(), Some(expired), context) };
         // SAFETY: initialized above, and not queued
         let aimed = unsafe { KeSetTargetProcessorDpcEx(self.dpc(), &raw mut number) };
@@ -76,19 +76,22 @@ impl Timer {
     fn start(&self, interval: u32) {
         let due = LARGE_INTEGER { QuadPart: -i64::from(interval) };
         let period = i32::try_from(interval / MILLISECOND).unwrap_or(i32::MAX);
-        // SAFETY: both were initialized by `aim`, and stay where they are while the timer runs
+        // SAFETY: `aim` initialized both, and they do not move while the timer runs
         unsafe { KeSetTimerEx(self.object(), due, period, self.dpc()) };
     }
 
     fn stop(&self) {
-        // SAFETY: initialized by `aim`
+        // SAFETY: `aim` initialized it
         unsafe { KeCancelTimer(self.object()) };
     }
 }
 
-/// Runs on the timer's processor at DISPATCH_LEVEL.
+/// DPC routine, on the timer's processor.
+///
+/// # IRQL
+/// DISPATCH_LEVEL.
 unsafe extern "C" fn expired(_dpc: *mut _KDPC, context: *mut c_void, _argument1: PVOID, _argument2: PVOID) {
-    // SAFETY: `aim` gave the timer's address, whose memory `drop` keeps until no DPC is queued
+    // SAFETY: `aim` passed the address of the timer, and `drop` keeps its memory until no DPC is queued
     let timer = unsafe { &*context.cast::<Timer>() };
     timer.ticks.fetch_add(1, Ordering::Relaxed);
     (timer.work)();
@@ -96,9 +99,9 @@ unsafe extern "C" fn expired(_dpc: *mut _KDPC, context: *mut c_void, _argument1:
 
 /// The timers of all processors.
 pub struct Timers {
-    /// One for each processor that there can be.
+    /// One entry for each possible processor.
     timers: Vec<Timer>,
-    /// While they run, the interval; else 0.
+    /// The interval while the timers run, else 0.
     interval: AtomicU32,
 }
 
@@ -106,8 +109,11 @@ pub struct Timers {
 unsafe impl Send for Timers {}
 
 impl Timers {
-    /// For the processors that are active; each calls `work` at DISPATCH_LEVEL when its timer expires. `None` when
-    /// memory is short. PASSIVE_LEVEL to DISPATCH_LEVEL.
+    /// Creates timers for the active processors; each calls `work` at DISPATCH_LEVEL when it expires. Returns `None` if
+    /// memory is low.
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
     pub fn new(work: fn()) -> Option<Self> {
         let most = processors::maximum() as usize;
         let mut timers = Vec::new();
@@ -117,7 +123,10 @@ impl Timers {
         ProcessorIndex::first(processors::active()).all(|processor| timers.adopt(processor)).then_some(timers)
     }
 
-    /// For one processor more; if the others run, it runs. False where that can not be. DISPATCH_LEVEL at most.
+    /// Adds the timer of a processor, and starts it if the others run. Returns false if that is impossible.
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
     pub fn adopt(&self, processor: ProcessorIndex) -> bool {
         let Some(timer) = self.timers.get(processor.as_usize()).filter(|timer| timer.aim(processor)) else {
             return false;
@@ -133,7 +142,10 @@ impl Timers {
         self.timers.iter().filter(|timer| timer.is_aimed())
     }
 
-    /// Starts all, or gives them another interval, which [`interval`] has answered. APC_LEVEL at most.
+    /// Starts all timers, or changes their interval, which must come from [`interval`].
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     pub fn start(&self, interval: u32) {
         self.interval.store(interval, Ordering::Relaxed);
         for timer in self.aimed() {
@@ -141,7 +153,10 @@ impl Timers {
         }
     }
 
-    /// Stops all; what expired just before may still be counted. APC_LEVEL at most.
+    /// Stops all timers. An expiration just before the call may still be counted afterwards.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     pub fn stop(&self) {
         self.interval.store(0, Ordering::Relaxed);
         for timer in self.aimed() {
@@ -149,13 +164,19 @@ impl Timers {
         }
     }
 
-    /// How often a processor's timer has expired. Any IRQL.
+    /// Returns how often the timer of a processor has expired.
+    ///
+    /// # IRQL
+    /// Any.
     pub fn ticks(&self, processor: ProcessorIndex) -> u64 {
         self.timers.get(processor.as_usize()).map_or(0, |timer| timer.ticks.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Timers {
+    /// Stops the timers and waits for their DPCs.
+    ///
+    /// # IRQL
     /// PASSIVE_LEVEL.
     fn drop(&mut self) {
         self.stop();
@@ -163,14 +184,17 @@ impl Drop for Timers {
     }
 }
 
-/// Asks the system's clock for its best resolution while the value lives: at its usual 15.6 ms a shorter period would
-/// expire no more often.
+/// Guard: requests the finest resolution of the system clock while the value lives. At the default of 15.6 ms, timers
+/// with shorter periods would not expire more often.
 pub struct FineClock(());
 
 impl FineClock {
-    /// APC_LEVEL at most.
+    /// Requests the finest resolution.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
     pub fn ask() -> Self {
-        // SAFETY: no requirement but the level
+        // SAFETY: the only requirement is the IRQL
         unsafe { ExSetTimerResolution(MILLISECOND, 1) };
         Self(())
     }
@@ -178,7 +202,7 @@ impl FineClock {
 
 impl Drop for FineClock {
     fn drop(&mut self) {
-        // SAFETY: gives back what `ask` asked for
+        // SAFETY: undoes the request of `ask`
         unsafe { ExSetTimerResolution(0, 0) };
     }
 }

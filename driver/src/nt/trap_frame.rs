@@ -1,11 +1,11 @@
-//! KTRAP_FRAME of x64: what the processor did when it was interrupted.
+//! KTRAP_FRAME of x64: the state of the interrupted code.
 
-/// As far as the handler reads it (ntddk.h; the bindings keep it opaque).
+/// The fields that the handler reads (ntddk.h; the bindings keep it opaque).
 #[repr(C)]
 pub struct TrapFrame {
     volatile_state: [u8; 0x168],
     rip: u64,
-    /// A word; what follows it is undefined.
+    /// 16 bits; the bytes after it are undefined.
     cs: u16,
     fill: [u16; 3],
     flags: u32,
@@ -23,12 +23,13 @@ const _: () = assert!(core::mem::offset_of!(TrapFrame, rsp) == 0x180);
 const _: () = assert!(core::mem::offset_of!(TrapFrame, ss) == 0x188);
 
 impl TrapFrame {
-    /// The instruction that comes next.
+    /// Returns the address of the next instruction.
     pub const fn instruction_pointer(&self) -> u64 {
         self.rip
     }
 
-    /// Whether that is at CPL 3: the low bits of CS (SDM Vol. 3A, 5.5). PreviousMode is not to be relied on.
+    /// Returns whether the code ran at CPL 3, from the low bits of CS (SDM Vol. 3A, 5.5). PreviousMode is not reliable
+    /// in an interrupt.
     pub const fn is_user(&self) -> bool {
         self.cs & 3 == 3
     }

@@ -1,4 +1,4 @@
-//! What the lab answers. Lists of lists have one entry for each processor, in the order of their numbers.
+//! Answers of the lab. Lists of lists have one entry for each processor, by number.
 
 use crate::Place;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub enum Counter {
     Fixed(u8),
 }
 
-/// What a counter was given while it was set in one way.
+/// Totals of one counter in one configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
     /// The counter.
@@ -22,19 +22,19 @@ pub struct LedgerEntry {
     pub event: u16,
     /// Unit mask.
     pub umask: u8,
-    /// Whether it counted user mode.
+    /// Whether the counter counted in user mode.
     pub user: bool,
-    /// Whether it counted kernel mode.
+    /// Whether the counter counted in kernel mode.
     pub kernel: bool,
-    /// Events.
+    /// Number of events.
     pub counted: u64,
-    /// How often it passed through zero.
+    /// Number of overflows.
     pub overflows: u64,
-    /// How many interrupts it raised.
+    /// Number of interrupts that the counter raised.
     pub interrupts: u64,
 }
 
-/// A counter that counts.
+/// The configuration of an enabled counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enabled {
     /// The counter.
@@ -47,11 +47,11 @@ pub struct Enabled {
     pub cmask: u8,
     /// Whether the counter mask is inverted.
     pub invert: bool,
-    /// Whether only edges count.
+    /// Edge detect.
     pub edge: bool,
 }
 
-/// How often the registers of a processor were accessed, faults included.
+/// Numbers of register accesses on a processor, including those that faulted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accesses {
     /// RDMSR.
@@ -60,11 +60,11 @@ pub struct Accesses {
     pub wrmsr: u64,
     /// RDPMC.
     pub rdpmc: u64,
-    /// How many of the three together faulted.
+    /// Number of these accesses that faulted.
     pub faulted: u64,
 }
 
-/// The registers of a processor's Debug Store; 0 where it has none.
+/// The Debug Store registers of a processor, 0 if it has no Debug Store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DebugStore {
     /// `IA32_DS_AREA`.
@@ -75,18 +75,18 @@ pub struct DebugStore {
     pub pebs_enable: u64,
 }
 
-/// What a processor wrote to memory by itself.
+/// Totals of the records that a processor's Debug Store wrote to memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
-    /// Branches that were written.
+    /// Branch records written.
     pub branches: u64,
-    /// Branches for which there was no room.
+    /// Branch records dropped because the buffer was full.
     pub branches_refused: u64,
-    /// Precise records that were written, of counters that had any.
+    /// PEBS records written, by counter. Counters without records are missing.
     pub records: Vec<(Counter, u64)>,
-    /// Precise records for which there was no room.
+    /// PEBS records dropped because the buffer was full.
     pub records_refused: u64,
-    /// Records that met memory which is not there: the end of a real machine.
+    /// Records dropped because of unmapped memory, which would crash a real machine.
     pub faults: u64,
 }
 
@@ -101,30 +101,30 @@ pub enum Instruction {
     Rdpmc,
 }
 
-/// What real Windows or real hardware answers with a bug check, now or later.
+/// An action that causes a bug check on a real machine, immediately or later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Violation {
-    /// An access that the processor refuses with #GP. The lab let it pass: a read gave zero.
+    /// An access that raises #GP on the processor. The lab ignored it; a read returned zero.
     GeneralProtection {
-        /// On which processor.
+        /// The processor number.
         processor: u32,
-        /// Which instruction.
+        /// The instruction.
         instruction: Instruction,
         /// ECX.
         register: u32,
-        /// What was to be written.
+        /// The value of a write.
         value: Option<u64>,
     },
-    /// A function was called above the IRQL it allows.
+    /// A call to a function above its maximum IRQL.
     Level {
-        /// Its name.
+        /// The name of the function.
         function: String,
         /// The IRQL of the call.
         level: u8,
-        /// The highest allowed.
+        /// The highest IRQL that the function allows.
         allowed: u8,
     },
-    /// Anything else, in words.
+    /// Another violation, as text.
     Other(String),
 }
 
@@ -146,10 +146,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Allocations of one tag.
+/// Pool allocations with one tag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolTag {
-    /// The tag, in the order of its bytes in memory.
+    /// The tag in memory order.
     pub tag: String,
     /// Allocations that were not freed.
     pub allocations: u64,
@@ -157,57 +157,57 @@ pub struct PoolTag {
     pub bytes: u64,
 }
 
-/// What drivers have of the pool.
+/// Pool allocations of drivers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// Calls to allocate, since the lab started, that did not fail.
+    /// Number of successful allocations since the lab started.
     pub made: u64,
     /// Allocations that were not freed.
     pub allocations: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// The same by tag.
+    /// The allocations that were not freed, by tag.
     pub tags: Vec<PoolTag>,
 }
 
-/// Who registered the handler of the profile interrupt.
+/// The process that registered the handler of the profile interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
-    /// The process of the thread that did.
+    /// The process of the registering thread.
     pub process: u32,
-    /// Whether it is the process in which Wine runs drivers, which stands for Windows' System process.
+    /// Whether this is the process in which Wine runs drivers, the counterpart of the System process.
     pub system: bool,
 }
 
 /// The profile interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handler {
-    /// The one registration there can be.
+    /// The registration. At most one exists at a time.
     pub registration: Option<Registration>,
-    /// How often it was called on each processor since the identity was set.
+    /// Number of handler calls on each processor since the identity was set.
     pub delivered: Vec<u64>,
 }
 
-/// A place, and how often it was interrupted.
+/// A place, and the number of its interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visited {
     /// The place.
     pub place: Place,
-    /// How often the handler was called there since the scene was set.
+    /// Number of handler calls there since the scene was set.
     pub times: u64,
 }
 
-/// Timers, and the DPCs that they queued.
+/// Timers and the DPCs that they queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticks {
-    /// How often a DPC began to run for a timer on each processor since the identity was set. A timer that expires
-    /// while its DPC is still queued does not make it run twice.
+    /// Number of DPCs that ran for timers on each processor since the identity was set. A timer that expires while its
+    /// DPC is still queued does not queue it again.
     pub ran: Vec<u64>,
-    /// How many timers are set now.
+    /// Number of timers that are set now.
     pub set: u64,
 }
 
-/// A security descriptor as it was set.
+/// A security descriptor that a driver set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
     /// `SECURITY_INFORMATION`: which parts were set.
@@ -221,9 +221,9 @@ pub struct Descriptor {
 /// A line from the lab to the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Done, and nothing to tell.
+    /// The command succeeded and has no result.
     Done,
-    /// Not done, and why.
+    /// The command was refused for this reason.
     Refused(String),
     /// To `Identities` and `Images`.
     Names(Vec<String>),
@@ -247,17 +247,17 @@ pub enum Answer {
     Handler(Handler),
     /// To `Descriptor`.
     Descriptor(Option<Descriptor>),
-    /// To `AddProcessor`: whether it runs.
+    /// To `AddProcessor`: whether the new processor runs.
     Added(bool),
     /// To `Lvt`.
     Lvt(u32),
     /// To `ReadMsr`.
     Msr(u64),
-    /// To `FailedCall`: the name of the function, if one failed.
+    /// To `FailedCall`: the name of the function that failed, if one did.
     FailedCall(Option<String>),
     /// To `Reserved`.
     Reserved(bool),
-    /// To `ControlAreas`: their addresses.
+    /// To `ControlAreas`: the address of each processor's area.
     ControlAreas(Vec<Option<u64>>),
     /// To `DebugStore`.
     DebugStore(Vec<DebugStore>),

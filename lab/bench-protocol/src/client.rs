@@ -1,4 +1,4 @@
-//! The test's end.
+//! The client side of the connection, for tests.
 
 use crate::{
     Accesses, Answer, Areas, CancelMoment, Command, DebugStore, Descriptor, Enabled, Handler, Happened, InterruptMode,
@@ -13,26 +13,26 @@ use std::{
 };
 use thiserror::Error;
 
-/// How long the lab may take over one answer; longer than the lab itself waits for anything.
+/// Time limit for an answer, longer than any wait inside the lab.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often to look whether the lab is there.
+/// Interval between attempts to connect.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Why there is no answer.
+/// The reason why a command failed.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The connection failed.
-    #[error("the lab can not be reached: {0}")]
+    #[error("the lab cannot be reached: {0}")]
     Io(#[from] io::Error),
-    /// A line that is no JSON of ours.
-    #[error("a line that can not be read: {0}")]
+    /// The answer is not valid JSON of the protocol.
+    #[error("the lab sent an invalid line: {0}")]
     Json(#[from] serde_json::Error),
-    /// The lab will not.
-    #[error("the lab refuses: {0}")]
+    /// The lab refused the command.
+    #[error("the lab refused the command: {0}")]
     Refused(String),
-    /// An answer to another question.
-    #[error("not an answer to this: {0:?}")]
+    /// The answer belongs to another command.
+    #[error("unexpected answer: {0:?}")]
     Unexpected(Box<Answer>),
 }
 
@@ -55,7 +55,7 @@ impl Client {
     /// Connects to a port of this machine.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// The connection cannot be established.
     pub fn connect(port: u16) -> Result<Self, Error> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
@@ -65,10 +65,10 @@ impl Client {
         Ok(Self { lab: BufReader::new(stream) })
     }
 
-    /// Connects to the lab that writes its port into this file; waits for it for at most `patience`.
+    /// Connects to the lab that writes its port to this file. Waits for it for at most `patience`.
     ///
     /// # Errors
-    /// No lab answers in that time.
+    /// The lab cannot be reached within that time.
     pub fn find(port_file: &Path, patience: Duration) -> Result<Self, Error> {
         let deadline = Instant::now() + patience;
         loop {
@@ -81,10 +81,10 @@ impl Client {
         }
     }
 
-    /// Sends any command and gives the answer, except a refusal, which is an error.
+    /// Sends a command and returns the answer. A refusal is an error.
     ///
     /// # Errors
-    /// The lab refuses, is gone, or says what can not be read.
+    /// The lab refuses the command, cannot be reached, or sends an invalid line.
     pub fn ask(&mut self, command: &Command) -> Result<Answer, Error> {
         let mut line = serde_json::to_string(command)?;
         line.push('\n');
@@ -102,7 +102,7 @@ impl Client {
     /// [`Command::Identities`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask); so for all below.
+    /// See [`ask`](Self::ask), as for all methods below.
     pub fn identities(&mut self) -> Result<Vec<String>, Error> {
         ask!(self, Command::Identities, Answer::Names(names) => names)
     }
@@ -110,7 +110,7 @@ impl Client {
     /// [`Command::SetIdentity`].
     ///
     /// # Errors
-    /// Also when a driver is loaded, or there is no such identity.
+    /// Also if a driver is loaded, or the identity does not exist.
     pub fn set_identity(&mut self, name: &str) -> Result<(), Error> {
         ask!(self, Command::SetIdentity(name.to_owned()), Answer::Done => ())
     }
@@ -118,7 +118,7 @@ impl Client {
     /// [`Command::SetProcessors`].
     ///
     /// # Errors
-    /// Also when a driver is loaded, or the numbers can not be.
+    /// Also if a driver is loaded, or the lab does not support the numbers.
     pub fn set_processors(&mut self, active: u32, maximum: u32) -> Result<(), Error> {
         ask!(self, Command::SetProcessors { active, maximum }, Answer::Done => ())
     }
@@ -126,7 +126,7 @@ impl Client {
     /// [`Command::AddProcessor`].
     ///
     /// # Errors
-    /// Also when there are as many as there can be.
+    /// Also if the maximum number of processors is active.
     pub fn add_processor(&mut self) -> Result<bool, Error> {
         ask!(self, Command::AddProcessor, Answer::Added(added) => added)
     }
@@ -134,7 +134,7 @@ impl Client {
     /// [`Command::SetApic`].
     ///
     /// # Errors
-    /// Also when a driver is loaded.
+    /// Also if a driver is loaded.
     pub fn set_apic(&mut self, x2apic: bool) -> Result<(), Error> {
         ask!(self, Command::SetApic { x2apic }, Answer::Done => ())
     }
@@ -142,7 +142,7 @@ impl Client {
     /// [`Command::SetLvt`].
     ///
     /// # Errors
-    /// Also when there is no such processor.
+    /// Also if there is no such processor.
     pub fn set_lvt(&mut self, processor: u32, value: u32) -> Result<(), Error> {
         ask!(self, Command::SetLvt { processor, value }, Answer::Done => ())
     }
@@ -150,7 +150,7 @@ impl Client {
     /// [`Command::Lvt`].
     ///
     /// # Errors
-    /// Also when there is no such processor.
+    /// Also if there is no such processor.
     pub fn lvt(&mut self, processor: u32) -> Result<u32, Error> {
         ask!(self, Command::Lvt { processor }, Answer::Lvt(value) => value)
     }
@@ -158,7 +158,7 @@ impl Client {
     /// [`Command::HalUnmasks`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn hal_unmasks(&mut self, unmasks: bool) -> Result<(), Error> {
         ask!(self, Command::HalUnmasks(unmasks), Answer::Done => ())
     }
@@ -166,7 +166,7 @@ impl Client {
     /// [`Command::SetInterruptMode`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn set_interrupt_mode(&mut self, mode: InterruptMode) -> Result<(), Error> {
         ask!(self, Command::SetInterruptMode(mode), Answer::Done => ())
     }
@@ -174,7 +174,7 @@ impl Client {
     /// [`Command::WriteMsr`].
     ///
     /// # Errors
-    /// Also when there is no such processor, or it faults.
+    /// Also if there is no such processor, or the access faults.
     pub fn write_msr(&mut self, processor: u32, register: u32, value: u64) -> Result<(), Error> {
         ask!(self, Command::WriteMsr { processor, register, value }, Answer::Done => ())
     }
@@ -182,7 +182,7 @@ impl Client {
     /// [`Command::ReadMsr`].
     ///
     /// # Errors
-    /// Also when there is no such processor, or it faults.
+    /// Also if there is no such processor, or the access faults.
     pub fn read_msr(&mut self, processor: u32, register: u32) -> Result<u64, Error> {
         ask!(self, Command::ReadMsr { processor, register }, Answer::Msr(value) => value)
     }
@@ -190,7 +190,7 @@ impl Client {
     /// [`Command::SetWindows`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn set_windows(&mut self, build: u32) -> Result<(), Error> {
         ask!(self, Command::SetWindows { build }, Answer::Done => ())
     }
@@ -198,7 +198,7 @@ impl Client {
     /// [`Command::SetShadow`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn set_shadow(&mut self, shadow: Shadow) -> Result<(), Error> {
         ask!(self, Command::SetShadow(shadow), Answer::Done => ())
     }
@@ -206,7 +206,7 @@ impl Client {
     /// [`Command::SetControlAreas`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn set_control_areas(&mut self, areas: Areas) -> Result<(), Error> {
         ask!(self, Command::SetControlAreas(areas), Answer::Done => ())
     }
@@ -214,7 +214,7 @@ impl Client {
     /// [`Command::OccupyControlArea`].
     ///
     /// # Errors
-    /// Also when there is no such processor, or it has an area.
+    /// Also if there is no such processor, or its area is allocated.
     pub fn occupy_control_area(&mut self, processor: u32) -> Result<(), Error> {
         ask!(self, Command::OccupyControlArea { processor }, Answer::Done => ())
     }
@@ -222,7 +222,7 @@ impl Client {
     /// [`Command::ControlAreas`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn control_areas(&mut self) -> Result<Vec<Option<u64>>, Error> {
         ask!(self, Command::ControlAreas, Answer::ControlAreas(areas) => areas)
     }
@@ -230,7 +230,7 @@ impl Client {
     /// [`Command::SetDebugStore`].
     ///
     /// # Errors
-    /// Also when there is no such processor, or it faults.
+    /// Also if there is no such processor, or the access faults.
     pub fn set_debug_store(
         &mut self,
         processor: u32,
@@ -244,7 +244,7 @@ impl Client {
     /// [`Command::DebugStore`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn debug_store(&mut self) -> Result<Vec<DebugStore>, Error> {
         ask!(self, Command::DebugStore, Answer::DebugStore(registers) => registers)
     }
@@ -252,7 +252,7 @@ impl Client {
     /// [`Command::Branch`].
     ///
     /// # Errors
-    /// Also when the time is live, there is no such processor, or it stays at HIGH_LEVEL.
+    /// Also if the time is live, there is no such processor, or it stays at HIGH_LEVEL.
     pub fn branch(&mut self, processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), Error> {
         ask!(self, Command::Branch { processor, user, from, step, count }, Answer::Done => ())
     }
@@ -260,7 +260,7 @@ impl Client {
     /// [`Command::Stored`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn stored(&mut self) -> Result<Vec<Stored>, Error> {
         ask!(self, Command::Stored, Answer::Stored(stored) => stored)
     }
@@ -268,7 +268,7 @@ impl Client {
     /// [`Command::Sleep`].
     ///
     /// # Errors
-    /// Also when the machine sleeps.
+    /// Also if the machine sleeps.
     pub fn sleep(&mut self) -> Result<(), Error> {
         ask!(self, Command::Sleep, Answer::Done => ())
     }
@@ -276,7 +276,7 @@ impl Client {
     /// [`Command::Wake`].
     ///
     /// # Errors
-    /// Also when the machine does not sleep.
+    /// Also if the machine does not sleep.
     pub fn wake(&mut self, milliseconds: u64) -> Result<(), Error> {
         ask!(self, Command::Wake { milliseconds }, Answer::Done => ())
     }
@@ -284,15 +284,23 @@ impl Client {
     /// [`Command::Advance`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn advance(&mut self, milliseconds: u64) -> Result<(), Error> {
         ask!(self, Command::Advance { milliseconds }, Answer::Done => ())
+    }
+
+    /// [`Command::HoldCounter`].
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn hold_counter(&mut self, hold: bool) -> Result<(), Error> {
+        ask!(self, Command::HoldCounter(hold), Answer::Done => ())
     }
 
     /// [`Command::NotifyPower`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn notify_power(&mut self, first: u64, second: u64) -> Result<(), Error> {
         ask!(self, Command::NotifyPower { first, second }, Answer::Done => ())
     }
@@ -300,7 +308,7 @@ impl Client {
     /// [`Command::SetTime`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn set_time(&mut self, time: Time) -> Result<(), Error> {
         ask!(self, Command::SetTime(time), Answer::Done => ())
     }
@@ -308,7 +316,7 @@ impl Client {
     /// [`Command::Run`].
     ///
     /// # Errors
-    /// Also when the time is live, there is no such processor, or it stays at HIGH_LEVEL.
+    /// Also if the time is live, there is no such processor, or it stays at HIGH_LEVEL.
     pub fn run(&mut self, processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), Error> {
         ask!(self, Command::Run { processor, user: user.to_vec(), kernel: kernel.to_vec() }, Answer::Done => ())
     }
@@ -316,7 +324,7 @@ impl Client {
     /// [`Command::Tick`].
     ///
     /// # Errors
-    /// Also when the time is live, there is no such processor, or the routines do not come to their end.
+    /// Also if the time is live, there is no such processor, or the routines do not end.
     pub fn tick(&mut self, processor: u32, times: u64) -> Result<(), Error> {
         ask!(self, Command::Tick { processor, times }, Answer::Done => ())
     }
@@ -324,7 +332,7 @@ impl Client {
     /// [`Command::Ticks`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn ticks(&mut self) -> Result<Ticks, Error> {
         ask!(self, Command::Ticks, Answer::Ticks(ticks) => ticks)
     }
@@ -332,7 +340,7 @@ impl Client {
     /// [`Command::Skipped`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn skipped(&mut self) -> Result<Vec<u64>, Error> {
         ask!(self, Command::Skipped, Answer::Skipped(skipped) => skipped)
     }
@@ -340,7 +348,7 @@ impl Client {
     /// [`Command::SetScene`].
     ///
     /// # Errors
-    /// Also when no place has a weight, or there is no such processor.
+    /// Also if no place has a weight, or there is no such processor.
     pub fn set_scene(&mut self, processor: u32, places: &[Place]) -> Result<(), Error> {
         ask!(self, Command::SetScene { processor, places: places.to_vec() }, Answer::Done => ())
     }
@@ -348,7 +356,7 @@ impl Client {
     /// [`Command::Scene`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn scene(&mut self) -> Result<Vec<Vec<Visited>>, Error> {
         ask!(self, Command::Scene, Answer::Scene(scene) => scene)
     }
@@ -356,7 +364,7 @@ impl Client {
     /// [`Command::Ledger`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn ledger(&mut self) -> Result<Vec<Vec<LedgerEntry>>, Error> {
         ask!(self, Command::Ledger, Answer::Ledger(ledger) => ledger)
     }
@@ -364,7 +372,7 @@ impl Client {
     /// [`Command::ClearLedger`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn clear_ledger(&mut self) -> Result<(), Error> {
         ask!(self, Command::ClearLedger, Answer::Done => ())
     }
@@ -372,7 +380,7 @@ impl Client {
     /// [`Command::Enabled`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn enabled(&mut self) -> Result<Vec<Vec<Enabled>>, Error> {
         ask!(self, Command::Enabled, Answer::Enabled(enabled) => enabled)
     }
@@ -380,7 +388,7 @@ impl Client {
     /// [`Command::Accesses`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn accesses(&mut self) -> Result<Vec<Accesses>, Error> {
         ask!(self, Command::Accesses, Answer::Accesses(accesses) => accesses)
     }
@@ -388,7 +396,7 @@ impl Client {
     /// [`Command::Violations`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn violations(&mut self) -> Result<Vec<Violation>, Error> {
         ask!(self, Command::Violations, Answer::Violations(violations) => violations)
     }
@@ -396,7 +404,7 @@ impl Client {
     /// [`Command::Pool`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn pool(&mut self) -> Result<Pool, Error> {
         ask!(self, Command::Pool, Answer::Pool(pool) => pool)
     }
@@ -404,7 +412,7 @@ impl Client {
     /// [`Command::DenyPrivilege`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn deny_privilege(&mut self, deny: bool) -> Result<(), Error> {
         ask!(self, Command::DenyPrivilege(deny), Answer::Done => ())
     }
@@ -412,7 +420,7 @@ impl Client {
     /// [`Command::FailAllocation`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn fail_allocation(&mut self, nth: Option<u64>) -> Result<(), Error> {
         ask!(self, Command::FailAllocation(nth), Answer::Done => ())
     }
@@ -420,7 +428,7 @@ impl Client {
     /// [`Command::FailCall`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn fail_call(&mut self, nth: Option<u64>) -> Result<(), Error> {
         ask!(self, Command::FailCall(nth), Answer::Done => ())
     }
@@ -428,7 +436,7 @@ impl Client {
     /// [`Command::FailedCall`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn failed_call(&mut self) -> Result<Option<String>, Error> {
         ask!(self, Command::FailedCall, Answer::FailedCall(function) => function)
     }
@@ -436,7 +444,7 @@ impl Client {
     /// [`Command::RefuseCounters`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn refuse_counters(&mut self, status: Option<u32>) -> Result<(), Error> {
         ask!(self, Command::RefuseCounters(status), Answer::Done => ())
     }
@@ -444,7 +452,7 @@ impl Client {
     /// [`Command::Reserved`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn reserved(&mut self) -> Result<bool, Error> {
         ask!(self, Command::Reserved, Answer::Reserved(reserved) => reserved)
     }
@@ -452,7 +460,7 @@ impl Client {
     /// [`Command::Waiting`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn waiting(&mut self) -> Result<usize, Error> {
         ask!(self, Command::Waiting, Answer::Waiting(requests) => requests)
     }
@@ -460,7 +468,7 @@ impl Client {
     /// [`Command::Threads`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn threads(&mut self) -> Result<usize, Error> {
         ask!(self, Command::Threads, Answer::Threads(threads) => threads)
     }
@@ -468,7 +476,7 @@ impl Client {
     /// [`Command::CancelAt`].
     ///
     /// # Errors
-    /// Also when there is one processor.
+    /// Also if there is only one processor.
     pub fn cancel_at(&mut self, moment: Option<CancelMoment>) -> Result<(), Error> {
         ask!(self, Command::CancelAt(moment), Answer::Done => ())
     }
@@ -476,7 +484,7 @@ impl Client {
     /// [`Command::HideFrames`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn hide_frames(&mut self, hide: bool) -> Result<(), Error> {
         ask!(self, Command::HideFrames(hide), Answer::Done => ())
     }
@@ -484,7 +492,7 @@ impl Client {
     /// [`Command::RefuseHandler`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn refuse_handler(&mut self, refuse: bool) -> Result<(), Error> {
         ask!(self, Command::RefuseHandler(refuse), Answer::Done => ())
     }
@@ -492,7 +500,7 @@ impl Client {
     /// [`Command::Handler`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn handler(&mut self) -> Result<Handler, Error> {
         ask!(self, Command::Handler, Answer::Handler(handler) => handler)
     }
@@ -500,7 +508,7 @@ impl Client {
     /// [`Command::Descriptor`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn descriptor(&mut self) -> Result<Option<Descriptor>, Error> {
         ask!(self, Command::Descriptor, Answer::Descriptor(descriptor) => descriptor)
     }
@@ -508,7 +516,7 @@ impl Client {
     /// [`Command::Images`].
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// See [`ask`](Self::ask).
     pub fn images(&mut self) -> Result<Vec<String>, Error> {
         ask!(self, Command::Images, Answer::Names(names) => names)
     }
@@ -520,7 +528,8 @@ mod tests {
     use crate::{Counter, Instruction};
     use std::net::TcpListener;
 
-    /// Answers every line with the answers given, then hangs up; gives back the commands.
+    /// Starts a server that sends one of the answers for each line and then closes the connection. Returns its port,
+    /// and the commands when joined.
     fn lab(answers: Vec<Answer>) -> (u16, thread::JoinHandle<Vec<Command>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -538,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_answers_arrive_as_they_were_sent() {
+    fn commands_and_answers_arrive_unchanged() {
         let entry = LedgerEntry {
             counter: Counter::Fixed(2),
             event: 0xFFF,
@@ -591,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_is_told_in_words() {
+    fn a_violation_is_described_in_words() {
         let read = Violation::GeneralProtection {
             processor: 0,
             instruction: Instruction::Rdmsr,
@@ -604,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_that_does_not_come_is_an_error_in_time() {
+    fn find_fails_after_the_time_limit_without_a_lab() {
         let nowhere = std::env::temp_dir().join("no such folder").join("port");
         assert!(matches!(Client::find(&nowhere, Duration::from_millis(50)), Err(Error::Io(_))));
     }

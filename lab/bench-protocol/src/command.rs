@@ -1,173 +1,176 @@
-//! What a test asks of the lab.
+//! Commands from a test to the lab.
 
 use serde::{Deserialize, Serialize};
 
-/// Events that happen: event select, unit mask, how many. Counters that ask for more than these two (a counter mask, an
-/// edge) are given the same number.
+/// Event select, unit mask and number of events. A counter mask or edge detection of a counter does not change the
+/// number.
 pub type Happened = (u16, u8, u64);
 
-/// Where a processor can be when it is interrupted.
+/// A location at which a processor can be interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Instruction pointer.
     pub ip: u64,
-    /// Whether that is code of user mode.
+    /// Whether the code runs in user mode.
     pub user: bool,
-    /// Process that runs; 0 is the idle one.
+    /// The current process; 0 is the idle process.
     pub process: u32,
-    /// Thread that runs.
+    /// The current thread.
     pub thread: u32,
-    /// How often the processor is here, in relation to the other places.
+    /// Frequency of this place relative to the other places.
     pub weight: u32,
 }
 
-/// What makes events happen.
+/// The source of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Time {
-    /// The time-stamp counter: a processor does the work of the time that goes by, at a fixed rate for each event, at
-    /// every access, at every overflow that interrupts, and at least every 10 ms. It goes no further than to such an
-    /// overflow before the handler has returned, in which no time passes: so each has an interrupt of its own, and
-    /// counters that are loaded there count from then on. But see [`Command::Skipped`]. While branches are stored, a
-    /// processor takes about 20,000 a second, from one place of its scene to the next. Timers expire when they are due.
+    /// Real time: events occur at a fixed rate each, by the time-stamp counter. A processor catches up at every access,
+    /// at every overflow that interrupts, and at least every 10 ms. At such an overflow it stops until the handler has
+    /// returned, and the handler takes no model time. So each overflow has its own interrupt, and counters that the
+    /// handler loads count from there on. For the limit of this, see [`Command::Skipped`]. While branches are stored, a
+    /// processor takes about 20,000 per second, from one place of its scene to the next. Timers expire when they are
+    /// due.
     Live,
-    /// Only [`Command::Run`], [`Command::Branch`] and, for timers, [`Command::Tick`].
+    /// Only [`Command::Run`], [`Command::Branch`] and, for timers, [`Command::Tick`] make anything happen.
     Script,
 }
 
-/// What becomes of a performance interrupt at the LVT entry.
+/// The handling of performance interrupts by the LVT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InterruptMode {
-    /// An overflow raises one interrupt, which waits behind a masked entry.
+    /// An overflow raises one interrupt. The interrupt stays pending while the entry is masked.
     Edge,
-    /// The same, and unmasking the entry raises another one while the status of an interrupting counter is set.
+    /// Like `Edge`, but unmasking the entry raises another interrupt if the status bit of an interrupting counter is
+    /// set.
     RaisedOnUnmask,
-    /// An interrupt that is raised while the entry is masked is lost.
+    /// An interrupt raised while the entry is masked is lost.
     LostWhileMasked,
 }
 
 impl InterruptMode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [Self; 3] = [Self::Edge, Self::RaisedOnUnmask, Self::LostWhileMasked];
 }
 
 /// Whether Windows unmaps the kernel while user code runs: `SystemKernelVaShadowInformation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shadow {
-    /// It does not.
+    /// The kernel stays mapped.
     Off,
-    /// It does.
+    /// The kernel is unmapped.
     On,
-    /// It does not tell: the query is answered with this NTSTATUS.
+    /// The query fails with this NTSTATUS.
     Untold(u32),
 }
 
-/// How the kernel serves `PROCESSOR_PROFILE_CONTROL_AREA`.
+/// How the kernel handles requests for `PROCESSOR_PROFILE_CONTROL_AREA`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Areas {
-    /// By `SystemProcessorProfileControlArea`, on processors that have PEBS.
+    /// `SystemProcessorProfileControlArea` allocates areas on processors with PEBS.
     Served,
-    /// There is no such class: `STATUS_INVALID_INFO_CLASS`.
+    /// The information class does not exist: `STATUS_INVALID_INFO_CLASS`.
     Missing,
-    /// As on an ordinary Intel PC since Windows 10 2004, by reports: Windows has made the area of every processor that has
-    /// PEBS at boot, and its address is in `IA32_DS_AREA` from then on, and again after each sleep. To allocate one is
-    /// answered with `STATUS_ADDRESS_ALREADY_EXISTS`; to free one succeeds and frees nothing.
+    /// Reported behavior of ordinary Intel PCs since Windows 10 2004: Windows allocates the area of every processor
+    /// with PEBS at boot and writes its address to `IA32_DS_AREA` then and after each sleep. Allocating fails with
+    /// `STATUS_ADDRESS_ALREADY_EXISTS`; freeing succeeds without effect.
     OfWindows,
-    /// As `Served`, but to free one is refused with this NTSTATUS.
+    /// Like `Served`, but freeing an area fails with this NTSTATUS.
     NotFreed(u32),
 }
 
-/// A moment in what a driver does with the cancel routine of a request under a spin lock (IoSetCancelRoutine).
+/// A point at which a driver sets or clears a cancel routine under a spin lock (IoSetCancelRoutine).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CancelMoment {
-    /// It is about to set one.
+    /// Before it sets a cancel routine.
     BeforeSet,
-    /// It has set one.
+    /// After it set a cancel routine.
     AfterSet,
-    /// It is about to take it back.
+    /// Before it clears the cancel routine.
     BeforeTake,
-    /// It has taken it back.
+    /// After it cleared the cancel routine.
     AfterTake,
 }
 
 /// A line from the test to the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// Names of the identities there are.
+    /// Returns the names of all identities.
     Identities,
-    /// Another machine: every processor anew, as the identity of this name; as many of them as Wine has; in xAPIC mode;
-    /// with a HAL of today (see [`Command::HalUnmasks`]) that hands over trap frames; awake; and with Windows 10 22H2, which
-    /// does not shadow the kernel, serves control areas, and has given none. Refused while a driver is loaded.
+    /// Replaces the machine. All processors are new, have the named identity, and are in xAPIC mode; there are as many
+    /// as Wine has. The HAL is current (see [`Command::HalUnmasks`]) and passes trap frames. The machine is awake and
+    /// runs Windows 10 22H2 without KVA shadowing; control areas are supported, and none is allocated. Refused while a
+    /// driver is loaded.
     SetIdentity(String),
-    /// How many processors there are, and how many there can be. The lists in the answers are as long as the former.
-    /// Refused while a driver is loaded, and for numbers that no machine of the lab has.
+    /// Sets the number of processors and its maximum. Lists in answers have one entry for each active processor.
+    /// Refused while a driver is loaded, and for numbers that the lab does not support.
     SetProcessors {
-        /// Those that run.
+        /// Number of active processors.
         active: u32,
-        /// Those, and those that [`Command::AddProcessor`] can add.
+        /// Number of processors including those that [`Command::AddProcessor`] can add.
         maximum: u32,
     },
-    /// One more processor is to run: drivers that asked for it are called with KeProcessorAddStartNotify, and then, when
-    /// the processor runs, with KeProcessorAddCompleteNotify; or, if one did not want it, with
-    /// KeProcessorAddFailureNotify. Refused when there are as many as there can be.
+    /// Adds a processor. Registered callbacks are called with KeProcessorAddStartNotify, and then with
+    /// KeProcessorAddCompleteNotify when the processor runs, or with KeProcessorAddFailureNotify if a callback rejected
+    /// it. Refused if the maximum number is active.
     AddProcessor,
-    /// Makes every processor anew, with its APIC in x2APIC or in xAPIC mode. Refused while a driver is loaded.
+    /// Resets every processor, with its APIC in x2APIC or xAPIC mode. Refused while a driver is loaded.
     SetApic {
-        /// Whether the APIC's registers are MSRs.
+        /// Whether the APIC is in x2APIC mode.
         x2apic: bool,
     },
-    /// Changes the LVT performance entry of a processor, as if the HAL had left it so.
+    /// Sets the LVT performance entry of a processor, as the HAL does.
     SetLvt {
         /// Which processor.
         processor: u32,
         /// The entry.
         value: u32,
     },
-    /// The LVT performance entry of a processor.
+    /// Reads the LVT performance entry of a processor.
     Lvt {
         /// Which processor.
         processor: u32,
     },
-    /// Whether the HAL unmasks the LVT performance entry before it calls a registered handler, as since Windows 10 1803;
-    /// else it leaves that to the handler. Its own handling of the interrupt unmasks it in any case.
+    /// Sets whether the HAL unmasks the LVT performance entry before it calls a registered handler, as since Windows 10
+    /// 1803, or leaves that to the handler. Without a registered handler, the HAL always unmasks it.
     HalUnmasks(bool),
-    /// What becomes of performance interrupts at the LVT entry of every processor, until the processors are made anew; they
-    /// begin with [`InterruptMode::Edge`].
+    /// Sets the interrupt mode of every processor until the processors are replaced or reset. New processors have
+    /// [`InterruptMode::Edge`].
     SetInterruptMode(InterruptMode),
-    /// Somebody else than the driver writes a register of a processor. Refused when that faults.
+    /// Writes a register of a processor, on behalf of other software than the driver. Refused if the write faults.
     WriteMsr {
         /// Which processor.
         processor: u32,
         /// ECX.
         register: u32,
-        /// What is written.
+        /// The value to write.
         value: u64,
     },
-    /// Somebody else than the driver reads a register of a processor. Refused when that faults.
+    /// Reads a register of a processor, on behalf of other software than the driver. Refused if the read faults.
     ReadMsr {
         /// Which processor.
         processor: u32,
         /// ECX.
         register: u32,
     },
-    /// The build number that `RtlGetVersion` tells, of version 10.0. Before 18362 control areas have 0x60 bytes, from there
-    /// on 0xA0.
+    /// Sets the build number of version 10.0 that `RtlGetVersion` returns. Control areas have 0x60 bytes before build
+    /// 18362, and 0xA0 bytes from that build on.
     SetWindows {
-        /// The number.
+        /// The build number.
         build: u32,
     },
-    /// What `ZwQuerySystemInformation` tells of KVA shadowing.
+    /// Sets the state of KVA shadowing that `ZwQuerySystemInformation` returns.
     SetShadow(Shadow),
-    /// How `ZwSetSystemInformation` gives control areas.
+    /// Sets how `ZwSetSystemInformation` handles control areas.
     SetControlAreas(Areas),
-    /// Somebody else than the driver allocates the control area of a processor. Refused when it has one.
+    /// Allocates the control area of a processor for other software than the driver. Refused if the area is allocated.
     OccupyControlArea {
         /// Which processor.
         processor: u32,
     },
-    /// The control area of each processor, whoever allocated it.
+    /// Returns the control area of each processor, regardless of its owner.
     ControlAreas,
-    /// Registers of the Debug Store as somebody else than the driver left them. Refused when that faults; a register that
-    /// the processor has not takes only 0.
+    /// Sets the Debug Store registers, on behalf of other software than the driver. Refused if a write faults; the
+    /// value of an absent register must be 0.
     SetDebugStore {
         /// Which processor.
         processor: u32,
@@ -175,138 +178,142 @@ pub enum Command {
         area: u64,
         /// `IA32_DEBUGCTL`.
         debugctl: u64,
-        /// Bits 7, 11 and 12 of `IA32_MISC_ENABLE`, if they are to be others.
+        /// New values of bits 7, 11 and 12 of `IA32_MISC_ENABLE`, if any.
         misc_enable: Option<u64>,
     },
-    /// The registers of the Debug Store of each processor.
+    /// Returns the Debug Store registers of each processor.
     DebugStore,
-    /// Branches are taken on a processor: number i, the first being 0, from `from + i * step` to 8 bytes behind that, those
-    /// with an even number predicted. Interrupts that they raise are delivered at once, between two branches; answered when
-    /// the handler has run for the last. Refused unless the time is [`Time::Script`].
+    /// Takes branches on a processor. Branch i (from 0) goes from `from + i * step` to 8 bytes after that, and is
+    /// predicted if i is even. Interrupts are delivered immediately, between two branches. Answered when the handler
+    /// has run for the last interrupt. Refused unless the time is [`Time::Script`].
     Branch {
         /// Which processor.
         processor: u32,
-        /// Whether in user mode.
+        /// Whether the branches are in user mode.
         user: bool,
-        /// The first address.
+        /// Address of the first branch.
         from: u64,
-        /// From one address to the next.
+        /// Distance between the addresses.
         step: u64,
-        /// How many branches.
+        /// Number of branches.
         count: u64,
     },
-    /// What each processor wrote to memory by itself since the identity was set or [`Command::ClearLedger`].
+    /// Returns the totals of each processor's Debug Store since the identity was set or since [`Command::ClearLedger`].
     Stored,
-    /// The machine leaves S0: the callbacks of `\Callback\PowerState` are called for that, then the processors lose what
-    /// is in their registers of performance monitoring. Until [`Command::Wake`] no time goes by for events and timers,
-    /// and the driver must not touch such a register. Refused when the machine sleeps already.
+    /// Puts the machine to sleep. Calls the callbacks of `\Callback\PowerState`, then resets the performance monitoring
+    /// registers of all processors. Until [`Command::Wake`], time stands still for events and timers, and the driver
+    /// must not access those registers. Refused if the machine sleeps already.
     Sleep,
-    /// The machine is back in S0, and the callbacks are called for that. Refused when it does not sleep.
+    /// Returns the machine to S0 and calls the callbacks of `\Callback\PowerState`. Refused if the machine does not
+    /// sleep.
     Wake {
-        /// How long it slept: the performance counter and the interrupt time are ahead by so much.
+        /// Duration of the sleep, by which the performance counter and the interrupt time advance.
         milliseconds: u64,
     },
-    /// Sets the clocks ahead, without a sleep: the performance counter, the interrupt time, and that of drivers' waits, which
-    /// notice it within 20 ms. Events and timers do not.
+    /// Advances the performance counter, the interrupt time and the timeouts of drivers' waits without a sleep. Waits
+    /// notice it within 20 ms. Events and timers are not affected.
     Advance {
-        /// By how much.
+        /// Time to advance by.
         milliseconds: u64,
     },
-    /// Calls the callbacks of `\Callback\PowerState` for something else.
+    /// Stops or restarts the performance counter. While it is stopped, a handler takes no time, no matter how busy the
+    /// machine is that runs the bench.
+    HoldCounter(bool),
+    /// Calls the callbacks of `\Callback\PowerState` with arbitrary arguments.
     NotifyPower {
-        /// Argument1: which of the PO_CB_ constants.
+        /// Argument1: one of the PO_CB_ constants.
         first: u64,
         /// Argument2.
         second: u64,
     },
-    /// Chooses what makes events happen and timers expire. Timers that are set begin again; answered when every DPC has
-    /// run that was queued before.
+    /// Chooses what makes events occur and timers expire. Timers that are set restart. Answered when every DPC queued
+    /// before has run.
     SetTime(Time),
-    /// Events happen on a processor, those in user mode first; answered when the handler has run for the interrupt that
-    /// this raised. Records that the processor writes for them are of the place at which the next interrupt comes. Refused
-    /// unless the time is [`Time::Script`].
+    /// Makes events occur on a processor, those in user mode first. Answered when the handler has run for the interrupt
+    /// that they raised. PEBS records are written with the place of the next interrupt. Refused unless the time is
+    /// [`Time::Script`].
     Run {
         /// Which processor.
         processor: u32,
-        /// In user mode.
+        /// Events in user mode.
         user: Vec<Happened>,
-        /// In kernel mode.
+        /// Events in kernel mode.
         kernel: Vec<Happened>,
     },
-    /// Timers expire. Each time, every timer is taken that is set and belongs to the processor, whatever it was set
-    /// for; its DPC is queued and runs to its end, and what that queues there as well, before the next time. Answered
-    /// when all have run. A timer belongs to the processor of its DPC, or, without one, to that on which it was set.
+    /// Makes timers expire. Each round expires every timer that is set on the processor, regardless of its due time.
+    /// Its DPC runs to completion, including DPCs that it queues there, before the next round. Answered when all rounds
+    /// are over. A timer belongs to the target processor of its DPC, or to the processor that set it.
     ///
-    /// A timer without a period expires the first time only: then it is not set any more, unless the DPC's routine sets
-    /// it again, for the next time. A timer that is cancelled in between expires no more. Times for which nothing is
-    /// set go by.
+    /// A one-shot timer expires in the first round only, unless its DPC routine sets it again. A cancelled timer does
+    /// not expire. A round without timers has no effect.
     ///
-    /// Refused unless the time is [`Time::Script`]; and when it takes more than 10 s, because a thread keeps the
-    /// processor at DISPATCH_LEVEL or the routines take so long: the times that are left then do not come.
+    /// Refused unless the time is [`Time::Script`]. Also refused after 10 s, if a thread keeps the processor at
+    /// DISPATCH_LEVEL or the routines take too long; the remaining rounds are then dropped.
     Tick {
         /// Which processor.
         processor: u32,
-        /// How often.
+        /// Number of rounds.
         times: u64,
     },
-    /// How often timers made DPCs run, and how many are set.
+    /// Returns the number of DPCs that ran for timers, and the number of timers that are set.
     Ticks,
-    /// How long, of live time, each processor stood still because interrupts came faster than the handler can be called
-    /// on this machine: it then falls behind the time-stamp counter by 100 ms at most, and what is more is left out.
+    /// Returns the real time that each processor skipped because interrupts came faster than this machine can call the
+    /// handler. A processor falls behind the time-stamp counter by at most 100 ms and skips the rest.
     Skipped,
-    /// Where a processor is interrupted from now on; identities begin with kernel code of the idle process. After as many
-    /// interrupts as the weights have together, each place came just as often as its weight, and at no time more than
-    /// one interrupt too often. An interrupt for a buffer of precise records comes three bytes behind its place, at which
-    /// the records are. Refused when no place has a weight, and where there is no such processor.
+    /// Sets the places at which a processor is interrupted. Initially this is kernel code of the idle process. Over as
+    /// many interrupts as the sum of the weights, each place occurs exactly as often as its weight, and is never ahead
+    /// by more than one interrupt. An interrupt for a PEBS buffer occurs three bytes after the place of its records.
+    /// Refused if all weights are zero or the processor does not exist.
     SetScene {
         /// Which processor.
         processor: u32,
-        /// Its places.
+        /// The places.
         places: Vec<Place>,
     },
-    /// How often the handler was called at each place of the scene.
+    /// Returns the number of handler calls at each place of the scene.
     Scene,
-    /// What each counter of each processor was given.
+    /// Returns the ledger of each processor.
     Ledger,
-    /// Begins the ledgers anew, and the accounts of [`Command::Stored`].
+    /// Clears the ledgers and the totals of [`Command::Stored`].
     ClearLedger,
-    /// The counters that count now.
+    /// Returns the enabled counters of each processor.
     Enabled,
-    /// How often the registers of each processor were accessed since the identity was set.
+    /// Returns the register accesses on each processor since the identity was set.
     Accesses,
-    /// What the driver did that real Windows or real hardware punishes. Each is told once.
+    /// Returns the violations that the driver committed. Each is reported once.
     Violations,
-    /// What the driver has allocated and not freed.
+    /// Returns the pool allocations of drivers.
     Pool,
-    /// Whether `SeSinglePrivilegeCheck` says no to user mode that asks for SeSystemProfilePrivilege.
+    /// Sets whether `SeSinglePrivilegeCheck` denies SeSystemProfilePrivilege to user mode.
     DenyPrivilege(bool),
-    /// The n-th allocation from now fails, 1 being the next; none does with `None`.
+    /// Makes the n-th allocation from now fail (1 is the next), or none with `None`.
     FailAllocation(Option<u64>),
-    /// The n-th call from now that can fail does so, 1 being the next, as its documentation says; none does with `None`.
-    /// Calls count that drivers make of functions which give out something: of the pool, the I/O manager, the object
-    /// manager, the HAL, and for callbacks.
+    /// Makes the n-th call from now that can fail do so as documented (1 is the next), or none with `None`. Counts
+    /// calls by drivers to functions that return a resource: of the pool, the I/O manager, the object manager, the HAL,
+    /// and for callbacks.
     FailCall(Option<u64>),
-    /// Which function failed for the last [`Command::FailCall`].
+    /// Returns the function that failed because of the last [`Command::FailCall`].
     FailedCall,
-    /// The NTSTATUS with which `HalAllocateHardwareCounters` says that the counters are taken; with `None` they are free.
+    /// Makes `HalAllocateHardwareCounters` fail with this NTSTATUS, as if the counters were in use. With `None` they
+    /// are free.
     RefuseCounters(Option<u32>),
-    /// Whether a driver has the counters, by `HalAllocateHardwareCounters`.
+    /// Returns whether a driver holds the counters by `HalAllocateHardwareCounters`.
     Reserved,
-    /// How many requests wait in drivers: told to be pending, and not complete.
+    /// Returns the number of requests that drivers marked pending and did not complete.
     Waiting,
-    /// How many threads that drivers made have not ended.
+    /// Returns the number of running threads that drivers created.
     Threads,
-    /// The next request with which a driver comes to this moment is cancelled then, on another processor, up to where the
-    /// cancel routine waits for a spin lock; none is with `None`. Refused where there is one processor.
+    /// Cancels the next request with which a driver reaches this point, on another processor, up to the point where the
+    /// cancel routine waits for a spin lock. `None` cancels no request. Refused if there is only one processor.
     CancelAt(Option<CancelMoment>),
-    /// Whether the HAL calls the registered handler with null instead of a trap frame.
+    /// Sets whether the HAL passes null instead of a trap frame to the registered handler.
     HideFrames(bool),
-    /// Whether the profile interrupt is another's, who has registered a handler before: nobody else can then.
+    /// Sets whether another driver has registered a handler of the profile interrupt, which makes registering fail.
     RefuseHandler(bool),
-    /// Who has the profile interrupt.
+    /// Returns the registration of the profile interrupt and the handler calls.
     Handler,
-    /// What was last given to `ZwSetSecurityObject`.
+    /// Returns the last security descriptor passed to `ZwSetSecurityObject`.
     Descriptor,
-    /// Names of the drivers that are loaded.
+    /// Returns the names of the loaded drivers.
     Images,
 }

@@ -1,7 +1,6 @@
-//! What tests and the lab say to each other over loopback TCP: one [`Command`] in, one [`Answer`] out, each a line of
-//! JSON.
+//! The protocol between tests and the lab over loopback TCP: one [`Answer`] for each [`Command`], each a line of JSON.
 //!
-//! The lab writes the number of its port into the file `port` of its folder when it is ready to answer.
+//! When the lab is ready, it writes its port number to the file `port` in its folder.
 
 #![forbid(unsafe_code)]
 

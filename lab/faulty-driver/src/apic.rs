@@ -51,7 +51,7 @@ pub fn unmap() {
 /// Returns the LVT entry of each processor.
 pub fn entries() -> [u32; 8] {
     // SAFETY: the routine has the required type.
-    unsafe { kernel::KeIpiGenericCall(keep, 0) };
+    unsafe { kernel::KeIpiGenericCall(read_entry, 0) };
     ENTRIES.each_ref().map(|entry| entry.load(Ordering::SeqCst))
 }
 
@@ -61,7 +61,7 @@ pub fn set_entries(first: u32) {
         entry.store(value, Ordering::SeqCst);
     }
     // SAFETY: the routine has the required type.
-    unsafe { kernel::KeIpiGenericCall(put, 0) };
+    unsafe { kernel::KeIpiGenericCall(write_entry, 0) };
 }
 
 /// Ends an interrupt, which only the HAL may do.
@@ -84,12 +84,12 @@ fn register(offset: usize) -> Pointer {
     MAPPED.load(Ordering::SeqCst).wrapping_byte_add(offset)
 }
 
-fn mine() -> Option<&'static AtomicU32> {
+fn current_entry() -> Option<&'static AtomicU32> {
     usize::try_from(processor::current()).ok().and_then(|place| ENTRIES.get(place))
 }
 
-unsafe extern "system" fn keep(_argument: usize) -> usize {
-    if let Some(entry) = mine() {
+unsafe extern "system" fn read_entry(_argument: usize) -> usize {
+    if let Some(entry) = current_entry() {
         let value: u32;
         // SAFETY: mapped, or the lab must notice the access.
         unsafe {
@@ -100,8 +100,8 @@ unsafe extern "system" fn keep(_argument: usize) -> usize {
     0
 }
 
-unsafe extern "system" fn put(_argument: usize) -> usize {
-    if let Some(entry) = mine() {
+unsafe extern "system" fn write_entry(_argument: usize) -> usize {
+    if let Some(entry) = current_entry() {
         store(register(LVT_PERFORMANCE), entry.load(Ordering::SeqCst));
     }
     0

@@ -1,9 +1,9 @@
 //! Makes each call that can fail, in a fixed order, and releases what it obtained.
 
 use crate::{
-    added, apic, handler,
+    apic, handler,
     kernel::{self, Irp, Pointer, STATUS_SUCCESS, Shared, Text, wide},
-    power, reservation,
+    power, processor_change, reservation,
 };
 use core::{
     ptr,
@@ -17,16 +17,16 @@ static TABLE: [u16; 17] = wide(b"HalDispatchTable\0");
 /// WRITE_DAC, SYNCHRONIZE and THREAD_ALL_ACCESS; OBJ_KERNEL_HANDLE; DACL_SECURITY_INFORMATION.
 const WRITE_DAC: u32 = 0x0004_0000;
 const SYNCHRONIZE: u32 = 0x0010_0000;
-const ALL_OF_A_THREAD: u32 = 0x001F_FFFF;
+const THREAD_ALL_ACCESS: u32 = 0x001F_FFFF;
 const KERNEL_HANDLE: u32 = 0x200;
-/// FILE_DEVICE_SECURE_OPEN; NormalPagePriority, and MdlMappingNoExecute beside it.
+/// FILE_DEVICE_SECURE_OPEN; NormalPagePriority and its flag MdlMappingNoExecute.
 pub const SECURE_OPEN: u32 = 0x100;
 const PRIORITY: u32 = 16;
 const NO_EXECUTE: u32 = 0x4000_0000;
 const DACL: u32 = 4;
 
 /// A self-relative security descriptor with a null DACL, which grants everyone full access.
-static EVERYBODY: [u16; 10] = [1, 0x8004, 0, 0, 0, 0, 0, 0, 0, 0];
+static NULL_DACL_DESCRIPTOR: [u16; 10] = [1, 0x8004, 0, 0, 0, 0, 0, 0, 0, 0];
 
 static DPC: Shared = Shared::new();
 
@@ -39,14 +39,14 @@ pub fn failed() -> u32 {
 
 /// Counts calls and records which of them fail.
 #[derive(Default)]
-struct Tally {
+struct CallResults {
     calls: u32,
     failed: u32,
 }
 
-impl Tally {
+impl CallResults {
     /// Records a call and returns whether it succeeded.
-    fn note(&mut self, succeeded: bool) -> bool {
+    fn record(&mut self, succeeded: bool) -> bool {
         self.failed |= u32::from(!succeeded) << self.calls;
         self.calls += 1;
         succeeded
@@ -54,55 +54,55 @@ impl Tally {
 
     /// Makes and records a call that depends on an earlier one. If `possible` is false, the call is not made and does
     /// not count as failed.
-    fn note_if(&mut self, possible: bool, call: impl FnOnce() -> bool) -> bool {
-        self.note(!possible || call()) && possible
+    fn record_if(&mut self, possible: bool, call: impl FnOnce() -> bool) -> bool {
+        self.record(!possible || call()) && possible
     }
 }
 
-/// Makes all the calls; the request is one with direct output. A careless driver maps pages as executable, and makes a
-/// device of which names behind it pass the descriptor.
+/// Makes all the calls. The request must have direct output. A careless driver maps pages as executable and creates its
+/// device without FILE_DEVICE_SECURE_OPEN, so that the I/O manager does not check access to names below it.
 pub fn make(driver: Pointer, device: Pointer, request: &Irp, careless: bool) {
-    let mut tally = Tally::default();
-    memory(&mut tally, request, if careless { PRIORITY } else { PRIORITY | NO_EXECUTE });
-    objects(&mut tally, driver, device, if careless { 0 } else { SECURE_OPEN });
-    thread(&mut tally);
+    let mut results = CallResults::default();
+    memory(&mut results, request, if careless { PRIORITY } else { PRIORITY | NO_EXECUTE });
+    objects(&mut results, driver, device, if careless { 0 } else { SECURE_OPEN });
+    thread(&mut results);
     // SAFETY: this is the driver's device.
     let item = unsafe { kernel::IoAllocateWorkItem(device) };
-    if tally.note(!item.is_null()) {
+    if results.record(!item.is_null()) {
         // SAFETY: allocated above, and not queued.
         unsafe { kernel::IoFreeWorkItem(item) };
     }
-    of_the_hal(&mut tally);
-    callbacks(&mut tally);
-    numbers(&mut tally);
-    FAILED.store(tally.failed, Ordering::SeqCst);
+    hal_calls(&mut results);
+    callbacks(&mut results);
+    numbers(&mut results);
+    FAILED.store(results.failed, Ordering::SeqCst);
 }
 
-fn memory(tally: &mut Tally, request: &Irp, priority: u32) {
+fn memory(results: &mut CallResults, request: &Irp, priority: u32) {
     // SAFETY: NonPagedPool of 16 bytes.
     let memory = unsafe { kernel::ExAllocatePool2(0x40, 16, 1) };
-    if tally.note(!memory.is_null()) {
+    if results.record(!memory.is_null()) {
         // SAFETY: allocated above.
         unsafe { kernel::ExFreePool(memory) };
     }
-    // SAFETY: the pages of a request with direct output, which this driver has.
+    // SAFETY: the request has direct output and belongs to this driver, so its pages are locked.
     let pages = unsafe { kernel::MmMapLockedPagesSpecifyCache(request.pages, 0, 1, ptr::null_mut(), 0, priority) };
-    tally.note(!pages.is_null());
+    results.record(!pages.is_null());
 }
 
-fn objects(tally: &mut Tally, driver: Pointer, device: Pointer, characteristics: u32) {
+fn objects(results: &mut CallResults, driver: Pointer, device: Pointer, characteristics: u32) {
     let (mut another, mut handle) = (ptr::null_mut(), ptr::null_mut());
     let name = Text::new(&NAME);
-    // SAFETY: the name is counted and only read; the device may be written.
+    // SAFETY: the name is a counted string and only read; `another` is writable.
     let status =
         unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, characteristics, 0, &raw mut another) };
-    if tally.note(status >= 0) {
+    if results.record(status >= 0) {
         // SAFETY: created above.
         unsafe { kernel::IoDeleteDevice(another) };
     }
     let (link, name) = (Text::new(&LINK), Text::new(&super::NAME));
     // SAFETY: both names are counted strings and only read.
-    if tally.note(unsafe { kernel::IoCreateSymbolicLink(&raw const link, &raw const name) } >= 0) {
+    if results.record(unsafe { kernel::IoCreateSymbolicLink(&raw const link, &raw const name) } >= 0) {
         // SAFETY: the name is a counted string and only read.
         unsafe { kernel::IoDeleteSymbolicLink(&raw const link) };
     }
@@ -110,51 +110,51 @@ fn objects(tally: &mut Tally, driver: Pointer, device: Pointer, characteristics:
     // SAFETY: this is the driver's device; `handle` is writable.
     let status =
         unsafe { kernel::ObOpenObjectByPointer(device, KERNEL_HANDLE, none, WRITE_DAC, none, 0, &raw mut handle) };
-    let opened = tally.note(status >= 0);
+    let opened = results.record(status >= 0);
     // SAFETY: the handle was opened above; the descriptor is complete and only read.
-    let protect = || unsafe { kernel::ZwSetSecurityObject(handle, DACL, (&raw const EVERYBODY).cast()) };
-    tally.note_if(opened, || protect() >= 0);
+    let protect = || unsafe { kernel::ZwSetSecurityObject(handle, DACL, (&raw const NULL_DACL_DESCRIPTOR).cast()) };
+    results.record_if(opened, || protect() >= 0);
     if opened {
         // SAFETY: opened above, and closed once.
         unsafe { kernel::ZwClose(handle) };
     }
 }
 
-fn thread(tally: &mut Tally) {
+fn thread(results: &mut CallResults) {
     let (mut handle, mut thread, none) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
     // SAFETY: `handle` is writable, and the routine has the required type.
     let status =
-        unsafe { kernel::PsCreateSystemThread(&raw mut handle, ALL_OF_A_THREAD, none, none, none, ended, none) };
-    let created = tally.note(status >= 0);
+        unsafe { kernel::PsCreateSystemThread(&raw mut handle, THREAD_ALL_ACCESS, none, none, none, ended, none) };
+    let created = results.record(status >= 0);
     // SAFETY: the handle was created above; `thread` is writable.
     let mut reference =
         || unsafe { kernel::ObReferenceObjectByHandle(handle, SYNCHRONIZE, none, 0, &raw mut thread, none) };
-    if tally.note_if(created, || reference() >= 0) {
+    if results.record_if(created, || reference() >= 0) {
         // SAFETY: referenced above.
         unsafe { kernel::KeWaitForSingleObject(thread, 0, 0, 0, ptr::null()) };
         // SAFETY: referenced above.
         unsafe { kernel::ObfDereferenceObject(thread) };
     }
     if created {
-        // SAFETY: made above; no time means until it has ended.
+        // SAFETY: created above; a null timeout waits without limit.
         unsafe { kernel::ZwWaitForSingleObject(handle, 0, ptr::null()) };
-        // SAFETY: made above, closed once.
+        // SAFETY: created above, and closed once.
         unsafe { kernel::ZwClose(handle) };
     }
 }
 
-/// Makes a thread that ends at once, and does not wait for its end.
+/// Creates a thread that ends immediately, and does not wait for its end.
 pub fn leave_thread() {
     let (mut handle, mut thread, none) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the handle may be written; a routine of the right type.
-    unsafe { kernel::PsCreateSystemThread(&raw mut handle, ALL_OF_A_THREAD, none, none, none, ended, none) };
-    // SAFETY: made above; the thread may be written.
+    // SAFETY: `handle` is writable, and the routine has the required type.
+    unsafe { kernel::PsCreateSystemThread(&raw mut handle, THREAD_ALL_ACCESS, none, none, none, ended, none) };
+    // SAFETY: the handle was created above; `thread` is writable.
     let referenced = unsafe { kernel::ObReferenceObjectByHandle(handle, SYNCHRONIZE, none, 0, &raw mut thread, none) };
     if referenced >= 0 {
         // SAFETY: referenced above.
         unsafe { kernel::ObfDereferenceObject(thread) };
     }
-    // SAFETY: made above.
+    // SAFETY: created above.
     unsafe { kernel::ZwClose(handle) };
 }
 
@@ -163,40 +163,40 @@ unsafe extern "system" fn ended(_context: Pointer) {
     unsafe { kernel::PsTerminateSystemThread(STATUS_SUCCESS) };
 }
 
-fn of_the_hal(tally: &mut Tally) {
+fn hal_calls(results: &mut CallResults) {
     let table = Text::new(&TABLE);
     // SAFETY: the name is a counted string and only read.
-    tally.note(!unsafe { kernel::MmGetSystemRoutineAddress(&raw const table) }.is_null());
-    tally.note(handler::register(Some(handler::interrupt)) >= 0);
-    if !tally.note(handler::register(None) >= 0) {
+    results.record(!unsafe { kernel::MmGetSystemRoutineAddress(&raw const table) }.is_null());
+    results.record(handler::register(Some(handler::interrupt)) >= 0);
+    if !results.record(handler::register(None) >= 0) {
         handler::register(None);
     }
     handler::wait();
-    if tally.note(reservation::reserve() >= 0) {
+    if results.record(reservation::reserve() >= 0) {
         reservation::free();
     }
-    if tally.note(apic::map()) {
+    if results.record(apic::map()) {
         apic::unmap();
     }
 }
 
-fn callbacks(tally: &mut Tally) {
-    let found = tally.note(power::find(false) >= 0);
-    tally.note_if(found, || power::register() >= 0);
-    power::leave();
-    if tally.note(added::listen(0, None) >= 0) {
-        added::leave();
+fn callbacks(results: &mut CallResults) {
+    let found = results.record(power::find(false) >= 0);
+    results.record_if(found, || power::register() >= 0);
+    power::unregister();
+    if results.record(processor_change::register(0, None) >= 0) {
+        processor_change::unregister();
     }
 }
 
-fn numbers(tally: &mut Tally) {
+fn numbers(results: &mut CallResults) {
     let mut number = [0; 4];
     // SAFETY: `number` is writable.
-    let found = tally.note(unsafe { kernel::KeGetProcessorNumberFromIndex(0, &raw mut number) } >= 0);
+    let found = results.record(unsafe { kernel::KeGetProcessorNumberFromIndex(0, &raw mut number) } >= 0);
     // SAFETY: there is room for a DPC, which is not queued.
     unsafe { kernel::KeInitializeDpc(DPC.address(), nothing, ptr::null_mut()) };
     // SAFETY: initialized above; the number is only read.
-    tally.note_if(found, || unsafe { kernel::KeSetTargetProcessorDpcEx(DPC.address(), &raw const number) } >= 0);
+    results.record_if(found, || unsafe { kernel::KeSetTargetProcessorDpcEx(DPC.address(), &raw const number) } >= 0);
 }
 
 unsafe extern "system" fn nothing(_dpc: Pointer, _context: Pointer, _first: Pointer, _second: Pointer) {}

@@ -20,7 +20,7 @@ const SELECTED: u64 = 0x53_00C0;
 const PERIOD: u64 = 1_000_000;
 
 /// What the handler can do. Requests name an entry by its index.
-const DEEDS: [fn(); 10] = [
+const ACTIONS: [fn(); 10] = [
     || {},
     allocate_and_free,
     || {
@@ -43,7 +43,7 @@ const DEEDS: [fn(); 10] = [
         unsafe { kernel::KeWaitForSingleObject(EVENT.address(), 0, 0, 0, &raw const timeout) };
     },
     || {
-        // SAFETY: null, or a request that HOLD stored, which is taken once.
+        // SAFETY: null, or a request that PEND stored, which is taken once.
         if let Some(request) = unsafe { HELD.swap(ptr::null_mut(), Ordering::SeqCst).as_mut() } {
             request.complete(STATUS_SUCCESS, &[]);
         }
@@ -63,7 +63,7 @@ const DEEDS: [fn(); 10] = [
     },
 ];
 
-/// The number of calls of the handler and what it saw in the last one; then what the DPC saw that it queued.
+/// The number of handler calls and the observations of the last one; then those of the DPC that it queued.
 pub type Report = [u32; 9];
 
 static DPC: Shared = Shared::new();
@@ -71,7 +71,7 @@ static EVENT: Shared = Shared::new();
 static LOCK: Shared = Shared::new();
 static MUTEX: Shared = Shared::new();
 
-static DEED: AtomicU32 = AtomicU32::new(0);
+static ACTION: AtomicU32 = AtomicU32::new(0);
 static MILLISECONDS: AtomicU32 = AtomicU32::new(0);
 static RUNNING: AtomicU32 = AtomicU32::new(0);
 static HELD: AtomicPtr<Irp> = AtomicPtr::new(ptr::null_mut());
@@ -99,9 +99,9 @@ fn allocate_and_free() {
     unsafe { kernel::ExFreePool(memory) };
 }
 
-/// Registers the handler, which will do `deed` and run for `milliseconds`, and starts the counter of each processor.
-pub fn begin(deed: u32, milliseconds: u32) -> NtStatus {
-    DEED.store(deed, Ordering::SeqCst);
+/// Registers the handler with its action and its duration, and starts the counter of each processor.
+pub fn begin(action: u32, milliseconds: u32) -> NtStatus {
+    ACTION.store(action, Ordering::SeqCst);
     MILLISECONDS.store(milliseconds, Ordering::SeqCst);
     let status = register(Some(interrupt));
     if status >= 0 {
@@ -112,7 +112,7 @@ pub fn begin(deed: u32, milliseconds: u32) -> NtStatus {
     status
 }
 
-/// Returns when no processor runs an unregistered handler any more.
+/// Waits until no processor runs an unregistered handler.
 pub fn wait() {
     // SAFETY: the routine has the required type.
     unsafe { kernel::KeIpiGenericCall(nothing, 0) };
@@ -201,12 +201,12 @@ pub unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
     }
     // SAFETY: `initialize` initialized the DPC.
     unsafe { kernel::KeInsertQueueDpc(DPC.address(), ptr::null_mut(), ptr::null_mut()) };
-    let deed = usize::try_from(DEED.load(Ordering::SeqCst)).unwrap_or_default();
-    if let Some(deed) = DEEDS.get(deed) {
-        deed();
+    let action = usize::try_from(ACTION.load(Ordering::SeqCst)).unwrap_or_default();
+    if let Some(action) = ACTIONS.get(action) {
+        action();
     }
     load_counter();
-    take_time(MILLISECONDS.load(Ordering::SeqCst).into());
+    spin_for(MILLISECONDS.load(Ordering::SeqCst).into());
     RUNNING.fetch_sub(1, Ordering::SeqCst);
 }
 
@@ -216,7 +216,7 @@ unsafe extern "system" fn deferred(_dpc: Pointer, _context: Pointer, _first: Poi
     at.store(level(), Ordering::SeqCst);
 }
 
-pub fn take_time(milliseconds: i64) {
+pub fn spin_for(milliseconds: i64) {
     let mut frequency = 0;
     // SAFETY: `frequency` is writable.
     let begin = unsafe { kernel::KeQueryPerformanceCounter(&raw mut frequency) };

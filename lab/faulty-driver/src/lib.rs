@@ -1,5 +1,5 @@
-//! faulty-driver.sys: a driver that breaks the rules for drivers on request, so that tests can check that the lab notices.
-//! It also makes permitted calls, which the lab must allow.
+//! faulty-driver.sys: a driver that breaks the rules for drivers on request, so that tests can check that the lab
+//! notices. It also makes permitted calls, which the lab must allow.
 //!
 //! [`code`] lists its requests, which the other modules serve.
 //!
@@ -9,13 +9,13 @@
 #![no_std]
 #![expect(unsafe_code, reason = "a driver")]
 
-mod added;
 mod apic;
 mod calls;
 mod handler;
 mod kernel;
 mod power;
 mod processor;
+mod processor_change;
 mod reservation;
 
 use core::{
@@ -38,7 +38,7 @@ mod code {
         0x8000 << 16 | function << 2
     }
 
-    /// Input: what the handler does, as an index of `handler::DEEDS`, and how long it runs, in milliseconds.
+    /// Input: what the handler does, as an index of `handler::ACTIONS`, and how long it runs, in milliseconds.
     pub const BEGIN: u32 = of(0x800);
     /// Output: a `handler::Report`.
     pub const REPORT: u32 = of(0x801);
@@ -46,19 +46,19 @@ mod code {
     /// after that call.
     pub const END: u32 = of(0x802);
     /// Pends the request until the handler completes it.
-    pub const HOLD: u32 = of(0x803);
-    /// Input: which rule of completion to break, as a number that `fate` takes.
-    pub const FATE: u32 = of(0x804);
+    pub const PEND: u32 = of(0x803);
+    /// Input: the rule of completion to break, as a number that `break_completion` takes.
+    pub const BREAK_COMPLETION: u32 = of(0x804);
     /// Input: 0 to open the callback object and register, 1 to unregister and release it, 2 to open it only, 3 to open
     /// another object. Output: the status.
     pub const POWER: u32 = of(0x805);
     /// Output: the result of `power::report`.
     pub const POWER_REPORT: u32 = of(0x806);
     /// Input: flags, or all ones to unregister; the processor to reject plus 1, or 0 for none. Output: the status.
-    pub const ADDED: u32 = of(0x807);
-    /// Output: an `added::Report`.
-    pub const ADDED_REPORT: u32 = of(0x808);
-    /// Input: a function of `apic`, as a number that `of_the_apic` takes, and its argument. Output: its result.
+    pub const PROCESSOR_CHANGE: u32 = of(0x807);
+    /// Output: a `processor_change::Report`.
+    pub const PROCESSOR_CHANGE_REPORT: u32 = of(0x808);
+    /// Input: a function of `apic`, as a number that `serve_apic` takes, and its argument. Output: its result.
     pub const APIC: u32 = of(0x809);
     /// Input: an MSR, and the lower half of the value to write to it on the current processor.
     pub const WRITE: u32 = of(0x80A);
@@ -69,13 +69,12 @@ mod code {
     /// Output: the result of `processor::time`, the numbers of active and of possible processors, and a bit for each
     /// processor on which KeIpiGenericCall ran its routine.
     pub const MACHINE: u32 = of(0x80D);
-    /// METHOD_OUT_DIRECT: makes the calls of `calls`. In: 1 to make some of them as a secure driver does not.
+    /// METHOD_OUT_DIRECT: makes the calls of `calls`. Input: 1 to make some of them carelessly; see `calls::make`.
     pub const CALLS: u32 = of(0x80E) | 2;
     /// Output: a bit for each of these calls that failed.
     pub const CALLS_REPORT: u32 = of(0x80F);
-    /// In: 0 for a work item, 1 for a thread that it does not wait for, 2 for a work item that is queued after its device
-    /// is deleted.
-    pub const FORGET: u32 = of(0x810);
+    /// Input: 0 to leak a work item, 1 to leave a thread running, 2 to queue a work item after its device is deleted.
+    pub const LEAK: u32 = of(0x810);
 }
 
 static NAME: [u16; 21] = wide(b"\\Device\\faultydriver\0");
@@ -91,7 +90,7 @@ pub unsafe extern "system" fn DriverEntry(driver: Pointer, _registry_path: Point
     unsafe { kernel::IoGetCurrentProcess() };
     let mut device = ptr::null_mut();
     let (name, link) = (Text::new(&NAME), Text::new(&LINK));
-    // SAFETY: the name is counted and only read; the device may be written.
+    // SAFETY: the name is a counted string and only read; `device` is writable.
     let status =
         unsafe { kernel::IoCreateDevice(driver, 0, &raw const name, 0x8000, calls::SECURE_OPEN, 0, &raw mut device) };
     if status < 0 {
@@ -132,17 +131,19 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
         }
         code::REPORT => request.complete(STATUS_SUCCESS, &handler::report()),
         code::END => request.complete(STATUS_SUCCESS, &handler::end(first == 1)),
-        code::HOLD => {
+        code::PEND => {
             request.mark_pending();
             handler::hold(irp);
             STATUS_PENDING
         }
-        code::FATE => fate(request, first),
-        code::POWER => request.complete(STATUS_SUCCESS, &[listen_to_power(first).cast_unsigned()]),
+        code::BREAK_COMPLETION => break_completion(request, first),
+        code::POWER => request.complete(STATUS_SUCCESS, &[serve_power(first).cast_unsigned()]),
         code::POWER_REPORT => request.complete(STATUS_SUCCESS, &power::report()),
-        code::ADDED => request.complete(STATUS_SUCCESS, &[listen_to_processors(first, second).cast_unsigned()]),
-        code::ADDED_REPORT => request.complete(STATUS_SUCCESS, &added::report()),
-        code::APIC => request.complete(STATUS_SUCCESS, &of_the_apic(first, second)),
+        code::PROCESSOR_CHANGE => {
+            request.complete(STATUS_SUCCESS, &[serve_processor_change(first, second).cast_unsigned()])
+        }
+        code::PROCESSOR_CHANGE_REPORT => request.complete(STATUS_SUCCESS, &processor_change::report()),
+        code::APIC => request.complete(STATUS_SUCCESS, &serve_apic(first, second)),
         code::WRITE => {
             processor::write(first, second.into());
             request.complete(STATUS_SUCCESS, &[])
@@ -157,38 +158,38 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
             request.complete(STATUS_SUCCESS, &[])
         }
         code::CALLS_REPORT => request.complete(STATUS_SUCCESS, &[calls::failed()]),
-        code::FORGET => {
-            forget(device, first);
+        code::LEAK => {
+            leak(device, first);
             request.complete(STATUS_SUCCESS, &[])
         }
         _ => request.complete(STATUS_UNSUCCESSFUL, &[]),
     }
 }
 
-fn listen_to_power(what: u32) -> NtStatus {
+fn serve_power(what: u32) -> NtStatus {
     match what {
         0 => match power::find(false) {
             STATUS_SUCCESS => power::register(),
             refused => refused,
         },
         1 => {
-            power::leave();
+            power::unregister();
             STATUS_SUCCESS
         }
         what => power::find(what == 3),
     }
 }
 
-fn listen_to_processors(flags: u32, unwanted: u32) -> NtStatus {
+fn serve_processor_change(flags: u32, unwanted: u32) -> NtStatus {
     if flags == u32::MAX {
-        added::leave();
+        processor_change::unregister();
         return STATUS_SUCCESS;
     }
-    added::listen(flags, unwanted.checked_sub(1))
+    processor_change::register(flags, unwanted.checked_sub(1))
 }
 
-fn of_the_apic(what: u32, value: u32) -> [u32; 8] {
-    let told = match what {
+fn serve_apic(what: u32, value: u32) -> [u32; 8] {
+    let result = match what {
         0 => u32::from(apic::map()),
         1 => return apic::entries(),
         2 => {
@@ -206,7 +207,7 @@ fn of_the_apic(what: u32, value: u32) -> [u32; 8] {
         5 => apic::read_wide(),
         _ => apic::map_wrongly(),
     };
-    [told, 0, 0, 0, 0, 0, 0, 0]
+    [result, 0, 0, 0, 0, 0, 0, 0]
 }
 
 fn reservation(what: u32) -> NtStatus {
@@ -234,11 +235,11 @@ fn machine() -> [u32; 5] {
     [counter, time, active, maximum, RAN.load(Ordering::SeqCst)]
 }
 
-/// Leaves a work item or a thread behind.
-fn forget(device: Pointer, what: u32) {
+/// Leaks a work item or a thread, or queues a work item too late.
+fn leak(device: Pointer, what: u32) {
     match what {
         0 => {
-            // SAFETY: this driver's device.
+            // SAFETY: this is the driver's device.
             unsafe { kernel::IoAllocateWorkItem(device) };
         }
         1 => calls::leave_thread(),
@@ -246,33 +247,33 @@ fn forget(device: Pointer, what: u32) {
     }
 }
 
-/// Queues a work item of a device that is deleted, and waits until the routine has freed it.
+/// Queues a work item of a deleted device, and waits until its routine has freed it.
 fn queue_too_late(device: Pointer) {
     static FREED: Shared = Shared::new();
     unsafe extern "system" fn run(_device: Pointer, item: Pointer) {
-        // SAFETY: allocated below, and not queued any more.
+        // SAFETY: allocated below, and no longer queued.
         unsafe { kernel::IoFreeWorkItem(item) };
         // SAFETY: initialized below.
         unsafe { kernel::KeSetEvent(FREED.address(), 0, 0) };
     }
-    // SAFETY: room for an event: a notification event, not set.
+    // SAFETY: there is room for an event.
     unsafe { kernel::KeInitializeEvent(FREED.address(), 0, 0) };
     let mut another = ptr::null_mut();
-    // SAFETY: this driver's device.
+    // SAFETY: this is the driver's device.
     let driver = unsafe { kernel::driver_of(device) };
-    // SAFETY: a device without a name; it may be written.
+    // SAFETY: the device has no name, and `another` is writable.
     unsafe { kernel::IoCreateDevice(driver, 0, ptr::null(), 0x8000, 0, 0, &raw mut another) };
-    // SAFETY: made above.
+    // SAFETY: created above.
     let item = unsafe { kernel::IoAllocateWorkItem(another) };
-    // SAFETY: made above.
+    // SAFETY: created above.
     unsafe { kernel::IoDeleteDevice(another) };
-    // SAFETY: wrong, which is the point: the lab keeps the device.
+    // SAFETY: a deliberate violation. The lab does not free the device.
     unsafe { kernel::IoQueueWorkItem(item, run, 1, item) };
     // SAFETY: initialized above.
     unsafe { kernel::KeWaitForSingleObject(FREED.address(), 0, 0, 0, ptr::null()) };
 }
 
-fn fate(request: &mut Irp, which: u32) -> NtStatus {
+fn break_completion(request: &mut Irp, which: u32) -> NtStatus {
     match which {
         0 => {
             request.complete(STATUS_SUCCESS, &[]);
@@ -290,7 +291,7 @@ fn fate(request: &mut Irp, which: u32) -> NtStatus {
         4 => {
             let irp = ptr::from_mut(request);
             request.complete(STATUS_SUCCESS, &[]);
-            // SAFETY: wrong, which is the point: the lab does not look at the request.
+            // SAFETY: a deliberate violation. The lab does not access the request again.
             unsafe { kernel::IofCompleteRequest(irp, 0) };
             STATUS_SUCCESS
         }

@@ -41,7 +41,7 @@ pub fn register() -> NtStatus {
 }
 
 /// Unregisters and releases the object.
-pub fn leave() {
+pub fn unregister() {
     let registration = REGISTRATION.swap(ptr::null_mut(), Ordering::SeqCst);
     if !registration.is_null() {
         // SAFETY: called at PASSIVE_LEVEL, once for a registration.

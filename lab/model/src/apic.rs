@@ -7,7 +7,7 @@ use crate::{
 
 /// SDM Vol. 3A, "Local APIC Status and Location"; APM Vol. 2, "APIC Enable".
 const IA32_APIC_BASE: u32 = 0x1B;
-/// This is the bootstrap processor (read-only).
+/// Bootstrap processor flag (read-only).
 const BSP: u64 = 1 << 8;
 /// x2APIC mode.
 const EXTD: u64 = 1 << 10;
@@ -15,7 +15,7 @@ const EXTD: u64 = 1 << 10;
 const EN: u64 = 1 << 11;
 /// Bits 7:0 and 9.
 const BASE_RESERVED: u64 = 0x2FF;
-/// Where the registers are in memory after reset.
+/// Base address of the registers after reset.
 const BASE_ADDRESS: u64 = 0xFEE0_0000;
 
 /// The LVT performance entry in x2APIC mode: 800H plus the memory offset 340H divided by 16 (SDM Vol. 3A, "x2APIC
@@ -23,10 +23,10 @@ const BASE_ADDRESS: u64 = 0xFEE0_0000;
 const X2APIC_LVT_PERFORMANCE: u32 = 0x834;
 /// Vector 7:0, delivery mode 10:8, mask 16 (SDM Vol. 3A, "Local Vector Table").
 const LVT_WRITABLE: u32 = 0x0001_07FF;
-/// Delivery status: read-only, and idle whenever software can look.
+/// Delivery status: read-only. Software always reads it as idle in the model.
 const LVT_DELIVERY_STATUS: u32 = 1 << 12;
 const LVT_MASKED: u32 = 1 << 16;
-/// Not the reset value: vector FE, fixed, not masked, which is what Windows' HAL leaves there.
+/// The entry as the Windows HAL initializes it: vector FEH, fixed delivery, unmasked. The reset value differs.
 const LVT_OF_THE_HAL: u32 = 0xFE;
 
 pub(crate) struct Apic {
@@ -36,12 +36,12 @@ pub(crate) struct Apic {
 }
 
 impl Apic {
-    /// In xAPIC mode, on the bootstrap processor.
+    /// Creates an APIC in xAPIC mode on the bootstrap processor.
     pub(crate) fn new(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> Self {
         let [_, _, features, _] = cpuid(1, 0);
         let x2apic = bit(u64::from(features), 21);
-        // MAXPHYADDR is 80000008H:EAX[7:0], and 36 where there is no such leaf (SDM Vol. 3A, "Enumeration of Paging
-        // Features by CPUID").
+        // MAXPHYADDR is 80000008H:EAX[7:0], or 36 without that leaf (SDM Vol. 3A, "Enumeration of Paging Features by
+        // CPUID").
         let [last_extended, ..] = cpuid(0x8000_0000, 0);
         let physical_bits = if last_extended >= 0x8000_0008 {
             let [sizes, ..] = cpuid(0x8000_0008, 0);
@@ -62,7 +62,7 @@ impl Apic {
         self.base & EXTD != 0
     }
 
-    /// As the HAL does after reset, and after sleep.
+    /// Writes the entry as the HAL does after reset and after sleep.
     pub(crate) fn initialize_lvt(&mut self) {
         self.lvt = LVT_OF_THE_HAL;
     }
@@ -79,12 +79,12 @@ impl Apic {
         self.lvt |= LVT_MASKED;
     }
 
-    /// A performance interrupt would be delivered now.
+    /// Returns whether the APIC would deliver a performance interrupt now.
     pub(crate) fn delivers(&self) -> bool {
         self.base & EN != 0 && self.lvt & LVT_MASKED == 0
     }
 
-    /// None: not a register of the APIC.
+    /// Reads a register. Returns `None` if the MSR does not belong to the APIC.
     pub(crate) fn rdmsr(&self, msr: u32) -> Option<u64> {
         match msr {
             IA32_APIC_BASE => Some(self.base),
@@ -93,7 +93,7 @@ impl Apic {
         }
     }
 
-    /// None: not a register of the APIC.
+    /// Writes a register. Returns `None` if the MSR does not belong to the APIC.
     pub(crate) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         match msr {
             IA32_APIC_BASE => Some(self.write_base(value)),
@@ -108,7 +108,8 @@ impl Apic {
         }
     }
 
-    /// SDM Vol. 3A, "x2APIC States": x2APIC mode is entered from xAPIC mode only, and left only by disabling.
+    /// Writes `IA32_APIC_BASE`. x2APIC mode is entered only from xAPIC mode and left only by disabling the APIC (SDM
+    /// Vol. 3A, "x2APIC States").
     fn write_base(&mut self, value: u64) -> Result<(), GeneralProtection> {
         refuse_reserved(value, self.base_reserved)?;
         let legal = match (self.base & (EN | EXTD), value & (EN | EXTD)) {

@@ -1,4 +1,4 @@
-//! The architectural events: those that mean the same on every Intel processor that reports them.
+//! The architectural events, which mean the same on every Intel processor that enumerates them.
 
 use crate::select::Selected;
 
@@ -14,17 +14,18 @@ const EVENTS: [(u16, u8); 8] = [
     (0xA4, 0x01), // Topdown Slots
 ];
 
-/// Which of [`EVENTS`] the fixed counters 0 to 3 count (SDM, "Architectural Performance Monitoring Version 2
-/// Facilities", table of the fixed-function counters: instructions, core cycles, reference cycles; "Version 5" adds slots).
+/// Indexes into [`EVENTS`] of the events that fixed counters 0 to 3 count (SDM, "Architectural Performance Monitoring
+/// Version 2 Facilities", table of the fixed-function counters: instructions, core cycles, reference cycles; "Version
+/// 5" adds slots).
 const FIXED: [u8; 4] = [1, 0, 2, 7];
 
-/// The select of architectural event `index`.
+/// Returns the selection of architectural event `index`.
 pub(crate) fn event(index: u8) -> Option<Selected> {
     EVENTS.get(usize::from(index)).map(|&(event, umask)| Selected::event(event, umask))
 }
 
-/// What fixed counter `number` counts. Those without an event here get event 0 and their number plus one as the mask,
-/// the pseudo-encoding that Intel's event lists give to fixed counters.
+/// Returns the event of fixed counter `number`. Counters beyond [`FIXED`] get event 0 with their number plus one as the
+/// unit mask, the pseudo-encoding that Intel's event lists use for fixed counters.
 pub(crate) fn fixed(number: u8) -> Selected {
     FIXED
         .get(usize::from(number))

@@ -1,8 +1,8 @@
-//! The fault of a refused access.
+//! The fault that a refused access raises.
 
 use std::{error::Error, fmt};
 
-/// #GP(0): the access that real hardware refuses.
+///#GP(0), which real hardware raises for the same access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GeneralProtection;
 
@@ -14,7 +14,8 @@ impl fmt::Display for GeneralProtection {
 
 impl Error for GeneralProtection {}
 
-/// Ok when `value` has no bit of `reserved`: writing a reserved bit faults (SDM Vol. 2, WRMSR; APM Vol. 3, WRMSR).
+/// Returns an error if `value` has a bit of `reserved`: writing a reserved bit faults (SDM Vol. 2, WRMSR; APM Vol. 3,
+/// WRMSR).
 pub(crate) fn refuse_reserved(value: u64, reserved: u64) -> Result<(), GeneralProtection> {
     if value & reserved == 0 { Ok(()) } else { Err(GeneralProtection) }
 }

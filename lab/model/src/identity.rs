@@ -1,4 +1,4 @@
-//! Which PMU the processor has, from CPUID.
+//! Selects the kind of PMU from CPUID.
 
 use crate::{
     bits::{bit, byte},
@@ -7,7 +7,7 @@ use crate::{
 
 type Cpuid<'a> = &'a dyn Fn(u32, u32) -> [u32; 4];
 
-/// The PMU of the processor, in its reset state.
+/// Creates the PMU that CPUID describes, in its reset state.
 pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
     if hidden_by_hypervisor(cpuid) {
         return Box::new(Absent);
@@ -21,8 +21,8 @@ pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
     }
 }
 
-/// Is event `index` of the architectural ones reported (SDM Vol. 2, CPUID leaf 0AH): within the length of the vector
-/// in `EAX[31:24]`, and its bit in EBX clear?
+/// Returns whether CPUID enumerates architectural event `index`: it lies within the length of the bit vector in
+/// `EAX[31:24]`, and its bit in EBX is clear (SDM Vol. 2, CPUID leaf 0AH).
 pub(crate) fn reports_architectural_event(cpuid: Cpuid<'_>, index: u8) -> bool {
     if is_amd(cpuid) || hidden_by_hypervisor(cpuid) || IntelLeaf::read(cpuid, 0).is_none() {
         return false;
@@ -31,8 +31,8 @@ pub(crate) fn reports_architectural_event(cpuid: Cpuid<'_>, index: u8) -> bool {
     index < byte(eax, 31, 24) && !bit(u64::from(ebx), u32::from(index))
 }
 
-/// Intel's processors before leaf 0AH, by `CPUID.1:EAX` (SDM Vol. 4, "CPUID Signature Values of
-/// DisplayFamily_DisplayModel"). No hypervisor has ever offered their registers.
+/// Creates the PMU of an Intel processor without leaf 0AH, by `CPUID.1:EAX` (SDM Vol. 4, "CPUID Signature Values of
+/// DisplayFamily_DisplayModel"). No hypervisor virtualizes these PMUs.
 fn before_leaf_a(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
     let [signature, package, features_c, features] = cpuid(1, 0);
     let has = |number| bit(u64::from(features), number);
@@ -42,7 +42,7 @@ fn before_leaf_a(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
     let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
     match (byte(signature, 11, 8), model) {
         (0xF, _) if byte(signature, 27, 20) == 0 => {
-            // Two threads, if the package has twice as many processors as cores, which leaf 4 counts.
+            // The core has two threads if the package has at least twice as many logical processors as cores (leaf 4).
             let [last, ..] = cpuid(0, 0);
             let cores = if last < 4 { 0 } else { byte(cpuid(4, 0)[0], 31, 26) } + 1;
             let threaded = has(28) && byte(package, 23, 16) >= 2 * cores;
@@ -54,20 +54,21 @@ fn before_leaf_a(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
     }
 }
 
-/// Leaf 0: EBX, EDX, ECX spell the vendor.
+/// Returns the vendor string from leaf 0, in the order EBX, EDX, ECX.
 pub(crate) fn vendor(cpuid: Cpuid<'_>) -> Vec<u8> {
     let [_, ebx, ecx, edx] = cpuid(0, 0);
     [ebx, edx, ecx].map(u32::to_le_bytes).concat()
 }
 
-/// Hygon's processors are AMD's design.
+/// Returns whether the PMU follows AMD's design, which Hygon licensed.
 fn is_amd(cpuid: Cpuid<'_>) -> bool {
     let vendor = vendor(cpuid);
     vendor == b"AuthenticAMD" || vendor == b"HygonGenuine"
 }
 
-/// A hypervisor with Microsoft's interface says in leaf 40000003H, EDX bit 2, whether this partition has a PMU
-/// (Hypervisor Top Level Functional Specification, "Hypervisor Feature Identification").
+/// Returns whether a hypervisor hides the PMU. A hypervisor with Microsoft's interface reports in leaf 40000003H, EDX
+/// bit 2, whether the partition has one (Hypervisor Top Level Functional Specification, "Hypervisor Feature
+/// Identification").
 pub(crate) fn hidden_by_hypervisor(cpuid: Cpuid<'_>) -> bool {
     const INTERFACE: u32 = u32::from_le_bytes(*b"Hv#1");
     let [_, _, features, _] = cpuid(1, 0);
@@ -79,7 +80,7 @@ pub(crate) fn hidden_by_hypervisor(cpuid: Cpuid<'_>) -> bool {
     interface == INTERFACE && !bit(u64::from(misc), 2)
 }
 
-/// APM Vol. 2, 13.2.2, "Detecting Hardware Support for Performance Counters".
+/// Creates the PMU of an AMD processor (APM Vol. 2, 13.2.2, "Detecting Hardware Support for Performance Counters").
 fn amd(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
     let [last_extended, ..] = cpuid(0x8000_0000, 0);
     if last_extended >= 0x8000_0022 {
@@ -96,7 +97,7 @@ fn amd(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
             return Box::new(Amd::extended(6));
         }
     }
-    // Base family, and with that at its highest the extended one.
+    // The extended family counts only if the base family is 0FH.
     let [signature, ..] = if last_extended >= 0x8000_0001 { cpuid(0x8000_0001, 0) } else { [0; 4] };
     let (base, extended) = (byte(signature, 11, 8), byte(signature, 27, 20));
     let family = u32::from(base) + if base == 0xF { u32::from(extended) } else { 0 };

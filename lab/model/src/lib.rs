@@ -1,28 +1,28 @@
-//! A model of one logical processor's performance monitoring unit: its registers, what it counts, how it overflows,
-//! how it interrupts, and which accesses it refuses with #GP.
+//! A model of the performance monitoring unit of one logical processor: its registers, counting, overflow, interrupts,
+//! and the accesses that raise #GP.
 //!
-//! The code under test is judged by this model, so the two share nothing: every constant here was written from the
-//! manuals, next to the section it comes from.
+//! The tests judge the product by this model, so the two share no code. Every constant here comes from the manuals and
+//! cites its section.
 //!
 //! | To find | look in |
 //! |---|---|
-//! | which PMU a processor has, from CPUID | `identity.rs`, and `pmu/intel_leaf.rs` for leaf 0AH |
+//! | the kind of PMU, from CPUID | `identity.rs`, and `pmu/intel_leaf.rs` for leaf 0AH |
 //! | the bits of an event select register | `select.rs` |
-//! | a register of a PMU, and what it refuses | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
+//! | a register of a PMU, and the writes that it refuses | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
 //! | the arithmetic of a counter | `counter.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
-//! | when an interrupt is raised, merged, delivered | `processor.rs`; `interrupt_mode.rs` for the modes in which processors differ |
-//! | what was really counted | `ledger.rs` |
+//! | when an interrupt is raised, merged, delivered | `processor.rs`; `interrupt_mode.rs` for differences between processors |
+//! | exact counts, independent of the registers | `ledger.rs` |
 //!
-//! "SDM" is Intel's Software Developer's Manual; its sections are cited by title, since their numbers move between
-//! editions (those without a volume are in Vol. 3B, "Performance Monitoring"). "APM" is AMD's Architecture Programmer's
-//! Manual, "PPR" AMD's Processor Programming Reference.
+//! "SDM" is Intel's Software Developer's Manual. Its sections are cited by title because their numbers change between
+//! editions; sections without a volume are in Vol. 3B, "Performance Monitoring". "APM" is AMD's Architecture
+//! Programmer's Manual, "PPR" AMD's Processor Programming Reference.
 //!
 //! ```
 //! use model::{Mode, Processor};
 //!
-//! // An AMD processor with nothing but the four counters that every one has.
+//! // An AMD processor with only the four legacy counters.
 //! let mut processor = Processor::new(Box::new(|leaf, _| match leaf {
 //!     0 => [1, u32::from_le_bytes(*b"Auth"), u32::from_le_bytes(*b"cAMD"), u32::from_le_bytes(*b"enti")],
 //!     _ => [0; 4],
@@ -57,5 +57,5 @@ pub use ledger::{Ledger, LedgerEntry};
 pub use processor::{Accesses, Interrupting, Mode, Processor};
 pub use select::Selected;
 
-/// The CPUID instruction of the processor: (leaf, subleaf) to \[eax, ebx, ecx, edx\].
+/// The CPUID instruction of the processor: maps (leaf, subleaf) to \[eax, ebx, ecx, edx\].
 pub type CpuidFunction = Box<dyn Fn(u32, u32) -> [u32; 4] + Send + Sync>;

@@ -1,4 +1,4 @@
-//! One logical processor: its PMU, its APIC, and what passes between them.
+//! One logical processor: its PMU, its local APIC, and the interrupts between them.
 
 use crate::{
     CpuidFunction,
@@ -14,7 +14,7 @@ use crate::{
     select::Selected,
 };
 
-/// The privilege of what executes.
+/// The privilege level of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// CPL 3.
@@ -23,8 +23,8 @@ pub enum Mode {
     Kernel,
 }
 
-/// How often each instruction was executed, faults included. Writes by [`Processor::set_lvt`] are to memory and are
-/// not here.
+/// Numbers of executed instructions, including those that faulted. Writes by [`Processor::set_lvt`] go to memory and
+/// are not included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Accesses {
     /// RDMSR.
@@ -33,35 +33,35 @@ pub struct Accesses {
     pub wrmsr: u64,
     /// RDPMC.
     pub rdpmc: u64,
-    /// How many of the three together faulted.
+    /// Number of these instructions that faulted.
     pub faulted: u64,
 }
 
-/// A counter that interrupts: when it overflows, or by the records that its overflows write.
+/// A counter that interrupts, either on overflow or when its PEBS records reach the threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupting {
-    /// What it counts.
+    /// The selected event.
     pub selected: Selected,
-    /// Whether it counts user mode.
+    /// Whether the counter counts in user mode.
     pub user: bool,
-    /// Whether it counts kernel mode.
+    /// Whether the counter counts in kernel mode.
     pub kernel: bool,
-    /// Events until it overflows; of a counter that writes records, until one comes to the threshold of their buffer, and
-    /// when other counters write to it as well, the least that it can be.
+    /// Events until the interrupt: until the counter overflows or, for a counter that writes PEBS records, until a
+    /// record reaches the threshold. A lower bound if several counters write to the PEBS buffer.
     pub events: u64,
 }
 
-/// One logical processor, as far as its performance monitoring goes.
+/// The performance monitoring part of one logical processor.
 ///
-/// An MSR that is not of performance monitoring or of the APIC entry that serves it is absent here, whatever real
-/// hardware has: the code under test has no business there.
+/// All MSRs except those of performance monitoring and of its APIC entry are absent, even if real hardware has them:
+/// the code under test must not access them.
 pub struct Processor {
     cpuid: CpuidFunction,
     perf_capabilities: u64,
     pmu: Box<dyn Pmu>,
     debug_store: DebugStore,
     apic: Apic,
-    /// At most one interrupt waits: the APIC has one entry for all counters.
+    /// At most one interrupt is pending: the APIC has one entry for all counters.
     pending: bool,
     interrupt_mode: InterruptMode,
     ignores_absent_msrs: bool,
@@ -70,7 +70,8 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// The processor that CPUID describes, after reset; of the APIC, as Windows' HAL leaves it, in xAPIC mode.
+    /// Creates the processor that CPUID describes, after reset. The APIC is in xAPIC mode, as the Windows HAL
+    /// initializes it.
     #[must_use]
     pub fn new(cpuid: CpuidFunction) -> Self {
         let pmu = identity::pmu(&cpuid, 0);
@@ -88,8 +89,8 @@ impl Processor {
         }
     }
 
-    /// With this in `IA32_PERF_CAPABILITIES`, where CPUID says there is one; 0 otherwise. The PMU and the Debug Store are as
-    /// after reset, without memory.
+    /// Sets `IA32_PERF_CAPABILITIES`, which otherwise is 0 (if CPUID enumerates it). Resets the PMU and the Debug Store
+    /// and unmaps all memory.
     #[must_use]
     pub fn with_perf_capabilities(mut self, value: u64) -> Self {
         self.perf_capabilities = value;
@@ -98,54 +99,54 @@ impl Processor {
         self
     }
 
-    /// With bits 7, 11 and 12 of this in `IA32_MISC_ENABLE`, where there is one. Otherwise bit 7 says whether there are
-    /// counters, and 11 and 12 that BTS and PEBS are there as far as CPUID tells.
+    /// Sets bits 7, 11 and 12 of `IA32_MISC_ENABLE`, if the processor has it. By default, bit 7 reports whether the
+    /// processor has counters, and bits 11 and 12 report BTS and PEBS as available if CPUID enumerates the Debug Store.
     #[must_use]
     pub fn with_misc_enable(mut self, value: u64) -> Self {
         self.set_misc_enable(value);
         self
     }
 
-    /// As [`with_misc_enable`](Self::with_misc_enable).
+    /// Sets the same bits as [`with_misc_enable`](Self::with_misc_enable).
     pub fn set_misc_enable(&mut self, value: u64) {
         self.debug_store.set_misc_enable(value);
     }
 
-    /// Maps memory, which the processor reads and writes by itself from now on; before, none is mapped.
+    /// Maps the memory of the Debug Store. Before this call, no memory is mapped.
     pub fn set_memory(&mut self, memory: Box<dyn Memory>) {
         self.debug_store.set_memory(memory);
     }
 
-    /// With its APIC in x2APIC mode: the LVT entry is MSR 834H.
+    /// Switches the APIC to x2APIC mode: the LVT entry is MSR 834H.
     #[must_use]
     pub fn with_x2apic(mut self) -> Self {
         self.apic.enter_x2apic();
         self
     }
 
-    /// Under a hypervisor that hides accesses to absent MSRs instead of injecting #GP: they read as zero, and writes
-    /// are dropped (KVM with `ignore_msrs`).
+    /// Ignores accesses to absent MSRs instead of raising #GP, like KVM with `ignore_msrs`: reads return zero, and
+    /// writes are dropped.
     #[must_use]
     pub fn with_absent_msrs_ignored(mut self) -> Self {
         self.ignores_absent_msrs = true;
         self
     }
 
-    /// Interrupts behave in this way at the LVT entry from now on.
+    /// Sets the behavior of interrupts at the LVT entry.
     pub fn set_interrupt_mode(&mut self, mode: InterruptMode) {
         self.interrupt_mode = mode;
     }
 
-    /// The other thread of its core, which CPUID describes: both have the same performance monitoring registers. None
-    /// where threads do not share them.
+    /// Returns the other thread of the core, which shares the performance monitoring registers; `cpuid` is that of the
+    /// other thread. Returns `None` if threads do not share them.
     #[must_use]
     pub fn other_thread(&self, cpuid: CpuidFunction) -> Option<Self> {
         Some(Self { pmu: self.pmu.other_thread()?, ..Self::new(cpuid) })
     }
 
-    /// The processor loses its power and comes back, as over S3: the PMU and the Debug Store are as after reset, an interrupt
-    /// that was pending is gone, and firmware and HAL have made the APIC what it was, its entry as the HAL wants it. The
-    /// accounts stay, and memory is what it was.
+    /// Takes the processor through a loss of power and the resume from it, as in S3. The PMU and the Debug Store are
+    /// reset, a pending interrupt is lost, and firmware and the HAL restore the APIC and its entry. Ledger, access
+    /// counts and memory keep their contents.
     pub fn lose_power(&mut self) {
         self.pmu = identity::pmu(&self.cpuid, self.perf_capabilities);
         self.debug_store.lose_power();
@@ -153,23 +154,24 @@ impl Processor {
         self.apic.initialize_lvt();
     }
 
-    /// CPUID: \[eax, ebx, ecx, edx\].
+    /// Executes CPUID and returns \[eax, ebx, ecx, edx\].
     #[must_use]
     pub fn cpuid(&self, leaf: u32, subleaf: u32) -> [u32; 4] {
         (self.cpuid)(leaf, subleaf)
     }
 
-    /// The select of Intel's architectural event `index` (its bit in leaf 0AH, EBX). None when the processor does not
-    /// report it; selecting it all the same does not fault, and counts whatever [`run`](Self::run) is told.
+    /// Returns the selection of Intel's architectural event `index` (its bit in leaf 0AH, EBX), or `None` if the
+    /// processor does not enumerate it. Selecting such an event does not fault; it counts the events that
+    /// [`run`](Self::run) supplies.
     #[must_use]
     pub fn architectural_event(&self, index: u8) -> Option<Selected> {
         architectural::event(index).filter(|_| identity::reports_architectural_event(&self.cpuid, index))
     }
 
-    /// RDMSR at CPL 0.
+    /// Executes RDMSR at CPL 0.
     ///
     /// # Errors
-    /// There is no such register.
+    /// The register does not exist.
     pub fn rdmsr(&mut self, msr: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdmsr += 1;
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
@@ -177,10 +179,10 @@ impl Processor {
         self.note(value.map_or(absent, Ok))
     }
 
-    /// WRMSR at CPL 0.
+    /// Executes WRMSR at CPL 0.
     ///
     /// # Errors
-    /// There is no such register, it is read-only, or `value` has a reserved bit.
+    /// The register does not exist or is read-only, or `value` sets a reserved bit.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
         self.accesses.wrmsr += 1;
         let was_open = self.apic.delivers();
@@ -194,25 +196,25 @@ impl Processor {
         self.note(written.unwrap_or(absent))
     }
 
-    /// RDPMC at CPL 0.
+    /// Executes RDPMC at CPL 0.
     ///
     /// # Errors
-    /// There is no such counter.
+    /// The counter does not exist.
     pub fn rdpmc(&mut self, index: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdpmc += 1;
         let value = self.pmu.rdpmc(index).ok_or(GeneralProtection);
         self.note(value)
     }
 
-    /// The processor executes something in `mode`. `events` is asked, for each counter that counts in that mode, how
-    /// many of what it selects happened.
+    /// Executes code in `mode`. For each counter that counts in that mode, `events` returns the number of occurrences
+    /// of the selected event.
     ///
-    /// A counter that overflows with its interrupt enabled makes an interrupt pending, if none is and the status did not
-    /// report an overflow of that counter already (Intel, version 2 and later). [`LedgerEntry::interrupts`] says how
+    /// A counter that overflows with its interrupt enabled makes an interrupt pending, unless one is pending or the
+    /// status bit of the counter is already set (Intel, version 2 and later). [`LedgerEntry::interrupts`] describes how
     /// overflows merge. Each overflow of a counter that is enabled in `IA32_PEBS_ENABLE` writes a record to memory and
-    /// loads the counter anew, and the record that reaches the threshold interrupts. The counter has an interrupt and a
-    /// status bit of its own only if its control register asks for the interrupt. An event or a counter that cannot be
-    /// recorded overflows as without `IA32_PEBS_ENABLE`.
+    /// reloads the counter, and the record that reaches the threshold interrupts. Such a counter raises an overflow
+    /// interrupt and sets its status bit only if its control register enables the interrupt. For an event or counter
+    /// without PEBS support, `IA32_PEBS_ENABLE` has no effect.
     pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
         for counter in self.pmu.running() {
             let counts = match mode {
@@ -237,7 +239,7 @@ impl Processor {
         }
     }
 
-    /// Adds to a counter, and tells how often it overflowed and whether that is to interrupt.
+    /// Adds to a counter. Returns the number of overflows, and whether they request an interrupt.
     fn count(&mut self, counter: &Running, events: u64) -> (u64, bool) {
         let Running { id, interrupt, .. } = *counter;
         let was_stuck = self.pmu.is_stuck(id);
@@ -257,7 +259,7 @@ impl Processor {
         (overflows, reached || interrupts)
     }
 
-    /// Raises an interrupt, unless one is pending. Returns whether it is pending now and was not before.
+    /// Raises an interrupt unless one is pending. Returns whether the interrupt became pending.
     fn raise(&mut self) -> bool {
         let is_lost = self.interrupt_mode == InterruptMode::LostWhileMasked && !self.apic.delivers();
         let raised = !self.pending && !is_lost;
@@ -265,7 +267,7 @@ impl Processor {
         raised
     }
 
-    /// Raises another interrupt if the LVT entry was unmasked just now and the interrupt mode is so.
+    /// Raises another interrupt if the LVT entry was just unmasked and the interrupt mode is `RaisedOnUnmask`.
     fn note_unmasked(&mut self, was_open: bool) {
         let is_unmasked = !was_open && self.apic.delivers();
         if is_unmasked && self.interrupt_mode == InterruptMode::RaisedOnUnmask {
@@ -278,27 +280,27 @@ impl Processor {
         self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id))
     }
 
-    /// The processor takes a branch in `mode`. Where the Branch Trace Store is on for it, it goes to memory; and if that
-    /// comes to the threshold and is to interrupt, an interrupt becomes pending, of which no status tells.
+    /// Takes a branch in `mode`. If the Branch Trace Store is on for that mode, writes a record to memory. A record
+    /// that reaches the threshold makes an interrupt pending if BTINT is set; no status bit reports it.
     pub fn branch(&mut self, mode: Mode, branch: Branch) {
         if self.debug_store.branch(mode, branch) {
             self.raise();
         }
     }
 
-    /// Whether branches of any mode go to memory.
+    /// Returns whether branches of any mode are written to memory.
     #[must_use]
     pub fn stores_branches(&self) -> bool {
         self.debug_store.stores_branches()
     }
 
-    /// Where the code is, and the time-stamp counter, for the records of events from now on.
+    /// Sets the instruction pointer and the time-stamp counter of the PEBS records that follow.
     pub fn set_place(&mut self, ip: u64, time: u64) {
         self.debug_store.set_place(ip, time);
     }
 
-    /// The counters that raise an interrupt by themselves, with their next overflow or by records, and what each needs for
-    /// it.
+    /// Returns the counters that will interrupt, on overflow or through PEBS records, with the events that each still
+    /// needs.
     #[must_use]
     pub fn interrupting_counters(&self) -> Vec<Interrupting> {
         let running = self.pmu.running();
@@ -314,24 +316,24 @@ impl Processor {
         running.iter().filter_map(interrupting).collect()
     }
 
-    /// How many more events of `id` until it overflows. None when it does not count in any mode.
+    /// Returns the number of events until counter `id` overflows, or `None` if it counts in no mode.
     #[must_use]
     pub fn until_overflow(&self, id: CounterId) -> Option<u64> {
         self.pmu.running().iter().find(|counter| counter.id == id)?;
         self.pmu.until_overflow(id)
     }
 
-    /// The counters that count now, in any mode: general ones first, in the order of their numbers.
+    /// Returns the counters that count now in any mode: general counters first, then by number.
     #[must_use]
     pub fn enabled_counters(&self) -> Vec<(CounterId, Selected)> {
         self.pmu.running().iter().map(|counter| (counter.id, counter.selected)).collect()
     }
 
-    /// Delivers the pending performance interrupt, if there is one and the APIC lets it through. Intel then masks the
-    /// LVT entry, AMD does not.
+    /// Delivers the pending performance interrupt if there is one and the APIC does not block it. Delivery masks the
+    /// LVT entry on Intel but not on AMD. Returns whether an interrupt was delivered.
     ///
-    /// A pending interrupt outlives what raised it: stopping the counter or clearing its status does not recall it. What
-    /// becomes of it behind a masked entry depends on the [mode](InterruptMode).
+    /// Stopping the counter or clearing its status does not cancel a pending interrupt. Its handling while the entry is
+    /// masked depends on the [mode](InterruptMode).
     pub fn take_interrupt(&mut self) -> bool {
         let taken = self.interrupt_due();
         if taken {
@@ -343,43 +345,43 @@ impl Processor {
         taken
     }
 
-    /// A performance interrupt was raised and not yet delivered.
+    /// Returns whether a performance interrupt was raised and not yet delivered.
     #[must_use]
     pub fn interrupt_pending(&self) -> bool {
         self.pending
     }
 
-    /// [`take_interrupt`](Self::take_interrupt) would deliver one.
+    /// Returns whether [`take_interrupt`](Self::take_interrupt) would deliver an interrupt.
     #[must_use]
     pub fn interrupt_due(&self) -> bool {
         self.pending && self.apic.delivers()
     }
 
-    /// What the counters were given since the processor was made or [`clear_ledger`](Self::clear_ledger).
+    /// Returns the ledger since the processor was created or since [`clear_ledger`](Self::clear_ledger).
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// What went to memory since then.
+    /// Returns the totals of the Debug Store over the same time.
     #[must_use]
     pub fn stored(&self) -> &Stored {
         self.debug_store.stored()
     }
 
-    /// Begins new accounts, of counters and of memory.
+    /// Clears the ledger and the totals of the Debug Store.
     pub fn clear_ledger(&mut self) {
         self.ledger = Ledger::default();
         self.debug_store.clear();
     }
 
-    /// How often the registers were accessed since the processor was made.
+    /// Returns the access counts since the processor was created.
     #[must_use]
     pub fn accesses(&self) -> Accesses {
         self.accesses
     }
 
-    /// Does what somebody else than the code under test does: its accesses are not in the [account](Self::accesses).
+    /// Runs `body` without counting its [accesses](Self::accesses), for code other than the code under test.
     pub fn uncounted<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.accesses;
         let result = body(self);
@@ -387,19 +389,19 @@ impl Processor {
         result
     }
 
-    /// Whether the registers of the APIC are MSRs, and not in memory.
+    /// Returns whether the registers of the APIC are MSRs instead of memory-mapped.
     #[must_use]
     pub fn is_x2apic(&self) -> bool {
         self.apic.is_x2apic()
     }
 
-    /// The LVT performance entry, as software reads it in memory.
+    /// Reads the memory-mapped LVT performance entry.
     #[must_use]
     pub fn lvt(&self) -> u32 {
         self.apic.lvt()
     }
 
-    /// Writes the LVT performance entry, as software does in memory: reserved and read-only bits are dropped.
+    /// Writes the memory-mapped LVT performance entry. Reserved and read-only bits are dropped.
     pub fn set_lvt(&mut self, value: u32) {
         let was_open = self.apic.delivers();
         self.apic.set_lvt(value);

@@ -1,5 +1,6 @@
-//! The event select register: one layout, bits 0 to 31, for Intel (SDM, "Architectural Performance Monitoring Version
-//! 1 Facilities", figure of `IA32_PERFEVTSELx`) and AMD (APM Vol. 2, 13.2.1, "Performance-Event Select Registers").
+//! The event select register. Bits 0 to 31 have the same layout for Intel (SDM, "Architectural Performance Monitoring
+//! Version 1 Facilities", figure of `IA32_PERFEVTSELx`) and AMD (APM Vol. 2, 13.2.1, "Performance-Event Select
+//! Registers").
 
 use crate::bits::{bit, field};
 
@@ -11,33 +12,34 @@ const OS: u32 = 17;
 const EDGE: u32 = 18;
 /// Interrupt on overflow.
 const INT: u32 = 20;
-/// Any thread of the core (Intel, version 3; SDM, "AnyThread Counting and Software Evolution").
+/// Count for any thread of the core (Intel, version 3; SDM, "AnyThread Counting and Software Evolution").
 pub(crate) const ANY: u32 = 21;
 /// Counter enable.
 const EN: u32 = 22;
 /// Invert the counter mask.
 const INV: u32 = 23;
 
-/// What a counter is set to count, decoded from its select register; of a fixed counter, the architectural event that
-/// the SDM pairs it with.
+/// The event that a counter counts, decoded from its select register. For a fixed counter, the architectural event that
+/// the SDM assigns to it.
 ///
-/// The fields are as written: that `invert` does nothing without `cmask` is for whoever says how many events happened.
+/// The fields are as written. The test that supplies event numbers must allow for `invert` having no effect without
+/// `cmask`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Selected {
     /// Event select: 8 bits on Intel, 12 on AMD.
     pub event: u16,
     /// Unit mask.
     pub umask: u8,
-    /// Counter mask: when not zero, count cycles in which at least this many events happened.
+    /// Counter mask: if not zero, count cycles with at least this many events.
     pub cmask: u8,
-    /// Count the cycles with fewer events than `cmask` instead.
+    /// Count cycles with fewer events than `cmask` instead.
     pub invert: bool,
-    /// Count only the cycles in which the condition begins.
+    /// Count only cycles in which the condition becomes true.
     pub edge: bool,
 }
 
 impl Selected {
-    /// An event and its unit mask, with nothing else asked.
+    /// Selects an event by its unit mask, without counter mask, invert or edge detection.
     pub(crate) fn event(event: u16, umask: u8) -> Self {
         Self { event, umask, cmask: 0, invert: false, edge: false }
     }
@@ -64,13 +66,13 @@ impl Select {
         bit(self.0, INT)
     }
 
-    /// What is selected by the bits that both vendors have.
+    /// Decodes the bits that both vendors have.
     pub(crate) fn selected(self) -> Selected {
         let [event, umask, _, cmask, ..] = self.0.to_le_bytes();
         Selected { event: u16::from(event), umask, cmask, invert: bit(self.0, INV), edge: bit(self.0, EDGE) }
     }
 
-    /// The same with AMD's event bits 11:8, in 35:32.
+    /// Decodes the register with AMD's event bits 11:8 in bits 35:32.
     pub(crate) fn selected_amd(self) -> Selected {
         let high = u16::from(field(self.0, 35, 32).to_le_bytes()[0]);
         let low = self.selected();

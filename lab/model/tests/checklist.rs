@@ -1,5 +1,5 @@
-//! The laws of a PMU, numbered as in the project's checklist of what peer test suites cover (item n is `mNN_...`).
-//! Item 24, the whole suite again on AMD's legacy names, is what `UNITS` does to every law here that takes a unit.
+//! The laws of a PMU, numbered as in the project's checklist of peer test suites (item n is `mNN_...`). Item 24, the
+//! suite on AMD's legacy names, is covered by `UNITS`, which repeats every law that takes a unit.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -13,29 +13,29 @@ use model::{CounterId, GeneralProtection, Mode, Processor, Selected};
 
 const REFUSED: Result<(), GeneralProtection> = Err(GeneralProtection);
 
-/// How many registers can be read from `first` on, `stride` apart, before the first that is absent.
-fn present(processor: &mut Processor, first: u32, stride: u32) -> u32 {
+/// Returns the number of readable registers from `first` on, `stride` apart, before the first absent one.
+fn readable_registers(processor: &mut Processor, first: u32, stride: u32) -> u32 {
     (0..64).find(|i| processor.rdmsr(first + stride * i).is_err()).unwrap()
 }
 
-/// Architectural events, by their bit in leaf 0AH, EBX.
+/// Architectural events by their bits in leaf 0AH, EBX.
 const EVENTS: [(u16, u8); 8] =
     [(0x3C, 0), (0xC0, 0), (0x3C, 1), (0x2E, 0x4F), (0x2E, 0x41), (0xC4, 0), (0xC5, 0), (0xA4, 1)];
 
 #[test]
-fn m01_intel_discovery_follows_leaf_0a() {
+fn m01_intel_registers_follow_leaf_0a() {
     for version_number in 1..=5 {
         for general in 0..=8 {
             for fixed in 0..=4 {
                 for capabilities in [None, Some(0), Some(FULL_WIDTH)] {
                     let leaf = Leaf { general, fixed, perf_capabilities: capabilities, ..version(version_number) };
                     let mut processor = leaf.processor();
-                    assert_eq!(present(&mut processor, 0x186, 1), general);
-                    assert_eq!(present(&mut processor, 0xC1, 1), general);
+                    assert_eq!(readable_registers(&mut processor, 0x186, 1), general);
+                    assert_eq!(readable_registers(&mut processor, 0xC1, 1), general);
                     let whole = if capabilities == Some(FULL_WIDTH) { general } else { 0 };
-                    assert_eq!(present(&mut processor, 0x4C1, 1), whole);
+                    assert_eq!(readable_registers(&mut processor, 0x4C1, 1), whole);
                     let global = version_number > 1;
-                    assert_eq!(present(&mut processor, 0x309, 1), if global { fixed } else { 0 });
+                    assert_eq!(readable_registers(&mut processor, 0x309, 1), if global { fixed } else { 0 });
                     for register in [0x38D, 0x38E, 0x38F, 0x390] {
                         assert_eq!(processor.rdmsr(register).is_ok(), global);
                     }
@@ -50,12 +50,12 @@ fn m01_intel_discovery_follows_leaf_0a() {
 fn m01_counters_without_an_address_do_not_exist() {
     let mut processor = Leaf { general: 255, fixed: 31, perf_capabilities: Some(FULL_WIDTH), ..version(5) }.processor();
     for (first, counters) in [(0x186, 10), (0xC1, 10), (0x4C1, 10), (0x309, 16)] {
-        assert_eq!(present(&mut processor, first, 1), counters);
+        assert_eq!(readable_registers(&mut processor, first, 1), counters);
     }
-    // Nor do those without a bit to count in.
+    // Counters of width 0 do not exist either.
     let mut processor = Leaf { width: 0, fixed_width: 0, ..version(5) }.processor();
     for first in [0x186, 0xC1, 0x309] {
-        assert_eq!(present(&mut processor, first, 1), 0);
+        assert_eq!(readable_registers(&mut processor, first, 1), 0);
     }
 }
 
@@ -76,7 +76,7 @@ fn m01_counter_width_follows_leaf_0a() {
 }
 
 #[test]
-fn m02_version_decides_the_registers_and_clamps_to_the_highest_known() {
+fn m02_version_determines_the_registers_up_to_the_highest_known() {
     // (register, first version that has it)
     let registers = [(0x186, 1), (0xC1, 1), (0x309, 2), (0x38D, 2), (0x38E, 2), (0x38F, 2), (0x390, 2)];
     let later = [(0x391, 4), (0x392, 4)];
@@ -90,7 +90,7 @@ fn m02_version_decides_the_registers_and_clamps_to_the_highest_known() {
             assert_eq!(processor.rdmsr(0x4C1).is_ok(), whole);
         }
     }
-    // The fixed bitmap came with version 5, and stays.
+    // The bitmap of fixed counters is valid from version 5 on.
     for (version_number, exists) in [(4, false), (5, true), (6, true)] {
         let mut processor = Leaf { fixed: 0, fixed_bitmap: 1, ..version(version_number) }.processor();
         assert_eq!(processor.rdmsr(0x309).is_ok(), exists);
@@ -98,7 +98,7 @@ fn m02_version_decides_the_registers_and_clamps_to_the_highest_known() {
 }
 
 #[test]
-fn m03_architectural_event_is_available_within_length_and_with_its_bit_clear() {
+fn m03_architectural_event_is_available_within_the_length_if_its_bit_is_clear() {
     for events_length in 0..=9 {
         for events_absent in 0..=255 {
             let processor = Leaf { events_length, events_absent, ..version(2) }.processor();
@@ -126,7 +126,7 @@ fn m04_unavailable_architectural_encoding_remains_programmable() {
 }
 
 #[test]
-fn m05_fixed_counter_exists_if_counted_or_in_the_bitmap() {
+fn m05_fixed_counter_exists_if_counted_or_set_in_the_bitmap() {
     for version_number in 1..=5 {
         for fixed in 0..=5 {
             for fixed_bitmap in 0..32 {
@@ -145,7 +145,7 @@ fn m05_fixed_counter_exists_if_counted_or_in_the_bitmap() {
 #[test]
 fn m06_absent_counter_faults() {
     on_each_unit(|unit, processor| {
-        // What lies after the last select or counter of these names, where that is not a register of another name.
+        // The registers after the last select and after the last counter, unless another set of names uses them.
         let after = if unit.amd && unit.select.1 == 1 { vec![0xC001_0008] } else { vec![unit.select(unit.counters)] };
         for register in after.into_iter().chain((!unit.amd).then(|| unit.counter(unit.counters))) {
             assert_eq!(processor.rdmsr(register), Err(GeneralProtection), "{register:x}");
@@ -180,7 +180,7 @@ fn m07_control_bit_of_an_absent_counter_faults() {
 }
 
 #[test]
-fn m08_global_control_resets_to_the_general_counters() {
+fn m08_global_control_resets_to_all_general_counters() {
     for (general, reset) in [(0, 0), (1, 1), (4, 0xF), (8, 0xFF)] {
         assert_eq!(Leaf { general, ..version(2) }.processor().rdmsr(0x38F), Ok(reset));
     }
@@ -190,7 +190,7 @@ fn m08_global_control_resets_to_the_general_counters() {
 }
 
 #[test]
-fn m08_all_else_resets_to_zero() {
+fn m08_all_other_registers_reset_to_zero() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             assert_eq!(processor.rdmsr(unit.select(i)), Ok(0));
@@ -259,7 +259,7 @@ fn m10_fixed_counter_refuses_bits_above_its_width() {
 }
 
 #[test]
-fn m11_rdpmc_names_general_counters_from_0_and_fixed_ones_by_bit_30() {
+fn m11_rdpmc_selects_general_counters_from_0_and_fixed_counters_by_bit_30() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             processor.wrmsr(unit.counter(i), u64::from(i) + 100).unwrap();
@@ -304,7 +304,7 @@ fn m12_every_available_event_counts_on_every_general_counter() {
 }
 
 #[test]
-fn m12_each_fixed_counter_counts_the_event_it_is_paired_with() {
+fn m12_each_fixed_counter_counts_its_architectural_event() {
     let paired = [(0xC0, 0), (0x3C, 0), (0x3C, 1), (0xA4, 1)];
     let mut processor = version(5).processor();
     processor.wrmsr(0x38F, 0xF << 32).unwrap();
@@ -316,7 +316,7 @@ fn m12_each_fixed_counter_counts_the_event_it_is_paired_with() {
         run(&mut processor, 9);
         assert_eq!(processor.rdmsr(0x309 + u32::from(i)), Ok(9));
     }
-    // One without an architectural event has the pseudo-encoding of Intel's event lists.
+    // A fixed counter without an architectural event has the pseudo-encoding of Intel's event lists.
     let mut processor = Leaf { fixed: 5, ..version(5) }.processor();
     processor.wrmsr(0x38F, 1 << 36).unwrap();
     processor.wrmsr(0x38D, 0b0011 << 16).unwrap();
@@ -324,7 +324,7 @@ fn m12_each_fixed_counter_counts_the_event_it_is_paired_with() {
 }
 
 #[test]
-fn m12_all_counters_count_at_once() {
+fn m12_all_counters_count_simultaneously() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             unit.set_select(processor, i, EN | USR | u64::from(i + 1));
@@ -348,7 +348,7 @@ fn m12_all_counters_count_at_once() {
 }
 
 #[test]
-fn m13_disabled_counter_keeps_what_was_written() {
+fn m13_disabled_counter_keeps_its_value() {
     on_each_unit(|unit, processor| {
         for select in [0, USR | OS | 0xC0, USR | OS | INT | 0xC0, EN | 0xC0] {
             for i in 0..unit.counters {
@@ -365,7 +365,7 @@ fn m13_disabled_counter_keeps_what_was_written() {
 }
 
 #[test]
-fn m14_user_and_kernel_filters() {
+fn m14_user_and_kernel_bits_filter_modes() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             for (modes, counted) in [(0, 0), (USR, 3), (OS, 50), (USR | OS, 53)] {
@@ -405,7 +405,7 @@ fn m14_fixed_counter_nibble_is_os_usr_any_pmi() {
 
 #[test]
 fn m15_counter_mask_lowers_the_count() {
-    // Events in each of eight cycles.
+    // The number of events in each of eight cycles.
     let cycles = [0u64, 3, 1, 0, 4, 2, 2, 0];
     let events = |selected: Selected| {
         let passes = |&&n: &&u64| (n >= u64::from(selected.cmask)) != selected.invert;
@@ -424,7 +424,7 @@ fn m15_counter_mask_lowers_the_count() {
 }
 
 #[test]
-fn m16_preset_of_one_minus_the_count_ends_at_one() {
+fn m16_counter_loaded_with_one_minus_the_count_ends_at_one() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             for count in [2, 1000, 0x7FFF_FFFF] {
@@ -475,7 +475,7 @@ fn m17_overflow_sets_the_status_bit_and_a_write_clears_it() {
 }
 
 #[test]
-fn m18_overflow_interrupts_if_and_only_if_the_int_bit_is_set() {
+fn m18_overflow_interrupts_only_if_the_int_bit_is_set() {
     on_each_unit(|unit, processor| {
         for i in 0..unit.counters {
             let interrupts = i % 2 == 0;
@@ -512,7 +512,7 @@ fn m19_intel_masks_the_entry_on_delivery_and_the_handler_unmasks_it() {
         assert!(!processor.take_interrupt(), "taken once");
         assert_eq!(processor.lvt(), if unit.amd { 0xFE } else { 0xFE | MASK });
 
-        // The second overflow waits for an Intel handler that forgot the entry.
+        // On Intel, the second interrupt stays pending until the handler unmasks the entry.
         unit.load_negative(processor, 0, 1);
         run(processor, 1);
         assert!(processor.interrupt_pending());
@@ -524,7 +524,7 @@ fn m19_intel_masks_the_entry_on_delivery_and_the_handler_unmasks_it() {
         }
         acknowledge(unit, processor);
 
-        // A masked entry holds interrupts back on both.
+        // A masked entry blocks interrupts on both vendors.
         processor.set_lvt(0xFE | MASK);
         unit.load_negative(processor, 0, 1);
         run(processor, 1);
@@ -552,7 +552,7 @@ fn m20_write_to_a_running_counter_takes_effect() {
 }
 
 #[test]
-fn m21_global_control_gates_counts_exactly() {
+fn m21_global_control_enables_exactly_the_selected_counters() {
     on_each_unit(|unit, processor| {
         let Some(global) = unit.global else { return };
         for i in 0..unit.counters {
@@ -577,7 +577,7 @@ fn m21_global_control_gates_counts_exactly() {
 }
 
 #[test]
-fn m22_transaction_bits_are_reserved_without_transactions() {
+fn m22_transaction_bits_are_reserved_without_tsx() {
     let mut processor = version(5).processor();
     for i in 0..8 {
         assert_eq!(processor.wrmsr(0x186 + i, 1 << 32), REFUSED);
@@ -586,12 +586,12 @@ fn m22_transaction_bits_are_reserved_without_transactions() {
 }
 
 #[test]
-fn m23_amd_discovery() {
+fn m23_amd_registers_follow_the_extended_leaves() {
     // (extended features ECX, leaf 80000022H, counters, has global registers)
     let table = [
         (0, [0; 4], 4, false),
         (1 << 23, [0; 4], 6, false),
-        (1 << 23, [0, 6, 0, 0], 6, false), // the number counts only with the feature
+        (1 << 23, [0, 6, 0, 0], 6, false), // the number is valid only with PerfMonV2
         (1 << 23, [1, 6, 0, 0], 6, true),
         (1 << 23, [1, 8, 0, 0], 8, true),
         (1 << 23, [1, 0x0FFF_FFF4, 0, 0], 4, true), // bits 3:0 only
@@ -599,9 +599,9 @@ fn m23_amd_discovery() {
     for (features, leaf_22, counters, global) in table {
         let mut processor = Processor::new(cpuid(amd_leaves(features, leaf_22)));
         assert_eq!((0..64).find(|&i| processor.rdpmc(i).is_err()), Some(counters));
-        assert_eq!(present(&mut processor, 0xC001_0000, 1), 8, "four selects, then four counters");
+        assert_eq!(readable_registers(&mut processor, 0xC001_0000, 1), 8, "four selects, then four counters");
         let extended = features != 0;
-        assert_eq!(present(&mut processor, 0xC001_0200, 1), if extended { 2 * counters } else { 0 });
+        assert_eq!(readable_registers(&mut processor, 0xC001_0200, 1), if extended { 2 * counters } else { 0 });
         for register in 0xC000_0300..=0xC000_0303 {
             assert_eq!(processor.rdmsr(register).is_ok(), global);
         }
@@ -612,8 +612,8 @@ fn m23_amd_discovery() {
         assert_eq!(processor.rdmsr(0xC001_0004), Ok((1 << 48) - 1), "48 bits");
     }
     let mut hygon = Processor::new(cpuid(hygon_leaves()));
-    assert_eq!(present(&mut hygon, 0xC001_0200, 1), 12);
-    // A leaf beyond the last that the processor reports says nothing.
+    assert_eq!(readable_registers(&mut hygon, 0xC001_0200, 1), 12);
+    // A leaf above the highest reported leaf is ignored.
     let mut leaves = amd_leaves(1 << 23, [1, 6, 0, 0]);
     leaves[1].1[0] = 0x8000_0021;
     assert_eq!(Processor::new(cpuid(leaves.clone())).rdmsr(0xC000_0301), Err(GeneralProtection));
@@ -622,7 +622,7 @@ fn m23_amd_discovery() {
 }
 
 #[test]
-fn m24_legacy_names_are_the_first_four_extended_ones() {
+fn m24_legacy_registers_alias_the_first_four_extended_ones() {
     assert_eq!(UNITS.iter().filter(|unit| unit.amd && unit.select.1 == 1).count(), 3, "the suite runs on them");
     for mut processor in [amd_core(), amd_v2()] {
         for i in 0..4 {
@@ -640,7 +640,7 @@ fn m24_legacy_names_are_the_first_four_extended_ones() {
 }
 
 #[test]
-fn m25_before_perfmon_v2_an_overflow_shows_in_the_top_bit_only() {
+fn m25_overflow_shows_only_in_the_top_bit_before_perfmon_v2() {
     for (mut processor, counter) in [(amd_legacy(), 0xC001_0004), (amd_core(), 0xC001_0201)] {
         for register in 0xC000_0300..=0xC000_0303 {
             assert_eq!(processor.rdmsr(register), Err(GeneralProtection));
@@ -687,7 +687,7 @@ fn m26_amd_event_select_has_8_bits_before_family_10h() {
     }
 }
 
-/// Flips bits of a register and tells whether they stayed.
+/// Flips bits of a register and returns whether the register kept the change.
 fn writable(processor: &mut Processor, register: u32, bits: u64) -> Result<bool, GeneralProtection> {
     let before = processor.rdmsr(register)?;
     processor.wrmsr(register, before ^ bits)?;
@@ -695,7 +695,7 @@ fn writable(processor: &mut Processor, register: u32, bits: u64) -> Result<bool,
 }
 
 #[test]
-fn m27_probe_tells_a_pmu_from_none() {
+fn m27_write_test_distinguishes_a_pmu_from_ignored_msrs() {
     on_each_unit(|unit, processor| {
         let control = unit.global.map(|global| global.control);
         for register in [unit.select(0), unit.counter(0)].into_iter().chain(control) {
@@ -709,19 +709,19 @@ fn m27_probe_tells_a_pmu_from_none() {
         assert_eq!(writable(&mut ignoring, register, 1), Ok(false), "dropped writes");
     }
     assert_eq!(ignoring.accesses().faulted, 0);
-    // What is there is refused all the same.
+    // Invalid accesses to existing registers still fault.
     let mut ignoring = version(5).processor().with_absent_msrs_ignored();
     assert_eq!(ignoring.wrmsr(0x186, 1 << 63), REFUSED);
     assert_eq!(ignoring.rdpmc(64), Err(GeneralProtection));
 }
 
 #[test]
-fn m28_hypervisor_can_keep_the_pmu() {
+fn m28_hypervisor_can_hide_the_pmu() {
     let microsoft = u32::from_le_bytes(*b"Hv#1");
     // (hypervisor bit, interface, leaf 40000003H EDX, hidden)
     let table = [
         (0, 0, 0, false),
-        (0, microsoft, 0, false), // not under a hypervisor: leaf 40000001H means nothing
+        (0, microsoft, 0, false), // no hypervisor: leaf 40000001H is invalid
         (1, 0, 0, false),         // another hypervisor
         (1, microsoft, 0, true),
         (1, microsoft, !0b100, true),
@@ -734,7 +734,7 @@ fn m28_hypervisor_can_keep_the_pmu() {
             (&intel, vec![0x186, 0xC1, 0x4C1, 0x309, 0x345, 0x38D, 0x38E, 0x38F, 0x390, 0x391, 0x392]),
             (&amd, vec![0xC001_0000, 0xC001_0004, 0xC001_0200, 0xC001_0201, 0xC000_0300, 0xC000_0301]),
         ] {
-            // The first entry for a leaf is the one that counts.
+            // The first entry for a leaf wins.
             let mut all = vec![(0x4000_0001, [interface, 0, 0, 0]), (0x4000_0003, [0, 0, 0, features])];
             all.push((1, [0, 0, hypervisor << 31 | 1 << 15, 0]));
             all.extend(leaves);

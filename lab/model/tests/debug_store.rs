@@ -1,4 +1,4 @@
-//! The laws of the Debug Store: its registers, and what the processor writes to memory.
+//! The laws of the Debug Store: its registers, and the records that the processor writes to memory.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -27,7 +27,7 @@ const ADAPTIVE: u64 = 1 << 34;
 const BASELINE: u64 = 1 << 14;
 const BUFFER_FULL: u64 = 1 << 62;
 
-/// `CPUID.1:EDX`, and the bits of ECX for the 64-bit area, for modes, and for `IA32_PERF_CAPABILITIES`.
+/// `DS` is a bit of `CPUID.1:EDX`; the other bits are in ECX.
 const DS: u32 = 1 << 21;
 const DTES64: u32 = 1 << 2;
 const DS_CPL: u32 = 1 << 4;
@@ -42,15 +42,15 @@ const YONAH: u32 = 0x0000_06E8;
 const COPPERMINE: u32 = 0x0000_0683;
 const PENTIUM: u32 = 0x0000_0543;
 
-/// An Intel processor with leaf 0AH, and with its signature, ECX and EDX in leaf 1.
+/// Creates an Intel processor from leaf 0AH and EAX, ECX and EDX of leaf 1.
 fn intel(leaf: Leaf, signature: u32, more: u32, features: u32) -> Processor {
     let mut leaves = leaf.leaves();
     leaves[1].1 = [signature, 0, more, features];
     Processor::new(cpuid(leaves)).with_perf_capabilities(leaf.perf_capabilities.unwrap_or(0))
 }
 
-/// One with everything and this in `IA32_PERF_CAPABILITIES`.
-fn able(capabilities: u64) -> Processor {
+/// Creates a processor with all features and this value in `IA32_PERF_CAPABILITIES`.
+fn with_capabilities(capabilities: u64) -> Processor {
     intel(Leaf { perf_capabilities: Some(capabilities), ..version(5) }, ICE_LAKE, ALL, DS)
 }
 
@@ -58,7 +58,7 @@ fn capabilities(format: u64) -> u64 {
     format << 8 | if format >= 4 { BASELINE } else { 0 }
 }
 
-/// One from before leaf 0AH.
+/// Creates an Intel processor without leaf 0AH.
 fn old(signature: u32, more: u32, features: u32) -> Processor {
     let mut leaves = version(0).leaves();
     leaves[0].1[0] = 5;
@@ -66,26 +66,26 @@ fn old(signature: u32, more: u32, features: u32) -> Processor {
     Processor::new(cpuid(leaves))
 }
 
-/// Which single bits a register takes.
-fn accepted(processor: &mut Processor, register: u32) -> u64 {
+/// Returns the bits that a register accepts when they are written one at a time.
+fn writable_bits(processor: &mut Processor, register: u32) -> u64 {
     (0..64).map(|bit| 1u64 << bit).filter(|&value| processor.wrmsr(register, value).is_ok()).sum()
 }
 
 #[test]
-fn a_processor_has_the_registers_that_it_tells_of() {
+fn a_processor_has_the_registers_that_cpuid_enumerates() {
     let [store, format_0, baseline] = [[true, true, true, false, false], [true, true, true, true, false], [true; 5]];
     let nothing = [false; 5];
     let misc_alone = [true, false, false, false, false];
     let at = |number, capabilities| Leaf { perf_capabilities: Some(capabilities), ..version(number) };
     for (name, mut processor, exist) in [
-        ("everything", able(capabilities(4)), baseline),
-        ("no adaptive records", able(capabilities(3)), format_0),
-        ("a format that nobody knows", able(6 << 8 | BASELINE), store),
+        ("everything", with_capabilities(capabilities(4)), baseline),
+        ("no adaptive records", with_capabilities(capabilities(3)), format_0),
+        ("a format that nobody knows", with_capabilities(6 << 8 | BASELINE), store),
         ("no capabilities, whatever they would be", intel(at(2, capabilities(4)), SKYLAKE, DTES64, DS), format_0),
         ("version 1", intel(at(1, 0), YONAH, ALL, DS), store),
         ("no Debug Store", intel(at(5, capabilities(4)), SKYLAKE, ALL, 0), misc_alone),
-        ("PEBS unavailable", able(capabilities(4)).with_misc_enable(1 << 12 | 1 << 7), store),
-        ("BTS unavailable", able(capabilities(4)).with_misc_enable(1 << 11 | 1 << 7), baseline),
+        ("PEBS unavailable", with_capabilities(capabilities(4)).with_misc_enable(1 << 12 | 1 << 7), store),
+        ("BTS unavailable", with_capabilities(capabilities(4)).with_misc_enable(1 << 11 | 1 << 7), baseline),
         ("no counters", old(SKYLAKE, ALL, DS), store),
         ("NetBurst", old(IRWINDALE, ALL, DS), store),
         ("NetBurst without", old(IRWINDALE, ALL, 0), misc_alone),
@@ -103,25 +103,25 @@ fn a_processor_has_the_registers_that_it_tells_of() {
 }
 
 #[test]
-fn misc_enable_tells_what_is_there_and_can_not_be_written() {
+fn misc_enable_reports_availability_and_is_read_only() {
     for (name, processor, value) in [
-        ("everything", able(0), 1 << 7),
+        ("everything", with_capabilities(0), 1 << 7),
         ("no Debug Store", intel(version(5), SKYLAKE, ALL, 0), 1 << 7 | 1 << 11 | 1 << 12),
         ("NetBurst", old(IRWINDALE, ALL, DS), 1 << 7),
         ("no counters", old(SKYLAKE, ALL, DS), 0),
         ("neither", old(SKYLAKE, ALL, 0), 1 << 11 | 1 << 12),
-        ("as told", able(0).with_misc_enable(u64::MAX), 1 << 7 | 1 << 11 | 1 << 12),
-        ("nothing unavailable", able(0).with_misc_enable(0), 0),
+        ("as told", with_capabilities(0).with_misc_enable(u64::MAX), 1 << 7 | 1 << 11 | 1 << 12),
+        ("nothing unavailable", with_capabilities(0).with_misc_enable(0), 0),
     ] {
         let mut processor = processor;
         assert_eq!(processor.rdmsr(MISC_ENABLE), Ok(value), "{name}");
-        assert_eq!(accepted(&mut processor, MISC_ENABLE), 0, "{name}");
+        assert_eq!(writable_bits(&mut processor, MISC_ENABLE), 0, "{name}");
         assert_eq!(processor.wrmsr(MISC_ENABLE, value), Err(GeneralProtection), "{name}");
     }
 }
 
 #[test]
-fn a_hypervisor_that_keeps_the_counters_keeps_the_debug_store() {
+fn a_hypervisor_that_hides_the_pmu_hides_the_debug_store() {
     let mut leaves = version(5).leaves();
     leaves[1].1 = [SKYLAKE, 0, ALL | 1 << 31, DS];
     leaves.push((0x4000_0001, [u32::from_le_bytes(*b"Hv#1"), 0, 0, 0]));
@@ -129,14 +129,14 @@ fn a_hypervisor_that_keeps_the_counters_keeps_the_debug_store() {
     assert_eq!(REGISTERS.map(|register| processor.rdmsr(register).ok()), [Some(0x1800), None, None, None, None]);
 }
 
-/// A processor, a register, the bits that can be written.
+/// A processor, a register and its writable bits.
 type Case = (Box<dyn Fn() -> Processor>, u32, u64);
 
 #[test]
 fn reserved_bits_are_refused() {
     let few = Leaf { general: 3, fixed: 2, ..version(5) };
     let with = |leaf: Leaf, capabilities| Leaf { perf_capabilities: Some(capabilities), ..leaf };
-    let all = |capabilities| move || able(capabilities);
+    let all = |capabilities| move || with_capabilities(capabilities);
     let few_with = |capabilities| move || intel(with(few, capabilities), SKYLAKE, ALL, DS);
     let canonical = !0 >> 17;
     let cases: [Case; 19] = [
@@ -161,18 +161,18 @@ fn reserved_bits_are_refused() {
         (Box::new(few_with(capabilities(4))), 0x38D, 0x11_0000_00BB),
     ];
     for (make, register, valid) in cases {
-        assert_eq!(accepted(&mut make(), register), valid, "{register:#x}");
+        assert_eq!(writable_bits(&mut make(), register), valid, "{register:#x}");
     }
     for (address, is_canonical) in
         [(0xFFFF_8000_0000_0000, true), (u64::MAX, true), (0xFFFF_0000_0000_0000, false), (1 << 47, false)]
     {
-        assert_eq!(able(0).wrmsr(DS_AREA, address).is_ok(), is_canonical, "{address:#x}");
+        assert_eq!(with_capabilities(0).wrmsr(DS_AREA, address).is_ok(), is_canonical, "{address:#x}");
     }
 }
 
 #[test]
-fn power_that_is_lost_takes_what_was_written_and_leaves_what_the_processor_tells() {
-    let mut processor = able(capabilities(4)).with_misc_enable(1 << 11);
+fn losing_power_resets_the_registers_except_misc_enable() {
+    let mut processor = with_capabilities(capabilities(4)).with_misc_enable(1 << 11);
     for (register, value) in [(DEBUGCTL, 0x1C0), (DS_AREA, 0x1000), (PEBS_ENABLE, 1), (DATA_CFG, 2)] {
         processor.wrmsr(register, value).unwrap();
         assert_eq!(processor.rdmsr(register), Ok(value));
@@ -181,7 +181,7 @@ fn power_that_is_lost_takes_what_was_written_and_leaves_what_the_processor_tells
     assert_eq!(REGISTERS.map(|register| processor.rdmsr(register)), [Ok(1 << 11), Ok(0), Ok(0), Ok(0), Ok(0)]);
 }
 
-/// Words that are mapped.
+/// The mapped words.
 #[derive(Clone, Default)]
 struct Words(Arc<Mutex<BTreeMap<u64, u64>>>);
 
@@ -224,14 +224,15 @@ impl Words {
         (from..to).step_by(8).flat_map(|address| self.get(address).to_le_bytes()).collect()
     }
 
-    /// Offset of the index of a buffer whose words begin there.
+    /// Returns the index of the buffer that the words at offset `first` describe.
     fn index(&self, first: u64) -> u64 {
         self.get(AREA + first + 8)
     }
 }
 
-/// Room for so many bytes of branches and of events, each with its threshold, and a processor that is pointed at it.
-fn pointed(mut processor: Processor, branches: [u64; 2], events: [u64; 2]) -> (Processor, Words) {
+/// Maps buffers of branch records and PEBS records, each with its size and threshold in bytes, and points the processor
+/// at them.
+fn with_buffers(mut processor: Processor, branches: [u64; 2], events: [u64; 2]) -> (Processor, Words) {
     let words = Words::default();
     words.map(AREA, 0x1C0);
     for (first, base, [bytes, threshold]) in [(0, BTS, branches), (0x20, PEBS, events)] {
@@ -265,7 +266,7 @@ fn branches(words: &Words, from: u64, to: u64) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn a_branch_is_written_in_the_modes_that_are_not_off_while_the_store_is_on() {
+fn branches_are_written_in_the_enabled_modes() {
     for (control, user, kernel) in [
         (0, 0, 0),
         (TR, 0, 0),
@@ -276,7 +277,7 @@ fn a_branch_is_written_in_the_modes_that_are_not_off_while_the_store_is_on() {
         (TR | BTS_ON | OFF_OS | OFF_USR, 0, 0),
     ] {
         for (mode, written) in [(Mode::User, user), (Mode::Kernel, kernel)] {
-            let (mut processor, words) = pointed(able(0), [240, 240], [0, 0]);
+            let (mut processor, words) = with_buffers(with_capabilities(0), [240, 240], [0, 0]);
             processor.wrmsr(DEBUGCTL, control).unwrap();
             assert_eq!(processor.stores_branches(), user + kernel > 0, "{control:#x}");
             processor.branch(mode, branch(7));
@@ -287,11 +288,11 @@ fn a_branch_is_written_in_the_modes_that_are_not_off_while_the_store_is_on() {
     }
     for (make, stores) in [
         (old(IRWINDALE, ALL, DS), true),
-        (able(0).with_misc_enable(1 << 11), false),
+        (with_capabilities(0).with_misc_enable(1 << 11), false),
         (intel(version(5), SKYLAKE, DS_CPL, DS), false),
     ] {
         let bits = if stores { 0b1_1100 } else { TR | BTS_ON };
-        let (mut processor, _) = pointed(make, [240, 240], [0, 0]);
+        let (mut processor, _) = with_buffers(make, [240, 240], [0, 0]);
         processor.wrmsr(DEBUGCTL, bits).unwrap();
         processor.branch(Mode::User, branch(0));
         assert_eq!(processor.stored().branches, u64::from(stores));
@@ -299,12 +300,12 @@ fn a_branch_is_written_in_the_modes_that_are_not_off_while_the_store_is_on() {
 }
 
 #[test]
-fn netburst_has_the_bits_of_the_store_elsewhere() {
+fn netburst_has_its_own_bts_control_bits() {
     for (control, user, kernel) in
         [(0b1100, 1, 1), (0b10_1100, 1, 0), (0b100_1100, 0, 1), (0b0100, 0, 0), (0b1000, 0, 0)]
     {
         for (mode, written) in [(Mode::User, user), (Mode::Kernel, kernel)] {
-            let (mut processor, _) = pointed(old(IRWINDALE, ALL, DS), [240, 240], [0, 0]);
+            let (mut processor, _) = with_buffers(old(IRWINDALE, ALL, DS), [240, 240], [0, 0]);
             processor.wrmsr(DEBUGCTL, control).unwrap();
             processor.branch(mode, branch(0));
             assert_eq!(processor.stored().branches, written, "{control:#b} {mode:?}");
@@ -313,8 +314,8 @@ fn netburst_has_the_bits_of_the_store_elsewhere() {
 }
 
 #[test]
-fn without_an_interrupt_the_buffer_of_branches_is_a_circle() {
-    let (mut processor, words) = pointed(able(0), [3 * 24 + 8, 24], [0, 0]);
+fn the_branch_buffer_is_circular_without_an_interrupt() {
+    let (mut processor, words) = with_buffers(with_capabilities(0), [3 * 24 + 8, 24], [0, 0]);
     processor.wrmsr(DEBUGCTL, TR | BTS_ON).unwrap();
     for (number, index) in [1, 2, 3, 1, 2].into_iter().enumerate() {
         processor.branch(Mode::Kernel, branch(number as u64));
@@ -326,8 +327,8 @@ fn without_an_interrupt_the_buffer_of_branches_is_a_circle() {
 }
 
 #[test]
-fn with_an_interrupt_it_comes_at_the_threshold_and_what_finds_no_room_is_not_written() {
-    let (mut processor, words) = pointed(able(0), [3 * 24 + 8, 2 * 24], [0, 0]);
+fn the_branch_buffer_interrupts_at_the_threshold_and_drops_records_when_full() {
+    let (mut processor, words) = with_buffers(with_capabilities(0), [3 * 24 + 8, 2 * 24], [0, 0]);
     processor.wrmsr(DEBUGCTL, TR | BTS_ON | BTINT).unwrap();
     for (pending, written) in [(false, 1), (true, 2), (true, 3), (true, 3), (true, 3)] {
         processor.branch(Mode::User, branch(written));
@@ -337,7 +338,7 @@ fn with_an_interrupt_it_comes_at_the_threshold_and_what_finds_no_room_is_not_wri
     assert_eq!(processor.stored().branches_refused, 2);
     assert_eq!((processor.rdmsr(STATUS), processor.take_interrupt()), (Ok(0), true), "no status tells of it");
     assert_eq!(entries(&processor), []);
-    // Each one at or above the threshold interrupts anew.
+    // Every record at or above the threshold interrupts.
     processor.set_lvt(0xFE);
     words.set(AREA + 8, BTS + 24);
     processor.branch(Mode::User, branch(0));
@@ -345,7 +346,7 @@ fn with_an_interrupt_it_comes_at_the_threshold_and_what_finds_no_room_is_not_wri
 }
 
 #[test]
-fn bounds_that_contradict_each_other_take_nothing() {
+fn invalid_buffer_bounds_drop_every_record() {
     for (base, index, maximum) in [
         (BTS + 24, BTS, BTS + 240),
         (BTS, BTS + 24, BTS + 24),
@@ -355,9 +356,9 @@ fn bounds_that_contradict_each_other_take_nothing() {
     ] {
         for interrupts in [0, BTINT] {
             if interrupts == 0 && base < index && index <= maximum {
-                continue; // a circle that is full
+                continue; // a full circular buffer wraps
             }
-            let (mut processor, words) = pointed(able(capabilities(4)), [240, 240], [0, 0]);
+            let (mut processor, words) = with_buffers(with_capabilities(capabilities(4)), [240, 240], [0, 0]);
             for first in [0, 0x20] {
                 [base, index, maximum]
                     .iter()
@@ -379,7 +380,7 @@ fn bounds_that_contradict_each_other_take_nothing() {
     }
 }
 
-/// General counter `number` writes records, and overflows after `distance` events.
+/// Enables PEBS on general counter `number`, which overflows after `distance` events.
 fn precise(processor: &mut Processor, number: u32, distance: u32) {
     processor.wrmsr(0xC1 + number, u64::from(distance).wrapping_neg() & 0xFFFF_FFFF).unwrap();
     processor.wrmsr(SELECT + number, EN | USR | OS | 0xC0).unwrap();
@@ -391,16 +392,16 @@ fn precise(processor: &mut Processor, number: u32, distance: u32) {
 const IP: u64 = 0x1_4000_1230;
 const TIME: u64 = 0x7777_8888;
 
-/// A record of a general register that instructions call by this number.
+/// Returns the recorded value of the general register with this encoding.
 fn register(number: u64) -> u64 {
     0x0101_0101_0101_0101 * (number + 1)
 }
 
 #[test]
-fn fields_of_fixed_records_are_where_the_manuals_have_them() {
+fn fixed_record_fields_have_the_documented_offsets() {
     for (format, size) in [(0, 144), (1, 176), (2, 192), (3, 200)] {
         let number = if format == 0 { 0 } else { 3 };
-        let (mut processor, words) = pointed(able(capabilities(format)), [0, 0], [1000, 1000]);
+        let (mut processor, words) = with_buffers(with_capabilities(capabilities(format)), [0, 0], [1000, 1000]);
         precise(&mut processor, number, 1);
         processor.set_place(IP, TIME);
         processor.run(Mode::User, &|_| 1);
@@ -424,11 +425,12 @@ fn fields_of_fixed_records_are_where_the_manuals_have_them() {
 }
 
 #[test]
-fn groups_of_adaptive_records_are_there_when_the_counter_and_the_register_ask_for_them() {
+fn adaptive_records_have_the_groups_that_counter_and_register_select() {
     for format in [4, 5] {
         for groups in 0..16 {
             for adaptive in [0, ADAPTIVE] {
-                let (mut processor, words) = pointed(able(capabilities(format)), [0, 0], [1000, 1000]);
+                let (mut processor, words) =
+                    with_buffers(with_capabilities(capabilities(format)), [0, 0], [1000, 1000]);
                 precise(&mut processor, 5, 1);
                 processor.wrmsr(SELECT + 5, EN | USR | adaptive | 0xC0).unwrap();
                 processor.wrmsr(DATA_CFG, 2 << 24 | groups).unwrap();
@@ -453,10 +455,10 @@ fn groups_of_adaptive_records_are_there_when_the_counter_and_the_register_ask_fo
 }
 
 #[test]
-fn what_the_model_writes_is_what_the_product_reads() {
+fn the_product_decodes_the_records_of_the_model() {
     for number in 0..6 {
         let format = Format::from_number(number).unwrap();
-        let (mut processor, words) = pointed(able(capabilities(number.into())), [0, 0], [4000, 4000]);
+        let (mut processor, words) = with_buffers(with_capabilities(capabilities(number.into())), [0, 0], [4000, 4000]);
         precise(&mut processor, 0, 1);
         words.set(AREA + 0x40, 10_u64.wrapping_neg());
         if number >= 4 {
@@ -506,7 +508,7 @@ fn what_the_model_writes_is_what_the_product_reads() {
 }
 
 #[test]
-fn a_counter_is_loaded_from_its_own_place_after_each_record() {
+fn a_counter_is_reloaded_from_its_own_reset_value_after_each_record() {
     let counters = [
         (0, CounterId::General(0), 0x40),
         (1, CounterId::General(3), 0x58),
@@ -519,7 +521,7 @@ fn a_counter_is_loaded_from_its_own_place_after_each_record() {
         (5, CounterId::Fixed(3), 0x158),
     ];
     for (format, counter, offset) in counters {
-        let (mut processor, words) = pointed(able(capabilities(format)), [0, 0], [1000, 1000]);
+        let (mut processor, words) = with_buffers(with_capabilities(capabilities(format)), [0, 0], [1000, 1000]);
         words.set(AREA + offset, 100_u64.wrapping_neg());
         let (register, bit) = match counter {
             CounterId::General(number) => {
@@ -534,7 +536,7 @@ fn a_counter_is_loaded_from_its_own_place_after_each_record() {
         processor.wrmsr(0x38F, bit).unwrap();
         processor.wrmsr(PEBS_ENABLE, bit).unwrap();
         processor.wrmsr(register, 0xFFFF_FFFF_FFFE & if register < 0x309 { 0xFFFF_FFFF } else { !0 }).unwrap();
-        // Two to the first record, a hundred to the second, and three are left.
+        // 2 events to the first record, 100 to the second, and 3 more.
         processor.run(Mode::User, &|_| 105);
         assert_eq!(processor.rdmsr(register), Ok(0xFFFF_FFFF_FFFF - 99 + 3), "{format} {counter:?}");
         assert_eq!(processor.stored().records, BTreeMap::from([(counter, 2)]), "{format} {counter:?}");
@@ -556,10 +558,10 @@ fn a_counter_is_loaded_from_its_own_place_after_each_record() {
     }
 }
 
-/// `INT` of the event select register is for each overflow of the counter (SDM Vol. 3B, 21.2.1.1).
+/// `INT` of the event select register applies to each overflow of the counter (SDM Vol. 3B, 21.2.1.1).
 #[test]
-fn a_counter_that_records_and_asks_for_an_interrupt_interrupts_with_each_overflow() {
-    let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [1000, 1000]);
+fn a_pebs_counter_with_int_set_interrupts_on_each_overflow() {
+    let (mut processor, words) = with_buffers(with_capabilities(capabilities(4)), [0, 0], [1000, 1000]);
     words.set(AREA + 0x40, 10_u64.wrapping_neg());
     precise(&mut processor, 0, 10);
     processor.wrmsr(SELECT, EN | USR | INT | 0xC0).unwrap();
@@ -574,9 +576,9 @@ fn a_counter_that_records_and_asks_for_an_interrupt_interrupts_with_each_overflo
     assert_eq!(processor.stored().records, BTreeMap::from([(CounterId::General(0), 3)]));
 }
 
-/// Signature, core type of a hybrid, event with unit mask, and the counters that record it.
+/// Each case: signature, core type of a hybrid processor, event with unit mask, and the counters that record it.
 #[test]
-fn a_counter_or_an_event_that_cannot_be_recorded_writes_nothing() {
+fn unsupported_counters_and_events_write_no_records() {
     let instructions = |umask: u64| 0xC0 | umask << 8;
     for (signature, core_type, select, recorded) in [
         (SKYLAKE, None, instructions(0), 0),
@@ -601,7 +603,7 @@ fn a_counter_or_an_event_that_cannot_be_recorded_writes_nothing() {
             leaves.extend([(7, [0, 0, 0, 1 << 15]), (0x1A, [core_type << 24, 0, 0, 0])]);
         }
         let processor = Processor::new(cpuid(leaves)).with_perf_capabilities(capabilities(4));
-        let (mut processor, _) = pointed(processor, [0, 0], [4000, 4000]);
+        let (mut processor, _) = with_buffers(processor, [0, 0], [4000, 4000]);
         for number in 0..8 {
             precise(&mut processor, number, 1);
             processor.wrmsr(SELECT + number, EN | USR | select).unwrap();
@@ -617,8 +619,8 @@ fn a_counter_or_an_event_that_cannot_be_recorded_writes_nothing() {
 }
 
 #[test]
-fn a_record_at_the_threshold_sets_status_62_and_interrupts_once() {
-    let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [5 * 32, 3 * 32]);
+fn a_record_at_the_threshold_sets_status_bit_62_and_interrupts_once() {
+    let (mut processor, words) = with_buffers(with_capabilities(capabilities(4)), [0, 0], [5 * 32, 3 * 32]);
     words.set(AREA + 0x40, 10_u64.wrapping_neg());
     precise(&mut processor, 0, 10);
     for (events, status, pending) in
@@ -632,7 +634,7 @@ fn a_record_at_the_threshold_sets_status_62_and_interrupts_once() {
     processor.wrmsr(STATUS_RESET, BUFFER_FULL).unwrap();
     assert_eq!(processor.rdmsr(STATUS), Ok(0));
     processor.set_lvt(0xFE);
-    // The last that finds room, and then one that does not and is not told of.
+    // The last record that fits interrupts; records that do not fit are not reported.
     processor.run(Mode::Kernel, &|_| 10);
     assert!(processor.take_interrupt());
     processor.wrmsr(STATUS_RESET, BUFFER_FULL).unwrap();
@@ -645,8 +647,8 @@ fn a_record_at_the_threshold_sets_status_62_and_interrupts_once() {
 }
 
 #[test]
-fn a_counter_that_writes_no_records_overflows_as_ever_beside_one_that_does() {
-    let (mut processor, _) = pointed(able(capabilities(3)), [0, 0], [1000, 1000]);
+fn a_counter_without_pebs_still_overflows_beside_one_with_pebs() {
+    let (mut processor, _) = with_buffers(with_capabilities(capabilities(3)), [0, 0], [1000, 1000]);
     precise(&mut processor, 0, 5);
     processor.wrmsr(SELECT + 1, EN | USR | INT | 0xC0).unwrap();
     processor.wrmsr(0xC2, 0xFFFF_FFFF).unwrap();
@@ -655,9 +657,9 @@ fn a_counter_that_writes_no_records_overflows_as_ever_beside_one_that_does() {
 }
 
 #[test]
-fn memory_that_is_not_mapped_is_a_fault_and_nothing_else_changes() {
+fn unmapped_memory_is_a_fault_and_changes_nothing_else() {
     let record = PEBS + 32;
-    // An address that is not mapped, faults of branches, and of events.
+    // An unmapped address, the faults of branch records and those of PEBS records.
     for (missing, of_branches, of_events) in [
         (AREA, 1, 0),
         (AREA + 0x18, 1, 0),
@@ -671,7 +673,7 @@ fn memory_that_is_not_mapped_is_a_fault_and_nothing_else_changes() {
         (BTS + 24, 0, 0),
         (record, 0, 0),
     ] {
-        let (mut processor, words) = pointed(able(capabilities(4)), [240, 24], [320, 32]);
+        let (mut processor, words) = with_buffers(with_capabilities(capabilities(4)), [240, 24], [320, 32]);
         words.unmap(missing);
         processor.wrmsr(DEBUGCTL, TR | BTS_ON | BTINT).unwrap();
         processor.branch(Mode::User, branch(0));
@@ -687,8 +689,8 @@ fn memory_that_is_not_mapped_is_a_fault_and_nothing_else_changes() {
         assert_eq!(processor.interrupt_pending(), of_events == 0, "{missing:#x}");
         assert_eq!(processor.rdpmc(0), Ok(0), "{missing:#x}");
     }
-    // No memory at all.
-    let mut processor = able(capabilities(4));
+    // No memory is mapped.
+    let mut processor = with_capabilities(capabilities(4));
     processor.wrmsr(DEBUGCTL, TR | BTS_ON).unwrap();
     processor.branch(Mode::User, branch(0));
     precise(&mut processor, 0, 1);
@@ -698,8 +700,8 @@ fn memory_that_is_not_mapped_is_a_fault_and_nothing_else_changes() {
 }
 
 #[test]
-fn a_counter_whose_records_find_no_room_interrupts_nobody() {
-    let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [3 * 32, 4 * 32]);
+fn a_counter_interrupts_only_if_its_records_can_reach_the_threshold() {
+    let (mut processor, words) = with_buffers(with_capabilities(capabilities(4)), [0, 0], [3 * 32, 4 * 32]);
     precise(&mut processor, 0, 7);
     assert_eq!(processor.interrupting_counters(), [], "the threshold lies behind the end");
     words.set(AREA + 0x38, PEBS);
@@ -707,9 +709,9 @@ fn a_counter_whose_records_find_no_room_interrupts_nobody() {
 }
 
 proptest! {
-    /// However the events come, in one go or one by one, the same comes of them.
+    /// Counting events in one run and one by one gives the same result.
     #[test]
-    fn counting_in_bulk_is_counting_one_by_one(
+    fn counting_in_one_run_equals_counting_one_by_one(
         format in 0..6_u64,
         first in 1..50_u32,
         period in 1..60_u64,
@@ -719,7 +721,7 @@ proptest! {
     ) {
         let size = [144, 176, 192, 200, 32, 32][usize::try_from(format).unwrap()];
         let make = || {
-            let (mut processor, words) = pointed(able(capabilities(format)), [0, 0], [room * size, threshold * size]);
+            let (mut processor, words) = with_buffers(with_capabilities(capabilities(format)), [0, 0], [room * size, threshold * size]);
             words.set(AREA + 0x40, period.wrapping_neg());
             precise(&mut processor, 0, first);
             processor.set_place(IP, TIME);
@@ -741,13 +743,13 @@ proptest! {
         prop_assert_eq!(entries(&bulk), entries(&single));
     }
 
-    /// One counter alone interrupts with exactly the event that was told, several not before.
+    /// A single counter interrupts exactly at the predicted event; several counters do not interrupt before it.
     #[test]
-    fn the_event_that_interrupts_is_told_beforehand(
+    fn the_interrupting_event_is_predicted(
         counters in prop::collection::vec((1..300_u32, 1..300_u64, any::<bool>()), 1..4),
         room in 1..20_u64,
     ) {
-        let (mut processor, words) = pointed(able(capabilities(4)), [0, 0], [(room + 3) * 176, room * 176 - 100]);
+        let (mut processor, words) = with_buffers(with_capabilities(capabilities(4)), [0, 0], [(room + 3) * 176, room * 176 - 100]);
         processor.wrmsr(DATA_CFG, 0b10).unwrap();
         for (number, (first, period, adaptive)) in (0..).zip(&counters) {
             precise(&mut processor, number, *first);

@@ -1,4 +1,4 @@
-//! What becomes of an interrupt at a masked LVT entry, in each mode.
+//! Interrupts at a masked LVT entry, in each mode.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -10,7 +10,7 @@ use model::{InterruptMode, Mode, Processor};
 const OPEN: u32 = 0xFE;
 const MASKED: u32 = 0x1_00FE;
 
-/// A processor of each kind whose first counter interrupts with the next event.
+/// Returns a processor of each kind. The next event makes its first counter interrupt.
 fn armed(mode: InterruptMode) -> impl Iterator<Item = (&'static common::Unit, Processor)> {
     UNITS.iter().map(move |unit| {
         let mut processor = (unit.make)();
@@ -26,7 +26,7 @@ fn arm(unit: &common::Unit, processor: &mut Processor) {
 }
 
 #[test]
-fn behind_a_masked_entry_an_interrupt_waits_or_is_lost() {
+fn an_interrupt_at_a_masked_entry_stays_pending_or_is_lost() {
     for mode in InterruptMode::ALL {
         for (_, mut processor) in armed(mode) {
             processor.set_lvt(MASKED);
@@ -42,7 +42,7 @@ fn behind_a_masked_entry_an_interrupt_waits_or_is_lost() {
 }
 
 #[test]
-fn unmasking_raises_again_while_the_status_of_an_interrupting_counter_is_set_in_that_mode_alone() {
+fn unmasking_raises_an_interrupt_for_a_set_status_in_one_mode_only() {
     for mode in InterruptMode::ALL {
         for (unit, mut processor) in armed(mode) {
             processor.run(Mode::User, &|_| 1);
@@ -54,7 +54,7 @@ fn unmasking_raises_again_while_the_status_of_an_interrupting_counter_is_set_in_
                 processor.take_interrupt()
             };
             assert_eq!(unmask(&mut processor), raises, "{mode:?}");
-            // Also while no counter counts.
+            // The same holds while no counter counts.
             if let Some(global) = unit.global {
                 processor.wrmsr(global.control, 0).unwrap();
             }
@@ -75,7 +75,7 @@ fn unmasking_raises_again_while_the_status_of_an_interrupting_counter_is_set_in_
 }
 
 #[test]
-fn a_stuck_status_bit_raises_no_further_interrupt_on_intel_from_that_counter() {
+fn a_set_status_bit_suppresses_interrupts_of_its_counter_on_intel() {
     for (unit, mut processor) in armed(InterruptMode::Edge) {
         processor.run(Mode::User, &|_| 1);
         assert!(processor.take_interrupt());
@@ -86,7 +86,7 @@ fn a_stuck_status_bit_raises_no_further_interrupt_on_intel_from_that_counter() {
         processor.run(Mode::User, &|_| 1);
         assert_eq!(processor.take_interrupt(), !is_stuck);
         processor.set_lvt(OPEN);
-        // Another counter interrupts all the same.
+        // Another counter still interrupts.
         unit.set_select(&mut processor, 1, EN | INT | USR | OS | 0xC0);
         unit.load_negative(&mut processor, 1, 1);
         processor.run(Mode::User, &|_| 1);
@@ -102,7 +102,7 @@ fn a_stuck_status_bit_raises_no_further_interrupt_on_intel_from_that_counter() {
 }
 
 #[test]
-fn a_fixed_counter_has_a_status_like_the_others() {
+fn a_fixed_counter_has_a_status_bit_like_general_counters() {
     const FIXED_CTR0: u32 = 0x309;
     const FIXED_CTR_CTRL: u32 = 0x38D;
     const GLOBAL_CTRL: u32 = 0x38F;
@@ -127,7 +127,7 @@ fn a_fixed_counter_has_a_status_like_the_others() {
 }
 
 #[test]
-fn netburst_raises_again_while_ovf_is_set() {
+fn netburst_raises_an_interrupt_on_unmask_while_ovf_is_set() {
     const OVF: u64 = 1 << 31;
     // Clocks by MSR_FSB_ESCR0, on counter 0: family 15, model 6, without Hyper-Threading.
     let leaves = vec![(0, [2, 0x756E_6547, 0x6C65_746E, 0x4965_6E69]), (1, [0x0F64, 0, 0, 0])];

@@ -9,7 +9,7 @@ use model::{CounterId, GeneralProtection, Mode, Processor};
 
 const REFUSED: Result<(), GeneralProtection> = Err(GeneralProtection);
 
-/// An Intel processor: signature, EBX and EDX of leaf 1, highest leaf 2.
+/// Creates an Intel processor with highest leaf 2 from its signature and EBX and EDX of leaf 1.
 fn intel(signature: u32, package: u32, features: u32) -> Processor {
     Processor::new(cpuid(leaves(signature, package, features)))
 }
@@ -18,7 +18,7 @@ fn leaves(signature: u32, package: u32, features: u32) -> Vec<(u32, [u32; 4])> {
     vec![(0, [2, 0x756E_6547, 0x6C65_746E, 0x4965_6E69]), (1, [signature, package, 0, features])]
 }
 
-/// `CPUID.1:EDX` of RDMSR, of MMX, of HTT.
+/// Bits of `CPUID.1:EDX`.
 const MSR: u32 = 1 << 5;
 const MMX: u32 = 1 << 23;
 const HTT: u32 = 1 << 28;
@@ -27,7 +27,7 @@ fn netburst() -> Processor {
     intel(0x0F29, 1 << 16, HTT)
 }
 
-/// The two threads of a core.
+/// Creates the two threads of a core.
 fn threads() -> [Processor; 2] {
     let first = intel(0x0F29, 2 << 16, HTT);
     let second = first.other_thread(cpuid(leaves(0x0F29, 1 << 24 | 2 << 16, HTT))).unwrap();
@@ -46,10 +46,10 @@ const ENABLE: u64 = 1 << 12;
 const ANY_THREAD: u64 = 3 << 16;
 const OVF_PMI: [u64; 2] = [1 << 26, 1 << 27];
 const OVF: u64 = 1 << 31;
-/// Kernel and user mode of a thread.
+/// The kernel and user mode bits of each thread in an ESCR.
 const MODES: [u64; 2] = [0xC, 0x3];
 
-/// First ESCR, select, event select, event mask, first and second counters.
+/// First ESCR of a pair, ESCR select, event select, event mask, counters of the first and of the second ESCR.
 type Wiring = (u32, u64, u64, u64, &'static [u32], &'static [u32]);
 
 const WIRING: [Wiring; 6] = [
@@ -68,7 +68,7 @@ fn load(processor: &mut Processor, counter: u32, value: u64) {
 }
 
 #[test]
-fn each_family_has_its_registers_and_none_of_the_others() {
+fn each_family_has_only_its_own_registers() {
     let registers: [&[u32]; 3] =
         [&[0x300, 0x311, 0x360, 0x371, 0x3A0, 0x3E1], &[0x186, 0x187, 0xC1, 0xC2], &[0x11, 0x12, 0x13]];
     for (own, make) in [netburst, p6, pentium].into_iter().enumerate() {
@@ -84,7 +84,7 @@ fn each_family_has_its_registers_and_none_of_the_others() {
             assert_eq!(processor.rdmsr(beyond), Err(GeneralProtection), "{beyond:#x}");
         }
     }
-    // A hypervisor, another vendor, another family, or a later model.
+    // None of the registers exist under a hypervisor, or with another vendor, another family or a later model.
     let mut under = leaves(0x0F29, 0, HTT);
     under[1].1[2] = 1 << 31;
     let mut other = leaves(0x0F29, 0, HTT);
@@ -104,11 +104,11 @@ fn each_family_has_its_registers_and_none_of_the_others() {
     }
 }
 
-/// A processor, a register, the bits that can be written.
+/// A processor, a register and its writable bits.
 type Valid = (fn() -> Processor, u32, u64);
 
 #[test]
-fn reserved_bits_are_refused_and_all_others_kept() {
+fn reserved_bits_are_refused_and_other_bits_kept() {
     let cases: [Valid; 8] = [
         (netburst, 0x360, 0xC7FF_F000),
         (|| threads()[0].other_thread(cpuid(leaves(0x0F29, 0, HTT))).unwrap(), 0x360, 0xCFFF_F000),
@@ -133,7 +133,7 @@ fn reserved_bits_are_refused_and_all_others_kept() {
 }
 
 #[test]
-fn netburst_counts_what_the_escr_of_the_counters_own_column_detects() {
+fn netburst_counters_count_the_events_of_their_own_escr() {
     for (escr, select, event, mask, first, second) in WIRING {
         for column in 0..2 {
             for counter in 0..18 {
@@ -150,7 +150,7 @@ fn netburst_counts_what_the_escr_of_the_counters_own_column_detects() {
 }
 
 #[test]
-fn netburst_counts_only_enabled_for_any_thread_with_a_select_an_event_and_a_mode() {
+fn netburst_counts_only_with_a_complete_configuration() {
     let (escr, cccr) = (0x13 << 25 | 1 << 9 | MODES[0], ENABLE | ANY_THREAD | 6 << 13);
     let cases = [
         (escr, cccr, [5, 7]),
@@ -175,7 +175,7 @@ fn netburst_counts_only_enabled_for_any_thread_with_a_select_an_event_and_a_mode
 }
 
 #[test]
-fn netburst_takes_a_load_whole_when_it_is_written_twice_in_a_row() {
+fn netburst_loads_a_counter_completely_on_the_second_consecutive_write() {
     let mut processor = netburst();
     let (value, other) = (0xFF_8000_0001, 0x12_0000_0034);
     processor.wrmsr(0x300, value).unwrap();
@@ -194,7 +194,7 @@ fn netburst_takes_a_load_whole_when_it_is_written_twice_in_a_row() {
 }
 
 #[test]
-fn what_the_other_thread_writes_between_the_two_does_not_count() {
+fn writes_by_the_other_thread_do_not_interrupt_a_repeated_write() {
     let [mut first, mut second] = threads();
     let value = 0xFF_8000_0001;
     for (register, other) in [(0x300, 0x302), (0x30C, 0x36E)] {
@@ -206,7 +206,7 @@ fn what_the_other_thread_writes_between_the_two_does_not_count() {
 }
 
 #[test]
-fn netburst_flags_an_overflow_interrupts_if_asked_and_once_more_if_the_flag_is_written_back() {
+fn netburst_interrupts_on_overflow_and_again_when_ovf_is_written_back() {
     for pmi in [0, OVF_PMI[0]] {
         let mut processor = netburst();
         let cccr = ENABLE | ANY_THREAD | 6 << 13 | pmi;
@@ -232,11 +232,11 @@ fn netburst_flags_an_overflow_interrupts_if_asked_and_once_more_if_the_flag_is_w
 }
 
 #[test]
-fn netburst_threads_share_registers_and_count_and_interrupt_by_their_own_bits() {
+fn netburst_threads_share_registers_but_have_their_own_mode_and_interrupt_bits() {
     for thread in [0, 1] {
         let mut threads = threads();
         let cccr = ENABLE | ANY_THREAD | 4 << 13 | OVF_PMI[thread];
-        // Written by one, seen by the other.
+        // One thread writes, the other reads.
         threads[0].wrmsr(0x3B8, 0x02 << 25 | 1 << 9 | MODES[thread]).unwrap();
         load(&mut threads[1], 12, (1 << 40) - 10);
         threads[0].wrmsr(0x36C, cccr).unwrap();
@@ -268,7 +268,7 @@ fn p6_has_one_enable_flag_for_both_counters() {
 }
 
 #[test]
-fn p6_extends_the_sign_of_32_bits_and_interrupts_if_asked() {
+fn p6_sign_extends_bit_31_and_interrupts_if_int_is_set() {
     for (written, held) in [(0x7FFF_FFFF, 0x7FFF_FFFF), (0x8000_0000, 0xFF_8000_0000), (0x12_0000_0001, 1)] {
         let mut processor = p6();
         processor.wrmsr(0xC2, written).unwrap();
@@ -285,7 +285,7 @@ fn p6_extends_the_sign_of_32_bits_and_interrupts_if_asked() {
 }
 
 #[test]
-fn pentium_counts_by_the_halves_of_one_register_and_never_interrupts() {
+fn pentium_halves_of_one_register_control_two_counters_without_interrupts() {
     for counter in 0..2_u32 {
         for control in 0..8_u64 {
             let mut processor = pentium();

@@ -1,4 +1,4 @@
-//! Properties over random programs: whatever is written and executed, registers and ledger tell the same story.
+//! Properties of random programs: registers and ledger always agree.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -9,12 +9,12 @@ use model::{CounterId, Mode, Processor};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// One step of a program on the general counters.
+/// A step of a program on the general counters.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Loads minus this.
+    /// Loads the counter with minus this number.
     Load(u32, u32),
-    /// Enable, INT, USR, OS and the event.
+    /// Enable, INT, USR, OS and event.
     Select(u32, [bool; 4], u8),
     Control(u64),
     Clear(u64),
@@ -36,7 +36,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// How many of `event` happen in a run of `count`: different for each event, so that none can stand for another.
+/// Returns the occurrences of `event` in a run of `count`. The number differs between events, so a mixed-up event is
+/// noticed.
 fn events(event: u16, count: u32) -> u64 {
     u64::from(event) * u64::from(count)
 }
@@ -69,7 +70,7 @@ fn step(unit: &Unit, processor: &mut Processor, step: &Step) {
     }
 }
 
-/// The counts of each general counter in the ledger.
+/// Returns the events and overflows of each general counter in the ledger.
 fn ledger(processor: &Processor) -> BTreeMap<u32, (u64, u64)> {
     let mut sums = BTreeMap::new();
     for entry in entries(processor) {
@@ -82,13 +83,13 @@ fn ledger(processor: &Processor) -> BTreeMap<u32, (u64, u64)> {
 }
 
 proptest! {
-    /// A counter is what was loaded plus what the ledger says it was given since, modulo its width; and it wrapped
-    /// as often as the ledger says.
+    /// The value of a counter is its loaded value plus the events in the ledger since then, modulo its width. The
+    /// number of wraps matches the ledger.
     #[test]
-    fn counter_is_its_load_plus_the_ledger(program in steps(), unit in 0..UNITS.len()) {
+    fn counter_equals_its_load_plus_the_ledger(program in steps(), unit in 0..UNITS.len()) {
         let unit = &UNITS[unit];
         let mut processor = (unit.make)();
-        // What each counter held, and what the ledger said of it, when it was last loaded.
+        // The loaded value of each counter, and its events and overflows in the ledger at that time.
         let mut loads = BTreeMap::new();
         for next in &program {
             step(unit, &mut processor, next);
@@ -108,7 +109,7 @@ proptest! {
         }
     }
 
-    /// The sum of interrupts in the ledger is those taken plus the pending one.
+    /// The interrupts in the ledger are those taken plus the pending one.
     #[test]
     fn every_raised_interrupt_is_taken_or_pending(program in steps(), unit in 0..UNITS.len()) {
         let unit = &UNITS[unit];
@@ -125,7 +126,7 @@ proptest! {
         }
     }
 
-    /// What is not among the enabled counters does not change by running, and what is counts exactly its events.
+    /// Running changes only the enabled counters, and each by exactly its events.
     #[test]
     fn only_enabled_counters_count(program in steps(), unit in 0..UNITS.len(), user: bool, count in 1..300u32) {
         let unit = &UNITS[unit];
@@ -146,9 +147,9 @@ proptest! {
         }
     }
 
-    /// The status is the counters that overflowed since their bit was last cleared.
+    /// The status holds the counters that overflowed since their bits were last cleared.
     #[test]
-    fn status_is_the_overflows_not_yet_cleared(program in steps(), unit in 0..UNITS.len()) {
+    fn status_equals_the_overflows_not_yet_cleared(program in steps(), unit in 0..UNITS.len()) {
         let unit = &UNITS[unit];
         let Some(global) = unit.global else { return Ok(()) };
         let mut processor = (unit.make)();
@@ -168,7 +169,7 @@ proptest! {
         }
     }
 
-    /// Running exactly as many events as are left is what overflows; one fewer does not.
+    /// The reported number of events overflows the counter; one event fewer does not.
     #[test]
     fn until_overflow_is_exact(unit in 0..UNITS.len(), distance in 2..0x7FFF_FFFFu32) {
         let unit = &UNITS[unit];
@@ -184,9 +185,9 @@ proptest! {
         prop_assert_eq!(unit.read(&mut processor, 0), 0);
     }
 
-    /// The counters that interrupt are those enabled with INT, each with its modes and the events it still needs.
+    /// The interrupting counters are those enabled with INT, each with its modes and remaining events.
     #[test]
-    fn interrupting_counters_are_those_that_would_interrupt(
+    fn interrupting_counters_lists_the_counters_that_will_interrupt(
         unit in 0..UNITS.len(),
         flags in prop::collection::vec((any::<[bool; 4]>(), 1..200u32), 1..4),
     ) {

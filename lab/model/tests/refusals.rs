@@ -1,4 +1,4 @@
-//! What the registers refuse, bit by bit, and the rest of the model that the checklist does not name.
+//! The writes that registers refuse, bit by bit, and other laws that are not in the checklist.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
@@ -7,8 +7,8 @@ mod common;
 use common::{EN, FULL_WIDTH, INT, Leaf, USR, amd_leaves, amd_v2, cpuid, entries, on_each_unit, run, version};
 use model::{Accesses, CounterId, GeneralProtection, Mode, Processor};
 
-/// Which single bits a register takes.
-fn accepted(processor: &mut Processor, register: u32) -> u64 {
+/// Returns the bits that a register accepts when they are written one at a time.
+fn writable_bits(processor: &mut Processor, register: u32) -> u64 {
     (0..64).map(|bit| 1u64 << bit).filter(|&value| processor.wrmsr(register, value).is_ok()).sum()
 }
 
@@ -17,27 +17,27 @@ fn amd_select_reserves_19_21_39_to_36_and_63_to_42() {
     on_each_unit(|unit, processor| {
         if unit.amd {
             for i in 0..unit.counters {
-                assert_eq!(accepted(processor, unit.select(i)), 0x0000_030F_FFD7_FFFF);
+                assert_eq!(writable_bits(processor, unit.select(i)), 0x0000_030F_FFD7_FFFF);
             }
         }
     });
 }
 
 #[test]
-fn intel_select_reserves_63_to_32_and_any_thread_where_there_is_none() {
+fn intel_select_reserves_63_to_32_and_unsupported_any_thread() {
     for (version_number, any_thread_deprecated, any) in
         [(1, false, 0), (2, false, 0), (3, false, 1), (3, true, 0), (5, false, 1), (5, true, 0)]
     {
         let mut processor = Leaf { any_thread_deprecated, ..version(version_number) }.processor();
-        assert_eq!(accepted(&mut processor, 0x186), 0xFFDF_FFFF | any << 21);
+        assert_eq!(writable_bits(&mut processor, 0x186), 0xFFDF_FFFF | any << 21);
         if version_number >= 2 {
-            assert_eq!(accepted(&mut processor, 0x38D), 0xBBBB | (any * 0x4444));
+            assert_eq!(writable_bits(&mut processor, 0x38D), 0xBBBB | (any * 0x4444));
         }
     }
 }
 
 #[test]
-fn intel_status_bits_that_are_not_of_counters_come_with_their_features() {
+fn intel_non_counter_status_bits_follow_their_features() {
     let counters = 0xF << 32 | 0xFF;
     let [sgx, trace] = [1 << 2, 1 << 25];
     for (version_number, features, others) in [
@@ -50,22 +50,22 @@ fn intel_status_bits_that_are_not_of_counters_come_with_their_features() {
         let mut leaves = version(version_number).leaves();
         leaves.push((7, [0, features, 0, 0]));
         let mut processor = Processor::new(cpuid(leaves));
-        assert_eq!(accepted(&mut processor, 0x390), counters | others);
+        assert_eq!(writable_bits(&mut processor, 0x390), counters | others);
         if version_number >= 4 {
-            assert_eq!(accepted(&mut processor, 0x391), counters | others & !(1 << 63));
+            assert_eq!(writable_bits(&mut processor, 0x391), counters | others & !(1 << 63));
         }
-        assert_eq!(accepted(&mut processor, 0x38F), counters);
+        assert_eq!(writable_bits(&mut processor, 0x38F), counters);
     }
 }
 
 #[test]
-fn amd_status_bits_that_are_not_of_counters_come_with_freezing() {
+fn amd_non_counter_status_bits_require_freezing_support() {
     for (freeze, others) in [(0, 0), (0b100, 0b11 << 58)] {
         let mut processor = Processor::new(cpuid(amd_leaves(1 << 23, [1 | freeze, 6, 0, 0])));
         for register in [0xC000_0302, 0xC000_0303] {
-            assert_eq!(accepted(&mut processor, register), 0x3F | others);
+            assert_eq!(writable_bits(&mut processor, register), 0x3F | others);
         }
-        assert_eq!(accepted(&mut processor, 0xC000_0301), 0x3F);
+        assert_eq!(writable_bits(&mut processor, 0xC000_0301), 0x3F);
     }
 }
 
@@ -79,7 +79,7 @@ fn read_only_registers_refuse_every_write() {
 }
 
 #[test]
-fn status_set_shows_in_the_status_and_interrupts_nobody() {
+fn status_set_sets_the_status_and_raises_no_interrupt() {
     for (mut processor, status, set) in [(version(4).processor(), 0x38E, 0x391), (amd_v2(), 0xC000_0300, 0xC000_0303)] {
         processor.wrmsr(set, 0b11).unwrap();
         processor.wrmsr(set, 0b100).unwrap();
@@ -106,7 +106,7 @@ fn frozen_counters_do_not_count() {
 }
 
 #[test]
-fn amd_freezes_on_an_interrupt_if_that_is_asked_for_and_goes_on_when_the_status_is_cleared() {
+fn amd_freezes_counters_on_an_interrupt_until_the_status_is_cleared() {
     for (asked, interrupt, frozen) in [(0, INT, false), (1 << 12, 0, false), (1 << 12, INT, true)] {
         let mut processor = amd_v2();
         processor.wrmsr(0x1D9, asked).unwrap();
@@ -120,19 +120,19 @@ fn amd_freezes_on_an_interrupt_if_that_is_asked_for_and_goes_on_when_the_status_
         run(&mut processor, 7);
         assert_eq!(processor.rdpmc(0), Ok(if frozen { 7 } else { 12 }));
     }
-    assert_eq!(accepted(&mut amd_v2(), 0x1D9), 0x183F);
+    assert_eq!(writable_bits(&mut amd_v2(), 0x1D9), 0x183F);
     let mut processor = Processor::new(cpuid(amd_leaves(1 << 23, [1, 6, 0, 0])));
     assert_eq!(processor.rdmsr(0x1D9), Err(GeneralProtection), "where nothing can be frozen");
     assert_eq!(processor.wrmsr(0x1D9, 0), Err(GeneralProtection));
 }
 
 #[test]
-fn in_use_tells_what_is_programmed() {
+fn in_use_reports_the_programmed_counters() {
     let mut processor = version(4).processor();
     for (select, fixed_control, in_use) in [
         (0, 0, 0),
         (0xC0, 0, 1),
-        (EN | USR, 0, 0), // no event
+        (EN | USR, 0, 0), // event 0: not in use
         (INT | 0xC0, 0, 1 << 63 | 1),
         (0, 0b0001, 1 << 32),
         (0, 0b0010 << 8, 1 << 34),
@@ -145,7 +145,7 @@ fn in_use_tells_what_is_programmed() {
 }
 
 #[test]
-fn xapic_has_no_msr_for_the_entry_and_x2apic_has() {
+fn only_x2apic_mode_has_an_msr_for_the_lvt_entry() {
     let mut xapic = amd_v2();
     assert_eq!(xapic.rdmsr(0x1B), Ok(0xFEE0_0900));
     assert_eq!(xapic.rdmsr(0x834), Err(GeneralProtection));
@@ -154,7 +154,7 @@ fn xapic_has_no_msr_for_the_entry_and_x2apic_has() {
     let mut processor = version(5).processor().with_x2apic();
     assert_eq!(processor.rdmsr(0x1B), Ok(0xFEE0_0D00));
     assert_eq!(processor.rdmsr(0x834), Ok(0xFE));
-    assert_eq!(accepted(&mut processor, 0x834), 0x0001_17FF);
+    assert_eq!(writable_bits(&mut processor, 0x834), 0x0001_17FF);
     processor.wrmsr(0x834, 0x1_04FE).unwrap();
     assert_eq!(processor.lvt(), 0x1_04FE);
     processor.set_lvt(u32::MAX);
@@ -162,7 +162,7 @@ fn xapic_has_no_msr_for_the_entry_and_x2apic_has() {
 }
 
 #[test]
-fn apic_mode_changes_only_along_the_legal_ways() {
+fn apic_mode_changes_only_by_legal_transitions() {
     let [off, x, x2]: [u64; 3] = [0xFEE0_0000, 0xFEE0_0800, 0xFEE0_0C00];
     let mut leaves = version(5).leaves();
     leaves[1].1[2] |= 1 << 21;
@@ -180,14 +180,14 @@ fn apic_mode_changes_only_along_the_legal_ways() {
             assert_ne!(processor.rdmsr(0x1B).unwrap() & 1 << 8, 0, "the bootstrap processor remains that");
         }
     }
-    // Without x2APIC the bit is reserved.
+    // Without x2APIC support, EXTD is reserved.
     assert_eq!(version(5).processor().wrmsr(0x1B, x2), Err(GeneralProtection));
-    // MAXPHYADDR moves the reserved bits.
+    // MAXPHYADDR determines the reserved bits.
     let mut wide = leaves.clone();
     wide.extend([(0x8000_0000, [0x8000_0008, 0, 0, 0]), (0x8000_0008, [0x302E, 0, 0, 0])]);
     let mut processor = Processor::new(cpuid(wide));
     assert_eq!([45, 46].map(|bit| processor.wrmsr(0x1B, x | 1 << bit).is_ok()), [true, false]);
-    // A disabled APIC delivers nothing.
+    // A disabled APIC delivers no interrupt.
     let mut disabled = make();
     disabled.wrmsr(0xC1, 0xFFFF_FFFF).unwrap();
     disabled.wrmsr(0x186, EN | USR | INT | 0xC0).unwrap();
@@ -199,7 +199,7 @@ fn apic_mode_changes_only_along_the_legal_ways() {
 }
 
 #[test]
-fn interrupt_outlives_what_raised_it() {
+fn interrupt_stays_pending_after_its_cause_is_cleared() {
     on_each_unit(|unit, processor| {
         unit.load_negative(processor, 0, 1);
         unit.set_select(processor, 0, EN | USR | INT | 0xC0);
@@ -237,7 +237,7 @@ fn overflows_merge_into_the_pending_interrupt() {
 }
 
 #[test]
-fn ledger_keeps_the_ways_a_counter_was_set_apart() {
+fn ledger_separates_the_configurations_of_a_counter() {
     on_each_unit(|unit, processor| {
         for (select, mode, count) in [
             (EN | USR | 0xC0, Mode::User, 1),
@@ -291,7 +291,7 @@ fn accesses_are_counted_with_their_faults() {
 }
 
 #[test]
-fn accesses_of_others_are_not_counted() {
+fn accesses_by_other_software_are_not_counted() {
     let mut processor = amd_v2();
     let read = processor.uncounted(|processor| {
         processor.wrmsr(0xC001_0201, 7).unwrap();
@@ -302,7 +302,7 @@ fn accesses_of_others_are_not_counted() {
 }
 
 #[test]
-fn power_that_is_lost_takes_the_registers_and_the_interrupt_and_leaves_the_accounts_and_the_apic() {
+fn losing_power_resets_registers_and_interrupt_but_keeps_ledger_and_apic() {
     on_each_unit(|unit, processor| {
         let reset = unit.global.map(|global| processor.rdmsr(global.control));
         unit.set_select(processor, 0, EN | USR | INT | 0xC0);

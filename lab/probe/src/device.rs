@@ -19,16 +19,17 @@ pub struct Win32Error(pub u32);
 
 /// The argument for a buffer.
 pub enum Buffer {
-    /// These bytes. For the output, only their number matters.
+    /// A buffer with these bytes. For the output, only their number matters.
     Bytes(Vec<u8>),
     /// A null pointer.
     Null,
 }
 
 impl Buffer {
-    /// A null pointer has the length 0, whatever the program says: so Windows' I/O manager hands it to a driver. Wine's
-    /// ntdll does not send such a request. It takes the length of the output for a handle to wait for, and then waits for
-    /// ever, fails with ERROR_INVALID_HANDLE or reports success, according to what has this number.
+    /// Returns pointer and length. A null pointer has length 0 regardless of the command, as the Windows I/O manager
+    /// passes it to a driver. Wine's ntdll does not send a request with a null pointer and a length. It takes the
+    /// output length for a handle to wait on. Depending on the object with that handle, it hangs, fails with
+    /// ERROR_INVALID_HANDLE or reports success.
     fn parts(&mut self) -> (*mut u8, u32) {
         match self {
             Self::Bytes(bytes) => (bytes.as_mut_ptr(), u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
@@ -99,7 +100,7 @@ impl Handle {
         let mut overlapped = event.as_ref().map(|event| OVERLAPPED { hEvent: event.0, ..OVERLAPPED::default() });
         let overlapped = overlapped.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
         let mut returned = 0;
-        // SAFETY: a buffer has the length told with it, or is null with none; all of them stay until the request has ended.
+        // SAFETY: each buffer has the passed length, or is null with length 0. All buffers outlive the request.
         let mut sent = unsafe {
             DeviceIoControl(
                 self.number,

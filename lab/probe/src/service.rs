@@ -25,7 +25,7 @@ impl Handle {
     }
 
     fn manager(access: u32) -> Result<Self, Win32Error> {
-        // SAFETY: null means this machine and its usual database.
+        // SAFETY: null selects the local machine and the default database.
         Self::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), access) })
     }
 
@@ -48,11 +48,11 @@ impl Drop for Handle {
     }
 }
 
-/// Creates it, for the driver in this file, in this load-order group.
+/// Creates a service for the driver at this path, in this load-order group.
 pub fn create(name: &str, image: &str, group: &str) -> Result<(), Win32Error> {
     let manager = Handle::manager(SC_MANAGER_CREATE_SERVICE)?;
     let (name, image, group) = (wide(name), wide(image), wide(group));
-    // SAFETY: the manager is open, the texts end with NUL, and the rest may be null.
+    // SAFETY: the manager is open, the strings end with NUL, and the other pointers may be null.
     let service = unsafe {
         CreateServiceW(
             manager.0,
@@ -73,14 +73,14 @@ pub fn create(name: &str, image: &str, group: &str) -> Result<(), Win32Error> {
     Handle::new(service).map(drop)
 }
 
-/// Deletes it.
+/// Deletes the service.
 pub fn delete(name: &str) -> Result<(), Win32Error> {
     let service = Handle::of(name)?;
-    // SAFETY: open for this.
+    // SAFETY: the handle has the right to delete the service.
     done(unsafe { DeleteService(service.0) })
 }
 
-/// Starts it.
+/// Starts the service.
 pub fn start(name: &str) -> Result<(), Win32Error> {
     let service = Handle::of(name)?;
     // SAFETY: the handle has the right to start the service; there are no arguments.

@@ -1,4 +1,4 @@
-//! A client of the engine: requests and answers of [`protocol`] without a kernel between.
+//! A client of the engine that exchanges [`protocol`] requests and answers without a kernel.
 
 use engine::{ClientId, Completion, Engine, Platform, Request, Samples};
 use protocol::{
@@ -7,34 +7,34 @@ use protocol::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// The request waits (ntstatus.h).
+/// The request is pending (ntstatus.h).
 pub const STATUS_PENDING: u32 = 0x103;
 
 /// An open handle.
 #[derive(Debug, Clone, Copy)]
 pub struct Client(pub ClientId);
 
-/// An answer, taken apart.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The IRP's status and information.
+    /// Status and information of the IRP.
     pub completion: Completion,
-    /// What came back.
+    /// The output.
     pub bytes: Vec<u8>,
 }
 
 impl Answer {
-    /// The header.
+    /// Returns the header of the answer.
     ///
     /// # Panics
-    /// Where nothing came back.
+    /// Panics if the output has no header.
     #[must_use]
     pub fn header(&self) -> ReplyHeader {
         #[expect(clippy::expect_used, reason = "a test that asks for a header expects an answer")]
         ReplyHeader::read_from_prefix(&self.bytes).expect("an answer with a header").0
     }
 
-    /// The records behind the header, as many as it tells.
+    /// Returns the records after the header, as many as the header reports.
     #[must_use]
     pub fn records<T: FromBytes>(&self) -> Vec<T> {
         let bytes = self.bytes.get(size_of::<ReplyHeader>()..).unwrap_or_default();
@@ -44,10 +44,10 @@ impl Answer {
 }
 
 impl Client {
-    /// Opens a handle and agrees on the version.
+    /// Opens a handle and negotiates the version.
     ///
     /// # Panics
-    /// Where either is refused.
+    /// Panics if either is refused.
     pub fn open<M: Platform>(engine: &mut Engine<M>, handle: usize, process: u32) -> Self {
         let client = Self(ClientId(handle));
         assert_eq!(engine.open(client.0, process), 0, "open");
@@ -56,12 +56,12 @@ impl Client {
         client
     }
 
-    /// Any request, with its input and the bytes there are for its output.
+    /// Sends a request with an output buffer of `output` bytes.
     pub fn ask<M: Platform>(&self, engine: &mut Engine<M>, code: Code, input: &[u8], output: usize) -> Answer {
         self.ask_raw(engine, code as u32, input, output)
     }
 
-    /// Any control code; one that goes straight into the client's memory may come back with STATUS_PENDING.
+    /// Sends any control code. A METHOD_OUT_DIRECT request may return STATUS_PENDING.
     pub fn ask_raw<M: Platform>(&self, engine: &mut Engine<M>, code: u32, input: &[u8], output: usize) -> Answer {
         if protocol::find(code).is_some_and(|spec| spec.method == Method::OutDirect) {
             let mut pages = vec![0xEE; output];
@@ -79,7 +79,7 @@ impl Client {
         Answer { completion, bytes: buffer }
     }
 
-    /// Starts events in the modes given.
+    /// Starts events, each in its modes.
     pub fn start<M: Platform>(
         &self,
         engine: &mut Engine<M>,
@@ -96,10 +96,10 @@ impl Client {
         self.ask(engine, Code::Start, &input, 4096)
     }
 
-    /// Starts sources in both modes on all processors, and answers the session.
+    /// Starts sources in both modes on all processors and returns the session.
     ///
     /// # Panics
-    /// Where that is refused.
+    /// Panics if the start is refused.
     pub fn started<M: Platform>(&self, engine: &mut Engine<M>, flags: u32, sources: &[u32]) -> u64 {
         let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
         let header = self.start(engine, flags, ProcessorSet::EMPTY, &events).header();
@@ -108,7 +108,7 @@ impl Client {
         session
     }
 
-    /// Starts events of any kind.
+    /// Starts any events with any header.
     pub fn start_with<M: Platform>(
         &self,
         engine: &mut Engine<M>,
@@ -119,7 +119,7 @@ impl Client {
         self.ask(engine, Code::Start, &input, 4096)
     }
 
-    /// Fetches samples; `None` where the request would wait.
+    /// Fetches samples. Returns `None` if the request would wait.
     pub fn samples<M: Platform>(
         &self,
         engine: &mut Engine<M>,
@@ -136,7 +136,7 @@ impl Client {
         Some(Answer { completion, bytes: output })
     }
 
-    /// Stops a source, or all.
+    /// Stops a source, or all sources with `None`.
     pub fn stop<M: Platform>(&self, engine: &mut Engine<M>, session: u64, source: Option<u32>) -> Answer {
         let stop = StopRequest { session, source: source.unwrap_or(ALL_SOURCES), reserved: 0 };
         self.ask(engine, Code::Stop, stop.as_bytes(), 1 << 16)
@@ -147,7 +147,7 @@ impl Client {
         self.ask(engine, Code::Read, SessionRequest { session }.as_bytes(), 1 << 16).records()
     }
 
-    /// A request without input.
+    /// Sends a request without input and returns the records of its answer.
     pub fn tell<M: Platform, T: FromBytes + Immutable>(&self, engine: &mut Engine<M>, code: Code) -> Vec<T> {
         self.ask(engine, code, &[], 1 << 16).records()
     }

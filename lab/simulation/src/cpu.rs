@@ -7,26 +7,26 @@ use model::{GeneralProtection, Mode, Processor};
 use pmu::{Cpu, CurrentCpu, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
 
-/// A processor that the code under test believes to run on.
+/// A model processor that the code under test runs on.
 pub struct ModelCpu {
     model: Mutex<Processor>,
     local_reads: AtomicU64,
     local_writes: AtomicU64,
-    /// Accesses until some events happen, and how many of every event; nothing happens while the first is 0.
+    /// Number of accesses until events occur, and the number of each event. Disabled if the first is 0.
     meanwhile: (AtomicU64, AtomicU64),
-    /// The control area, in the longest of its layouts.
+    /// The control area, with its maximum size.
     area: Box<[AtomicU64; AREA_WORDS]>,
-    /// There is one.
+    /// Whether the control area is allocated.
     has_area: AtomicBool,
-    /// The machine sleeps: an access to a register is a panic.
+    /// Whether the machine sleeps. While it does, a register access panics.
     asleep: AtomicBool,
 }
 
-/// 0xA0 bytes.
+/// Size of the area in words: 0xA0 bytes.
 const AREA_WORDS: usize = 20;
 
 impl ModelCpu {
-    /// Around a processor.
+    /// Wraps a processor.
     #[must_use]
     pub fn new(processor: Processor) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl ModelCpu {
         }
     }
 
-    /// Sets whether the machine sleeps. While it does, the code under test must not touch a register: an access panics.
+    /// Sets whether the machine sleeps. While it does, a register access by the code under test panics.
     pub fn set_asleep(&self, asleep: bool) {
         self.asleep.store(asleep, Ordering::Relaxed);
     }
@@ -51,43 +51,43 @@ impl ModelCpu {
         assert!(!self.asleep.load(Ordering::Relaxed), "{access} while the machine sleeps");
     }
 
-    /// Makes the control area, all zero; answers its address.
+    /// Allocates the control area, filled with zeros, and returns its address.
     ///
     /// # Panics
-    /// Where there is one.
+    /// Panics if the area is already allocated.
     pub fn allocate_area(&self) -> u64 {
         assert!(!self.has_area.swap(true, Ordering::Relaxed), "allocated twice");
         self.area.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.area.as_ptr().expose_provenance() as u64
     }
 
-    /// It is no more.
+    /// Frees the control area.
     ///
     /// # Panics
-    /// Where there is none.
+    /// Panics if the area is not allocated.
     pub fn free_area(&self) {
         assert!(self.has_area.swap(false, Ordering::Relaxed), "freed, but not allocated");
     }
 
-    /// Whether there is one.
+    /// Returns whether the control area is allocated.
     pub fn has_area(&self) -> bool {
         self.has_area.load(Ordering::Relaxed)
     }
 
-    /// How often the entry of the local vector table was read, and written.
+    /// Returns the number of reads and of writes of the LVT entry.
     pub fn local_accesses(&self) -> (u64, u64) {
         (self.local_reads.load(Ordering::Relaxed), self.local_writes.load(Ordering::Relaxed))
     }
 
-    /// Right before the access of this number from now, 1 being the next, the processor executes so many of every event.
-    /// Accesses to registers and to the entry of the local vector table count.
+    /// Makes `events` of every event occur immediately before the access with this number from now (1 is the next).
+    /// Counts accesses to registers and to the LVT entry.
     pub fn happen_before_access(&self, number: u64, events: u64) {
         let (left, count) = &self.meanwhile;
         count.store(events, Ordering::Relaxed);
         left.store(number, Ordering::Relaxed);
     }
 
-    /// The processor at an access of the code under test.
+    /// Locks the model for an access by the code under test, and makes due events occur.
     fn accessed(&self) -> MutexGuard<'_, Processor> {
         let (left, count) = &self.meanwhile;
         let mut model = self.model();
@@ -101,7 +101,7 @@ impl ModelCpu {
         model
     }
 
-    /// The processor, to make it run or to ask what happened.
+    /// Locks the model, to run it or to query it.
     pub fn model(&self) -> MutexGuard<'_, Processor> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +117,7 @@ pub const fn boot<C: Cpu>(cpu: &C) -> CurrentCpu<'_, C> {
     current(cpu, ProcessorIndex::BOOT.number())
 }
 
-/// What an access answered.
+/// Returns the result of an access.
 #[track_caller]
 pub fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::Display) -> T {
     match outcome {

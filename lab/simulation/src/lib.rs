@@ -1,7 +1,7 @@
-//! The model as the machine under [`pmu`] and [`engine`], natively in one process: what the driver is to
-//! the kernel, a [`SimMachine`] is to tests.
+//! The model as the platform of [`pmu`] and [`engine`], natively in one process. A [`SimMachine`] takes the place of
+//! driver, kernel and hardware in tests.
 //!
-//! A #GP of the model is a panic here, with the access that raised it: on Windows it would be a bug check.
+//! A #GP of the model panics with the access that raised it. On Windows it would be a bug check.
 
 #![forbid(unsafe_code)]
 

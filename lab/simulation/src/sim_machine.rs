@@ -1,4 +1,4 @@
-//! Processors of one identity, as [`engine::Platform`].
+//! Simulated processors that implement [`engine::Platform`].
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -10,37 +10,38 @@ use pmu::{CurrentCpu, ProcessorIndex};
 
 use crate::cpu::{self, ModelCpu, served};
 
-/// A machine: its processors, and a clock that tests turn.
+/// A machine with processors and a clock that tests advance.
 pub struct SimMachine {
     processors: Vec<ModelCpu>,
     active: AtomicU32,
     clock: AtomicU64,
-    /// Interval of the timers, or 0 while they stand.
+    /// Interval of the timers, or 0 if they are stopped.
     timers: AtomicU32,
     ticks: Vec<AtomicU64>,
-    /// For each [`Call`] the NTSTATUS with which it is refused.
+    /// The NTSTATUS with which each [`Call`] fails, or [`SUCCESS`].
     refusals: [AtomicU32; Call::COUNT],
-    /// The engine has the counters.
+    /// Whether the engine has reserved the counters.
     reserved: AtomicBool,
-    /// The engine has the local APIC open.
+    /// Whether the engine has opened the local APIC.
     apic: AtomicBool,
-    /// The engine has the interrupt.
+    /// Whether the engine has registered its interrupt handler.
     sampling: AtomicBool,
-    /// By how much the clock turns whenever it is read.
+    /// Time by which each read advances the clock.
     pace: AtomicU64,
-    /// By how much it turns whenever the engine asks for one of the things of [`Call`].
+    /// Time by which each [`Call`] advances the clock.
     cost: AtomicU64,
-    /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
+    /// Kernel VA shadowing: 0 is off, 1 is on, any other value the NTSTATUS with which the query fails.
     shadow: AtomicU32,
-    /// The NTSTATUS with which the kernel makes no control area, from which processor on, and the address that it tells.
+    /// The NTSTATUS with which the kernel refuses control areas, the first processor that this applies to, and the
+    /// address that the kernel reports.
     area_refusal: (AtomicU32, AtomicU32, AtomicU64),
-    /// On which processor requests come.
+    /// The processor on which requests arrive.
     current: AtomicU32,
-    /// Between [`fall_asleep`](Self::fall_asleep) and [`wake`](Self::wake).
+    /// Whether the machine is between [`fall_asleep`](Self::fall_asleep) and [`wake`](Self::wake).
     asleep: AtomicBool,
 }
 
-/// What the engine asks of the machine, and can be refused.
+/// Calls of the engine to the machine that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// [`Platform::start_timers`].
@@ -58,22 +59,23 @@ pub enum Call {
 impl Call {
     const COUNT: usize = 5;
 
-    /// Every one.
+    /// All calls.
     pub const ALL: [Self; Self::COUNT] =
         [Self::StartTimers, Self::AdoptProcessor, Self::ReserveCounters, Self::OpenLocalApic, Self::BeginSampling];
 }
 
-/// IA32_PMC0 to 9 are all that have addresses.
+/// Only IA32_PMC0 to IA32_PMC9 have MSR addresses.
 const MAX_GENERAL: u8 = 10;
 
-/// Interrupts that one delivery may take: with more of them a real processor would do nothing else any more.
+/// Maximum number of interrupts in one delivery. More indicate an interrupt storm that would hang a real processor.
 const MAX_INTERRUPTS: u32 = 10_000;
 
-/// An NTSTATUS of success.
+/// STATUS_SUCCESS.
 const SUCCESS: u32 = 0;
 
 impl SimMachine {
-    /// `count` processors, all active, after reset: those of the identity, and of what it has beside it.
+    /// Creates a machine with `count` active processors of an identity, after reset. Odd processors get the identity's
+    /// counterpart for them, if it has one.
     #[must_use]
     pub fn new(identity: &'static Identity, count: u32) -> Self {
         let processor = |number| {
@@ -87,7 +89,7 @@ impl SimMachine {
         Self::of((0..count).map(processor))
     }
 
-    /// These processors, all active.
+    /// Creates a machine with these processors, all active.
     pub fn of(processors: impl IntoIterator<Item = Processor>) -> Self {
         let processors: Vec<_> = processors.into_iter().map(ModelCpu::new).collect();
         let count = u32::try_from(processors.len()).unwrap_or(u32::MAX);
@@ -110,10 +112,10 @@ impl SimMachine {
         }
     }
 
-    /// [`new`](Self::new) by the identity's name.
+    /// Creates a machine as [`new`](Self::new) does, by the name of the identity.
     ///
     /// # Panics
-    /// Where there is no such identity.
+    /// Panics if the identity does not exist.
     #[must_use]
     pub fn named(name: &str, count: u32) -> Self {
         #[expect(clippy::panic, reason = "a misspelt name in a test")]
@@ -121,17 +123,17 @@ impl SimMachine {
         Self::new(identity, count)
     }
 
-    /// Interrupts of every processor behave in this way from now on.
+    /// Sets the interrupt mode of every processor.
     #[must_use]
     pub fn with_interrupt_mode(self, mode: InterruptMode) -> Self {
         self.all().for_each(|cpu| cpu.model().set_interrupt_mode(mode));
         self
     }
 
-    /// A processor.
+    /// Returns a processor.
     ///
     /// # Panics
-    /// Where there is no such processor.
+    /// Panics if the processor does not exist.
     #[must_use]
     pub fn processor(&self, number: u32) -> &ModelCpu {
         #[expect(clippy::indexing_slicing, reason = "a wrong number in a test")]
@@ -147,46 +149,46 @@ impl SimMachine {
         cpu::current(self.processor(number), number)
     }
 
-    /// All processors, in their order.
+    /// Returns all processors by number.
     pub fn all(&self) -> impl Iterator<Item = &ModelCpu> {
         self.processors.iter()
     }
 
-    /// Turns the clock by units of 100 ns.
+    /// Advances the clock by units of 100 ns.
     pub fn pass(&self, units: u64) {
         self.clock.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// The timer of a processor expires, if it runs.
+    /// Makes the timer of a processor expire, if it runs.
     pub fn tick(&self, processor: u32, times: u64) {
         if let (Some(ticks), true) = (self.ticks.get(processor as usize), self.timer().is_some()) {
             ticks.fetch_add(times, Ordering::Relaxed);
         }
     }
 
-    /// The interval of the timers, if they run.
+    /// Returns the interval of the timers if they run.
     #[must_use]
     pub fn timer(&self) -> Option<u32> {
         Some(self.timers.load(Ordering::Relaxed)).filter(|interval| *interval != 0)
     }
 
-    /// The clock turns by so many units of 100 ns whenever it is read.
+    /// Sets the time, in units of 100 ns, by which each read advances the clock.
     pub fn set_pace(&self, units: u64) {
         self.pace.store(units, Ordering::Relaxed);
     }
 
-    /// Turns the clock by so many units of 100 ns whenever the engine asks for one of the things of [`Call`].
+    /// Sets the time, in units of 100 ns, by which each [`Call`] advances the clock.
     pub fn set_cost(&self, units: u64) {
         self.cost.store(units, Ordering::Relaxed);
     }
 
-    /// Kernel VA shadowing: 0 is off, 1 on, anything else the NTSTATUS with which nobody tells.
+    /// Sets kernel VA shadowing: 0 is off, 1 is on, any other value the NTSTATUS with which the query fails.
     pub fn set_shadow(&self, shadow: u32) {
         self.shadow.store(shadow, Ordering::Relaxed);
     }
 
-    /// From now on the kernel refuses control areas from a processor on, with an NTSTATUS and this address; status 0 lets it
-    /// make them again.
+    /// Makes the kernel refuse control areas on processors from `first` on, with an NTSTATUS and an address. Status 0
+    /// lets it allocate them again.
     pub fn refuse_areas(&self, first: u32, status: u32, address: u64) {
         let (refusal, from, told) = &self.area_refusal;
         refusal.store(status, Ordering::Relaxed);
@@ -194,11 +196,12 @@ impl SimMachine {
         told.store(address, Ordering::Relaxed);
     }
 
-    /// Makes every processor one of an ordinary Intel PC: Windows keeps a save area of its own there, with its address in
-    /// IA32_DS_AREA, and the kernel's call says that it exists. Returns the address on a processor.
+    /// Sets up every processor as on an ordinary Intel PC: Windows keeps its own save area with the address in
+    /// IA32_DS_AREA, and the kernel's call fails because the area exists. Returns a function from the processor number
+    /// to that address.
     ///
     /// # Panics
-    /// Where a processor has no such register.
+    /// Panics if a processor does not have IA32_DS_AREA.
     pub fn keep_areas(&self) -> impl Fn(u32) -> u64 + use<> {
         const DS_AREA: u32 = 0x600;
         const ADDRESS_ALREADY_EXISTS: u32 = 0xC000_0018;
@@ -210,12 +213,12 @@ impl SimMachine {
         address
     }
 
-    /// Requests come on this processor.
+    /// Sets the processor on which requests arrive.
     pub fn set_current(&self, processor: u32) {
         self.current.store(processor, Ordering::Relaxed);
     }
 
-    /// From now on this is refused with an NTSTATUS; 0 lets it succeed again.
+    /// Makes a call fail with an NTSTATUS; 0 lets it succeed again.
     pub fn refuse(&self, call: Call, status: u32) {
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
         self.refusals[call as usize].store(status, Ordering::Relaxed);
@@ -240,7 +243,7 @@ impl SimMachine {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// Whether the engine holds anything of the machine.
+    /// Returns whether the engine holds any resource of the machine.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         let held = [&self.reserved, &self.apic, &self.sampling];
@@ -249,21 +252,21 @@ impl SimMachine {
             || self.all().any(ModelCpu::has_area)
     }
 
-    /// Processors that are active at first: the others can be [added](Self::add_processor).
+    /// Sets the number of initially active processors. The others can be [added](Self::add_processor).
     #[must_use]
     pub fn with_active(self, count: u32) -> Self {
         self.active.store(count, Ordering::Relaxed);
         self
     }
 
-    /// One processor more is active, and the engine is told.
+    /// Adds a processor and notifies the engine.
     pub fn add_processor(&self, engine: &mut Engine<&Self>) {
         let added = self.active.fetch_add(1, Ordering::Relaxed);
         engine.add_processor(ProcessorIndex::new(added));
     }
 
-    /// The machine is about to sleep, and then its processors lose their power. Until [`wake`](Self::wake) an access to a
-    /// register is a panic. Repeated calls change nothing.
+    /// Puts the machine to sleep: notifies the engine, then takes the power from the processors. Until
+    /// [`wake`](Self::wake), a register access panics. Repeated calls have no effect.
     pub fn fall_asleep(&self, engine: &Engine<&Self>) {
         if self.asleep.swap(true, Ordering::Relaxed) {
             return;
@@ -284,7 +287,7 @@ impl SimMachine {
         self.asleep.load(Ordering::Relaxed)
     }
 
-    /// It is awake.
+    /// Wakes the machine and notifies the engine.
     pub fn wake(&self, engine: &Engine<&Self>) {
         self.asleep.store(false, Ordering::Relaxed);
         self.all().for_each(|cpu| cpu.set_asleep(false));
@@ -295,18 +298,18 @@ impl SimMachine {
         });
     }
 
-    /// Whether the engine has the interrupt.
+    /// Returns whether the engine has registered its interrupt handler.
     #[must_use]
     pub fn is_sampling(&self) -> bool {
         self.sampling.load(Ordering::Relaxed)
     }
 
-    /// Delivers interrupts to a processor as long as one is pending; answers how many, and whether one filled half
-    /// a ring. As in the HAL before Windows 10 1803, nobody but the engine unmasks the entry of the local vector table
-    /// that Intel's masked.
+    /// Delivers interrupts to a processor as long as one is pending. Returns their number, and whether one filled half
+    /// a ring. As with the HAL before Windows 10 1803, only the engine unmasks the LVT entry, which Intel processors
+    /// mask on delivery.
     ///
     /// # Panics
-    /// Where there is no end to it.
+    /// Panics after 10,000 interrupts, as an interrupt storm.
     pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
         let (mut count, mut watermark_hit) = (0, false);
         while self.take_interrupt(processor) {
@@ -317,7 +320,7 @@ impl SimMachine {
         (count, watermark_hit)
     }
 
-    /// Delivers an interrupt to a processor although its counters raised none, or raised it before the machine fell asleep.
+    /// Delivers an interrupt to a processor even if its counters raised none, or raised it before the machine slept.
     pub fn interrupt(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
         engine.sampler().interrupt(self.current(processor), || self.clock(), interrupted);
     }
@@ -326,17 +329,18 @@ impl SimMachine {
         self.processor(processor).model().take_interrupt()
     }
 
-    /// A tick of the sampling of a processor.
+    /// Runs the sampler's tick on a processor.
     pub fn tick_sampling(&self, engine: &Engine<&Self>, processor: u32) {
         engine.sampler().tick(self.current(processor), self.clock());
     }
 
-    /// A processor executes something: `events` of whatever its counters are set to count.
+    /// Executes code on a processor. `events` returns the number of occurrences of each selected event.
     pub fn run(&self, processor: u32, mode: Mode, events: &dyn Fn(Selected) -> u64) {
         self.processor(processor).model().run(mode, events);
     }
 
-    /// The model's name of a counter of a processor: fixed ones come after the general ones, which Intel's leaf 0xA counts.
+    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's leaf
+    /// 0AH enumerates.
     #[must_use]
     pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
         let model = self.processor(processor).model();
@@ -347,7 +351,7 @@ impl SimMachine {
         fixed.map_or(CounterId::General(counter), CounterId::Fixed)
     }
 
-    /// What a counter of a processor was given in all, by the model's own account.
+    /// Returns the total number of events of a counter in the model's ledger.
     #[must_use]
     pub fn counted(&self, processor: u32, counter: u32) -> u64 {
         let id = u8::try_from(counter).map(|counter| self.counter(processor, counter));
@@ -382,7 +386,7 @@ impl Platform for &SimMachine {
         self.clock.load(Ordering::Relaxed)
     }
 
-    /// As a timer that counts milliseconds.
+    /// Rounds up to milliseconds.
     fn timer_interval(&self, wanted: u32) -> u32 {
         wanted.next_multiple_of(10_000)
     }

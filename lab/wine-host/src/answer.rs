@@ -68,6 +68,7 @@ pub fn answer(command: Command) -> Answer {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
         }
         Command::Advance { milliseconds } => set(time::advance, milliseconds),
+        Command::HoldCounter(hold) => set(time::hold_counter, hold),
         Command::NotifyPower { first, second } => {
             let argument = |number| usize::try_from(number).unwrap_or(usize::MAX);
             callbacks::notify_power(argument(first), argument(second));
@@ -167,6 +168,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     }
     hal::unmask(true);
     hal::hide_frames(false);
+    time::hold_counter(false);
     system_information::reset();
     control_areas::reset();
     power::awake();

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "writes what the driver points to")]
 
 use crate::{nt, nt::NtStatus};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Units of KeQueryInterruptTime, of 100 ns, in a millisecond.
 const UNITS: u64 = 10_000;
@@ -11,6 +11,10 @@ const UNITS: u64 = 10_000;
 /// Milliseconds that the machine slept, and that a test set the clocks ahead, all in all. Neither took any time.
 static SLEPT: AtomicU64 = AtomicU64::new(0);
 static AHEAD: AtomicU64 = AtomicU64::new(0);
+
+/// The value at which the performance counter is held, or [`NOT_HELD`].
+static HELD: AtomicI64 = AtomicI64::new(NOT_HELD);
+const NOT_HELD: i64 = i64::MIN;
 
 /// The machine slept for so long.
 pub fn slept(milliseconds: u64) {
@@ -20,6 +24,11 @@ pub fn slept(milliseconds: u64) {
 /// Sets the clocks ahead by so much, for waits as well.
 pub fn advance(milliseconds: u64) {
     AHEAD.fetch_add(milliseconds, Ordering::SeqCst);
+}
+
+/// Stops the performance counter of drivers, or lets it go on.
+pub fn hold_counter(hold: bool) {
+    HELD.store(if hold { nt::performance_counter().0 } else { NOT_HELD }, Ordering::SeqCst);
 }
 
 /// The time in which waits run: not while the machine sleeps. In units of 100 ns.
@@ -56,6 +65,8 @@ pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
         // SAFETY: not null, and then the driver promises a variable.
         unsafe { frequency.write(ticks) };
     }
+    let held = HELD.load(Ordering::SeqCst);
+    let value = if held == NOT_HELD { value } else { held };
     let skipped = SLEPT.load(Ordering::SeqCst).saturating_add(AHEAD.load(Ordering::SeqCst));
     let skipped = i128::from(skipped) * i128::from(ticks) / 1_000;
     value.saturating_add(i64::try_from(skipped).unwrap_or(i64::MAX))

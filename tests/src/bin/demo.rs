@@ -42,7 +42,7 @@ const STEPS: [(&str, &[&str]); 13] = [
     ("Stop the driver, delete its service and its file.", &["uninstall"]),
 ];
 
-/// Further commands for a processor that records by itself, before the last of [`STEPS`].
+/// Further commands for a processor with a Debug Store, run before the last of [`STEPS`].
 const RECORDED: [(&str, &[&str]); 4] = [
     ("What can the processor record by itself?", &["control-area"]),
     ("Which branches does CPU 0 take most often?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
@@ -71,7 +71,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     if cfg!(windows) {
         println!("halprof.sys and client.exe on this machine's own processor.");
         let client = package()?.join("client.exe");
-        // The demo does not test whether Windows allows the processor to record by itself.
+        // The demo does not test whether Windows supports the Debug Store.
         return show(|| Ok(false), |arguments| on_windows(&client, arguments));
     }
     println!("halprof.sys and client.exe, byte for byte as they ship, under Wine on this machine.");

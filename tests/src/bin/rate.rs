@@ -40,8 +40,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns for how many millions of ticks of the time-stamp counter, on all processors together, interrupts came faster
-/// than the handler could be called.
+/// Returns the time, in millions of ticks of the time-stamp counter on all processors together, in which interrupts
+/// came faster than the handler could be called.
 fn skipped_mticks(lab: &mut Lab) -> Result<u64> {
     Ok(lab.wire.skipped()?.iter().sum::<u64>() / 1_000_000)
 }

@@ -1,18 +1,18 @@
-//! Processors that are added to the running machine.
+//! Processors added to the running machine.
 
 use serde_json::Value;
 use tests::{Lab, first_or_all};
 
 use crate::sampling::Sampler;
 
-/// The first two in each test, and all of them in the soak.
+/// Each test uses the first ones, the soak all of them.
 const IDENTITIES: [&str; 3] = ["amd-legacy", "haswell-4710mq", "intel-v1"];
 const USUAL: usize = 2;
 
 const INTERVAL: u32 = 10_000;
 
 #[test]
-fn what_counts_everywhere_counts_on_an_added_processor() {
+fn a_session_on_all_processors_counts_on_an_added_processor() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();
@@ -41,14 +41,14 @@ fn what_counts_everywhere_counts_on_an_added_processor() {
 }
 
 #[test]
-fn what_samples_everywhere_samples_on_an_added_processor() {
+fn a_session_on_all_processors_samples_on_an_added_processor() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();
         lab.wire.set_processors(1, 8).unwrap();
         lab.install().unwrap();
         let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
-        // Where memory is short in the middle the session stays where it is; and it goes to the next processor.
+        // If an allocation fails, the session does not include the new processor, but includes the next one.
         for (processor, failing) in (1..8).zip([None, Some(4), Some(5), Some(6), Some(5), Some(4), None]) {
             lab.wire.fail_allocation(failing).unwrap();
             assert!(lab.wire.add_processor().unwrap(), "{identity}");

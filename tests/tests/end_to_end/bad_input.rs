@@ -1,8 +1,8 @@
-//! What a user gets wrong, and what the client says: what happened, why, and what to do.
+//! Mistakes of users, and the client's messages: what happened, why, and what to do.
 
 use tests::{Lab, Ran};
 
-/// The client failed with this code, and its message has all of this.
+/// Checks that the client failed with this exit code and a message that contains all of these words.
 fn says(ran: &Ran, code: i32, words: &[&str]) {
     assert_eq!(ran.code, code, "{}\n{}{}", ran.line, ran.out, ran.err);
     for word in words {
@@ -12,7 +12,7 @@ fn says(ran: &Ran, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn each_mistake_has_its_exit_code_and_its_advice() {
+fn each_mistake_has_its_own_exit_code_and_advice() {
     let mut lab = Lab::boot("intel-half-events").unwrap();
     says(&lab.client(&["list"]).unwrap(), 3, &["not installed", "client install"]);
     lab.client(&["install", "--no-start"]).unwrap().success().unwrap();
@@ -46,7 +46,7 @@ fn each_mistake_has_its_exit_code_and_its_advice() {
 }
 
 #[test]
-fn a_missing_driver_file_is_named() {
+fn install_names_a_missing_driver_file() {
     let lab = Lab::boot("amd-legacy").unwrap();
     says(&lab.client(&["install", "--driver", "C:\\nowhere\\halprof.sys"]).unwrap(), 15, &["nowhere"]);
     says(&lab.client(&["list"]).unwrap(), 3, &["not installed"]);

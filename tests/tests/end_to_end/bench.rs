@@ -1,5 +1,5 @@
-//! The bench itself: what it must let a driver do at the level of the profile interrupt, and what it must notice. The
-//! driver is faulty-driver.sys, which does on demand what halprof.sys never does.
+//! The bench itself: what it must allow and what it must report at the IRQL of the profile interrupt. The driver is
+//! faulty-driver.sys, which breaks rules on request.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::scene::totals;
 
-/// Control codes of the faulty driver, by the numbers of their functions.
+/// Control codes of the faulty driver, from their function numbers.
 pub const fn code(function: u32) -> u32 {
     0x8000 << 16 | function << 2
 }
@@ -20,7 +20,7 @@ pub const END: u32 = code(0x802);
 const HOLD: u32 = code(0x803);
 const FATE: u32 = code(0x804);
 
-/// Its deeds at HIGH_LEVEL: the functions that each calls above their levels, and these levels.
+/// Its actions at HIGH_LEVEL: the functions that each calls above their maximum IRQLs, and these IRQLs.
 const DEEDS: [&[(&str, u8)]; 10] = [
     &[],
     &[("ExAllocatePool2", 2), ("ExFreePool", 2)],
@@ -36,13 +36,13 @@ const DEEDS: [&[(&str, u8)]; 10] = [
 
 const HIGH_LEVEL: u8 = 15;
 
-/// Events until its counter overflows.
+/// Number of events until its counter overflows.
 const PERIOD: u64 = 1_000_000;
 
-/// The number of the deed that completes a request.
+/// The action that completes a request.
 const COMPLETES: usize = 6;
 
-/// A machine with the faulty driver loaded, and a client of it.
+/// A machine with the faulty driver loaded and its device open.
 pub struct Bench {
     pub lab: Lab,
     probe: Probe,
@@ -54,7 +54,7 @@ impl Bench {
         Self::start_on("amd-legacy", |_| {})
     }
 
-    /// On a machine of this identity that was prepared before the faulty driver comes.
+    /// Starts on a machine of this identity, which `prepare` sets up before the faulty driver is loaded.
     pub fn start_on(identity: &str, prepare: impl FnOnce(&mut Lab)) -> Self {
         let mut lab = Lab::boot(identity).unwrap();
         prepare(&mut lab);
@@ -76,7 +76,7 @@ impl Bench {
         }
     }
 
-    /// An interrupt on a processor.
+    /// Raises an interrupt on a processor.
     pub fn interrupt(&mut self, processor: u32) {
         self.lab.wire.run(processor, &[(0xC0, 0, PERIOD)], &[]).unwrap();
     }
@@ -85,12 +85,12 @@ impl Bench {
         self.lab.wire.violations().unwrap()
     }
 
-    /// What was noticed since the last time, in words.
+    /// Returns the violations since the last call, as text.
     pub fn noticed(&mut self) -> Vec<String> {
         self.violations().iter().map(ToString::to_string).collect()
     }
 
-    /// Ends as a driver that left something: what is noticed of that.
+    /// Unloads a driver that leaves something behind, and returns the violations.
     pub fn unload(self) -> Vec<String> {
         let Self { mut lab, probe, .. } = self;
         drop(probe);
@@ -110,7 +110,7 @@ fn level(function: &str, level: u8, allowed: u8) -> Violation {
 }
 
 #[test]
-fn a_handler_sees_what_it_interrupts_and_its_dpc_runs_on_its_processor() {
+fn a_handler_gets_the_interrupted_state_and_its_dpc_runs_on_its_processor() {
     let mut bench = Bench::start();
     bench.ask(BEGIN, &[0, 0], 0);
     for (processor, user) in [(0, false), (1, true), (1, false), (0, true)] {
@@ -139,7 +139,7 @@ fn a_handler_sees_what_it_interrupts_and_its_dpc_runs_on_its_processor() {
 }
 
 #[test]
-fn what_is_not_allowed_at_high_level_is_noticed_and_nothing_else_is() {
+fn only_calls_that_high_level_forbids_are_reported() {
     let mut bench = Bench::start();
     for (deed, functions) in (0_u32..).zip(DEEDS) {
         let held = (deed as usize == COMPLETES)
@@ -149,7 +149,7 @@ fn what_is_not_allowed_at_high_level_is_noticed_and_nothing_else_is() {
         bench.interrupt(1);
         let expected: Vec<Violation> =
             functions.iter().map(|(function, allowed)| level(function, HIGH_LEVEL, *allowed)).collect();
-        // Of those that change the level there may be more to say.
+        // Actions that change the IRQL may cause further violations.
         assert_eq!(bench.violations()[..expected.len()], expected, "deed {deed}");
         bench.ask(END, &[], 2);
         bench.violations();
@@ -161,7 +161,7 @@ fn what_is_not_allowed_at_high_level_is_noticed_and_nothing_else_is() {
 }
 
 #[test]
-fn a_request_is_completed_and_told_of_as_windows_wants_it() {
+fn violations_of_the_completion_rules_are_reported() {
     let mut bench = Bench::start();
     let fates = [
         "was told to be pending and not marked so",
@@ -192,11 +192,11 @@ fn a_request_is_completed_and_told_of_as_windows_wants_it() {
 }
 
 #[test]
-fn keipigenericcall_comes_back_when_no_handler_runs_that_was_registered_before() {
+fn keipigenericcall_returns_when_no_unregistered_handler_runs() {
     let mut bench = Bench::start();
     bench.lab.live().unwrap();
     let (mut before, begun) = (0, Instant::now());
-    // A handler that takes long runs most of the time, also on a busy machine.
+    // A slow handler runs most of the time even on a busy machine.
     while before < 5 && begun.elapsed() < Duration::from_mins(1) {
         bench.ask(BEGIN, &[0, 20], 0);
         std::thread::sleep(Duration::from_millis(20));
@@ -210,7 +210,7 @@ fn keipigenericcall_comes_back_when_no_handler_runs_that_was_registered_before()
 }
 
 #[test]
-fn memory_that_a_handler_may_still_use_is_not_given_back_unnoticed() {
+fn freeing_memory_that_a_handler_may_still_use_is_reported() {
     let mut bench = Bench::start();
     for (early, noticed) in [(0, 0), (1, 1), (0, 0)] {
         bench.ask(BEGIN, &[0, 0], 0);
@@ -223,12 +223,12 @@ fn memory_that_a_handler_may_still_use_is_not_given_back_unnoticed() {
 }
 
 #[test]
-fn a_processor_whose_handler_is_too_slow_falls_behind_and_says_by_how_much() {
-    // One: with a slow handler on each of two, nothing else would run.
+fn a_processor_with_a_slow_handler_falls_behind_and_reports_the_skipped_time() {
+    // One processor: with slow handlers on both, nothing else would run.
     let mut bench = Bench::start_on("amd-legacy", |lab| lab.wire.set_processors(1, 1).unwrap());
     assert_eq!(bench.lab.wire.skipped().unwrap(), [0]);
     bench.lab.live().unwrap();
-    // It takes 3 ms, and there is an overflow every 0.3 ms.
+    // The handler takes 3 ms, and an overflow occurs every 0.3 ms.
     bench.ask(BEGIN, &[0, 3], 0);
     let begun = Instant::now();
     while bench.lab.wire.skipped().unwrap().contains(&0) {

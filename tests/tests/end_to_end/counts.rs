@@ -1,13 +1,13 @@
-//! Counts are the model's own, on every processor.
+//! Counts match the model's ledger on every processor.
 
 use serde_json::Value;
 use tests::{Lab, is_soak};
 
-/// A source with its event select and unit mask: from the seeds, not from the driver.
+/// A source with its event select and unit mask, taken from the manuals instead of the driver.
 type Source = (&'static str, u16, u8);
 
-/// SDM Vol. 3B, "Performance Monitoring Events for Processors Based on Intel NetBurst Microarchitecture": as the model has
-/// it, with bits 15:8 of the event mask above the event.
+/// SDM Vol. 3B, "Performance Monitoring Events for Processors Based on Intel NetBurst Microarchitecture": in the
+/// model's form, with bits 15:8 of the event mask above the event.
 const NETBURST: [Source; 4] = [
     ("TotalIssues", 0x02, 0x01),
     ("BranchInstructions", 0x06, 0x0F),
@@ -15,11 +15,11 @@ const NETBURST: [Source; 4] = [
     ("TotalCycles", 0x13, 0x01),
 ];
 
-/// Without fixed counters.
+/// Sources on processors without fixed counters.
 const ARCHITECTURAL: [Source; 4] =
     [("TotalIssues", 0xC0, 0), ("TotalCycles", 0x3C, 0), ("CacheMisses", 0x2E, 0x41), ("LLCReference", 0x2E, 0x4F)];
 
-/// With them: more than there are general ones of any kind.
+/// Sources on processors with fixed counters: more than there are general counters.
 const FIXED: [Source; 4] = [
     ("TotalIssues", 0xC0, 0),
     ("UnhaltedReferenceCycles", 0x3C, 1),
@@ -34,7 +34,7 @@ const K8: [Source; 4] = [
     ("FpInstructions", 0xCB, 0x0F),
 ];
 
-/// Family 17h.
+/// Sources of family 17h.
 const ZEN: [Source; 4] = [
     ("TotalIssues", 0xC0, 0),
     ("BranchMispredictions", 0xC3, 0),
@@ -42,7 +42,7 @@ const ZEN: [Source; 4] = [
     ("ICMiss", 0x60, 0x10),
 ];
 
-/// Families 19h and 1Ah.
+/// Sources of families 19h and 1Ah.
 const ZEN3: [Source; 4] = [
     ("BranchMispredictions", 0xC3, 0),
     ("IcacheIssues", 0x18E, 0x1F),
@@ -50,8 +50,8 @@ const ZEN3: [Source; 4] = [
     ("ICMiss", 0x18E, 0x18),
 ];
 
-/// Identity, and sources of it. The first has two threads on one core, which share its counters: cycles and cache misses are
-/// counted by the same one.
+/// Identity and its sources. The first has two threads that share the counters of a core, so cycles and cache misses
+/// compete for one counter.
 const CASES: [(&str, &[Source]); 16] = [
     ("netburst-irwindale", &[NETBURST[0], NETBURST[1], NETBURST[3]]),
     ("netburst-cedarmill", &NETBURST),
@@ -71,13 +71,13 @@ const CASES: [(&str, &[Source]); 16] = [
     ("zen5-9800x3d", &ZEN3),
 ];
 
-/// One of each interface, and what is peculiar about its registers; `cargo xtask soak` takes all of them. What differs
-/// between the others is what `pmu` decides, whose tests are native.
+/// One identity for each interface and register layout; `cargo xtask soak` uses all of them. The others differ only in
+/// the decisions of `pmu`, which its native tests cover.
 pub const SOME: [&str; 6] =
     ["netburst-irwindale", "intel-v1", "haswell-4710mq", "intel-hybrid", "k8-clawhammer", "zen4-7700x"];
 
 #[test]
-fn every_generation_is_among_the_cases() {
+fn the_cases_include_every_generation() {
     for generation in cpuid_dumps::GENERATIONS {
         assert!(CASES.iter().any(|(name, _)| *name == generation), "{generation}");
     }
@@ -89,7 +89,7 @@ fn names(sources: &[Source]) -> Vec<&'static str> {
     sources.iter().map(|(name, ..)| *name).collect()
 }
 
-/// Of `--json`: the count of a source on a processor.
+/// Returns the count of a source on a processor from `--json` output.
 fn count(json: &Value, name: &str, processor: usize) -> u64 {
     let events = json["events"].as_array().unwrap();
     let event = events.iter().find(|event| event["name"] == name).expect(name);
@@ -101,7 +101,7 @@ fn count(json: &Value, name: &str, processor: usize) -> u64 {
     on["count"].as_u64().unwrap()
 }
 
-/// Every count of `json` is what the model gave to the event, on each processor.
+/// Checks every count in `json` against the model's ledger, on each processor.
 fn agree(lab: &mut Lab, json: &Value, sources: &[Source]) {
     for (name, event, umask) in sources {
         for processor in 0..PROCESSORS {
@@ -111,7 +111,7 @@ fn agree(lab: &mut Lab, json: &Value, sources: &[Source]) {
     }
 }
 
-/// Different numbers for each event and processor.
+/// Makes a different number of each event occur on each processor.
 fn happen(lab: &mut Lab, sources: &[Source], round: u64) {
     for processor in 0..PROCESSORS {
         let work = |times: u64| -> Vec<_> {
@@ -126,7 +126,7 @@ fn happen(lab: &mut Lab, sources: &[Source], round: u64) {
 }
 
 #[test]
-fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
+fn read_and_stop_return_the_counts_of_the_model() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for (identity, sources) in CASES.into_iter().filter(|(identity, _)| is_soak() || SOME.contains(identity)) {
         lab.become_processor(identity).unwrap();
@@ -149,7 +149,7 @@ fn what_is_read_and_what_is_stopped_with_is_the_models_own_ledger() {
 }
 
 #[test]
-fn what_stat_counts_over_a_command_is_the_models_own_ledger() {
+fn stat_prints_the_counts_of_the_model() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.live().unwrap();
     for (identity, sources) in CASES.into_iter().filter(|(identity, _)| SOME.contains(identity)) {
@@ -166,7 +166,7 @@ fn what_stat_counts_over_a_command_is_the_models_own_ledger() {
 }
 
 #[test]
-fn a_mode_and_a_processor_alone_can_be_counted() {
+fn one_mode_or_one_processor_can_be_counted() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     lab.client(&["start", "TotalIssues:u", "TotalCycles:k", "-C", "1"]).unwrap().success().unwrap();

@@ -1,4 +1,4 @@
-//! What processors record themselves: control areas, branches and precise samples, of the driver and the client as they ship.
+//! The Debug Store with the shipped driver and client: control areas, branches and precise samples.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use zerocopy::IntoBytes;
 
 use crate::life::{greet, header};
 
-/// An identity for each format of records.
+/// An identity for each PEBS format.
 const FORMATS: [(&str, u64); 5] =
     [("core2-e5200", 0), ("nehalem-920", 1), ("haswell-4710mq", 2), ("skylake-6600k", 3), ("alder-lake-12900k", 4)];
 
-/// Exit codes: not supported here; held by another.
+/// Exit codes: unsupported on this machine; in use by other software.
 const UNSUPPORTED: i32 = 7;
 const TAKEN: i32 = 25;
 
-/// Nothing is in the registers.
+/// Returns whether all Debug Store registers are 0.
 fn idle(lab: &mut Lab) -> bool {
     let registers = lab.wire.debug_store().unwrap();
     registers.iter().all(|of| *of == DebugStore { area: 0, debugctl: 0, pebs_enable: 0 })
 }
 
-/// The same, once the driver has been told that a handle is gone.
+/// Waits until all Debug Store registers are 0, after a handle was closed.
 fn is_soon_idle(lab: &mut Lab) -> bool {
     (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
@@ -32,12 +32,12 @@ fn is_soon_idle(lab: &mut Lab) -> bool {
     })
 }
 
-/// The machine is another, and the driver is loaded on it.
+/// Replaces the machine and loads the driver on it.
 fn become_processor(lab: &mut Lab, probe: &mut Probe, identity: &str) {
     become_machine(lab, probe, identity, Areas::Served);
 }
 
-/// The same with a kernel that serves control areas so.
+/// Replaces the machine, sets how its kernel handles control areas, and loads the driver.
 fn become_machine(lab: &mut Lab, probe: &mut Probe, identity: &str, areas: Areas) {
     probe.service("unload", "halprof").unwrap().unwrap();
     lab.left_nothing().unwrap();
@@ -52,7 +52,7 @@ fn json(lab: &Lab, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn control_areas_are_allocated_and_freed_on_all_processors_as_the_kernel_does_it() {
+fn control_areas_are_allocated_and_freed_on_all_processors() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     for (build, size) in [(17_763, 0x60), (18_362, 0xA0), (26_100, 0xA0)] {
@@ -81,14 +81,14 @@ fn control_areas_are_allocated_and_freed_on_all_processors_as_the_kernel_does_it
 }
 
 #[test]
-fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_driver() {
+fn a_refused_area_is_reported_and_remaining_areas_are_freed_at_unload() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
     lab.wire.occupy_control_area(1).unwrap();
     let refused = lab.client(&["control-area", "allocate"]).unwrap();
     assert_eq!(refused.code, TAKEN, "{}", refused.err);
-    assert!(refused.err.contains("processor 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
+    assert!(refused.err.contains("CPU 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
     assert_eq!(lab.control_areas().unwrap(), 1, "all or none: the other's");
     become_machine(&mut lab, &mut probe, "skylake-6600k", Areas::Missing);
     let made = json(&lab, &["control-area", "allocate", "--json"]);
@@ -99,7 +99,7 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
     lab.wire.set_control_areas(Areas::Served).unwrap();
     lab.install().unwrap();
     lab.client(&["control-area", "allocate"]).unwrap().success().unwrap();
-    // An area that the kernel does not take back stays known, and is freed later.
+    // The driver keeps an area that the kernel refuses to free, and frees it later.
     lab.wire.set_control_areas(Areas::NotFreed(0xC000_0001)).unwrap();
     let refused = lab.client(&["control-area", "free"]).unwrap();
     assert!(refused.code == TAKEN && refused.err.contains("0xC0000001"), "{}", refused.err);
@@ -111,7 +111,7 @@ fn an_area_that_the_kernel_does_not_make_is_told_and_what_is_left_goes_with_the_
 }
 
 #[test]
-fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
+fn every_branch_record_is_delivered_or_reported_lost() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -142,12 +142,12 @@ fn every_branch_that_the_processor_wrote_comes_to_the_client_or_is_told_lost() {
 }
 
 #[test]
-fn precise_samples_have_no_skid_in_any_format_and_add_up() {
+fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
     for (identity, format) in FORMATS {
-        // An ordinary Intel PC has areas of Windows' own.
+        // On an ordinary Intel PC, Windows has allocated the areas.
         let areas = if format >= 3 { Areas::OfWindows } else { Areas::Served };
         become_machine(&mut lab, &mut probe, identity, areas);
         let found = lab.wire.debug_store().unwrap();
@@ -168,7 +168,7 @@ fn precise_samples_have_no_skid_in_any_format_and_add_up() {
         let (kind, next) = if format >= 2 { (5, 0) } else { (6, 4) };
         let precise: Vec<_> = samples.iter().filter(|sample| sample.kind == kind).collect();
         assert!(precise.len() > 100, "{identity}: {} of {}", precise.len(), samples.len());
-        // The places of the bench lie 16 bytes apart; the interrupts came three bytes behind them.
+        // The places are 16 bytes apart, and interrupts occur three bytes after them.
         assert!(precise.iter().all(|sample| sample.ip % 16 == next), "{identity}");
         for (processor, stored) in (0..).zip(lab.wire.stored().unwrap()) {
             let count = counts.iter().find(|count| count.processor == processor).unwrap();
@@ -187,7 +187,7 @@ fn precise_samples_have_no_skid_in_any_format_and_add_up() {
 }
 
 #[test]
-fn ordinary_samples_and_precise_records_are_put_in_one_order() {
+fn merged_reports_order_samples_and_precise_records_together() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -210,11 +210,11 @@ fn ordinary_samples_and_precise_records_are_put_in_one_order() {
     lab.finish().unwrap();
 }
 
-/// What stands in the way.
+/// Sets up the cause of a refusal.
 type Obstacle = fn(&mut Lab);
 
 #[test]
-fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
+fn recording_is_refused_with_its_reason() {
     const RECORD: [&str; 6] = ["record", "-a", "--duration", "0.4", "-e", "InstructionRetired:p"];
     const TRACE: [&str; 3] = ["branches", "--duration", "0.4"];
     let cases: [(&str, Obstacle, &[&str], i32, &str); 10] = [
@@ -271,8 +271,8 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
 }
 
 #[test]
-fn unloaded_in_the_middle_it_leaves_the_registers_as_it_found_them() {
-    /// LBR of IA32_DEBUGCTL: somebody else's.
+fn unloading_while_recording_restores_the_registers() {
+    /// LBR in IA32_DEBUGCTL, set by other software.
     const OTHERS: u64 = 1;
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
@@ -306,7 +306,7 @@ fn unloaded_in_the_middle_it_leaves_the_registers_as_it_found_them() {
     lab.finish().unwrap();
 }
 
-/// A request for branches and precise instructions on all processors.
+/// Returns a start request for branches and precise instructions on all processors.
 fn start() -> String {
     let header = StartHeader { flags: 0, ring: 64, budget: 900, batch: 4, processors: ProcessorSet::EMPTY };
     let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };
@@ -315,7 +315,7 @@ fn start() -> String {
 }
 
 #[test]
-fn a_client_that_is_killed_leaves_nothing_on() {
+fn killing_a_client_stops_its_recording() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -333,7 +333,7 @@ fn a_client_that_is_killed_leaves_nothing_on() {
 }
 
 #[test]
-fn over_a_sleep_records_go_on() {
+fn recording_continues_after_a_sleep() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();

@@ -1,4 +1,4 @@
-//! The device: who may open it, and requests that are wrong.
+//! Access to the device, and invalid requests.
 
 use protocol::{Code, ErrorCode, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, REQUESTS, Size};
 use tests::{Lab, Reply, hex};
@@ -6,21 +6,21 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::life::{greet, start, start_request};
 
-/// Win32 errors that NTSTATUS values become (source: RtlNtStatusToDosError, ntstatus.h).
+/// Win32 errors to which NTSTATUS values are mapped (RtlNtStatusToDosError, ntstatus.h).
 const ERROR_INVALID_FUNCTION: u32 = 1;
 const ERROR_BAD_LENGTH: u32 = 24;
 const ERROR_INSUFFICIENT_BUFFER: u32 = 122;
 const ERROR_BAD_COMMAND: u32 = 22;
 const ERROR_PRIVILEGE_NOT_HELD: u32 = 1314;
 
-/// D:P(A;;FA;;;SY)(A;;FA;;;BA), self-relative (MS-DTYP 2.4.6).
+/// D:P(A;;FA;;;SY)(A;;FA;;;BA) in self-relative form (MS-DTYP 2.4.6).
 const DESCRIPTOR: &str = "01000490000000000000000000000000 14000000
     0200340002000000
     00001400ff011f00 010100000000000512000000
     00001800ff011f00 01020000000000052000000020020000";
 
 #[test]
-fn the_device_is_for_system_and_administrators_alone() {
+fn only_system_and_administrators_can_open_the_device() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let descriptor = lab.wire.descriptor().unwrap().expect("the driver sets one");
@@ -34,14 +34,14 @@ fn the_device_is_for_system_and_administrators_alone() {
 }
 
 #[test]
-fn without_the_privilege_nobody_gets_in() {
+fn opening_the_device_requires_the_privilege() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     lab.wire.deny_privilege(true).unwrap();
     let mut probe = lab.probe().unwrap();
     match probe.open("").unwrap() {
         Err(code) => assert_eq!(code, ERROR_PRIVILEGE_NOT_HELD),
-        // Wine gives the handle out although the driver failed IRP_MJ_CREATE.
+        // Wine returns a handle although the driver failed IRP_MJ_CREATE.
         Ok(handle) => {
             let hello = hex(Hello { version: PROTOCOL_VERSION, reserved: 0 }.as_bytes());
             let reply = probe.control(handle, Code::Hello as u32, &hello, "72").unwrap();
@@ -65,7 +65,7 @@ fn right_lengths(size: Size) -> usize {
 }
 
 #[test]
-fn wrong_requests_fail_by_themselves_and_change_nothing() {
+fn invalid_requests_fail_and_change_nothing() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -103,7 +103,7 @@ fn wrong_requests_fail_by_themselves_and_change_nothing() {
 }
 
 #[test]
-fn nothing_is_served_before_hello_and_a_wrong_version_is_told_both_numbers() {
+fn hello_is_required_and_a_version_mismatch_reports_both_versions() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -122,7 +122,7 @@ fn nothing_is_served_before_hello_and_a_wrong_version_is_told_both_numbers() {
 }
 
 #[test]
-fn a_handle_for_reading_reads_and_changes_nothing() {
+fn a_read_only_handle_cannot_change_anything() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -140,7 +140,7 @@ fn a_handle_for_reading_reads_and_changes_nothing() {
 }
 
 #[test]
-fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
+fn a_failed_allocation_is_reported_and_leaks_nothing() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
@@ -169,7 +169,7 @@ fn memory_that_can_not_be_had_is_refused_and_nothing_leaks() {
 }
 
 #[test]
-fn a_driver_that_finds_no_memory_does_not_load_and_leaves_nothing() {
+fn a_driver_without_memory_fails_to_load_and_leaks_nothing() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     let mut refused = 0;
     for nth in 1.. {
@@ -186,7 +186,7 @@ fn a_driver_that_finds_no_memory_does_not_load_and_leaves_nothing() {
     }
     assert!(refused > 1, "{refused} allocations failed in turn");
     lab.client(&["list"]).unwrap().success().unwrap();
-    // Wine keeps the file of a driver that did not load, so that uninstall could not remove it.
+    // Wine keeps the file of a driver that failed to load, so uninstall could not remove it.
     lab.stop().unwrap();
     lab.left_nothing().unwrap();
 }

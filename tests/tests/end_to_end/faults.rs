@@ -1,5 +1,5 @@
-//! Each call of the kernel that can fail does so in turn, through a whole life of the driver: nothing is left behind,
-//! and the next life works.
+//! Each kernel call that can fail does so in turn during a life cycle of the driver. Nothing is left behind, and the
+//! next life cycle succeeds.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 use crate::life::{header, start_request};
 use crate::sampling::{Sampler, start_sampling};
 
-/// What a request was answered: whether it succeeded.
+/// Sends a request and returns the detail of its answer if it succeeded.
 fn ask(probe: &mut Probe, handle: u32, code: Code, input: &str, room: usize) -> Option<[u64; 2]> {
     match probe.control(handle, code as u32, input, &room.to_string()).unwrap() {
         Reply::Done(bytes) => Some(header(&bytes)).filter(|header| header.status == 0).map(|header| header.detail),
@@ -18,9 +18,10 @@ fn ask(probe: &mut Probe, handle: u32, code: Code, input: &str, room: usize) -> 
     }
 }
 
-/// Load, count, sample, fetch, stop, close, unload; each as far as the one before succeeded. Answers whether all did.
+/// Loads, counts, samples, fetches, stops, closes and unloads, each step only if the previous one succeeded. Returns
+/// whether all did.
 ///
-/// A session after which the HAL has not taken its interrupt back is followed by another, which gives it back.
+/// If unregistering the interrupt handler fails, a second session repeats it.
 fn life(lab: &mut Lab, probe: &mut Probe) -> bool {
     if probe.service("load", "halprof").unwrap().is_err() {
         return false;
@@ -47,7 +48,7 @@ fn lived(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     if ask(probe, handle, Code::Hello, &hex(hello.as_bytes()), 72).is_none() {
         return false;
     }
-    // ProfileTime beside a counter.
+    // ProfileTime and a source that needs a counter.
     let counted = ask(probe, handle, Code::Start, &start_request(&[0, 6]), 4_096).is_some();
     let sampled = ask(probe, handle, Code::Start, &start_sampling(64, 10_000, 900), 4_096);
     lab.wire.run(0, &[(0xC0, 0, 10_000)], &[]).unwrap();
@@ -62,11 +63,11 @@ fn lived(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     counted && fetched && read && stopped
 }
 
-/// More calls than there are in a life.
+/// More calls than a life cycle makes.
 const MOST: u64 = 300;
 
 #[test]
-fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
+fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
     for identity in first_or_all(&["haswell-4710mq", "zen4-7700x"], 1) {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
@@ -87,7 +88,7 @@ fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
             lab.left_nothing().unwrap_or_else(|error| panic!("{identity}, {name} (call {nth}): {error:#}"));
             let times = failed.entry(name.clone()).or_default();
             *times += 1;
-            // What a function leaves when it fails in one place it leaves in others too, and `left_nothing` sees it.
+            // One check per function is enough outside the soak: `left_nothing` has already found anything left behind.
             if *times == 1 || is_soak() {
                 assert!(life(&mut lab, &mut probe), "{identity}, after {name} (call {nth}): the next life");
             }
@@ -98,7 +99,7 @@ fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
             ("ExCreateCallback", 1),
             ("ExRegisterCallback", 1),
             ("HalAllocateHardwareCounters", 1),
-            ("HalSetSystemInformation", 2), // taking the interrupt, and giving it back
+            ("HalSetSystemInformation", 2), // registering and unregistering
             ("IoAllocateWorkItem", 2),
             ("IoCreateDevice", 1),
             ("IoCreateSymbolicLink", 1),
@@ -113,12 +114,12 @@ fn each_call_that_can_fail_fails_in_turn_and_nothing_is_left_behind() {
         }
         drop(probe);
         lab.left_nothing().unwrap();
-        // Wine keeps the file of a driver whose entry failed: the bench is not used again.
+        // Wine keeps the file of a driver after a failed DriverEntry, so the bench is not reused.
     }
 }
 
 #[test]
-fn a_driver_whose_handler_the_hal_goes_on_calling_stays_loaded() {
+fn a_driver_stays_loaded_while_the_hal_calls_its_handler() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     for nth in 1..MOST {
@@ -133,8 +134,8 @@ fn a_driver_whose_handler_the_hal_goes_on_calling_stays_loaded() {
         }
     }
     assert!(lab.wire.handler().unwrap().registration.is_some());
-    // Not by the client, which waits for ten seconds and then says so.
+    // Not with the client, which waits for ten seconds before it reports the failure.
     lab.wine().run("sc", &["stop", "halprof"]).unwrap();
     assert!(lab.wire.images().unwrap().iter().any(|image| image.starts_with("halprof")), "its code is still there");
-    // Wine does not stop such a driver any more: the bench is not used again.
+    // Wine can no longer stop the driver, so the bench is not reused.
 }

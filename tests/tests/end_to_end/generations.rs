@@ -1,19 +1,19 @@
-//! What only some generations of processors have: events by their numbers, and two kinds of processors in one machine.
+//! Features of some generations only: raw events, and two kinds of processors in one machine.
 
 use serde_json::Value;
 use tests::{Lab, first_or_all};
 
-/// An event that no table has.
+/// An event that is in no table.
 const RAW: &str = "cpu/event=0xa1,umask=0x04/";
 
-/// Of `--json`: name and count of each event.
+/// Returns the name and the count of each event from `--json` output.
 fn counts(json: &Value) -> Vec<(&str, u64)> {
     let events = json["events"].as_array().unwrap();
     events.iter().map(|event| (event["name"].as_str().unwrap(), event["count"].as_u64().unwrap())).collect()
 }
 
 #[test]
-fn events_by_their_numbers_count_beside_those_of_the_table() {
+fn raw_events_count_together_with_table_events() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     let cases = ["netburst-cedarmill", "haswell-4710mq", "k8-clawhammer", "zen4-7700x", "intel-v1", "intel-hybrid"];
     for identity in first_or_all(&cases, 4) {
@@ -22,7 +22,7 @@ fn events_by_their_numbers_count_beside_those_of_the_table() {
         let ran = lab.client(&["start", RAW, "TotalIssues"]).unwrap();
         if identity.starts_with("netburst") {
             assert_eq!(ran.code, 7, "{identity}: {}", ran.err);
-            assert!(ran.err.contains("no event by its numbers"), "{identity}: {}", ran.err);
+            assert!(ran.err.contains("does not support raw events"), "{identity}: {}", ran.err);
             assert!(lab.wire.accesses().unwrap().iter().all(|of| of.wrmsr == 0), "{identity}");
         } else {
             ran.success().unwrap();
@@ -43,7 +43,7 @@ fn events_by_their_numbers_count_beside_those_of_the_table() {
 }
 
 #[test]
-fn a_number_that_the_processor_has_no_bits_for_is_refused_with_what_it_has() {
+fn a_raw_event_that_exceeds_the_register_is_refused_with_the_limits() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for (identity, taken) in [("haswell-4710mq", false), ("k8-clawhammer", false), ("zen-1800x", true)] {
         lab.become_processor(identity).unwrap();
@@ -59,7 +59,7 @@ fn a_number_that_the_processor_has_no_bits_for_is_refused_with_what_it_has() {
 }
 
 #[test]
-fn an_event_by_its_numbers_is_sampled_and_reported_by_its_name() {
+fn a_raw_event_is_sampled_and_reported_under_its_name() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -72,9 +72,9 @@ fn an_event_by_its_numbers_is_sampled_and_reported_by_its_name() {
     lab.finish().unwrap();
 }
 
-/// The first kind has eight general counters and three fixed ones, the second six and two; LLCMisses is of the first alone.
+/// The first kind has eight general and three fixed counters, the second six and two. Only the first has LLCMisses.
 #[test]
-fn on_a_machine_of_two_kinds_each_processor_uses_its_own_counters() {
+fn each_processor_of_a_hybrid_machine_uses_its_own_counters() {
     let mut lab = Lab::boot("intel-hybrid").unwrap();
     lab.install().unwrap();
     let start = |sources: &[&str], processor: &str| {
@@ -100,7 +100,7 @@ fn on_a_machine_of_two_kinds_each_processor_uses_its_own_counters() {
     lab.client(&["stop", "--all"]).unwrap().success().unwrap();
     let misses = lab.client(&["start", "LLCMisses"]).unwrap();
     assert_eq!(misses.code, 7, "{}", misses.err);
-    assert!(misses.err.contains("not supported on processor 1, and is on others"), "{}", misses.err);
+    assert!(misses.err.contains("not supported on CPU 1, but is on others"), "{}", misses.err);
     start(&["LLCMisses"], "0").success().unwrap();
     assert_eq!(lab.counting().unwrap(), 1);
     lab.finish().unwrap();

@@ -1,4 +1,4 @@
-//! Each processor gets its interface, told with its reason, by the real binary.
+//! The shipped binary chooses and explains the interface of each processor.
 
 use protocol::{Code, InfoReply};
 use tests::{Lab, Reply};
@@ -7,7 +7,7 @@ use zerocopy::FromBytes;
 use crate::life::greet;
 
 #[test]
-fn the_driver_says_of_every_identity_what_its_leaves_ask_for() {
+fn the_driver_chooses_the_expected_interface_for_every_identity() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     let mut probe = lab.probe().unwrap();
     for identity in cpuid_dumps::all() {
@@ -30,7 +30,7 @@ fn the_driver_says_of_every_identity_what_its_leaves_ask_for() {
 }
 
 #[test]
-fn where_counters_are_masked_the_reason_is_told_and_no_register_is_touched() {
+fn masked_counters_are_reported_and_no_register_is_accessed() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for (identity, reason) in [
         ("amd-hyperv-masked", "hypervisor masks"),
@@ -51,7 +51,7 @@ fn where_counters_are_masked_the_reason_is_told_and_no_register_is_touched() {
 }
 
 #[test]
-fn loading_touches_no_register_before_something_is_started() {
+fn loading_the_driver_accesses_no_register() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in ["amd-legacy", "haswell-4710mq"] {
         lab.become_processor(identity).unwrap();

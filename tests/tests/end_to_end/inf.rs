@@ -1,8 +1,8 @@
-//! The other way to install: halprof.inf, from the package.
+//! Installing with halprof.inf from the package.
 
 use tests::{Machine, Ran};
 
-/// Adds the driver package; answers by what name Windows keeps it.
+/// Adds the driver package and returns the name under which Windows stores it.
 fn add(machine: &Machine) -> String {
     let inf = machine.packed("halprof.inf").unwrap();
     if cfg!(windows) {
@@ -23,12 +23,12 @@ fn remove(machine: &Machine, name: &str) {
     }
 }
 
-/// As Wine does it, which has no store of drivers: section by section.
+/// Runs a section of the INF: Wine has no driver store.
 fn setup(machine: &Machine, section: &str, inf: &str) -> Ran {
     machine.run("rundll32", &["setupapi,InstallHinfSection", section, "132", inf]).unwrap()
 }
 
-/// Windows adds packages of people that it trusts. To make it trust is not for a test.
+/// Returns whether Windows trusts the signer, which it requires to add a package. A test must not change that.
 fn is_trusted(machine: &Machine) -> bool {
     let stores = ["Root", "TrustedPublisher"];
     !cfg!(windows)
@@ -49,7 +49,7 @@ fn the_inf_installs_starts_stops_and_removes_the_driver() {
     assert!(info["interface"].is_string(), "{info}");
     assert!(!machine.driver().unwrap().exists(), "it runs from where the package lies");
 
-    // What came by the package goes by the package: the client leaves both alone, and says so.
+    // The client does not change a driver that the INF installed: install reports it, and uninstall is refused.
     let again = machine.client(&["install"]).unwrap().success().unwrap();
     assert_eq!(again.out, "already installed, by halprof.inf, with the same file, and running\n");
     let refused = machine.client(&["uninstall"]).unwrap();

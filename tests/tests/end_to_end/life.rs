@@ -1,4 +1,4 @@
-//! The life of the service.
+//! The life cycle of the service.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use protocol::{Code, EventRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyH
 use tests::{Lab, Probe, Reply, hex, rounds};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Opens the device and agrees on the version.
+/// Opens the device and negotiates the version.
 pub fn greet(probe: &mut Probe) -> u32 {
     greet_with(probe, "")
 }
 
-/// The same with another kind of handle.
+/// Opens the device with another kind of handle and negotiates the version.
 pub fn greet_with(probe: &mut Probe, kind: &str) -> u32 {
     let handle = probe.open(kind).unwrap().expect("the device opens");
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
@@ -25,7 +25,7 @@ pub fn header(bytes: &[u8]) -> ReplyHeader {
     ReplyHeader::read_from_prefix(bytes).expect("a header").0
 }
 
-/// A start request for sources in both modes on all processors, as the probe takes it.
+/// Returns a start request for sources in both modes on all processors, in the format of the probe.
 pub fn start_request(sources: &[u32]) -> String {
     let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
     let mut bytes = header.as_bytes().to_vec();
@@ -36,7 +36,7 @@ pub fn start_request(sources: &[u32]) -> String {
     hex(&bytes)
 }
 
-/// Starts sources in a session of the handle.
+/// Starts sources in a session of this handle.
 pub fn start(probe: &mut Probe, handle: u32, sources: &[u32]) -> ReplyHeader {
     match probe.control(handle, Code::Start as u32, &start_request(sources), "4096").unwrap() {
         Reply::Done(bytes) => header(&bytes),
@@ -44,7 +44,7 @@ pub fn start(probe: &mut Probe, handle: u32, sources: &[u32]) -> ReplyHeader {
     }
 }
 
-/// Waits until just so many counters count; a killed process takes a moment to go.
+/// Waits until exactly this many counters are enabled, because a killed process takes some time to end.
 pub fn counting_becomes(lab: &mut Lab, wanted: usize) {
     let begun = Instant::now();
     while lab.counting().unwrap() != wanted {
@@ -54,7 +54,7 @@ pub fn counting_becomes(lab: &mut Lab, wanted: usize) {
 }
 
 #[test]
-fn lives_one_after_the_other_leave_nothing_behind() {
+fn repeated_life_cycles_leave_nothing_behind() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for round in 0..rounds(4, 20) {
         lab.client(&["install"]).unwrap().success().unwrap();
@@ -69,14 +69,14 @@ fn lives_one_after_the_other_leave_nothing_behind() {
         counting_becomes(&mut lab, 4);
         assert_eq!(start(&mut second, handles[1], &[2, 6]).status, STATUS_SUCCESS, "free again, round {round}");
 
-        // The handle is still open, and its session still runs.
+        // The handle is still open, and its session is running.
         lab.stop().unwrap();
         counting_becomes(&mut lab, 0);
         drop(second);
         let pool = lab.wire.pool().unwrap();
         assert_eq!((pool.allocations, lab.wire.images().unwrap().len()), (0, 0), "round {round}: {pool:?}");
 
-        lab.client(&["install"]).unwrap().success().unwrap(); // starts what is installed
+        lab.client(&["install"]).unwrap().success().unwrap(); // starts the installed driver
         let json = lab.client(&["info", "--json"]).unwrap().json().unwrap();
         assert_eq!((&json["sessions"], &json["counters_in_use"]), (&0.into(), &0.into()), "round {round}");
         lab.client(&["uninstall"]).unwrap().success().unwrap();
@@ -85,7 +85,7 @@ fn lives_one_after_the_other_leave_nothing_behind() {
 }
 
 #[test]
-fn a_client_killed_in_the_middle_of_stat_frees_its_counters() {
+fn killing_a_client_during_stat_frees_its_counters() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let hang = ["stat", "-e", "TotalIssues,TotalCycles", "--", "cmd", "/c", "pause"];
@@ -109,11 +109,11 @@ fn a_detached_session_outlives_its_client_and_ends_with_the_driver() {
 }
 
 #[test]
-fn counters_are_followed_by_the_driver_itself() {
+fn the_driver_reads_running_counters_periodically() {
     let mut lab = Lab::boot("core2-6420").unwrap();
     lab.install().unwrap();
     lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
-    let most = (1 << 40) - 1; // its counters have 40 bits
+    let most = (1 << 40) - 1; // counters have 40 bits
     for round in 1..=2 {
         let before = lab.wire.accesses().unwrap()[0].rdpmc;
         lab.wire.run(0, &[(0xC0, 0, most)], &[]).unwrap();

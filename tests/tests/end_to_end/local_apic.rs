@@ -1,4 +1,4 @@
-//! The local APIC: an interrupt that Windows has not enabled is not taken, and one that is masked is let through again.
+//! The local APIC: sampling requires that Windows has enabled the interrupt, and the driver unmasks it after delivery.
 
 use tests::Lab;
 
@@ -6,14 +6,14 @@ use crate::sampling::Sampler;
 
 const INTERVAL: u32 = 10_000;
 
-/// The exit code for what this machine does not support.
+/// Exit code for a feature that the machine does not support.
 const UNSUPPORTED: i32 = 7;
 
 const MASKED: u32 = 1 << 16;
 const OF_WINDOWS: u32 = 0xFE;
 
 #[test]
-fn sampling_is_refused_where_windows_has_not_enabled_the_interrupt() {
+fn sampling_is_refused_if_windows_has_not_enabled_the_interrupt() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for (identity, x2apic) in [("haswell-4710mq", false), ("haswell-4710mq", true), ("zen4-7700x", false)] {
         lab.become_processor(identity).unwrap();
@@ -23,7 +23,7 @@ fn sampling_is_refused_where_windows_has_not_enabled_the_interrupt() {
             lab.wire.set_lvt(1, entry).unwrap();
             let ran = lab.client(&["record", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap();
             assert_eq!(ran.code, UNSUPPORTED, "{identity}: {}", ran.err);
-            assert!(ran.err.contains("has not enabled the performance interrupt of processor 1"), "{}", ran.err);
+            assert!(ran.err.contains("has not enabled the performance interrupt of CPU 1"), "{}", ran.err);
             assert!(ran.err.contains(&format!("{entry:#x}")), "{}", ran.err);
             assert_eq!(lab.wire.lvt(1).unwrap(), entry, "{identity}: left as it was");
             assert!(lab.wire.handler().unwrap().registration.is_none(), "{identity}");
@@ -37,7 +37,7 @@ fn sampling_is_refused_where_windows_has_not_enabled_the_interrupt() {
 }
 
 #[test]
-fn every_interrupt_comes_through_also_where_the_hal_leaves_the_entry_masked() {
+fn every_interrupt_is_delivered_even_if_the_hal_leaves_the_entry_masked() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for (identity, x2apic) in [("haswell-4710mq", false), ("haswell-4710mq", true), ("intel-v1", false)] {
         lab.become_processor(identity).unwrap();

@@ -1,6 +1,6 @@
-//! client.exe and halprof.sys as they ship: under Wine, against the model; and on Windows, on the machine itself.
+//! client.exe and halprof.sys as they ship: under Wine with the model, and on Windows on the machine itself.
 //!
-//! One test at a time (`--test-threads=1`): there is one prefix, and one machine.
+//! The tests must run one at a time (`--test-threads=1`), because they share one Wine prefix or machine.
 
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 #![cfg_attr(not(windows), expect(clippy::indexing_slicing, clippy::panic, reason = "tests"))]

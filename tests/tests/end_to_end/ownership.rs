@@ -1,16 +1,17 @@
-//! Who has the counters: the HAL is asked, and what somebody else has enabled is left to him.
+//! Ownership of counters: the driver reserves them with the HAL and does not touch counters that other software has
+//! enabled.
 
 use tests::{Lab, first_or_all};
 
-/// The exit code for counters of another.
+/// Exit code for counters that other software uses.
 const COUNTERS_TAKEN: i32 = 24;
 
-/// Identity, and its second select register; the first two in each test, and all of them in the soak.
+/// Identity and its second select register. Each test uses the first ones, the soak all of them.
 const CASES: [(&str, u32); 3] = [("haswell-4710mq", 0x187), ("amd-legacy", 0xC001_0001), ("zen4-7700x", 0xC001_0001)];
 const USUAL: usize = 2;
 
 #[test]
-fn counters_that_the_hal_does_not_give_are_told_and_not_touched() {
+fn counters_that_the_hal_refuses_are_reported_and_not_accessed() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for (identity, _) in first_or_all(&CASES, USUAL) {
         lab.become_processor(identity).unwrap();
@@ -21,7 +22,7 @@ fn counters_that_the_hal_does_not_give_are_told_and_not_touched() {
             for verb in [&["start", "TotalIssues"][..], &["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]] {
                 let ran = lab.client(verb).unwrap();
                 assert_eq!(ran.code, COUNTERS_TAKEN, "{identity}: {}", ran.err);
-                assert!(ran.err.contains("belong to another"), "{}", ran.err);
+                assert!(ran.err.contains("another driver has the counters"), "{}", ran.err);
                 assert!(ran.err.contains(&format!("0x{status:08X}")), "{}", ran.err);
             }
             assert_eq!(lab.wire.accesses().unwrap(), before, "{identity}");
@@ -34,7 +35,7 @@ fn counters_that_the_hal_does_not_give_are_told_and_not_touched() {
         assert!(info.out.contains("reserved with the HAL"), "{}", info.out);
         lab.client(&["stop", "--all"]).unwrap().success().unwrap();
         assert!(!lab.wire.reserved().unwrap(), "{identity}");
-        // The driver's end frees them as well.
+        // Unloading the driver frees them as well.
         lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
         lab.uninstall().unwrap();
         lab.left_nothing().unwrap();
@@ -43,7 +44,7 @@ fn counters_that_the_hal_does_not_give_are_told_and_not_touched() {
 }
 
 #[test]
-fn a_counter_that_another_enabled_is_told_and_taken_only_by_force() {
+fn a_foreign_counter_is_reported_and_used_only_with_force() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for &(identity, register) in first_or_all(&CASES, USUAL) {
         const THEIRS: u64 = 1 << 22 | 0x3_00C0;
@@ -52,11 +53,11 @@ fn a_counter_that_another_enabled_is_told_and_taken_only_by_force() {
         lab.wire.write_msr(1, register, THEIRS).unwrap();
         let ran = lab.client(&["start", "TotalIssues"]).unwrap();
         assert_eq!(ran.code, COUNTERS_TAKEN, "{identity}: {}", ran.err);
-        assert!(ran.err.contains("counter 1 of processor 1 counts for another"), "{}", ran.err);
+        assert!(ran.err.contains("counter 1 on CPU 1 is in use by another program"), "{}", ran.err);
         assert!(ran.err.contains("--force") && ran.err.contains("0x4300c0"), "{}", ran.err);
         assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
         assert!(!lab.wire.reserved().unwrap(), "{identity}");
-        // Where nothing of theirs is, there is nothing to be forced.
+        // A processor without such a counter needs no --force.
         lab.client(&["stat", "-C", "0", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
         assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
         lab.client(&["start", "TotalIssues", "--force"]).unwrap().success().unwrap();

@@ -1,4 +1,4 @@
-//! The package: what is in it, and the life of the driver that is installed from it.
+//! The contents of the package, and the life cycle of the driver installed from it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn the_package_has_what_it_takes_to_install_to_trust_and_to_debug_and_no_key() {
+fn the_package_has_all_files_and_no_private_key() {
     let mut wanted = BTreeSet::from(
         ["LICENSE-APACHE", "LICENSE-MIT", "client.exe", "halprof.cer", "halprof.inf", "halprof.pdb", "halprof.sys"]
             .map(str::to_owned),
@@ -34,7 +34,7 @@ fn the_package_has_what_it_takes_to_install_to_trust_and_to_debug_and_no_key() {
 }
 
 #[test]
-fn the_signed_driver_has_a_right_checksum_and_the_certificate_that_lies_beside_it() {
+fn the_signed_driver_has_a_valid_checksum_and_the_packaged_certificate() {
     let bytes = packed("halprof.sys");
     let at = checksum_place(&bytes).unwrap();
     assert_eq!(bytes[at..at + 4], checksum(&bytes, at).to_le_bytes());
@@ -43,7 +43,7 @@ fn the_signed_driver_has_a_right_checksum_and_the_certificate_that_lies_beside_i
 }
 
 #[test]
-fn the_debug_information_is_that_of_the_driver() {
+fn the_pdb_matches_the_driver() {
     let bytes = packed("halprof.sys");
     let file = PeFile64::parse(&*bytes).unwrap();
     let wanted = file.pdb_info().unwrap().expect("the driver names its debug information");
@@ -59,7 +59,7 @@ fn the_inf_has_the_version_of_the_driver() {
 }
 
 #[test]
-fn the_driver_of_the_package_is_installed_counts_and_leaves_nothing() {
+fn the_packaged_driver_installs_counts_and_uninstalls_cleanly() {
     let machine = Machine::boot().unwrap();
     let first = machine.client(&["install"]).unwrap().success().unwrap();
     assert!(first.out.contains("service halprof started"), "{}", first.out);
@@ -92,7 +92,7 @@ fn the_driver_of_the_package_is_installed_counts_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_wrong_on_the_way_to_a_count_is_told_with_what_to_do() {
+fn each_setup_mistake_is_reported_with_advice() {
     let machine = Machine::boot().unwrap();
     let says = |arguments: &[&str], code: i32, advice: &str| {
         let ran = machine.client(arguments).unwrap();
@@ -113,7 +113,7 @@ fn what_is_wrong_on_the_way_to_a_count_is_told_with_what_to_do() {
 }
 
 #[test]
-fn the_service_stops_and_starts_by_windows_own_commands() {
+fn the_service_stops_and_starts_with_sc() {
     let machine = Machine::boot().unwrap();
     machine.client(&["install"]).unwrap().success().unwrap();
     for _ in 0..rounds(2, 3) {
@@ -126,7 +126,7 @@ fn the_service_stops_and_starts_by_windows_own_commands() {
 }
 
 #[test]
-fn the_file_is_the_same_byte_for_byte_before_and_after_its_life() {
+fn the_driver_file_is_unchanged_after_its_life_cycle() {
     let before = packed("halprof.sys");
     let machine = Machine::boot().unwrap();
     machine.client(&["install"]).unwrap().success().unwrap();

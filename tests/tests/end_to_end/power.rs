@@ -1,4 +1,4 @@
-//! Sleep: counters go on after it, and results tell of it.
+//! Sleep: counting continues afterwards, and results report the sleep.
 
 use protocol::{Sample, SampleKind};
 use serde_json::Value;
@@ -6,21 +6,21 @@ use tests::{Lab, first_or_all};
 
 use crate::sampling::Sampler;
 
-/// The first two in each test, and all of them in the soak.
+/// Each test uses the first ones, the soak all of them.
 const IDENTITIES: [&str; 4] = ["haswell-4710mq", "amd-legacy", "zen4-7700x", "intel-v1"];
 const USUAL: usize = 2;
 
 const INTERVAL: u32 = 10_000;
 
 #[test]
-fn counts_go_on_after_a_sleep_and_say_how_long_it_was() {
+fn counting_continues_after_a_sleep_and_reports_its_duration() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
         lab.wire.run(1, &[(0xC0, 0, 1_000)], &[]).unwrap();
-        // Of other changes of power nothing comes.
+        // Other power notifications have no effect.
         for (first, second) in [(0, 0), (1, 0), (2, 1), (4, 0), (5, 0)] {
             lab.wire.notify_power(first, second).unwrap();
         }
@@ -45,7 +45,7 @@ fn counts_go_on_after_a_sleep_and_say_how_long_it_was() {
 }
 
 #[test]
-fn sampling_goes_on_after_a_sleep_and_tells_of_it_on_every_processor() {
+fn sampling_continues_after_a_sleep_and_records_it_on_every_processor() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in first_or_all(&IDENTITIES, USUAL) {
         lab.become_processor(identity).unwrap();
@@ -72,14 +72,14 @@ fn sampling_goes_on_after_a_sleep_and_tells_of_it_on_every_processor() {
 }
 
 #[test]
-fn a_driver_that_is_loaded_and_not_used_sleeps_well() {
+fn an_idle_driver_accesses_no_register_across_a_sleep() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let before = lab.wire.accesses().unwrap();
     lab.wire.sleep().unwrap();
     lab.wire.wake(10).unwrap();
     assert_eq!(lab.wire.accesses().unwrap(), before, "no register is its own");
-    // What is started or stopped while the machine falls asleep.
+    // Sessions can be started and stopped while the machine goes to sleep.
     lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
     lab.wire.sleep().unwrap();
     lab.client(&["start", "BranchInstructions"]).unwrap().success().unwrap();
@@ -90,7 +90,7 @@ fn a_driver_that_is_loaded_and_not_used_sleeps_well() {
     let read = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap();
     let read: Value = serde_json::from_str(&read.out).unwrap();
     assert_eq!(read["events"][0]["count"], 55);
-    // What needs a register is refused; one of two sessions that share a counter stops without one.
+    // Requests that need a register access are refused. Stopping one of two sessions that share a counter needs none.
     let [mut first, mut second] = [(); 2].map(|()| Sampler::start(&lab, 64, INTERVAL, 900));
     lab.wire.sleep().unwrap();
     for arguments in [

@@ -1,4 +1,5 @@
-//! From the overflow to the report: a program whose functions are known, interrupted as often as the bench says.
+//! From the overflow to the report: a program with known functions, interrupted at places and frequencies that the
+//! bench sets.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use report::{Atlas, Column, Contents, Detail, Filter, Row, SymbolFinder, Table};
+use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 use tests::{Lab, SHARES, artifacts};
 
 use crate::life::counting_becomes;
@@ -14,29 +15,29 @@ use crate::life::counting_becomes;
 /// TotalIssues.
 const SOURCE: u32 = 2;
 
-/// The table of a recording, read on this system with the symbols that lie beside workload.exe.
+/// Reads a recording on this system, with the symbols next to workload.exe.
 fn read(file: &Path, columns: &[Column]) -> (Contents, Table) {
     let contents = Contents::read(File::open(file).unwrap(), Detail { thread: true, processor: true }).unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
-    let atlas = Atlas::new(&contents, &filter, &finder);
-    let table = Table::new(&contents, &atlas, SOURCE, columns, &filter);
+    let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
+    let table = Table::new(&contents, &symbol_index, SOURCE, columns, &filter);
     (contents, table)
 }
 
-/// As the PDB has it.
+/// Returns the name of a function in the PDB.
 fn symbol(name: &str) -> String {
     format!("workload::functions::{name}()")
 }
 
-fn row<'a>(table: &'a Table, name: &str) -> &'a Row {
+fn row<'a>(table: &'a Table, name: &str) -> &'a TableRow {
     let mut found = table.rows.iter().filter(|row| row.symbol == Some(symbol(name)));
     found.next().unwrap_or_else(|| panic!("no {name} in {table:#?}"))
 }
 
 #[test]
-fn the_report_shows_the_functions_with_the_shares_that_they_had() {
+fn the_report_shows_the_true_shares_of_the_functions() {
     for identity in ["zen4-7700x", "haswell-4710mq"] {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
@@ -62,7 +63,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
             assert!((row.interval.low..=row.interval.high).contains(&wanted), "{identity}: {row:?}, not {wanted}");
         }
 
-        // By the bench's own account, address by address; the last few can have been lost at the stop.
+        // Compares each address with the bench's count. The last few samples may be lost at the stop.
         let (_, addresses) = read(&file, &[Column::Address]);
         let found: BTreeMap<u64, u64> =
             addresses.rows.iter().map(|row| (row.address.unwrap(), row.weight.samples)).collect();
@@ -84,7 +85,7 @@ fn the_report_shows_the_functions_with_the_shares_that_they_had() {
 }
 
 #[test]
-fn the_client_reports_exports_and_draws_what_it_recorded() {
+fn the_client_reports_exports_and_draws_its_recording() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
     let target = lab.target().unwrap();
@@ -121,16 +122,16 @@ fn the_client_reports_exports_and_draws_what_it_recorded() {
 }
 
 #[test]
-fn a_client_killed_while_it_records_leaves_every_complete_block() {
+fn a_killed_recording_keeps_every_complete_block() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
     let arguments = ["record", "-a", "--duration", "30", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
     let file = lab.wine().drive_c("halprof.rec");
-    let _ = std::fs::remove_file(&file); // of an earlier test
+    let _ = std::fs::remove_file(&file); // left by an earlier test
     let mut client = lab.client_running(&arguments).unwrap();
     let begun = Instant::now();
-    // Some hundred samples.
+    // A few hundred samples.
     while std::fs::metadata(&file).map_or(0, |file| file.len()) < 32 << 10 {
         assert!(begun.elapsed() < Duration::from_secs(20), "nothing is written");
         sleep(Duration::from_millis(10));
@@ -141,12 +142,12 @@ fn a_client_killed_while_it_records_leaves_every_complete_block() {
     lab.scripted().unwrap();
     let contents = Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true }).unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
-    assert!(contents.tally.total(SOURCE).weight.samples > 100, "what was written is there");
+    assert!(contents.sample_counts.total(SOURCE).weight.samples > 100, "what was written is there");
     lab.finish().unwrap();
 }
 
 #[test]
-fn without_options_it_samples_cycles_about_a_thousand_times_a_second_and_says_so() {
+fn record_samples_cycles_at_one_kilohertz_by_default() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -157,7 +158,7 @@ fn without_options_it_samples_cycles_about_a_thousand_times_a_second_and_says_so
     let source = &report["sources"][0];
     assert_eq!(source["name"], "TotalCycles", "{report}");
     assert_eq!(source["events"][0]["frequency"], 1_000, "{report}");
-    // The interval in force, with which it begins, is 65,536: some 37,000 samples a second.
+    // The initial interval is 65,536, about 37,000 samples per second.
     let on_each = source["samples"].as_u64().unwrap() / 2;
     assert!((1_000..6_000).contains(&on_each), "{on_each} samples in 2 s\n{}", ran.err);
     for share in ["lost_share", "paused_share"] {

@@ -1,4 +1,4 @@
-//! Sampling: the shipped driver's interrupt handler, its rings, and the requests that fetch from them.
+//! Sampling with the shipped driver: the interrupt handler, the rings, and the requests that fetch samples.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::counts::SOME;
 use crate::life::{greet_with, header};
 
-/// Event select and unit mask of TotalIssues: INSTR_RETIRED on NetBurst, else of all vendors the same.
+/// Returns event select and unit mask of TotalIssues: INSTR_RETIRED on NetBurst, otherwise the same for all vendors.
 fn total_issues(identity: &str) -> (u16, u8) {
     if identity.starts_with("netburst") { (0x02, 0x01) } else { (0xC0, 0) }
 }
@@ -23,15 +23,15 @@ const PROCESSORS: u32 = 2;
 /// TotalIssues.
 const SOURCE: u32 = 2;
 
-/// What STATUS_CANCELLED becomes.
+/// The Win32 error for STATUS_CANCELLED.
 const ERROR_OPERATION_ABORTED: u32 = 995;
 
-/// What Wine says of a device that has gone.
+/// The error that Wine returns for a removed device.
 const ERROR_ACCESS_DENIED: u32 = 5;
 
 const INTERVAL: u32 = 10_000;
 
-/// A request that samples TotalIssues on every processor, as the probe takes it.
+/// Returns a start request that samples TotalIssues on every processor, in the format of the probe.
 pub fn start_sampling(ring: u32, interval: u32, budget: u32) -> String {
     let header = StartHeader { flags: 0, ring, budget, batch: 0, processors: ProcessorSet::EMPTY };
     let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, frequency: 0 };
@@ -50,14 +50,14 @@ impl Sampler {
         Self::start_with(lab, "", ring, interval, budget)
     }
 
-    /// The same with another kind of handle.
+    /// Starts sampling with another kind of handle.
     pub fn start_with(lab: &Lab, kind: &str, ring: u32, interval: u32, budget: u32) -> Self {
         let (probe, handle, header) = Self::ask(lab, kind, ring, interval, budget);
         assert_eq!((header.status, header.cause), (0, 0));
         Self { probe, handle, session: header.detail[0] }
     }
 
-    /// A client that asked for such a session, and what it was answered.
+    /// Requests a session from a new client and returns the answer.
     pub fn ask(lab: &Lab, kind: &str, ring: u32, interval: u32, budget: u32) -> (Probe, u32, ReplyHeader) {
         let mut probe = lab.probe().unwrap();
         let handle = greet_with(&mut probe, kind);
@@ -69,7 +69,7 @@ impl Sampler {
         hex(SamplesRequest { session: self.session, wait, reserved: 0 }.as_bytes())
     }
 
-    /// The samples there are: records, and whether they were the last.
+    /// Fetches the available records without waiting. Returns them and whether they were the last.
     pub fn fetch(&mut self, room: usize) -> (Vec<Sample>, bool) {
         let input = self.wanted(0);
         let (header, bytes) = ask(&mut self.probe, self.handle, Code::Samples, &input, 48 + 40 * room);
@@ -77,13 +77,13 @@ impl Sampler {
         (records(header, &bytes), header.detail[0] == 1)
     }
 
-    /// Asks for samples and leaves the request waiting.
+    /// Requests samples and leaves the request pending.
     pub fn wait(&mut self, milliseconds: u32, room: usize) {
         let input = self.wanted(milliseconds);
         self.probe.begin(self.handle, Code::Samples as u32, &input, &(48 + 40 * room).to_string()).unwrap();
     }
 
-    /// What the request that waits was answered.
+    /// Waits for the result of the pending request.
     pub fn waited(&mut self) -> Vec<Sample> {
         match self.probe.end_of_request().unwrap() {
             Reply::Done(bytes) => records(header(&bytes), &bytes),
@@ -91,7 +91,7 @@ impl Sampler {
         }
     }
 
-    /// Stops; samples, lost ones and throttled ones on each processor.
+    /// Stops the session. Returns samples, lost samples and throttled samples of each processor.
     pub fn stop(&mut self) -> Vec<[u64; 3]> {
         let input = hex(StopRequest { session: self.session, source: protocol::ALL_SOURCES, reserved: 0 }.as_bytes());
         let (header, bytes) = ask(&mut self.probe, self.handle, Code::Stop, &input, 4_096);
@@ -121,14 +121,14 @@ pub const fn is_sample(record: &Sample) -> bool {
     record.kind == SampleKind::Sample as u16
 }
 
-/// Overflows of each processor, by the model's own account.
+/// Returns the overflows of each processor in the model's ledger.
 pub fn overflows(lab: &mut Lab) -> Vec<u64> {
     let ledger = lab.wire.ledger().unwrap();
     ledger.iter().map(|entries| entries.iter().map(|entry| entry.overflows).sum()).collect()
 }
 
 #[test]
-fn every_overflow_becomes_a_sample_on_its_own_processor() {
+fn every_overflow_becomes_a_sample_on_its_processor() {
     for identity in cpuid_dumps::GENERATIONS.into_iter().filter(|identity| is_soak() || SOME.contains(identity)) {
         let (event, umask) = total_issues(identity);
         let mut lab = Lab::boot(identity).unwrap();
@@ -159,7 +159,7 @@ fn every_overflow_becomes_a_sample_on_its_own_processor() {
 }
 
 #[test]
-fn a_full_ring_loses_samples_and_says_how_many() {
+fn a_full_ring_reports_its_lost_samples() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
@@ -177,7 +177,7 @@ fn a_full_ring_loses_samples_and_says_how_many() {
 }
 
 #[test]
-fn a_request_waits_for_half_a_ring_for_its_time_or_for_the_stop() {
+fn a_request_waits_for_half_a_ring_its_timeout_or_the_unload() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
@@ -195,12 +195,12 @@ fn a_request_waits_for_half_a_ring_for_its_time_or_for_the_stop() {
     let waited = begun.elapsed();
     assert!((Duration::from_millis(150)..Duration::from_secs(5)).contains(&waited), "{waited:?}");
 
-    // Another handle can not stop it: the client's own second request has to come from another thread, which
-    // the probe has not; so the driver's end is what ends the wait.
+    // Another handle cannot stop the session, and this test uses only one thread of the probe, so unloading the driver
+    // ends the wait.
     sampler.wait(60_000, 100);
     sleep(Duration::from_millis(100));
     lab.stop().unwrap();
-    // By the driver's STATUS_CANCELLED, or by Wine, which is faster.
+    // The driver completes the request with STATUS_CANCELLED, unless Wine ends it first.
     let ended = sampler.probe.end_of_request().unwrap();
     assert!(matches!(ended, Reply::Failed(ERROR_OPERATION_ABORTED | ERROR_ACCESS_DENIED)), "{ended:?}");
     drop(sampler);
@@ -208,7 +208,7 @@ fn a_request_waits_for_half_a_ring_for_its_time_or_for_the_stop() {
 }
 
 #[test]
-fn a_client_killed_while_it_waits_leaves_nothing_behind() {
+fn killing_a_waiting_client_leaves_nothing_behind() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     for round in 0..rounds(3, 10) {
@@ -253,7 +253,7 @@ fn two_clients_share_a_counter_and_each_has_every_sample() {
 }
 
 #[test]
-fn it_unloads_in_the_middle_of_sampling() {
+fn the_driver_unloads_while_sampling() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     lab.live().unwrap();
@@ -270,7 +270,7 @@ fn it_unloads_in_the_middle_of_sampling() {
 }
 
 #[test]
-fn a_session_that_samples_can_be_read() {
+fn a_sampling_session_can_be_read() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
@@ -287,7 +287,7 @@ fn a_session_that_samples_can_be_read() {
 }
 
 #[test]
-fn an_interrupt_without_a_trap_frame_is_a_sample_at_address_zero() {
+fn an_interrupt_without_a_trap_frame_is_sampled_at_address_zero() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);

@@ -1,4 +1,4 @@
-//! What is interrupted, and when, is the bench's to say; what the driver samples is that.
+//! The driver samples exactly the interrupts and places that the bench sets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,10 +18,10 @@ const INTERVAL: u32 = 10_000;
 /// The shortest interval of an event.
 const SHORTEST: u32 = 4_096;
 
-/// TotalIssues: the same event on both makes.
+/// TotalIssues, the same event on Intel and AMD.
 const INSTRUCTIONS: u16 = 0xC0;
 
-/// Places of user and of kernel mode, one of them without weight.
+/// Returns places in user and kernel mode, one of them with weight 0.
 fn places(processor: u32) -> Vec<Place> {
     let kernel = |ip, weight| Place { ip, user: false, process: 0, thread: 0, weight };
     let user = |ip, thread, weight| Place { ip, user: true, process: 4_321 + processor, thread, weight };
@@ -33,7 +33,7 @@ fn places(processor: u32) -> Vec<Place> {
     ]
 }
 
-/// How often each place is among the samples of a processor.
+/// Counts the samples of a processor at each place.
 fn tally(samples: &[Sample], processor: u32) -> BTreeMap<(u64, u16, u32, u32), u64> {
     let mut tally = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.processor == processor) {
@@ -44,7 +44,7 @@ fn tally(samples: &[Sample], processor: u32) -> BTreeMap<(u64, u16, u32, u32), u
 }
 
 #[test]
-fn samples_are_where_the_processor_was_as_often_as_it_was_there() {
+fn samples_match_the_interrupted_places_and_their_frequency() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in ["amd-legacy", "haswell-4710mq"] {
         lab.become_processor(identity).unwrap();
@@ -81,7 +81,7 @@ fn samples_are_where_the_processor_was_as_often_as_it_was_there() {
 }
 
 #[test]
-fn a_handler_that_another_has_refuses_the_start_and_leaves_nothing() {
+fn a_start_is_refused_cleanly_if_another_driver_has_the_interrupt() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
     lab.wire.refuse_handler(true).unwrap();
@@ -96,24 +96,23 @@ fn a_handler_that_another_has_refuses_the_start_and_leaves_nothing() {
     lab.finish().unwrap();
 }
 
-/// Of all counters of a processor together: events, overflows, and interrupts that they raised.
+/// Returns the events, overflows and interrupts of all counters of a processor together.
 pub fn totals(ledger: &[LedgerEntry]) -> [u64; 3] {
     let of = |number: fn(&LedgerEntry) -> u64| ledger.iter().map(number).sum();
     [of(|entry| entry.counted), of(|entry| entry.overflows), of(|entry| entry.interrupts)]
 }
 
-/// Whether between two overflows of a counter, loaded with `interval` each time, are as many events: then it was loaded as
-/// soon as it had overflowed. A tick can bring two; and each pause, of which a busy machine makes a few, ends an interval
-/// before its time.
+/// Returns whether `interval` events lie between two overflows, which shows that the handler reloaded the counter
+/// immediately. A tick can cause two overflows, and each of the few pauses of a busy machine shortens an interval.
 fn are_apart(events: u64, overflows: u64, interval: u64) -> bool {
     const PAUSES: u64 = 9;
     events.checked_sub(overflows * interval).is_some_and(|rest| rest < (1 + PAUSES) * interval + 2 * overflows)
 }
 
 #[test]
-fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
+fn each_overflow_in_real_time_has_its_own_interrupt() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    // About a thousand in a second, and more than any machine can handle.
+    // About a thousand per second, and more than any machine can handle.
     for (identity, interval) in [("amd-legacy", 4_000_000), ("haswell-4710mq", 4_000_000), ("zen4-7700x", SHORTEST)] {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
@@ -129,7 +128,7 @@ fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
             let [events, overflows, interrupts] = totals(ledger);
             assert!(overflows > 50, "{what}");
             assert_eq!(interrupts, overflows, "{what}");
-            let pauses = interval == SHORTEST; // all the time
+            let pauses = interval == SHORTEST; // the processor pauses constantly
             assert!(pauses || are_apart(events, overflows, interval.into()), "{events} events: {what}");
             assert_eq!(samples + lost + throttled, overflows, "{what}");
             let missing = overflows - delivered[processor];
@@ -142,7 +141,7 @@ fn in_live_time_each_overflow_has_an_interrupt_of_its_own() {
 }
 
 #[test]
-fn the_functions_of_the_target_are_its_own_and_apart() {
+fn the_functions_of_the_workload_do_not_overlap() {
     let lab = Lab::boot("amd-legacy").unwrap();
     let target = lab.target().unwrap();
     let file = fs::read(artifacts().unwrap().join("workload.exe")).unwrap();

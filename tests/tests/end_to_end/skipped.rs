@@ -1,10 +1,10 @@
-//! What is not run on Windows, where the tests run on the machine itself: the modules whose tests need the model.
+//! The modules that are skipped on Windows because their tests need the model.
 
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::Path;
 
-/// Module, its text, and what its tests need the model or the bench for.
+/// Module, its source text, and the reason why its tests need the model or the bench.
 const NEED_THE_MODEL: [(&str, &str, &str); 21] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -29,7 +29,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 21] = [
     ("waiting", include_str!("waiting.rs"), "the model raises the interrupts that are waited for"),
 ];
 
-/// The names of the tests in a text.
+/// Returns the names of the tests in a source text.
 fn tests_in(text: &str) -> Vec<&str> {
     let parts = text.split("#[test]").skip(1);
     parts.filter_map(|part| part.split_once("fn ")?.1.split_once('(')).map(|(name, _)| name).collect()
@@ -41,14 +41,14 @@ fn tests_that_need_the_model_are_named_with_the_reason() {
         let names = tests_in(text);
         assert!(!names.is_empty(), "{module} has no tests");
         for name in names.into_iter().filter(|_| cfg!(windows)) {
-            // Not by `println`, which a test that passes keeps to itself.
+            // The test harness hides the output of `println` if the test passes.
             writeln!(stdout(), "skipped: {module}::{name}: needs the model: {reason}").unwrap();
         }
     }
 }
 
 #[test]
-fn every_module_that_works_in_the_lab_is_left_out_on_windows_and_named_here() {
+fn every_module_that_needs_the_lab_is_skipped_on_windows() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end");
     let main = fs::read_to_string(folder.join("main.rs")).unwrap();
     for entry in fs::read_dir(folder).unwrap() {

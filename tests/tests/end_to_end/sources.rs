@@ -1,4 +1,4 @@
-//! Every source of both interfaces, on the real binary.
+//! Every source of both interfaces, with the shipped binary.
 
 use protocol::{
     ALL_SOURCES, Code, CountRecord, DETACHED, ReplyHeader, SessionRequest, SourceRecord, StopRequest, TIMER,
@@ -10,7 +10,7 @@ use crate::life::{greet, header, start};
 
 const PROCESSORS: u32 = 2;
 
-/// The records of an answer.
+/// Returns the records of an answer.
 pub fn ask<T: FromBytes>(probe: &mut Probe, handle: u32, code: Code, input: &[u8]) -> Vec<T> {
     let input = if input.is_empty() { "-".to_owned() } else { hex(input) };
     let Reply::Done(bytes) = probe.control(handle, code as u32, &input, "32768").unwrap() else { panic!("{code:?}") };
@@ -33,7 +33,7 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
             lab.wire.clear_ledger().unwrap();
             let ids: Vec<u32> = four.iter().map(|source| source.source).collect();
             let [session, _] = start(&mut probe, handle, &ids).detail;
-            // Sources of one event share what happens.
+            // Sources with the same event count the same occurrences.
             let mut events: Vec<(u16, u8)> = four.iter().map(|source| event(source.select)).collect();
             events.sort_unstable();
             events.dedup();
@@ -66,7 +66,7 @@ fn event(select: u64) -> (u16, u8) {
 }
 
 #[test]
-fn profile_time_counts_what_the_timers_of_each_processor_did() {
+fn profile_time_counts_the_timer_ticks_of_each_processor() {
     let mut lab = Lab::boot("intel-no-leaf-a").unwrap();
     for identity in first_or_all(&["intel-no-leaf-a", "haswell-4710mq", "amd-legacy", "amd-hyperv-masked"], 2) {
         lab.become_processor(identity).unwrap();
@@ -91,7 +91,7 @@ fn profile_time_counts_what_the_timers_of_each_processor_did() {
 }
 
 #[test]
-fn a_driver_that_goes_while_its_timers_run_takes_them_along() {
+fn unloading_cancels_running_timers() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.live().unwrap();
     for _ in 0..rounds(2, 5) {

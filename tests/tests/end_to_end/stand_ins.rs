@@ -1,5 +1,5 @@
-//! What the bench stands in for: that it does what Windows and the processor do, and notices what they punish. The driver
-//! is faulty-driver.sys, as in `bench.rs`.
+//! The bench behaves like Windows and the processor, and reports violations that would crash them. The driver is
+//! faulty-driver.sys, as in `bench.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const CALLS: u32 = code(0x80E) | 2;
 const CALLS_REPORT: u32 = code(0x80F);
 const FORGET: u32 = code(0x810);
 
-/// What requests of the faulty driver take: see its `lib.rs`.
+/// Control codes and inputs of the faulty driver; see its `lib.rs`.
 const LISTEN: u32 = 0;
 const LEAVE: u32 = 1;
 const FIND: u32 = 2;
@@ -49,7 +49,7 @@ const NOT_FOUND: u32 = 0xC000_0034;
 const INSUFFICIENT: u32 = 0xC000_009A;
 const BUSY: u32 = 0x8000_0011;
 
-/// PerfEvtSel0 and PerfCtr0 of AMD, and an event.
+/// AMD's PerfEvtSel0 and PerfCtr0, and an event.
 const SELECT: u32 = 0xC001_0000;
 const COUNTER: u32 = 0xC001_0004;
 const SELECTED: u32 = 0x43_00C0;
@@ -57,13 +57,13 @@ const SELECTED: u32 = 0x43_00C0;
 const NOTHING: [&str; 0] = [];
 
 impl Bench {
-    /// Milliseconds of the performance counter and the interrupt time; processors that are active, that can be, and, a
-    /// bit for each, on which KeIpiGenericCall runs.
+    /// Returns the performance counter and the interrupt time in milliseconds, the active and the maximum number of
+    /// processors, and a bit for each processor on which KeIpiGenericCall ran.
     fn machine(&mut self) -> [u32; 5] {
         self.ask(MACHINE, &[], 5).try_into().unwrap()
     }
 
-    /// How often the handler ran.
+    /// Returns the number of handler calls.
     fn handled(&mut self) -> u32 {
         self.ask(REPORT, &[], 9)[0]
     }
@@ -72,7 +72,8 @@ impl Bench {
         self.ask(APIC, &[ENTRIES], 8)
     }
 
-    /// The calls for processors that were added: stage, processor, its number, active ones, level; and the status.
+    /// Returns the calls of the processor change callback: stage, index, number, active processors and IRQL as digits,
+    /// and the status.
     fn added(&mut self) -> Vec<(u32, u32)> {
         let report = self.ask(ADDED_REPORT, &[], 33);
         let calls = report[1..].chunks_exact(2).map(|call| (call[0], call[1]));
@@ -81,7 +82,7 @@ impl Bench {
 }
 
 #[test]
-fn who_listens_to_power_is_called_at_dispatch_level_around_a_sleep_that_takes_its_time() {
+fn power_callbacks_are_called_at_dispatch_level_around_a_sleep() {
     let mut bench = Bench::start();
     assert_eq!(bench.ask(POWER, &[LISTEN], 1), [0]);
     let before = bench.machine();
@@ -104,7 +105,7 @@ fn who_listens_to_power_is_called_at_dispatch_level_around_a_sleep_that_takes_it
 }
 
 #[test]
-fn a_sleep_takes_the_registers_and_nothing_may_touch_or_happen_meanwhile() {
+fn a_sleep_resets_the_registers_and_forbids_accesses() {
     let mut bench = Bench::start();
     bench.ask(BEGIN, &[0, 0], 0);
     bench.lab.wire.set_lvt(1, 0x1_0000).unwrap();
@@ -126,7 +127,7 @@ fn a_sleep_takes_the_registers_and_nothing_may_touch_or_happen_meanwhile() {
 }
 
 #[test]
-fn live_time_stands_still_in_a_sleep() {
+fn real_time_stands_still_during_a_sleep() {
     let mut bench = Bench::start();
     bench.lab.live().unwrap();
     bench.lab.wire.sleep().unwrap();
@@ -147,7 +148,7 @@ fn live_time_stands_still_in_a_sleep() {
 }
 
 #[test]
-fn callback_objects_are_found_by_name_and_what_is_left_of_them_is_noticed() {
+fn callback_objects_are_found_by_name_and_leaks_are_reported() {
     let mut bench = Bench::start();
     assert_eq!(bench.ask(POWER, &[FIND_OTHER], 1), [NOT_FOUND]);
     assert_eq!(bench.ask(POWER, &[FIND], 1), [0]);
@@ -160,7 +161,7 @@ fn callback_objects_are_found_by_name_and_what_is_left_of_them_is_noticed() {
 }
 
 #[test]
-fn processors_are_added_to_those_that_run_and_take_part_in_everything() {
+fn added_processors_take_part_in_everything() {
     let mut bench = Bench::start_on("amd-legacy", |lab| {
         for (active, maximum) in [(0, 1), (3, 2), (1, 99)] {
             assert!(lab.wire.set_processors(active, maximum).is_err(), "{active} of {maximum}");
@@ -195,7 +196,7 @@ fn processors_are_added_to_those_that_run_and_take_part_in_everything() {
 }
 
 #[test]
-fn a_driver_can_refuse_a_processor_and_is_told_of_those_that_run_if_it_asks() {
+fn a_driver_can_reject_a_processor_and_be_notified_of_active_ones() {
     let mut bench = Bench::start_on("amd-legacy", |lab| lab.wire.set_processors(2, 3).unwrap());
     bench.ask(ADDED, &[NO_FLAGS, 2 + 1], 1);
     assert!(!bench.lab.wire.add_processor().unwrap());
@@ -213,7 +214,7 @@ fn a_driver_can_refuse_a_processor_and_is_told_of_those_that_run_if_it_asks() {
 }
 
 #[test]
-fn the_apic_in_memory_is_that_of_the_processor_that_goes_there() {
+fn each_processor_accesses_its_own_memory_mapped_apic() {
     let mut bench = Bench::start();
     assert_eq!(bench.ask(READ, &[0x1B], 2)[0] & !(1 << 8), 0xFEE0_0800);
     assert_eq!(bench.ask(APIC, &[MAP], 1), [1]);
@@ -245,7 +246,7 @@ fn the_apic_in_memory_is_that_of_the_processor_that_goes_there() {
 }
 
 #[test]
-fn in_x2apic_mode_the_entry_is_a_register_and_not_in_memory() {
+fn the_lvt_entry_is_an_msr_in_x2apic_mode() {
     let mut bench = Bench::start_on("haswell-4710mq", |lab| lab.wire.set_apic(true).unwrap());
     assert!(bench.lab.wire.set_apic(false).is_err(), "a driver is loaded");
     assert_eq!(bench.ask(READ, &[0x1B], 2)[0] & !(1 << 8), 0xFEE0_0C00);
@@ -257,7 +258,7 @@ fn in_x2apic_mode_the_entry_is_a_register_and_not_in_memory() {
     assert_eq!(bench.ask(APIC, &[MAP], 1), [0]);
     assert_eq!(bench.noticed(), ["MmMapIoSpaceEx of the APIC in x2APIC mode"]);
     bench.finish();
-    // Another identity is another machine.
+    // Setting an identity replaces the machine.
     let mut bench = Bench::start();
     bench.ask(READ, &[0x834], 2);
     assert!(bench.noticed()[0].starts_with("Rdmsr of 0x834"));
@@ -265,7 +266,7 @@ fn in_x2apic_mode_the_entry_is_a_register_and_not_in_memory() {
 }
 
 #[test]
-fn a_hal_that_leaves_the_entry_masked_lets_one_interrupt_through() {
+fn a_hal_that_leaves_the_entry_masked_delivers_one_interrupt() {
     let mut bench = Bench::start_on("intel-v1", |_| {});
     bench.ask(BEGIN, &[0, 0], 0);
     for interrupts in 1..4 {
@@ -291,7 +292,7 @@ fn a_hal_that_leaves_the_entry_masked_lets_one_interrupt_through() {
 }
 
 #[test]
-fn counters_are_reserved_or_refused_with_the_status_of_the_test() {
+fn counters_are_reserved_or_refused_with_the_set_status() {
     let mut bench = Bench::start();
     for status in [BUSY, INSUFFICIENT] {
         bench.lab.wire.refuse_counters(Some(status)).unwrap();
@@ -319,7 +320,7 @@ fn counters_are_reserved_or_refused_with_the_status_of_the_test() {
 }
 
 #[test]
-fn others_access_registers_in_nobodys_account() {
+fn accesses_by_the_test_are_not_counted() {
     let mut bench = Bench::start();
     bench.lab.wire.write_msr(1, COUNTER, 77).unwrap();
     assert_eq!([0, 1].map(|processor| bench.lab.wire.read_msr(processor, COUNTER).unwrap()), [0, 77]);
@@ -329,7 +330,7 @@ fn others_access_registers_in_nobodys_account() {
     bench.finish();
 }
 
-/// What can fail, in the order of the faulty driver's calls.
+/// The calls that can fail, in the order in which the faulty driver makes them.
 const FALLIBLE: [&str; 19] = [
     "ExAllocatePool2",
     "MmMapLockedPagesSpecifyCache",
@@ -353,7 +354,7 @@ const FALLIBLE: [&str; 19] = [
 ];
 
 #[test]
-fn each_call_that_can_fail_does_when_it_is_its_turn() {
+fn each_call_that_can_fail_does_so_in_its_turn() {
     let mut bench = Bench::start();
     bench.ask(CALLS, &[], 1);
     assert_eq!(bench.ask(CALLS_REPORT, &[], 1), [0], "none was asked for");
@@ -372,7 +373,7 @@ fn each_call_that_can_fail_does_when_it_is_its_turn() {
 }
 
 #[test]
-fn what_a_secure_driver_does_not_do_is_noticed() {
+fn insecure_calls_are_reported() {
     let mut bench = Bench::start();
     bench.ask(CALLS, &[CARELESS], 1);
     assert_eq!(
@@ -386,12 +387,13 @@ fn what_a_secure_driver_does_not_do_is_noticed() {
 }
 
 #[test]
-fn work_items_and_threads_that_are_left_are_noticed() {
+fn leaked_work_items_and_threads_are_reported() {
     let mut bench = Bench::start();
     bench.ask(FORGET, &[QUEUE_TOO_LATE], 0);
     assert_eq!(bench.noticed(), ["IoQueueWorkItem for a device that is deleted"]);
     bench.ask(FORGET, &[WORK_ITEM], 0);
-    // The second call that can fail: the thread, which would end at once, begins when the driver is gone.
+    // Call 2 is ObReferenceObjectByHandle. If it fails, the lab starts the thread only after the unload, so it outlives
+    // the driver.
     bench.lab.wire.fail_call(Some(2)).unwrap();
     bench.ask(FORGET, &[THREAD], 0);
     assert_eq!(bench.lab.wire.failed_call().unwrap().as_deref(), Some("ObReferenceObjectByHandle"));

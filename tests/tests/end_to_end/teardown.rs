@@ -1,4 +1,4 @@
-//! The end of the driver, in the middle of everything.
+//! Unloading the driver during activity.
 
 use protocol::Code;
 use tests::{Lab, Reply, rounds};
@@ -7,7 +7,7 @@ use crate::life::{greet, header};
 use crate::sampling::start_sampling;
 
 #[test]
-fn unloaded_at_the_full_rate_of_interrupts_nothing_runs_after_its_memory_is_freed() {
+fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     let mut interrupted = 0;
     for identity in ["zen4-7700x", "haswell-4710mq"] {
@@ -19,7 +19,7 @@ fn unloaded_at_the_full_rate_of_interrupts_nothing_runs_after_its_memory_is_free
         for round in 0..rounds(20, 100) {
             probe.service("load", "halprof").unwrap().unwrap();
             let handle = greet(&mut probe);
-            // The shortest interval, which no machine can follow; and one whose interrupts come a few at a time.
+            // The shortest interval, which no machine can keep up with, and one with occasional interrupts.
             let input = start_sampling(64, if round % 2 == 0 { 4_096 } else { 100_000 }, 900);
             match probe.control(handle, Code::Start as u32, &input, "4096").unwrap() {
                 Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0, "{identity}, round {round}"),

@@ -1,4 +1,4 @@
-//! Requests for samples that wait, seen from a client with more than one thread.
+//! Pending requests for samples, from a client with several threads.
 
 use std::time::{Duration, Instant};
 
@@ -12,30 +12,30 @@ use crate::sampling::Sampler;
 
 const INTERVAL: u32 = 10_000;
 
-/// TotalIssues of both makes.
+/// TotalIssues on Intel and AMD.
 const INSTRUCTIONS: (u16, u8) = (0xC0, 0);
 
 const ERROR_INVALID_HANDLE: u32 = 6;
 const ERROR_OPERATION_ABORTED: u32 = 995;
 
-/// The two kinds of handles.
+/// The kinds of handles.
 const KINDS: [&str; 2] = ["", "overlapped"];
 
-/// Longer than any test takes.
+/// A wait in milliseconds that is longer than any test.
 const LONG: u32 = 600_000;
 
-/// Room for so many samples, as the probe takes it.
+/// Returns the output length for this many samples, in the format of the probe.
 fn room(samples: usize) -> String {
     (48 + samples * size_of::<Sample>()).to_string()
 }
 
-/// Sends a request for samples on a thread of its own; it is answered when there are 32, or after so many milliseconds.
+/// Requests samples on a separate thread. The request completes with 32 samples or after `wait` milliseconds.
 fn ask_aside(sampler: &mut Sampler, wait: u32) -> u32 {
     let input = hex(SamplesRequest { session: sampler.session, wait, reserved: 0 }.as_bytes());
     sampler.probe.aside(sampler.handle, Code::Samples as u32, &input, &room(64)).unwrap()
 }
 
-/// The same, and comes back when the request waits in the driver.
+/// Requests samples on a separate thread and waits until the request is pending in the driver.
 fn wait_aside(lab: &mut Lab, sampler: &mut Sampler) -> u32 {
     let aside = ask_aside(sampler, LONG);
     let begun = Instant::now();
@@ -46,7 +46,7 @@ fn wait_aside(lab: &mut Lab, sampler: &mut Sampler) -> u32 {
     aside
 }
 
-/// Cancels the request that waits, and asserts that it is answered so.
+/// Cancels the pending request and checks its result.
 fn cancel(sampler: &mut Sampler, aside: u32) {
     assert_eq!(sampler.probe.say(&format!("cancel {}", sampler.handle)).unwrap(), "ok");
     assert_eq!(sampler.probe.join(aside).unwrap(), Reply::Failed(ERROR_OPERATION_ABORTED));
@@ -68,7 +68,7 @@ fn nothing_counts_soon(lab: &mut Lab) {
 }
 
 #[test]
-fn a_request_that_waits_can_be_cancelled_and_the_session_goes_on() {
+fn a_pending_request_can_be_cancelled_and_the_session_continues() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     for kind in KINDS {
@@ -90,8 +90,8 @@ fn a_request_that_waits_can_be_cancelled_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_cancelled_request_leaves_its_place_to_the_next() {
-    /// More than can wait at a time.
+fn a_cancelled_request_frees_its_slot() {
+    /// More than the maximum number of pending requests.
     const CANCELS: u32 = 40;
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
@@ -105,11 +105,11 @@ fn a_cancelled_request_leaves_its_place_to_the_next() {
 }
 
 #[test]
-fn a_cancel_at_the_worst_moment_ends_the_request_once() {
+fn a_racing_cancellation_completes_the_request_once() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
-    // The driver sets the cancel routine when it lets the request wait; then its thread takes it back, and sets it again.
+    // The driver sets the cancel routine when it pends the request; later its thread clears and sets it again.
     for moment in [CancelMoment::BeforeSet, CancelMoment::AfterSet, CancelMoment::BeforeTake, CancelMoment::AfterTake] {
         lab.wire.cancel_at(Some(moment)).unwrap();
         let aside = ask_aside(&mut sampler, 3_000);
@@ -125,7 +125,7 @@ fn a_cancel_at_the_worst_moment_ends_the_request_once() {
 }
 
 #[test]
-fn a_stop_ends_what_waits_with_the_last_samples() {
+fn a_stop_completes_the_pending_request_with_the_last_samples() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
@@ -145,7 +145,7 @@ fn a_stop_ends_what_waits_with_the_last_samples() {
 }
 
 #[test]
-fn a_handle_closed_while_a_request_waits_ends_the_session() {
+fn closing_a_handle_with_a_pending_request_ends_the_session() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
     for kind in KINDS {

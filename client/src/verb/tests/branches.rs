@@ -1,4 +1,4 @@
-//! `branches`: each branch is counted, named where it can be, and in the file where one is wanted.
+//! Tests of `branches`.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::fake::{CLOCK, module, sample};
 const APP: u64 = 0x40_0000;
 const NT: u64 = 0xFFFF_F800_0000_0000;
 
-/// A branch on processor 0.
+/// Creates a branch on processor 0.
 fn branch(from: u64, to: u64, predicted: u32) -> Sample {
     let modes = if from < NT { modes::USER } else { modes::KERNEL };
     Sample {
@@ -25,7 +25,7 @@ fn branch(from: u64, to: u64, predicted: u32) -> Sample {
     }
 }
 
-/// Eight branches, of which five are the same.
+/// Returns eight branches, five of them equal.
 fn records(predicted: u32) -> Vec<Sample> {
     let mut records = vec![branch(APP + 0x10, APP + 0x80, predicted); 4];
     records.push(branch(APP + 0x10, APP + 0x80, 0));
@@ -68,14 +68,14 @@ fn the_session_has_one_event_whose_interval_is_the_buffer() {
 }
 
 #[test]
-fn a_ring_of_less_than_two_buffers_is_refused_before_anything_starts() {
+fn a_ring_of_less_than_two_buffers_is_rejected_before_the_start() {
     let system = system(&[]);
     let (exit, report) = run(&system, "branches -a --ring 4096").failure();
     assert_eq!(exit, Exit::Usage);
     assert_eq!(
         report,
         "error: a ring of 4096 records is too small for a buffer of 4096\n  \
-         because: one interrupt hands over a whole buffer, and the next can come before\n  \
+         because: one interrupt delivers a whole buffer, and the next can come before\n  \
          that is fetched\n  \
          try: --ring 8192, or a smaller --buffer"
     );
@@ -83,7 +83,7 @@ fn a_ring_of_less_than_two_buffers_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn the_branches_taken_most_come_first_with_both_their_ends() {
+fn the_most_frequent_branches_come_first_with_source_and_target() {
     let ran = run(&system(&records(1)), "branches --duration 0.001");
     let (table, _) = ran.out.split_once("\nElapsed").unwrap();
     insta::assert_snapshot!(table);
@@ -93,7 +93,7 @@ fn the_branches_taken_most_come_first_with_both_their_ends() {
 }
 
 #[test]
-fn how_often_and_for_how_long_recording_paused_is_told() {
+fn number_and_duration_of_pauses_are_reported() {
     let of = |kind: SampleKind, ip| Sample { kind: kind as u16, ip, source: ALL_SOURCES, ..sample(0, 1) };
     let (throttled, resumed) = (of(SampleKind::Throttled, 0), of(SampleKind::Resumed, 1_000 * CLOCK));
     let warning = |times: &str, percent: u32| {
@@ -103,7 +103,7 @@ fn how_often_and_for_how_long_recording_paused_is_told() {
              try: a larger --budget, or one mode alone (--user, --kernel)\n"
         )
     };
-    for (befell, options, line, warned, numbers) in [
+    for (loss_records, options, line, warned, numbers) in [
         (&[][..], "", "0.0 % of the time", String::new(), json!([0, 0, 0.0, 0.0])),
         (
             &[throttled, resumed],
@@ -119,7 +119,7 @@ fn how_often_and_for_how_long_recording_paused_is_told() {
             warning("3 times", 50),
             json!([3, 2, 2000.0, 1.0]),
         ),
-        // There was no room for the record of its beginning.
+        // The ring was full when the pause started, so its record is missing.
         (
             &[resumed],
             "",
@@ -129,7 +129,7 @@ fn how_often_and_for_how_long_recording_paused_is_told() {
         ),
     ] {
         let system = || {
-            let system = system(&[&records(1)[..], befell].concat());
+            let system = system(&[&records(1)[..], loss_records].concat());
             system.driver.counts.replace(vec![count(BRANCHES, 0, 4, SECOND)]);
             system
         };
@@ -150,7 +150,7 @@ fn how_often_and_for_how_long_recording_paused_is_told() {
 }
 
 #[test]
-fn where_no_record_says_that_it_was_predicted_no_share_is_told() {
+fn no_prediction_share_is_shown_without_prediction_bits() {
     let ran = run(&system(&records(0)), "branches --duration 0.001 --csv --top 1");
     assert_eq!(
         ran.out,
@@ -164,7 +164,7 @@ fn where_no_record_says_that_it_was_predicted_no_share_is_told() {
 }
 
 #[test]
-fn json_has_every_number_and_nothing_for_what_is_not_known() {
+fn json_has_every_number_and_null_for_unknown_ones() {
     let mut traced = run(&system(&records(1)), "branches --duration 0.001 --json --top 2").json();
     assert!(traced.as_object_mut().unwrap().remove("elapsed_seconds").unwrap().as_f64().unwrap() > 0.0);
     assert_eq!(
@@ -190,7 +190,7 @@ fn json_has_every_number_and_nothing_for_what_is_not_known() {
 }
 
 #[test]
-fn with_a_file_the_records_are_in_it_and_report_reads_them() {
+fn report_reads_the_file_that_branches_wrote() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.rec");
     let name = path.to_str().unwrap();
@@ -212,7 +212,7 @@ fn with_a_file_the_records_are_in_it_and_report_reads_them() {
 }
 
 #[test]
-fn a_refusal_is_told_and_leaves_no_file_behind() {
+fn a_refusal_is_reported_and_creates_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.rec");
     let refuse = Some((Code::Start, ErrorCode::NoDebugStore, [4, 0]));

@@ -1,8 +1,8 @@
-//! Verbs with an output that takes no more.
+//! Tests of every verb with a closed output.
 
 use super::*;
 
-/// An output that takes nothing, with the kind of error that says why.
+/// An output that fails every write with this kind of error.
 struct Closed(io::ErrorKind);
 
 impl Write for Closed {
@@ -15,7 +15,7 @@ impl Write for Closed {
     }
 }
 
-/// Runs a line with both outputs closed for the same reason.
+/// Runs a command line with both outputs closed.
 fn run_closed(line: &str, reason: io::ErrorKind) -> Result<i32, Error> {
     let system = two_processors();
     let words = line.split_whitespace().chain(line.contains(" -- ").then_some("exit 3"));
@@ -25,7 +25,7 @@ fn run_closed(line: &str, reason: io::ErrorKind) -> Result<i32, Error> {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_failure_and_the_code_of_a_command_stays() {
+fn a_closed_output_is_not_an_error_and_keeps_the_code_of_the_command() {
     let null = if cfg!(windows) { "NUL" } else { "/dev/null" };
     for (line, code) in [
         ("list".to_owned(), 0),

@@ -1,4 +1,4 @@
-//! `control-area`: what there is on each processor, in whose hands, and why not more.
+//! Tests of `control-area`.
 
 use protocol::{AreaRecord, AreaRequest, MissingFeature, area};
 use zerocopy::FromBytes;
@@ -10,7 +10,7 @@ fn area(processor: u32, status: u32, address: u64, flags: u32) -> AreaRecord {
     AreaRecord { processor, status, address, size, flags, format: 4, missing_feature: 0 }
 }
 
-/// One of the kernel's in use, one of the driver's own, one that another has, and a processor without PEBS.
+/// Returns an area of the kernel in use, one of the driver, one of another program, and a processor without PEBS.
 fn system() -> FakeSystem {
     let all = area::BRANCHES | area::PRECISE | area::MODES;
     let areas = vec![
@@ -28,7 +28,7 @@ fn request(system: &FakeSystem) -> AreaRequest {
 }
 
 #[test]
-fn each_operation_goes_to_the_driver_once_with_its_processors() {
+fn each_operation_is_sent_once_with_its_processors() {
     for (line, operation, current, processors) in [
         ("control-area", area::QUERY, 0, &[][..]),
         ("control-area show -C 0,2", area::QUERY, 0, &[0, 2]),
@@ -44,14 +44,14 @@ fn each_operation_goes_to_the_driver_once_with_its_processors() {
 }
 
 #[test]
-fn the_table_tells_whose_each_area_is_and_what_its_processor_has() {
+fn the_table_shows_owner_of_each_area_and_features_of_its_processor() {
     let out = run(&system(), "control-area").out;
     assert!(out.lines().all(|line| line.len() <= 80), "{out}");
     insta::assert_snapshot!(out);
 }
 
 #[test]
-fn json_has_nothing_where_there_is_no_area() {
+fn json_has_null_for_a_missing_area() {
     let areas = run(&system(), "control-area --json -C 0,3").json();
     assert_eq!(
         areas,
@@ -71,7 +71,7 @@ fn json_has_nothing_where_there_is_no_area() {
 }
 
 #[test]
-fn a_format_that_is_not_known_is_told_by_its_number() {
+fn an_unknown_format_is_reported_by_its_number() {
     let unknown = AreaRecord {
         format: 6,
         missing_feature: MissingFeature::UnknownFormat as u32 + 1,
@@ -80,29 +80,29 @@ fn a_format_that_is_not_known_is_told_by_its_number() {
     let system = FakeSystem::running(FakeDriver { areas: vec![unknown], ..FakeDriver::default() });
     let out = run(&system, "control-area").out;
     assert!(out.lines().nth(2).unwrap().ends_with("  yes  no"), "{out}");
-    let note = "\nOn processor 0:\n  its precise records have format 6, which this driver does not know\n";
+    let note = "\nOn CPU 0:\n  its precise records have format 6, which this driver does not know\n";
     assert!(out.ends_with(note), "{out}");
-    let told = &run(&system, "control-area --json").json()["areas"][0];
-    assert_eq!(told["precise_format"], Value::Null);
-    assert_eq!(told["lack"], crate::missing_feature::sentence(MissingFeature::UnknownFormat as u32, 6));
+    let shown = &run(&system, "control-area --json").json()["areas"][0];
+    assert_eq!(shown["precise_format"], Value::Null);
+    assert_eq!(shown["lack"], crate::missing_feature::sentence(MissingFeature::UnknownFormat as u32, 6));
 }
 
 #[test]
-fn branches_that_are_missing_are_told_beside_the_format_of_precise_records() {
+fn missing_branches_are_reported_with_the_format_of_precise_records() {
     let missing_feature = MissingFeature::BranchesUnavailable as u32 + 1;
     let precise_alone = AreaRecord { missing_feature, ..area(0, 0, 0, area::PRECISE | area::MODES) };
     let system = FakeSystem::running(FakeDriver { areas: vec![precise_alone], ..FakeDriver::default() });
     let out = run(&system, "control-area").out;
     assert!(out.lines().nth(2).unwrap().ends_with("  no   4"), "{out}");
-    assert!(out.contains("\nOn processor 0:\n  the processor's Branch Trace Store is unavailable\n"), "{out}");
+    assert!(out.contains("\nOn CPU 0:\n  the processor's Branch Trace Store is unavailable\n"), "{out}");
     assert_eq!(out.matches("\nOn ").count(), 1, "{out}");
-    let told = &run(&system, "control-area --json").json()["areas"][0];
-    assert_eq!((&told["branches"], &told["precise_format"]), (&json!(false), &json!(4)));
-    assert_eq!(told["lack"], crate::missing_feature::sentence(missing_feature - 1, 4));
+    let shown = &run(&system, "control-area --json").json()["areas"][0];
+    assert_eq!((&shown["branches"], &shown["precise_format"]), (&json!(false), &json!(4)));
+    assert_eq!(shown["lack"], crate::missing_feature::sentence(missing_feature - 1, 4));
 }
 
 #[test]
-fn areas_of_every_processor_that_there_can_be_come_in_one_answer() {
+fn areas_of_the_maximum_number_of_processors_fit_into_one_reply() {
     let areas = (0..2048).map(|processor| area(processor, 0, 0, 0)).collect();
     let system = FakeSystem::running(FakeDriver { areas, ..FakeDriver::default() });
     let answer = run(&system, "control-area allocate --json").json();
@@ -111,14 +111,14 @@ fn areas_of_every_processor_that_there_can_be_come_in_one_answer() {
 }
 
 #[test]
-fn a_refusal_says_what_is_the_case_with_the_name_of_its_status() {
+fn a_refused_area_is_reported_with_the_name_of_the_status() {
     let refuse = Some((Code::ControlArea, ErrorCode::ControlArea, [0xC000_00A0, 0]));
     let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
     let (exit, report) = run(&system, "control-area free -C 0").failure();
     assert_eq!(exit, Exit::DebugStoreTaken);
     assert_eq!(
         report,
-        "error: there is no control area of processor 0 (STATUS_MEMORY_NOT_ALLOCATED)\n  \
-         try: client control-area   (shows what there is)"
+        "error: CPU 0 has no control area (STATUS_MEMORY_NOT_ALLOCATED)\n  \
+         try: client control-area   (shows all areas)"
     );
 }

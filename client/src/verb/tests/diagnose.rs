@@ -1,4 +1,4 @@
-//! `diagnose`.
+//! Tests of `diagnose`.
 
 use std::fmt::Write;
 
@@ -14,14 +14,14 @@ fn text(name: &str) -> String {
     run_anywhere("diagnose --cpuid -", cpuid_dumps::find(name).unwrap().dump.as_bytes()).out
 }
 
-/// A processor with what the issue names.
+/// Dump of an Intel processor with four general counters and the seven architectural events.
 const EXAMPLE: &str = "\
 CPUID 00000000: 0000000B-756E6547-6C65746E-49656E69
 CPUID 0000000A: 07300403-00000000-00000000-00000603
 ";
 
 #[test]
-fn every_identity_comes_out_as_its_leaves_ask_for() {
+fn diagnose_matches_the_expectation_of_every_dump() {
     for Identity { name, dump, expected, .. } in cpuid_dumps::all() {
         let json = diagnose(dump.as_bytes()).json();
         assert_eq!((&json["windows10"], &json["interface"]), (&json!(expected.windows10), &json!(expected.interface)));
@@ -87,7 +87,7 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
     assert!(run.out.starts_with("{\n  \"windows10\": \"Emon\",\n  \"interface\": \"Emon\",\n  \"reason\": "));
 }
 
-/// The dump as `cpuid -1 -r` has it.
+/// Returns the dump in the format of `cpuid -1 -r`.
 fn raw(dump: &str) -> String {
     let leaves = cpuid_dump::Dump::parse(dump).unwrap();
     leaves.leaves().fold("CPU:\n".to_owned(), |mut text, (leaf, subleaf, [a, b, c, d])| {
@@ -98,7 +98,7 @@ fn raw(dump: &str) -> String {
 }
 
 #[test]
-fn every_form_and_encoding_of_a_dump_gives_the_same_answer() {
+fn every_form_and_encoding_of_a_dump_gives_the_same_diagnosis() {
     for name in ["arrow-lake-245k", "zen4-7700x", "hyperv-root-6300u"] {
         let dump = cpuid_dumps::find(name).unwrap().dump;
         let wanted = diagnose(dump.as_bytes()).out;
@@ -127,14 +127,14 @@ fn every_form_and_encoding_of_a_dump_gives_the_same_answer() {
 }
 
 #[test]
-fn of_two_processors_the_first_counts() {
+fn the_first_of_two_processors_is_used() {
     let [intel, amd] = ["core2-e5200", "zen-1800x"].map(|name| cpuid_dumps::find(name).unwrap().dump);
     assert_eq!(diagnose([intel, amd].concat().as_bytes()).json()["vendor"], "GenuineIntel");
     assert_eq!(diagnose([amd, intel].concat().as_bytes()).json()["vendor"], "AuthenticAMD");
 }
 
 #[test]
-fn what_is_no_dump_is_told_with_the_file_and_the_line() {
+fn an_invalid_dump_is_reported_with_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump.txt");
     let line = format!("diagnose --cpuid {}", path.display());
@@ -148,21 +148,21 @@ fn what_is_no_dump_is_told_with_the_file_and_the_line() {
 
     assert!(report().starts_with("error: cannot read FILE\n  because: "));
     fs::write(&path, "no dump at all\n").unwrap();
-    assert!(report().starts_with("error: FILE is no CPUID dump\n  because: no CPUID line found\n  try: "));
+    assert!(report().starts_with("error: FILE is not a CPUID dump\n  because: no CPUID line found\n  try: "));
     fs::write(&path, format!("\n{EXAMPLE}CPUID 80000000: 8000000-00000000-00000000-00000000\n")).unwrap();
     assert_eq!(
         report(),
-        "error: FILE is no CPUID dump\n  \
+        "error: FILE is not a CPUID dump\n  \
          because: line 4: the registers are not four groups of eight hexadecimal digits"
     );
     fs::write(&path, vec![0; crate::dump::MAX_BYTES + 1]).unwrap();
-    assert_eq!(report(), "error: FILE is no CPUID dump: it is longer than 16 MiB");
+    assert_eq!(report(), "error: FILE is not a CPUID dump: it is longer than 16 MiB");
     let folder = run_anywhere(&format!("diagnose --cpuid {}", folder.path().display()), b"");
     assert_eq!(folder.failure().0, Exit::Dump);
 }
 
 #[test]
-fn without_a_dump_it_asks_this_processor() {
+fn diagnose_without_a_dump_uses_this_processor() {
     let json = run_anywhere("diagnose --json", b"").json();
     assert_eq!(json["cpuid"], "this processor");
     assert_eq!(json["vendor"].as_str().unwrap().len(), 12);
@@ -170,7 +170,7 @@ fn without_a_dump_it_asks_this_processor() {
 }
 
 #[test]
-fn whatever_is_there_fits_a_console() {
+fn every_diagnosis_fits_a_console() {
     for Identity { name, .. } in cpuid_dumps::all() {
         let text = text(name);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -191,10 +191,10 @@ fn sources_of_other_families_are_counted_and_not_listed() {
 
 /// An ordinary PC with virtualization-based security is a root partition of Hyper-V, not a virtual machine.
 #[test]
-fn without_counters_it_says_what_is_in_the_way_and_what_opens_them() {
+fn a_diagnosis_without_counters_has_the_reason_and_a_remedy() {
     const ROOT: &str = "Hyper-V runs underneath this Windows and hides the counters";
     const GUEST: &str = "Hyper-V masks the counters of this virtual machine";
-    /// EBX of leaf 0x40000003, with CpuManagement and without.
+    /// EBX of leaf 0x40000003, with and without CpuManagement.
     const AS_GUEST: (&str, &str) = ("-002BB9FF-", "-002BA9FF-");
     let dump = |name: &str| cpuid_dumps::find(name).unwrap().dump.to_owned();
     for (dump, blocker) in [
@@ -224,13 +224,13 @@ fn without_counters_it_says_what_is_in_the_way_and_what_opens_them() {
 }
 
 #[test]
-fn what_needs_a_driver_says_that_this_is_no_windows() {
+fn verbs_that_need_a_driver_report_that_this_is_not_windows() {
     for line in ["info", "status", "list", "start 2", "install", "uninstall", "stat -e 2 -- app"] {
         assert_eq!(run_anywhere(line, b"").failure().0, Exit::NotWindows, "{line}");
     }
 }
 
-/// Leaves that decide something, with registers that make sense now and then.
+/// Generates leaves that affect the choice, with registers that are valid in some cases.
 fn leaves() -> impl Strategy<Value = String> {
     let leaf =
         prop::sample::select(vec![1_u32, 7, 0xA, 0x4000_0000, 0x4000_0001, 0x4000_0003, 0x8000_0001, 0x8000_0002]);
@@ -264,10 +264,10 @@ proptest! {
             _ => &[176, 218],
         };
         prop_assert!(tables.contains(&sources.len()));
-        // Emon's general counters may have no bits, and fixed ones all the same.
+        // Emon can have fixed counters although its general counters have no bits.
         let has_some = json["interface"] != "Emon" || json["leaf_a"]["width"] != 0 || json["fixed_counters"] != 0;
         prop_assert_eq!(json["counters"] != 0, sources.len() > 1 && has_some);
-        // Those of other families are for programs.
+        // Sources of other families are only in the output for programs.
         let family = crate::support::sentence(protocol::Support::NotOnThisFamily as u32);
         let rows = sources.iter().filter(|source| source["reason"] != *family).count();
         let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;

@@ -1,10 +1,10 @@
-//! `install` and `uninstall`.
+//! Tests of `install` and `uninstall`.
 
 use super::*;
 use crate::driver_file;
 use crate::image::tests::tiny;
 
-/// Offsets in the file of [`tiny`] ("PE Format" in Microsoft's documentation).
+/// Offsets in the file of [`tiny`] ("PE Format", Microsoft Learn).
 const MACHINE: usize = 0x44;
 const SIZE_OF_OPTIONAL_HEADER: usize = 0x54;
 const CHARACTERISTICS: usize = 0x56;
@@ -12,7 +12,7 @@ const MAGIC: usize = 0x58;
 const SUBSYSTEM: usize = 0x9C;
 const SECURITY_DIRECTORY: usize = 0xC8 + 4 * 8;
 
-/// The file of a driver that ends with its name.
+/// Creates the file of a driver that ends with `name`.
 fn driver(name: &str) -> Vec<u8> {
     let mut file = tiny();
     file[SUBSYSTEM] = 1;
@@ -63,7 +63,7 @@ fn installing_twice_is_installing_once() {
 }
 
 #[test]
-fn another_file_replaces_the_one_that_runs() {
+fn another_file_replaces_that_of_the_running_driver() {
     let machine = Machine::new(Some(ServiceState::Running));
     fs::write(&machine.system.path, driver("old")).unwrap();
     assert!(machine.install(&[]).outcome.is_ok());
@@ -72,7 +72,7 @@ fn another_file_replaces_the_one_that_runs() {
 }
 
 #[test]
-fn a_stopped_service_with_the_same_file_is_started_unless_told_not_to() {
+fn install_starts_a_stopped_service_unless_no_start_is_given() {
     let machine = Machine::new(Some(ServiceState::Stopped));
     fs::write(&machine.system.path, driver("new")).unwrap();
     assert_eq!(machine.install(&["--no-start"]).out, "already installed, with the same file\n");
@@ -82,7 +82,7 @@ fn a_stopped_service_with_the_same_file_is_started_unless_told_not_to() {
 }
 
 #[test]
-fn a_file_that_is_not_there_changes_nothing() {
+fn a_missing_file_changes_nothing() {
     let machine = Machine::new(None);
     fs::remove_file(machine.folder.path().join("new.sys")).unwrap();
     let (exit, report) = machine.install(&[]).failure();
@@ -92,7 +92,7 @@ fn a_file_that_is_not_there_changes_nothing() {
 }
 
 #[test]
-fn a_file_that_is_no_driver_is_refused_before_the_running_one_is_stopped() {
+fn an_invalid_driver_is_rejected_before_the_running_one_is_stopped() {
     let with = |offset: usize, bytes: &[u8]| {
         let mut file = driver("new");
         file[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -137,7 +137,7 @@ fn a_file_that_is_no_driver_is_refused_before_the_running_one_is_stopped() {
 }
 
 #[test]
-fn a_truncated_file_is_refused_and_a_whole_one_is_not() {
+fn a_truncated_driver_is_rejected_and_a_complete_one_is_not() {
     let whole = driver("");
     assert!(driver_file::check(&whole).is_ok());
     for length in 0..whole.len() {
@@ -146,7 +146,7 @@ fn a_truncated_file_is_refused_and_a_whole_one_is_not() {
 }
 
 #[test]
-fn a_folder_is_no_file_and_the_driver_in_it_is_named() {
+fn a_folder_is_rejected_with_the_path_of_the_driver_in_it() {
     let machine = Machine::new(Some(ServiceState::Running));
     let folder = machine.folder.path();
     let (exit, report) = run_words(&machine.system, &["install", "--driver", folder.to_str().unwrap()]).failure();
@@ -167,10 +167,10 @@ fn a_folder_is_no_file_and_the_driver_in_it_is_named() {
 fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
     let holder =
         SessionEvent { session: 3, source: 2, modes: 3, process: 12, flags: 0, processors: 2, first_processor: 0 };
-    let holders = vec![holder, SessionEvent { session: 4, flags: 1, ..holder }];
+    let session_events = vec![holder, SessionEvent { session: 4, flags: 1, ..holder }];
     let mut machine = Machine::new(Some(ServiceState::Running));
     machine.system.busy = true;
-    machine.system.driver = Rc::new(FakeDriver { holders, ..FakeDriver::default() });
+    machine.system.driver = Rc::new(FakeDriver { session_events, ..FakeDriver::default() });
     fs::write(&machine.system.path, driver("old")).unwrap();
     let (exit, report) = machine.install(&[]).failure();
     assert_eq!(exit, Exit::Busy);
@@ -191,7 +191,7 @@ fn uninstalling_twice_is_uninstalling_once() {
 }
 
 #[test]
-fn what_the_inf_installed_is_started_and_neither_replaced_nor_removed() {
+fn a_driver_installed_by_the_inf_is_started_but_not_replaced_or_removed() {
     let machine = Machine::new(Some(ServiceState::Stopped));
     let packaged = machine.folder.path().join("packaged.sys");
     fs::write(&packaged, driver("new")).unwrap();
@@ -212,7 +212,7 @@ fn what_the_inf_installed_is_started_and_neither_replaced_nor_removed() {
 }
 
 #[test]
-fn an_image_that_the_kernel_names_in_its_way_is_the_clients_own() {
+fn a_kernel_path_of_the_own_image_is_recognized() {
     let mut machine = Machine::new(None);
     machine.system.path = ["System32", "drivers", "halprof.sys"]
         .iter()
@@ -225,7 +225,7 @@ fn an_image_that_the_kernel_names_in_its_way_is_the_clients_own() {
 }
 
 #[test]
-fn what_windows_refuses_has_its_own_code() {
+fn a_driver_that_windows_refuses_has_its_own_code() {
     for (code, exit) in [
         (win32::ERROR_FILE_NOT_FOUND, Exit::DriverFile),
         (win32::ERROR_PATH_NOT_FOUND, Exit::DriverFile),

@@ -1,4 +1,4 @@
-//! `record`: what the driver gave is in the file, and what it did not give is told.
+//! Tests of `record`.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use zerocopy::FromBytes;
 use super::*;
 use crate::fake::{CLOCK, module, sample};
 
-/// A driver with samples, and a file for them.
+/// A driver with samples, and the path of a recording.
 struct Bench {
     system: FakeSystem,
     folder: tempfile::TempDir,
@@ -37,15 +37,15 @@ impl Bench {
         run_words(&self.system, &words.collect::<Vec<_>>())
     }
 
-    /// Over a command that ends with the code 3.
+    /// Runs `record` with a command that exits with code 3.
     fn record_command(&self, options: &str) -> Run {
         let file = self.file();
         let words = ["record", "-o", file.to_str().unwrap()].into_iter().chain(options.split_whitespace());
         run_words(&self.system, &words.chain(["--"]).chain(EXIT_3.split(' ')).chain(["exit 3"]).collect::<Vec<_>>())
     }
 
-    fn recording(&self) -> Recorded {
-        Recorded(Reader::new(fs::File::open(self.file()).unwrap()).unwrap().map(Result::unwrap).collect())
+    fn recording(&self) -> LoadedRecording {
+        LoadedRecording(Reader::new(fs::File::open(self.file()).unwrap()).unwrap().map(Result::unwrap).collect())
     }
 
     fn start(&self) -> (StartHeader, Vec<EventRequest>) {
@@ -55,10 +55,10 @@ impl Bench {
     }
 }
 
-/// The blocks of a whole file.
-struct Recorded(Vec<Block>);
+/// Returns the blocks of a complete file.
+struct LoadedRecording(Vec<Block>);
 
-impl Recorded {
+impl LoadedRecording {
     fn session(&self) -> &Session {
         let Some(Block::Session(session)) = self.0.first() else { panic!("{:?}", self.0) };
         session
@@ -91,7 +91,7 @@ fn of_kind(kind: SampleKind, ip: u64) -> Sample {
 }
 
 #[test]
-fn the_file_holds_what_the_driver_gave_and_the_client_ends_with_the_code_of_the_command() {
+fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
     let batches: [&[Sample]; 3] = [&[sample(12, 1)], &[sample(0, 2)], &[sample(12, 3), sample(4, 4)]];
     let bench = Bench::new(&batches);
     bench.system.processes.replace(vec![(4, "System".into()), (12, "app.exe".into())]);
@@ -108,8 +108,13 @@ fn the_file_holds_what_the_driver_gave_and_the_client_ends_with_the_code_of_the_
     assert_eq!((session.processor.as_str(), session.clock), ("Some CPU", CLOCK));
     assert_eq!(session.command, EXIT_3.split(' ').chain(["exit 3"]).collect::<Vec<_>>());
     assert_eq!(session.processors, [0, 1]);
-    let event =
-        recording::Event { source: 0x13, name: "TotalCycles".into(), modes: 3, interval: 65_536, frequency: 1_000 };
+    let event = recording::RecordedEvent {
+        source: 0x13,
+        name: "TotalCycles".into(),
+        modes: 3,
+        interval: 65_536,
+        frequency: 1_000,
+    };
     assert_eq!(session.events, [event]);
     assert!(session.created_unix_ms > 1_700_000_000_000);
 
@@ -125,7 +130,11 @@ fn the_file_holds_what_the_driver_gave_and_the_client_ends_with_the_code_of_the_
     assert_eq!(processes.len(), 5, "each once, and the command's, though the kernel is looked at twice");
     assert_eq!((named("kernel").id, named("kernel").modules[0].base), (KERNEL, 0xF000_0000));
     assert_eq!((named("app.exe").id, named("app.exe").modules[0].path.as_str()), (12, "C:\\app.exe"));
-    assert_eq!((named("System").modules.len(), named("Idle").id), (0, 0), "what can not be opened has its name");
+    assert_eq!(
+        (named("System").modules.len(), named("Idle").id),
+        (0, 0),
+        "processes that cannot be opened have their names"
+    );
     let last = ran.err.lines().last().unwrap();
     assert_eq!(ran.err.lines().next(), Some("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]"));
     assert!(
@@ -135,7 +144,7 @@ fn the_file_holds_what_the_driver_gave_and_the_client_ends_with_the_code_of_the_
 }
 
 #[test]
-fn the_session_has_the_events_that_are_named_each_once_and_the_intervals_that_there_are() {
+fn record_requests_each_named_event_once_with_a_valid_interval() {
     let bench = Bench::new(&[]);
     let ran = bench.record_command("-e 2:u@10k,6@10,6@11,2:u@10000,TotalCycles -F 2k -C 0,2 --ring 64 --budget 50");
     let (header, events) = bench.start();
@@ -155,7 +164,7 @@ fn the_session_has_the_events_that_are_named_each_once_and_the_intervals_that_th
 }
 
 #[test]
-fn precise_events_go_to_the_driver_with_their_batch_and_the_file_says_so() {
+fn precise_events_are_requested_and_recorded_with_their_batch() {
     for (options, batch, told, modes) in [
         ("-e 2:p@10k,6:up --batch 64", 64, 64, [7, 5]),
         ("-e 2:kpp,6 --batch 1", 1, 1, [6, 3]),
@@ -173,18 +182,18 @@ fn precise_events_go_to_the_driver_with_their_batch_and_the_file_says_so() {
 }
 
 #[test]
-fn a_batch_without_a_precise_event_is_refused_before_anything_starts() {
+fn a_batch_without_a_precise_event_is_rejected_before_the_start() {
     for options in ["-a --batch 4", "-e 2,6:k -a --batch 4"] {
         let bench = Bench::new(&[]);
         let (exit, report) = bench.record(options).failure();
         assert_eq!(exit, Exit::Usage);
-        assert!(report.ends_with("none of the events is one\n  try: -e SOURCE:p"), "{report}");
+        assert!(report.ends_with("none of the events is precise\n  try: -e SOURCE:p"), "{report}");
         assert!(bench.system.driver.inputs(Code::Start).is_empty() && !bench.file().exists());
     }
 }
 
 #[test]
-fn precise_records_are_told_among_the_samples_and_one_of_nobody_is_of_no_process() {
+fn precise_records_count_as_samples_and_can_have_no_process() {
     let of = |process, kind: SampleKind| Sample { kind: kind as u16, ..sample(process, 1) };
     let records = [of(12, SampleKind::Precise), of(UNKNOWN, SampleKind::PreciseNext), of(12, SampleKind::Sample)];
     let bench = Bench::new(&[&records]);
@@ -197,7 +206,7 @@ fn precise_records_are_told_among_the_samples_and_one_of_nobody_is_of_no_process
 }
 
 #[test]
-fn without_events_it_samples_cycles_or_else_instructions_a_thousand_times_a_second_and_says_so() {
+fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
     let bench = Bench::new(&[]);
     let ran = bench.record("-a --duration 0.001");
     assert!(ran.err.starts_with("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]\n"), "{}", ran.err);
@@ -219,7 +228,7 @@ fn without_events_it_samples_cycles_or_else_instructions_a_thousand_times_a_seco
 }
 
 #[test]
-fn the_samples_that_are_left_after_the_stop_are_fetched_without_waiting() {
+fn samples_after_the_stop_are_fetched_without_waiting() {
     let many: Vec<Sample> = (0..20_000).map(|time| sample(12, time)).collect();
     let bench = Bench::new(&[&many[..10], &many[10..4_000], &many[4_000..]]);
     bench.record("-a --duration 0.000001").outcome.unwrap();
@@ -235,7 +244,7 @@ fn the_samples_that_are_left_after_the_stop_are_fetched_without_waiting() {
 }
 
 #[test]
-fn lost_and_throttled_samples_are_told_with_what_to_do() {
+fn lost_and_throttled_samples_are_reported_with_a_remedy() {
     let paused = of_kind(SampleKind::Resumed, 1_000 * CLOCK);
     let bench =
         Bench::new(&[&[sample(12, 1), of_kind(SampleKind::Lost, 40), of_kind(SampleKind::Throttled, 0), paused]]);
@@ -262,7 +271,7 @@ fn lost_and_throttled_samples_are_told_with_what_to_do() {
 }
 
 #[test]
-fn a_processor_that_an_interrupt_storm_silenced_is_told_with_what_to_do() {
+fn processors_that_an_interrupt_storm_silenced_are_reported_with_a_remedy() {
     let silenced = of_kind(SampleKind::Silenced, 0);
     for (records, processors) in [(&[sample(12, 1), silenced][..], "1 CPU"), (&[silenced, silenced], "2 CPUs")] {
         let bench = Bench::new(&[records]);
@@ -282,7 +291,7 @@ fn a_processor_that_an_interrupt_storm_silenced_is_told_with_what_to_do() {
 }
 
 #[test]
-fn the_largest_ring_is_not_told_to_be_larger() {
+fn a_larger_ring_is_not_suggested_for_the_largest() {
     let bench = Bench::new(&[]);
     bench.system.driver.counts.replace(vec![CountRecord { lost: 2, ..count(0x13, 0, 9, SECOND) }]);
     let ran = bench.record("-a --duration 0.001 --ring 1048576");
@@ -290,7 +299,7 @@ fn the_largest_ring_is_not_told_to_be_larger() {
 }
 
 #[test]
-fn the_last_overflow_of_each_counter_may_be_lost_without_a_warning() {
+fn one_lost_sample_per_counter_causes_no_warning() {
     let bench = Bench::new(&[]);
     let lost = |processor| CountRecord { lost: 1, ..count(0x13, processor, 9, SECOND) };
     bench.system.driver.counts.replace(vec![lost(0), lost(1)]);
@@ -300,7 +309,7 @@ fn the_last_overflow_of_each_counter_may_be_lost_without_a_warning() {
 }
 
 #[test]
-fn ctrl_c_ends_the_recording_and_leaves_a_whole_file() {
+fn ctrl_c_ends_the_recording_with_a_complete_file() {
     let bench = Bench::new(&[&[sample(12, 1)], &[sample(12, 2)], &[sample(12, 3)]]);
     bench.system.until_interrupt.set(Some(1));
     let ran = bench.record("-a");
@@ -314,7 +323,7 @@ fn ctrl_c_ends_the_recording_and_leaves_a_whole_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_command_that_outlives_ctrl_c_is_left_alone() {
+fn a_command_that_ignores_ctrl_c_is_left_running() {
     let bench = Bench::new(&[&[sample(12, 1)]]);
     bench.system.until_interrupt.set(Some(0));
     let file = bench.file();
@@ -325,7 +334,7 @@ fn a_command_that_outlives_ctrl_c_is_left_alone() {
 }
 
 #[test]
-fn a_refused_start_leaves_no_file_behind_and_an_old_one_as_it_was() {
+fn a_refused_start_creates_no_file_and_keeps_an_old_one() {
     for old in [None, Some("old")] {
         let refuse = Some((Code::Start, ErrorCode::HandlerRefused, [0xC000_0001, 0]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -340,7 +349,7 @@ fn a_refused_start_leaves_no_file_behind_and_an_old_one_as_it_was() {
 }
 
 #[test]
-fn a_command_that_does_not_run_leaves_no_file_behind_and_nothing_sampling() {
+fn a_command_that_cannot_be_run_leaves_no_file_and_no_session() {
     for old in [None, Some("old")] {
         let bench = Bench::new(&[]);
         if let Some(old) = old {
@@ -353,7 +362,7 @@ fn a_command_that_does_not_run_leaves_no_file_behind_and_nothing_sampling() {
 }
 
 #[test]
-fn an_old_recording_gives_way_to_the_new_one_however_long_it_was() {
+fn a_new_recording_replaces_a_longer_old_one() {
     let bench = Bench::new(&[&[sample(12, 1)]]);
     fs::write(bench.file(), vec![0xEE; 1 << 20]).unwrap();
     bench.record("-a --duration 0.001").outcome.unwrap();
@@ -361,7 +370,7 @@ fn an_old_recording_gives_way_to_the_new_one_however_long_it_was() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_the_command_runs() {
+fn a_file_that_cannot_be_written_is_reported_before_the_command_runs() {
     let bench = Bench::new(&[]);
     let path = bench.folder.path().join("no").join("where");
     let words = ["record", "-o", path.to_str().unwrap(), "--", "no-such-command-anywhere"];
@@ -373,7 +382,7 @@ fn a_file_that_cannot_be_written_is_told_before_the_command_runs() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_stops_the_session_and_is_told() {
+fn a_full_disk_stops_the_session_and_is_reported() {
     let bench = Bench::new(&[]);
     let (exit, report) = run(&bench.system, "record -o /dev/full -a --duration 1").failure();
     assert_eq!(exit, Exit::Unwritten);
@@ -384,7 +393,7 @@ fn a_full_disk_stops_the_session_and_is_told() {
 }
 
 #[test]
-fn a_driver_that_fails_in_the_midst_leaves_what_came_before() {
+fn earlier_samples_are_kept_if_the_driver_fails_later() {
     let bench = Bench::new(&[&[sample(12, 1)], &[sample(12, 2)]]);
     bench.system.driver.fail_samples_after.set(Some(1));
     let (exit, report) = bench.record("-a --duration 5").failure();
@@ -397,7 +406,7 @@ fn a_driver_that_fails_in_the_midst_leaves_what_came_before() {
 }
 
 #[test]
-fn more_samples_than_the_rings_can_hold_are_not_fetched_from_a_session_that_was_stopped() {
+fn a_stopped_session_returns_no_more_samples_than_its_rings_can_hold() {
     let batch = vec![sample(12, 1); 64];
     let bench = Bench::new(&vec![batch.as_slice(); 100]);
     let (exit, report) = bench.record("-C 0 -a --duration 0.000001 --ring 64").failure();

@@ -1,9 +1,9 @@
-//! `report`, `export` and `flamegraph`: without a driver, and on any system.
+//! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
 use std::path::{Path, PathBuf};
 
 use protocol::{Sample, SampleKind, UNKNOWN};
-use recording::{Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary, Writer};
+use recording::{Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
 use tempfile::TempDir;
 
 use super::*;
@@ -13,7 +13,7 @@ const NTDLL: u64 = 0x7FF8_0000_0000;
 const NT: u64 = 0xFFFF_F800_0000_0000;
 
 fn session() -> Session {
-    let event = |source, name: &str, modes, interval, frequency| Event {
+    let event = |source, name: &str, modes, interval, frequency| RecordedEvent {
         source,
         name: name.to_owned(),
         modes,
@@ -67,7 +67,8 @@ fn record(source: u32, interval: u32, process: u32, ip: u64) -> Sample {
     }
 }
 
-/// 2,000 samples of cycles, 4 of misses, a loss, a pause of 0.5 ms, a sleep of 3.2 s. More was lost after the last sample.
+/// Creates a recording of 2,000 samples of cycles and 4 of misses, a loss, a pause of 0.5 ms and a sleep of 3.2 s. More
+/// samples were lost after the last one.
 fn records() -> Vec<Sample> {
     let cycles = [(1200, 8, APP + 0x1000), (500, 8, NT + 0x50), (298, 4321, NTDLL + 0x20), (2, 99, 0x1000)];
     let mut records: Vec<Sample> =
@@ -105,7 +106,7 @@ fn summary() -> Summary {
     }
 }
 
-/// A folder that is removed at the end, and the recording in it.
+/// A recording in a temporary folder.
 struct File {
     _folder: TempDir,
     path: PathBuf,
@@ -119,7 +120,7 @@ impl File {
         Self { _folder: folder, path }
     }
 
-    /// Runs a verb, with the recording as FILE and `out.svg` beside it as OUT.
+    /// Runs a verb with the recording as FILE and `out.svg` in the same folder as OUT.
     fn run(&self, line: &str) -> Run {
         let out = self.beside("out");
         let line = line.replace("FILE", self.path.to_str().unwrap()).replace("OUT", out.to_str().unwrap());
@@ -151,14 +152,19 @@ fn text(line: &str) -> String {
 }
 
 #[test]
-fn a_report_says_what_was_recorded_and_where_the_samples_fell() {
+fn a_report_shows_the_recording_and_its_samples() {
     insta::assert_snapshot!(text("report FILE"));
 }
 
-/// A recording with what the processor itself recorded, in batches, on two processors.
+/// Creates a recording of two processors with batches of precise records.
 fn precise() -> File {
-    let event =
-        |source, name: &str, modes, interval| Event { source, name: name.to_owned(), modes, interval, frequency: 0 };
+    let event = |source, name: &str, modes, interval| RecordedEvent {
+        source,
+        name: name.to_owned(),
+        modes,
+        interval,
+        frequency: 0,
+    };
     let session = Session {
         batch: 16,
         events: vec![
@@ -200,17 +206,17 @@ fn precise() -> File {
 }
 
 #[test]
-fn a_report_of_precise_events_says_their_skid_and_how_many_records_came_at_once() {
+fn a_report_of_precise_events_shows_skid_and_batch() {
     insta::assert_snapshot!(precise().run("report FILE").out);
 }
 
 #[test]
-fn a_merged_report_has_samples_and_records_in_one_order() {
+fn a_timeline_has_samples_and_records_in_one_order() {
     insta::assert_snapshot!(precise().run("report FILE --merge").out);
 }
 
 #[test]
-fn a_merged_report_of_one_process_has_the_records_that_were_put_to_it() {
+fn a_timeline_of_one_process_has_the_records_assigned_to_it() {
     let out = precise().run("report FILE --merge --process app --csv").out;
     let told: Vec<Vec<&str>> = out.lines().skip(1).map(|line| line.split(',').collect()).collect();
     let told: Vec<_> = told.iter().map(|fields| (fields[2], fields[4], fields[8])).collect();
@@ -220,7 +226,7 @@ fn a_merged_report_of_one_process_has_the_records_that_were_put_to_it() {
 }
 
 #[test]
-fn a_merged_report_is_cut_off_on_each_processor_and_says_so() {
+fn a_timeline_is_limited_on_each_processor() {
     let out = precise().run("report FILE --merge --limit 1").out;
     assert!(out.ends_with("\n8 rows left out; --limit N shows N of each processor\n"), "{out}");
     let rows = out.lines().filter(|line| line.trim_start().starts_with(['0', '1'])).count();
@@ -230,7 +236,7 @@ fn a_merged_report_is_cut_off_on_each_processor_and_says_so() {
 }
 
 #[test]
-fn a_merged_report_as_json_has_nothing_for_what_is_not_known() {
+fn a_timeline_as_json_has_null_for_unknown_values() {
     let report = precise().run("report FILE --merge --json -e totalissues").json();
     assert_eq!(report["recording"]["batch"], 16);
     let samples = report["samples"].as_array().unwrap();
@@ -274,7 +280,7 @@ fn a_report_as_csv_has_a_line_for_each_row() {
 }
 
 #[test]
-fn every_report_fits_a_console_unless_it_is_to_be_wide() {
+fn every_report_without_wide_fits_a_console() {
     for sort in ["process,module,symbol", "process,thread,processor,symbol", "module,symbol,address", "symbol"] {
         for options in ["", " --error"] {
             let report = text(&format!("report FILE --sort {sort}{options}"));
@@ -284,9 +290,9 @@ fn every_report_fits_a_console_unless_it_is_to_be_wide() {
     assert!(text("report FILE --wide").contains("_that_is_far_too_long_for_a_console_"));
 }
 
-/// The rows of cycles have 60, 25, 14.9 and 0.1 percent.
+/// The rows of cycles have shares of 60, 25, 14.9 and 0.1 percent.
 #[test]
-fn the_advice_about_rows_left_out_shows_the_next_one() {
+fn the_suggested_option_shows_the_next_omitted_row() {
     let report = |options: &str| text(&format!("report FILE -e 25 --sort address{options}"));
     let rows = |report: &str| report.lines().filter(|line| line.trim_start().contains("%  ")).count();
     for (options, shown, advice) in [
@@ -307,7 +313,7 @@ fn the_advice_about_rows_left_out_shows_the_next_one() {
 }
 
 #[test]
-fn modules_without_symbols_are_told_beside_the_report() {
+fn modules_without_symbols_are_listed_on_standard_error() {
     let run = recording().run("report FILE --sort symbol");
     assert!(run.err.starts_with("note: no symbols for "), "{}", run.err);
     assert!(
@@ -335,7 +341,7 @@ fn every_format_is_written_to_standard_output_or_to_a_file() {
 }
 
 #[test]
-fn csv_and_folded_lines_hold_every_sample_of_the_source() {
+fn csv_and_folded_stacks_have_every_sample_of_the_source() {
     let lines = text("export FILE --format csv -e 25");
     assert_eq!(lines.lines().filter(|line| line.contains(",sample,")).count(), 2000);
     let folded = text("export FILE --format folded");
@@ -344,7 +350,7 @@ fn csv_and_folded_lines_hold_every_sample_of_the_source() {
 }
 
 #[test]
-fn a_flame_graph_is_of_the_first_event_unless_another_is_named() {
+fn a_flame_graph_shows_the_first_event_by_default() {
     let file = recording();
     for (options, title) in [("", "TotalCycles"), (" -e BranchMispredictions", "BranchMispredictions")] {
         let run = file.run(&format!("flamegraph FILE -o OUT{options}"));
@@ -356,13 +362,13 @@ fn a_flame_graph_is_of_the_first_event_unless_another_is_named() {
 }
 
 #[test]
-fn of_a_recording_that_is_not_whole_what_is_whole_is_reported_with_a_warning() {
+fn an_incomplete_recording_is_reported_with_a_warning() {
     let mut cut = bytes();
     cut.truncate(cut.len() - 1);
     let run = File::holding(&cut).run("report FILE --sort module");
     assert!(run.out.contains("2,000, standing for 200,006,000 events"), "{}", run.out);
     assert!(
-        run.out.contains("\nLost     30 samples, 1.5 % (processor 1: 30)\nPaused   1 time, 0.001 s in all\n"),
+        run.out.contains("\nLost     30 samples, 1.5 % (CPU 1: 30)\nPaused   1 time, 0.001 s in all\n"),
         "{}",
         run.out
     );
@@ -378,7 +384,7 @@ fn of_a_recording_that_is_not_whole_what_is_whole_is_reported_with_a_warning() {
 }
 
 #[test]
-fn what_cannot_be_read_or_is_not_recorded_has_its_code_and_its_words() {
+fn unreadable_files_and_unrecorded_names_have_their_codes() {
     let file = recording();
     for (line, exit, words) in [
         (
@@ -396,7 +402,7 @@ fn what_cannot_be_read_or_is_not_recorded_has_its_code_and_its_words() {
         assert!(code == exit && report.contains(words), "{line}: {report}");
     }
     assert_eq!(fs::read(&file.path).unwrap(), bytes(), "the recording is as it was");
-    assert!(!Path::new(&file.beside("out")).exists(), "nothing was begun");
+    assert!(!Path::new(&file.beside("out")).exists(), "the file was not created");
     let mut newer = bytes();
     newer[8] += 1;
     for (bytes, words) in

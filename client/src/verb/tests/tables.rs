@@ -1,11 +1,11 @@
-//! `list --interface`.
+//! Tests of `list --interface`.
 
 use super::*;
 
 const TABLES: [(&str, &str, usize); 3] = [("default", "Default", 1), ("emon", "Emon", 13), ("AMD64", "Amd64", 176)];
 
 #[test]
-fn each_table_is_whole_without_a_driver() {
+fn each_table_is_complete_without_a_driver() {
     for (given, name, rows) in TABLES {
         let table = run_anywhere(&format!("list --interface {given} --json"), b"").json();
         assert_eq!(table["interface"], name);
@@ -30,7 +30,7 @@ fn each_table_is_whole_without_a_driver() {
 }
 
 #[test]
-fn json_has_the_range_of_the_interval_and_the_names_that_list_has() {
+fn json_has_the_interval_range_and_the_names_of_list() {
     let table = run_anywhere("list --interface emon --json", b"").json();
     assert_eq!(
         table["sources"][0],
@@ -57,7 +57,7 @@ fn json_has_the_range_of_the_interval_and_the_names_that_list_has() {
 }
 
 #[test]
-fn people_read_the_intervals_once() {
+fn text_has_the_intervals_once() {
     assert_eq!(
         run_anywhere("list --interface default", b"").out,
         "Id  Name  Select\n\

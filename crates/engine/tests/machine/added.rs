@@ -1,4 +1,4 @@
-//! Sessions that are everywhere go to processors that are added.
+//! Sessions on all processors extend to added processors.
 
 use protocol::{CountRecord, SampleKind};
 use simulation::{Call, Client, SimMachine};
@@ -44,7 +44,7 @@ fn a_session_is_enabled_from_the_moment_its_counters_start() {
         let machine = SimMachine::named(name, 2).with_active(1);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        machine.set_cost(1_000); // what a session needs takes its time to get
+        machine.set_cost(1_000); // acquiring resources takes time
         let session = started(client, &mut engine, on(&[]), &[event(2, SHORT), event(0, 0)]);
         machine.pass(70);
         machine.add_processor(&mut engine);
@@ -55,13 +55,13 @@ fn a_session_is_enabled_from_the_moment_its_counters_start() {
     }
 }
 
-/// What befalls a machine before a processor is added.
+/// A change to the machine before a processor is added.
 type Trouble<'a> = &'a dyn Fn(&SimMachine);
 
 #[test]
 fn where_something_of_a_session_can_not_be_had_on_it_the_session_stays_where_it_is() {
     for name in IDENTITIES {
-        // What is not to be had, and who can do without it: who counts, who samples, who asks for the time.
+        // An unavailable resource, and whether counting, sampling and ProfileTime work without it.
         let troubles: [(&str, Trouble, [bool; 3]); 4] = [
             ("nothing", &|_| (), [true, true, true]),
             ("timers", &|machine| machine.refuse(Call::AdoptProcessor, 1), [true, true, false]),

@@ -1,4 +1,4 @@
-//! Whatever the machine refuses in the middle of a start, nothing is left behind and the next start works.
+//! A start that fails at any call leaves nothing behind, and the next start succeeds.
 
 use protocol::{Code, ErrorCode, SessionEvent};
 use simulation::{Call, Client, SimMachine};

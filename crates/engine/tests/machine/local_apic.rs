@@ -1,4 +1,4 @@
-//! The entry of the local APIC through which counters interrupt.
+//! The LVT performance entry of the local APIC.
 
 use protocol::ErrorCode;
 use simulation::{Client, SimMachine};

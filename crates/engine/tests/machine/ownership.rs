@@ -1,4 +1,4 @@
-//! The counters are asked for before the first is touched, and never taken from another unasked.
+//! The engine reserves the counters before it accesses one, and takes no counter from other software unless forced.
 
 use model::Accesses;
 use protocol::{Code, ErrorCode, InfoReply, ProcessorSet, SessionEvent, flags};
@@ -38,7 +38,7 @@ fn counters_that_the_hal_does_not_give_are_not_touched() {
             assert_eq!(accesses(&machine), vec![Accesses::default(); 2], "{name}");
             assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{name}");
         }
-        // ProfileTime takes none.
+        // ProfileTime needs no counter.
         let timed = client.started(&mut engine, 0, &[0]);
         client.stop(&mut engine, timed, None);
         machine.refuse(Call::ReserveCounters, 0);
@@ -83,7 +83,7 @@ fn a_counter_that_another_enabled_is_told_and_taken_only_by_force() {
         }
         assert!(!machine.is_in_use(), "{name}");
 
-        // On the others there is nothing of theirs.
+        // Other software uses no counter of the other processors.
         let beside = started(client, &mut engine, on(&[0, 2]), &[event(2, 0)]);
         assert_eq!(machine.processor(1).model().rdmsr(register), Ok(theirs), "{name}: nobody asked for that one");
         client.stop(&mut engine, beside, None);

@@ -1,4 +1,4 @@
-//! 256 processors, as Windows has them in four groups of 64.
+//! 256 processors, which Windows manages in four groups of 64.
 
 use model::{Accesses, Mode};
 use protocol::CountRecord;
@@ -6,7 +6,7 @@ use simulation::{Client, SimMachine};
 
 use super::scene::{IDENTITIES, engine, event, on, started};
 
-/// Four sources start, count and stop on every processor; answers what that cost each in accesses.
+/// Starts, counts and stops four sources on every processor. Returns the accesses of each processor.
 fn life(name: &str, processors: u32) -> Vec<Accesses> {
     let machine = SimMachine::named(name, processors);
     let mut engine = engine(&machine);

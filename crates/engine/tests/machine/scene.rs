@@ -1,4 +1,4 @@
-//! A machine, its engine and what is asked of it.
+//! Helpers for a machine, its engine and requests to it.
 
 use engine::{Engine, Interrupted};
 use model::Mode;
@@ -21,17 +21,17 @@ pub fn on(processors: &[u32]) -> ProcessorSet {
     set
 }
 
-/// An event that is counted, or sampled with an interval.
+/// Returns an event that is counted, or sampled with an interval.
 pub const fn event(source: u32, interval: u32) -> EventRequest {
     EventRequest { source, modes: modes::BOTH, interval, frequency: 0 }
 }
 
-/// Of a session with these flags; with rings if it samples.
+/// Returns the header of a session with these flags, with rings for samples.
 pub const fn header(flags: u32, samples: bool, processors: ProcessorSet) -> StartHeader {
     StartHeader { flags, ring: if samples { 64 } else { 0 }, budget: 0, batch: 0, processors }
 }
 
-/// Starts, and answers the session.
+/// Starts events and returns the session.
 pub fn started(
     client: Client,
     engine: &mut Engine<&SimMachine>,
@@ -44,16 +44,16 @@ pub fn started(
     answer.detail[0]
 }
 
-/// What a processor does when it is interrupted does not matter here.
+/// The interrupted code, which does not matter here.
 pub const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, modes: modes::USER };
 
-/// The processor executes so many of every event, and serves what that raises.
+/// Makes `count` of every event occur on the processor and delivers the interrupts.
 pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, count: u64) {
     machine.run(processor, Mode::User, &|_| count);
     machine.deliver(engine, processor, &NOWHERE);
 }
 
-/// The records that there are: of each kind of interest the processors and values.
+/// Fetches all records and returns processor and value of those of one kind.
 pub fn records(client: Client, engine: &mut Engine<&SimMachine>, session: u64, kind: SampleKind) -> Vec<(u32, u64)> {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
     let records = answer.records::<Sample>();

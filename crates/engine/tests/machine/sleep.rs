@@ -1,4 +1,4 @@
-//! Over a sleep sessions go on, and say how long it was.
+//! Sessions continue after a sleep and report its duration.
 
 use engine::Engine;
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn what_is_started_and_stopped_while_the_machine_falls_asleep_is_so_when_it_is_a
     }
 }
 
-/// A request for control areas on all processors; returns the cause of the answer.
+/// Sends a request for control areas on all processors and returns the cause of the answer.
 fn ask_areas(client: Client, engine: &mut Engine<&SimMachine>, operation: u32) -> u32 {
     let request = AreaRequest { operation, current: 0, reserved: 0, processors: ProcessorSet::EMPTY };
     client.ask(engine, Code::ControlArea, request.as_bytes(), 4096).header().cause
@@ -94,10 +94,10 @@ const PRECISE: EventRequest =
 
 const TRACE: EventRequest = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };
 
-/// Brings a machine to where its registers must not be touched.
+/// Brings a machine into a state in which its registers must not be accessed.
 type Stage = fn(&SimMachine, &Engine<&SimMachine>);
 
-/// Registers have to be looked at before anything is sampled or recorded.
+/// Starting to sample or record requires register accesses.
 #[test]
 fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing() {
     let machine = SimMachine::named("haswell-4710mq", 2);
@@ -107,7 +107,7 @@ fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing
     let stages: [(&str, Stage); 3] = [
         ("about to sleep", |_, engine| engine.sampler().sleeps().begin(0)),
         ("asleep", |machine, engine| machine.fall_asleep(engine)),
-        // The account of sleeps has ended, and no processor is awake yet.
+        // The sleep time has ended, but no processor is awake yet.
         ("waking", |machine, engine| {
             machine.fall_asleep(engine);
             engine.sampler().sleeps().end(0);
@@ -153,12 +153,12 @@ fn one_of_two_sessions_that_share_a_counter_stops_while_the_machine_sleeps() {
     }
 }
 
-/// What happens next; numbers are taken modulo what there is.
+/// A step of the sequence. Numbers are taken modulo the number of choices.
 #[derive(Debug, Clone)]
 enum Step {
     Sleep,
     Wake,
-    /// A start: counted, sampled, precise or of branches.
+    /// Starts a counted, sampled, precise or branch event.
     Start {
         what: u8,
         processors: u32,
@@ -184,7 +184,7 @@ enum Step {
     Tick {
         processor: u32,
     },
-    /// Interrupts that were raised before the sleep, or without a cause.
+    /// Delivers interrupts that were raised before the sleep, or without a cause.
     Interrupt {
         processor: u32,
         times: u32,
@@ -194,7 +194,7 @@ enum Step {
         events: u64,
     },
     Add,
-    /// The next readings of the clock are far apart, so that the budget is soon spent.
+    /// Makes the next clock readings far apart, so that the budget is soon exhausted.
     Slow {
         units: u64,
     },
@@ -224,7 +224,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Starts one of several kinds; some share counters, and some do not fit.
+/// Starts an event of one of several kinds. Some share counters, and some do not fit.
 fn start(client: Client, engine: &mut Engine<&SimMachine>, what: u8, processors: u32) -> Option<u64> {
     let list: Vec<u32> = (0..PROCESSORS).filter(|number| processors >> number & 1 == 1).collect();
     let (events, batch): (&[EventRequest], u32) = match what % 8 {
@@ -243,7 +243,7 @@ fn start(client: Client, engine: &mut Engine<&SimMachine>, what: u8, processors:
     (answer.status == 0).then_some(answer.detail[0])
 }
 
-/// The accesses to the registers of every processor, its entry of the local vector table among them.
+/// Returns the accesses to the registers and the LVT entry of every processor.
 fn accesses(machine: &SimMachine) -> Vec<(model::Accesses, (u64, u64))> {
     machine.all().map(|cpu| (cpu.model().accesses(), cpu.local_accesses())).collect()
 }

@@ -1,4 +1,4 @@
-//! Control areas: allocated and destroyed as SystemProcessorProfileControlArea does it.
+//! Control areas, which SystemProcessorProfileControlArea allocates and frees.
 
 use engine::Engine;
 use model::Mode;
@@ -317,7 +317,7 @@ fn beside_the_areas_that_windows_keeps_a_session_records_into_areas_of_the_drive
     }
 }
 
-/// A program that saved the register while a session recorded can restore it at any time.
+/// Other software that saved the register during a session can restore it at any time.
 #[test]
 fn an_area_is_not_freed_while_the_register_holds_its_address() {
     let machine = machine("haswell-4710mq", 2, 2);

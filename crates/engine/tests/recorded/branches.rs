@@ -1,4 +1,4 @@
-//! Branches: all of them, in order, of the modes asked for.
+//! Branches: all branches of the requested modes, in order.
 
 use model::Mode;
 use protocol::{BRANCHES, EventRequest, SampleKind, UNKNOWN, modes};
@@ -76,7 +76,7 @@ fn a_processor_over_its_budget_records_no_branches_until_the_next_tick() {
     let client = Client::open(&mut engine, 1, 10);
     let header = protocol::StartHeader { budget: 100, ..header(0) };
     let session = started(client, &mut engine, &header, &[branches(modes::BOTH)]);
-    machine.set_pace(20_000); // each reading of the clock is two milliseconds behind the one before: over a tenth of a tick
+    machine.set_pace(20_000); // each clock reading is 2 ms after the previous one, more than a tenth of a tick
     for number in 0..u64::from(BUFFER) * 3 {
         branch(&machine, &engine, 0, Mode::User, number);
     }
@@ -207,7 +207,7 @@ fn an_interrupt_of_branches_is_ours_and_tells_that_a_ring_is_half_full() {
     assert_eq!((told.interrupts, told.spurious), (1, 0));
 }
 
-/// Other programs that ask the HAL are told that the processors are not free.
+/// The HAL reports to other software that the counters are reserved.
 #[test]
 fn the_reservation_stays_while_branches_are_recorded_whatever_else_ends() {
     let machine = machine("haswell-4710mq", 2, 1);

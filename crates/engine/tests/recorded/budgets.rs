@@ -1,4 +1,4 @@
-//! What an interrupt that brings records costs, in accesses: exactly.
+//! The exact number of accesses of an interrupt with records.
 
 use model::Mode;
 use protocol::modes;
@@ -8,14 +8,14 @@ use super::scene::{
     BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, branch, branches, engine, header, machine, precise, run, started,
 };
 
-/// RDMSR, WRMSR and RDPMC since `before`.
+/// Returns RDMSR, WRMSR and RDPMC accesses since `before`.
 fn since(machine: &simulation::SimMachine, before: model::Accesses) -> (u64, u64, u64) {
     let now = machine.processor(0).model().accesses();
     (now.rdmsr - before.rdmsr, now.wrmsr - before.wrmsr, now.rdpmc - before.rdpmc)
 }
 
-/// The counters are held and let go (2 W), the buffer's status is cleared (1 W), and what an interrupt without an overflow
-/// costs on its own (1 R, 3 W).
+/// Freezing and unfreezing the counters (2 W), clearing the buffer status (1 W), and the cost of an interrupt without
+/// an overflow (1 R, 3 W).
 #[test]
 fn an_interrupt_of_precise_records_takes_three_writes_more_than_one_without_overflow() {
     for (name, format, _) in FORMATS {
@@ -34,7 +34,7 @@ fn an_interrupt_of_precise_records_takes_three_writes_more_than_one_without_over
     }
 }
 
-/// The register is read, the recording goes off, and on again (2 R, 2 W); no counter counts, so that none is touched.
+/// Recording is switched off and on again (2 R, 2 W). No counter counts, so none is accessed.
 #[test]
 fn an_interrupt_of_branches_takes_two_reads_and_two_writes() {
     let machine = machine("haswell-4710mq", 2, 1);
@@ -55,7 +55,7 @@ fn nothing_of_it_is_touched_unless_it_is_asked_for() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    machine.processor(0).model().set_misc_enable(1 << 7 | 3 << 11); // then there are no such registers: an access is a #GP
+    machine.processor(0).model().set_misc_enable(1 << 7 | 3 << 11); // without the registers, an access raises #GP
     let ordinary = protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
     started(client, &mut engine, &header(0), &[ordinary]);
     run(&machine, &engine, 0, 1, 50_000);
@@ -63,8 +63,8 @@ fn nothing_of_it_is_touched_unless_it_is_asked_for() {
     assert_eq!(machine.processor(0).model().accesses().faulted, 0);
 }
 
-/// That, and what an interrupt without an overflow costs on its own (1 R, 3 W): without precise events nobody holds the
-/// counters.
+/// The above and the cost of an interrupt without an overflow (1 R, 3 W). Without precise events the counters are not
+/// frozen.
 #[test]
 fn an_interrupt_of_branches_holds_no_counters_of_others() {
     let machine = machine("haswell-4710mq", 2, 1);

@@ -1,4 +1,4 @@
-//! Records that the model wrote = delivered + lost, for every processor and kind, exactly.
+//! Records written by the model = delivered + lost, exactly, for every processor and kind.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use super::scene::{
 
 const PROCESSORS: u32 = 2;
 
-/// What happens next.
+/// A step of the sequence.
 #[derive(Debug, Clone)]
 enum Step {
-    /// The processor executes, and the interrupt is served at once.
+    /// Executes events and serves the interrupt immediately.
     Run {
         processor: u32,
         events: u64,
     },
-    /// The interrupt comes late: nothing serves it until the next run there.
+    /// Executes events. The interrupt is late: it is not served until the next run there.
     RunUnserved {
         processor: u32,
         events: u64,
     },
-    /// Branches.
+    /// Takes branches.
     Branch {
         processor: u32,
         count: u64,
@@ -47,12 +47,12 @@ enum Step {
     },
     Stop,
     Kill,
-    /// The next readings of the clock are far apart, so that the budget is soon spent.
+    /// Makes the next clock readings far apart, so that the budget is soon exhausted.
     Slow {
         units: u64,
     },
     Tick,
-    /// Another program masks the LVT entry of a processor.
+    /// Lets other software mask the LVT entry of a processor.
     Mask {
         processor: u32,
     },
@@ -81,7 +81,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// For each processor, of branches or of precise records.
+/// A sum for each processor, of branches or of precise records.
 type Sums = BTreeMap<(u32, bool), u64>;
 
 #[derive(Default)]
@@ -89,7 +89,7 @@ struct Told {
     finally: Sums,
     lost: Sums,
     fetched: Sums,
-    /// The number that the next precise record of a processor has at least.
+    /// The minimum number of the next precise record of each processor.
     next: BTreeMap<u32, u64>,
 }
 
@@ -189,7 +189,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
         told.records(&client.samples(&mut engine, number, None, 100_000).unwrap().records::<Sample>());
     }
     for processor in 0..PROCESSORS {
-        machine.deliver(&engine, processor, &interrupted(processor)); // late ones
+        machine.deliver(&engine, processor, &interrupted(processor)); // late interrupts
     }
     let written = |processor| (stored(&machine, processor).branches, records(&machine, processor));
     let all = super::scene::info(observer, &mut engine);
@@ -198,7 +198,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
     prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
     prop_assert_eq!(stored(&machine, 0).faults, 0);
     machine.wake(&engine);
-    engine.accumulate_counts(); // control areas of a session that stopped asleep
+    engine.accumulate_counts(); // frees control areas of a session that stopped during sleep
     prop_assert!(is_left_clean(&machine));
     for processor in 0..PROCESSORS {
         prop_assert_eq!(registers(&machine, processor), [Some(0); 3]);

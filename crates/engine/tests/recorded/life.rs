@@ -1,4 +1,4 @@
-//! However it ends, the registers are as they were found.
+//! However recording ends, the registers are restored.
 
 use engine::Engine;
 use model::Mode;
@@ -10,7 +10,7 @@ use super::scene::{
     records, registers, run, set_register, started, stopped, stored,
 };
 
-/// LBR and FREEZE_LBRS_ON_PMI of IA32_DEBUGCTL: somebody else's.
+/// LBR and FREEZE_LBRS_ON_PMI in IA32_DEBUGCTL, set by other software.
 const OTHERS: u64 = 1 << 0 | 1 << 11;
 
 fn busy(machine: &SimMachine, engine: &mut Engine<&SimMachine>) -> (Client, u64) {
@@ -42,7 +42,7 @@ fn after_a_stop_a_close_and_an_unload_in_the_middle_the_registers_are_as_they_we
             "close" => engine.close(client.0),
             _ => engine.shut_down(),
         }
-        let asleep = end.starts_with("sleep"); // the registers were lost then, and nobody touched them
+        let asleep = end.starts_with("sleep"); // the registers were reset then, and not accessed since
         let expected = if asleep { [[Some(0); 3]; 2] } else { before };
         assert_eq!([0, 1].map(|processor| registers(&machine, processor)), expected, "{end}");
         if end == "sleep and unload" {
@@ -110,7 +110,7 @@ fn modes_that_were_off_before_are_off_behind() {
     assert_eq!(registers(&machine, 0)[0], Some(off));
 }
 
-/// Makes the driver fetch what waits of a session.
+/// Makes the driver drain the pending records of a session.
 type Fetch = fn(&SimMachine, &mut Engine<&SimMachine>, Client, u64);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Precise events: what the client gets, and what is counted.
+//! Precise events: the records of the client, and the counts.
 
 use model::{CounterId, Mode};
 use pmu::source::RawEvent;
@@ -150,7 +150,7 @@ fn a_frequency_moves_the_interval_from_the_next_load_on() {
     }
     let samples = fetched(client, &mut engine, session);
     let recent: Vec<u32> = samples.iter().rev().take(20).map(|sample| sample.interval).collect();
-    // 20 million events a second at a thousand samples.
+    // 20 million events per second at a thousand samples per second.
     assert!(recent.iter().all(|interval| (15_000..25_000).contains(interval)), "{recent:?}");
     let lost = stopped(client, &mut engine, session, None)[0].lost;
     assert_eq!(samples.len() as u64 + lost, records(&machine, 0));
@@ -178,7 +178,7 @@ fn precise_events_get_the_counters_that_record_before_others_get_them() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let plain = |source| EventRequest { source, modes: modes::BOTH, interval: 0, frequency: 0 };
-    // The fixed counters of instructions and cycles would do for the others, were they not precise.
+    // Without precision, the fixed counters of instructions and cycles would suffice for the others.
     let events = [plain(0x1C), plain(0x1D), precise(INSTRUCTIONS, INTERVAL), plain(INSTRUCTIONS), plain(CYCLES)];
     let session = started(client, &mut engine, &header(0), &events);
     let counters: Vec<u32> = client.read(&mut engine, session).iter().map(|count| count.counter).collect();
@@ -198,14 +198,14 @@ fn a_record_is_somebody_s_only_where_the_interrupt_came_for_it_alone() {
         assert!(precise.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
     };
     let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
-    machine.run(0, Mode::User, &|_| 2 * u64::from(INTERVAL)); // the second came before the interrupt did
+    machine.run(0, Mode::User, &|_| 2 * u64::from(INTERVAL)); // the second overflow preceded the interrupt
     machine.deliver(&engine, 0, &interrupted(0));
     nobody_s(&mut engine, session, 2);
     stopped(client, &mut engine, session, None);
     let events = [branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL)];
     let session = started(client, &mut engine, &header(10), &events);
     run(&machine, &engine, 0, 0x1000, INTERVAL.into());
-    (0..u64::from(BUFFER)).for_each(|number| branch(&machine, &engine, 0, Mode::User, number)); // the interrupt is of these
+    (0..u64::from(BUFFER)).for_each(|number| branch(&machine, &engine, 0, Mode::User, number)); // raises the interrupt
     nobody_s(&mut engine, session, 1);
 }
 
@@ -224,13 +224,13 @@ fn a_ring_that_a_read_fills_half_is_told_with_the_next_tick_once() {
 
 #[test]
 fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
-    /// First word of an adaptive record: its size is in bits 48 on.
+    /// First word of an adaptive record: the size is in bits 63:48.
     const LONG: u64 = 0x1000 << 48;
     for (name, format, offset, word, lost) in [
         ("nehalem-920", 1, 0x90, 0b11, [1, 1]),
         ("haswell-4710mq", 2, 0x90, 0b11, [1, 1]),
         ("skylake-6600k", 3, 0x90, 0b11, [1, 1]),
-        ("skylake-6600k", 3, 0x90, 0b100, [0, 1]), // to the first that records: counter 0, which has the branches
+        ("skylake-6600k", 3, 0x90, 0b100, [0, 1]), // attributed to the first recording counter: 0 (branches)
         ("alder-lake-12900k", 4, 0x00, LONG, [0, 1]),
         ("alder-lake-12900k", 5, 0x00, LONG, [0, 1]),
     ] {
@@ -269,7 +269,7 @@ fn no_fixed_counter_records_where_there_are_few_general_ones() {
     assert_eq!((counts[0].counter, counts[0].samples), (1, 1));
 }
 
-/// What is missing is at most the interval that was lost with it.
+/// At most the interval of the lost record is missing.
 #[test]
 fn a_record_that_can_not_be_told_makes_no_count_too_high() {
     for reads in [true, false] {
@@ -316,7 +316,7 @@ fn a_sample_has_the_interval_with_which_the_processor_had_loaded_the_counter() {
 /// TotalIssues, BranchInstructions, BranchMispredictions.
 const NAMED: [u32; 3] = [2, 6, 0xB];
 
-/// What the counters of a processor count: event, unit mask and number of each, in ascending order.
+/// Returns event, unit mask and counter of each enabled counter of a processor, in ascending order.
 fn counting(machine: &SimMachine, processor: u32) -> Vec<(u16, u8, CounterId)> {
     let enabled = machine.processor(processor).model().enabled_counters();
     let mut counting: Vec<_> = enabled.iter().map(|(id, selected)| (selected.event, selected.umask, *id)).collect();
@@ -324,7 +324,7 @@ fn counting(machine: &SimMachine, processor: u32) -> Vec<(u16, u8, CounterId)> {
     counting
 }
 
-/// Identity, what is selected for instructions, branches and mispredictions, and the counters for instructions.
+/// Identity, the selects for instructions, branches and mispredictions, and the counters for instructions.
 #[test]
 fn named_events_are_recorded_by_the_encodings_and_on_the_counters_that_can() {
     let plain = [(0xC0, 0), (0xC4, 0), (0xC5, 0)];
@@ -422,7 +422,7 @@ fn a_counter_that_records_does_not_interrupt_by_itself() {
     }
 }
 
-/// Work that has to end, in a thread of its own: where it does not, the test fails all the same.
+/// Runs `work` in its own thread, so that the test fails if it does not end.
 fn within_ten_seconds(work: impl FnOnce() + Send + 'static) {
     let (done, ended) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -434,7 +434,7 @@ fn within_ten_seconds(work: impl FnOnce() + Send + 'static) {
     thread.join().unwrap();
 }
 
-/// Records are fetched at PROFILE_LEVEL: an index that is believed could keep the processor there for ever.
+/// Records are drained at PROFILE_LEVEL, so an unchecked index could keep the processor there forever.
 #[test]
 fn an_index_beyond_its_buffer_ends_the_fetch_at_the_end_of_the_buffer() {
     within_ten_seconds(|| {

@@ -1,4 +1,4 @@
-//! Every reason for which nothing is recorded, and that nothing changes then.
+//! Every reason to refuse recording, and that a refusal changes nothing.
 
 use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, MAX_BATCH, MissingFeature, StartHeader, modes};
 use simulation::{Client, SimMachine};
@@ -8,13 +8,13 @@ use super::scene::{
     started, stopped,
 };
 
-/// What stands in the way.
+/// Sets up the cause of a refusal.
 type Obstacle = fn(&SimMachine);
 
-/// Its name, how it comes, what is wanted, and the refusal with its details.
+/// Name and setup of the cause, the requested events, and the refusal with its details.
 type Case<'a, How> = (&'a str, How, &'a [EventRequest], ErrorCode, [u64; 2]);
 
-/// Starts, and answers cause and details; nothing may have changed.
+/// Starts events and returns cause and details of the refusal. Checks that nothing changed.
 fn refusal(machine: &SimMachine, header: &StartHeader, events: &[EventRequest]) -> (u32, u32, [u64; 2]) {
     let before: Vec<_> = (0..2).map(|processor| registers(machine, processor)).collect();
     let mut engine = engine(machine);
@@ -180,7 +180,7 @@ fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
     }
 }
 
-/// Core 2 stands still with a larger buffer than a page.
+/// Core 2 hangs with a buffer larger than a page.
 #[test]
 fn the_batches_of_core_2_fit_a_page() {
     let machine = machine("core2-e5200", 0, 2);

@@ -1,4 +1,4 @@
-//! A machine whose processors record, its engine, and a client.
+//! Helpers for a machine with a Debug Store, its engine and a client.
 
 use engine::{Engine, Interrupted};
 use model::{Branch, CounterId, Mode, Processor, Stored};
@@ -6,7 +6,7 @@ use protocol::{BRANCHES, CountRecord, EventRequest, InfoReply, ProcessorSet, Sam
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
-/// An identity for each format of records, and whether these have the instruction itself.
+/// An identity for each PEBS format, and whether records hold the exact instruction.
 pub const FORMATS: [(&str, u8, bool); 6] = [
     ("core2-e5200", 0, false),
     ("nehalem-920", 1, false),
@@ -22,13 +22,13 @@ pub const REGISTERS: [u32; 3] = [0x1D9, 0x3F1, 0x600];
 /// InstructionRetired.
 pub const INSTRUCTIONS: u32 = 0x1A;
 
-/// Of precise events.
+/// Interval of precise events.
 pub const INTERVAL: u32 = 4_096;
 
-/// Of branches.
+/// Interval of branches.
 pub const BUFFER: u32 = 64;
 
-/// So many processors of an identity, whose records have another format than its own if that is 5.
+/// Returns `count` processors of an identity. Format 5 overrides the PEBS format of the identity.
 pub fn machine(name: &str, format: u8, processors: u32) -> SimMachine {
     let identity = cpuid_dumps::find(name).unwrap();
     let own = identity.perf_capabilities();
@@ -69,21 +69,21 @@ pub const fn interrupted(processor: u32) -> Interrupted {
     Interrupted { ip: 0xBAD, process: 100 + processor, thread: 200, modes: modes::USER }
 }
 
-/// The processor executes so many of every event at an address, and serves what that raises.
+/// Makes events occur at an address on the processor and delivers the interrupts.
 pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, ip: u64, count: u64) {
     machine.processor(processor).model().set_place(ip, 77);
     machine.run(processor, Mode::User, &|_| count);
     machine.deliver(engine, processor, &interrupted(processor));
 }
 
-/// The processor takes a branch, and serves what that raises.
+/// Takes a branch on the processor and delivers the interrupts.
 pub fn branch(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, mode: Mode, from: u64) {
     let branch = Branch { from, to: from + 0x100, predicted: from & 0x10 != 0 };
     machine.processor(processor).model().branch(mode, branch);
     machine.deliver(engine, processor, &interrupted(processor));
 }
 
-/// All records that there are.
+/// Fetches all records.
 pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> Vec<Sample> {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
     assert_eq!((answer.header().status, answer.header().cause), (0, 0));
@@ -105,17 +105,17 @@ pub fn stored(machine: &SimMachine, processor: u32) -> Stored {
     machine.processor(processor).model().stored().clone()
 }
 
-/// Records of all counters of a processor.
+/// Returns the number of PEBS records of all counters of a processor.
 pub fn records(machine: &SimMachine, processor: u32) -> u64 {
     stored(machine, processor).records.values().sum()
 }
 
-/// What the model gave a counter in all.
+/// Returns the total of a counter in the model's ledger.
 pub fn counted(machine: &SimMachine, processor: u32, counter: u32) -> u64 {
     machine.counted(processor, counter)
 }
 
-/// The three registers of a processor that there are.
+/// Returns the three registers, as far as the processor has them.
 pub fn registers(machine: &SimMachine, processor: u32) -> [Option<u64>; 3] {
     let cpu = machine.processor(processor);
     REGISTERS.map(|register| cpu.model().uncounted(|model| model.rdmsr(register).ok()))
@@ -130,7 +130,7 @@ pub fn info(client: Client, engine: &mut Engine<&SimMachine>) -> InfoReply {
     InfoReply::read_from_bytes(&answer.bytes).unwrap()
 }
 
-/// Nothing counts or records, no control area is left, and the interrupt is the HAL's.
+/// Checks that nothing counts or records, no control area is left, and the HAL handles the interrupt.
 pub fn is_left_clean(machine: &SimMachine) -> bool {
     let idle = |cpu: &simulation::ModelCpu| cpu.model().enabled_counters() == Vec::<(CounterId, _)>::new();
     !machine.is_in_use() && machine.all().all(idle)

@@ -1,28 +1,29 @@
-//! What an interrupt costs from the overflow to the record in the ring: the accesses of `pmu`, and none more.
+//! The cost of an interrupt from the overflow to the record in the ring: only the accesses of `pmu`.
 
 use model::{InterruptMode, Mode};
 use simulation::{Client, SimMachine};
 
 use super::scene::{IDENTITIES, SHORT, engine, event, interrupted, machine, on, started};
 
-/// Far longer than what runs here.
+/// Far longer than any run here.
 const LONG: u32 = 0x7FFF_0000;
 
-/// RDMSR, WRMSR, RDPMC of processor 0.
+/// Returns RDMSR, WRMSR and RDPMC accesses of processor 0.
 fn accesses(machine: &SimMachine) -> [u64; 3] {
     let accesses = machine.processor(0).model().accesses();
     [accesses.rdmsr, accesses.wrmsr, accesses.rdpmc]
 }
 
-/// What an interrupt may cost with k of n counters overflowed.
+/// Returns the accesses that an interrupt may cost with k of n counters overflowed.
 fn budget(name: &str, n: u64, k: u64) -> [u64; 3] {
     match name {
-        // Each counter is read, which gives what it counted since its overflow.
+        // Each counter is read, which returns its events since the overflow.
         "amd-legacy" | "intel-v1" | "p6-coppermine" => [0, k, n],
-        // Each CCCR is read, and each counter: for the flag that may be missing, or for what it counted since its overflow.
-        // The flag is cleared, and the counter loaded twice (erratum N15).
+        // Each CCCR and each counter is read: a flag may be missing, and the counter holds the events since its
+        // overflow. The flag is cleared, and the counter loaded twice (erratum N15).
         "netburst-cedarmill" => [n, 3 * k, n],
-        // The status is read; stop, clear and go on are three writes; each counter that overflowed is read and loaded.
+        // The status is read. Stopping, clearing and restarting take three writes. Each counter that overflowed is read
+        // and loaded.
         _ => [1, 3 + k, k],
     }
 }
@@ -89,7 +90,7 @@ fn a_tick_reads_the_status_or_each_sampling_counter_and_the_entry_once_and_write
                 let (after, (reads, written)) = (accesses(&machine), cpu.local_accesses());
                 let spent = [after[0] - before[0], after[1] - before[1], after[2] - before[2]];
                 assert_eq!(spent, budget, "{name}, {mode:?}: {n}");
-                // Where nothing is sampled the entry is not ours.
+                // Without sampling, the driver does not own the entry.
                 let wanted = if n == 0 { (0, 0, entry) } else { (1, writes, 0xFE) };
                 assert_eq!((reads - local.0, written - local.1, cpu.model().lvt()), wanted, "{name}, {mode:?}: {n}");
             }

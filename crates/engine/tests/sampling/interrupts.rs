@@ -1,4 +1,4 @@
-//! Interrupts that come at a bad time, not at all, or too often.
+//! Interrupts that are badly timed, missing or too frequent.
 
 use engine::Engine;
 use model::{Mode, Selected};
@@ -9,13 +9,13 @@ use super::scene::{
     stopped,
 };
 
-/// LVT entry of Windows' HAL, masked.
+/// LVT entry of the Windows HAL, masked.
 const MASKED: u32 = 0x1_00FE;
 
-/// More accesses than any interrupt here has.
+/// More accesses than any interrupt here makes.
 const MAX_ACCESSES: u64 = 24;
 
-/// Two ticks, and what is pending after each.
+/// Runs two ticks and delivers the pending interrupts after each.
 fn tick_twice(machine: &SimMachine, engine: &Engine<&SimMachine>) {
     for _ in 0..2 {
         machine.tick_sampling(engine, 0);
@@ -23,7 +23,7 @@ fn tick_twice(machine: &SimMachine, engine: &Engine<&SimMachine>) {
     }
 }
 
-/// Nothing has overflowed and waits, and the next overflow is a sample.
+/// Checks that no overflow is pending, and that the next overflow becomes a sample.
 fn is_sampling_on(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, session: u64) {
     let cpu = machine.processor(0);
     assert_eq!(engine.sampler().hal().check_overflow(boot(cpu)).number(), 0, "stuck");
@@ -35,7 +35,7 @@ fn is_sampling_on(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client
 
 #[test]
 fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_accounted() {
-    // The counter that is served, or another one.
+    // The served counter, or another one.
     for sources in [&[2_u32][..], &[2, 6]] {
         for access in 1..MAX_ACCESSES {
             for (name, machine) in machines(1) {
@@ -43,14 +43,14 @@ fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_a
                 let client = Client::open(&mut engine, 1, 10);
                 let events: Vec<_> = sources.iter().map(|source| event(*source, SHORT)).collect();
                 let session = started(client, &mut engine, 64, on(&[]), &events);
-                // The first counter is due; of the other, all events come within the handler.
+                // The first counter is due. All events of the other occur within the handler.
                 let first = encoding(&machine, 0, 2);
                 let is_due = |selected: Selected| (selected.event, selected.umask) == first;
                 machine.run(0, Mode::User, &|selected| if is_due(selected) { SHORT.into() } else { 0 });
                 machine.processor(0).happen_before_access(access, SHORT.into());
                 machine.deliver(&engine, 0, &interrupted(0));
                 machine.processor(0).happen_before_access(0, 0);
-                // On NetBurst an overflow between two looks at the flags may have to wait for a tick.
+                // On NetBurst an overflow between two flag reads may be delayed until a tick.
                 if !name.starts_with("netburst") {
                     let stuck = engine.sampler().hal().check_overflow(machine.current(0));
                     assert_eq!(stuck.number(), 0, "{name}, before access {access}: stuck");
@@ -61,7 +61,7 @@ fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_a
                     let accounted = count.samples + count.lost + count.throttled;
                     let raised = overflows(&machine, 0, count.source);
                     assert_eq!(accounted, raised, "{name}, before access {access}, {}", count.source);
-                    // Where nothing stops the counters, what happens between the read of one and its load is not counted.
+                    // If the counters cannot be stopped, events between reading and loading a counter are not counted.
                     let stops = ["zen4", "intel-v2", "haswell"].iter().any(|stops| name.starts_with(stops));
                     let missing = machine.counted(0, count.counter) - count.count;
                     let most = if stops { 0 } else { SHORT.into() };
@@ -113,7 +113,7 @@ fn the_status_of_a_counter_that_was_stopped_is_acknowledged_though_nothing_count
     for (name, machine) in machines(2) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        // The other processor's session keeps the interrupt and the counters ours.
+        // The session on the other processor keeps the interrupt and the counters reserved.
         let other = started(client, &mut engine, 64, on(&[1]), &[event(2, SHORT)]);
         let session = started(client, &mut engine, 64, on(&[0]), &[event(2, SHORT)]);
         machine.run(0, Mode::User, &|_| SHORT.into());
@@ -122,7 +122,7 @@ fn the_status_of_a_counter_that_was_stopped_is_acknowledged_though_nothing_count
         assert_eq!(interrupts, 1, "{name}");
         let all = info(client, &mut engine);
         assert_eq!((all.interrupts, all.spurious, all.lost), (1, 1, 1), "{name}");
-        // The next session there begins with a clean status.
+        // The next session there starts with a clear status.
         let session = started(client, &mut engine, 64, on(&[0]), &[event(2, SHORT)]);
         is_sampling_on(&machine, &mut engine, client, session);
         stopped(client, &mut engine, other, None);
@@ -137,13 +137,14 @@ fn an_overflow_while_a_processor_is_about_to_be_throttled_is_accounted_as_thrott
     }
 }
 
-/// Throttles at the first interrupt, while a second counter overflows before this access. Returns its throttled samples.
+/// Throttles at the first interrupt while a second counter overflows before this access. Returns the throttled samples
+/// of the second.
 fn throttled(machine: &str, access: u64) -> u64 {
     let (name, machine) = machines(1).find(|(name, _)| name == machine).unwrap();
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), event(6, SHORT)]);
-    // Each reading of the clock takes a tick.
+    // Each clock reading advances by a tick.
     machine.set_pace(100_000);
     let second = encoding(&machine, 0, 6);
     let is_second = |selected: Selected| (selected.event, selected.umask) == second;

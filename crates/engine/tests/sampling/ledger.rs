@@ -1,4 +1,4 @@
-//! Overflows that the model raised = samples delivered + lost + throttled: for every session, processor and source, exactly.
+//! Overflows in the model = samples delivered + lost + throttled, exactly, for every session, processor and source.
 
 use std::collections::BTreeMap;
 
@@ -16,33 +16,33 @@ use pmu::ProcessorIndex;
 
 const PROCESSORS: u32 = 3;
 
-/// Few, so that sessions often share counters.
+/// Few sources, so that sessions often share counters.
 const INTERVALS: [u32; 2] = [5_000, 7_000];
 
-/// LVT entry of Windows' HAL, masked.
+/// LVT entry of the Windows HAL, masked.
 const MASKED: u32 = 0x1_00FE;
 
-/// What happens next; numbers are taken modulo what there is.
+/// A step of the sequence. Numbers are taken modulo the number of choices.
 #[derive(Debug, Clone)]
 enum Step {
-    /// The processor executes, and the interrupt is served at once; before the access of this number of the handler, so
-    /// many more of every event happen.
+    /// Executes events and serves the interrupt immediately. More events occur before one of the accesses of the
+    /// handler.
     Run {
         processor: u32,
         events: u64,
         access: u64,
         late: u64,
     },
-    /// The interrupt comes late: nothing serves it until the next run there.
+    /// Executes events. The interrupt is late: it is not served until the next run there.
     RunUnserved {
         processor: u32,
         events: u64,
     },
-    /// Another program masks the LVT entry of a processor.
+    /// Lets other software mask the LVT entry of a processor.
     Mask {
         processor: u32,
     },
-    /// So many interrupts come that nothing explains.
+    /// Delivers this many spurious interrupts.
     Spurious {
         processor: u32,
         count: u32,
@@ -64,7 +64,7 @@ enum Step {
         ring: u32,
         processors: u32,
     },
-    /// The next readings of the clock are far apart, so that the budget is soon spent.
+    /// Makes the next clock readings far apart, so that the budget is soon exhausted.
     Slow {
         units: u64,
     },
@@ -99,13 +99,13 @@ fn step(kills: bool) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// For each processor and source.
+/// A sum for each processor and source.
 type Sums = BTreeMap<(u32, u32), u64>;
 
-/// A counter of a session: its processor, its number there, and the overflows before the session that are not the session's.
+/// A counter of a session: its processor, its number, and the overflows before the session.
 type Counter = (u32, u8, u64);
 
-/// A session with one event, and what became known of it.
+/// A session with one event, and the known results.
 struct Session {
     client: Client,
     number: u64,
@@ -114,7 +114,7 @@ struct Session {
     running: bool,
 }
 
-/// Overflows that the model raised of a counter.
+/// Returns the overflows of a counter in the model.
 fn overflows_of(machine: &SimMachine, processor: u32, counter: u8) -> u64 {
     let id = machine.counter(processor, counter);
     let model = machine.processor(processor).model();
@@ -122,8 +122,8 @@ fn overflows_of(machine: &SimMachine, processor: u32, counter: u8) -> u64 {
 }
 
 impl Session {
-    /// A session that has just begun. An overflow that waits for its interrupt is the session's as well: the sample is yet
-    /// to come.
+    /// Creates the state of a new session. An overflow with a pending interrupt belongs to the session, because its
+    /// sample follows.
     fn begun(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, number: u64, source: u32) -> Self {
         let counts = client.read(engine, number);
         let hal = engine.sampler().hal();
@@ -137,13 +137,13 @@ impl Session {
         Self { client, number, source, counters, running: true }
     }
 
-    /// The session's overflows so far, for each processor.
+    /// Returns the overflows of the session so far, by processor.
     fn raised(&self, machine: &SimMachine) -> Vec<u64> {
         let raised = |(processor, counter, before): &Counter| overflows_of(machine, *processor, *counter) - before;
         self.counters.iter().map(raised).collect()
     }
 
-    /// The session has stopped, or was killed: `counts` are its last, if they are known.
+    /// Ends a session that was stopped or killed. `counts` are its final counts, if known.
     fn end(&mut self, told: &mut Told, raised: &[u64], counts: Option<&[CountRecord]>) -> Result<(), TestCaseError> {
         if !std::mem::take(&mut self.running) {
             return Ok(());
@@ -163,12 +163,12 @@ impl Session {
 
 #[derive(Default)]
 struct Told {
-    /// Overflows of all sessions that have ended; one of a shared counter is of each.
+    /// Overflows of all ended sessions. An overflow of a shared counter belongs to each of its sessions.
     raised: u64,
-    /// Samples, by the final counts.
+    /// Samples in the final counts.
     samples: Sums,
     lost: Sums,
-    /// Samples that were fetched, and those that records told were lost.
+    /// Samples that were fetched, and those that records reported lost.
     fetched: Sums,
     lost_records: Sums,
 }
@@ -187,7 +187,7 @@ impl Told {
     }
 }
 
-/// Two ticks, and what is pending after each; then no overflow waits any more.
+/// Runs two ticks and delivers the pending interrupts after each. Then no overflow is pending.
 fn settle(machine: &SimMachine, engine: &Engine<&SimMachine>) -> Result<(), TestCaseError> {
     machine.set_pace(0);
     for processor in 0..PROCESSORS {
@@ -247,7 +247,7 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
             Step::Stop { session } => {
                 if let Some(session) = chosen(session).and_then(|index| sessions.get_mut(index)) {
                     let raised = session.raised(&machine);
-                    // Or, where its last samples were fetched before, there is no such session.
+                    // If its last samples were fetched before, the session no longer exists.
                     let answer = session.client.stop(&mut engine, session.number, None);
                     session.end(&mut told, &raised, Some(&answer.records::<CountRecord>()))?;
                 }
@@ -290,7 +290,7 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
         told.records(&answer.records::<Sample>());
     }
     for processor in 0..PROCESSORS {
-        machine.deliver(&engine, processor, &interrupted(processor)); // late ones
+        machine.deliver(&engine, processor, &interrupted(processor)); // late interrupts
     }
     if !kills {
         prop_assert_eq!(&told.fetched, &nonzero(&told.samples), "every sample was fetched");

@@ -1,4 +1,4 @@
-//! From the start of a session that samples to its last record.
+//! The life of a sampling session, from its start to its last record.
 
 use protocol::{ErrorCode, SampleKind};
 use simulation::Client;
@@ -117,13 +117,13 @@ fn the_last_samples_can_be_fetched_after_the_stop_and_then_the_session_is_gone()
 
 #[test]
 fn an_interrupt_that_is_nobodys_is_counted_and_harmless() {
-    // It takes three counters.
+    // The session uses three counters.
     for (name, machine) in machines(1).filter(|(name, _)| !name.starts_with("p6")) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), event(6, 0x7FFF_FFFF)]);
         let late = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
-        run(&machine, &engine, 0, SHORT.into()); // both in one interrupt
+        run(&machine, &engine, 0, SHORT.into()); // both overflow in one interrupt
         let last = encoding(&machine, 0, 11);
         let is_last = |selected: model::Selected| (selected.event, selected.umask) == last;
         machine.run(0, model::Mode::User, &|selected| if is_last(selected) { SHORT.into() } else { 0 });
@@ -154,7 +154,7 @@ fn rings_are_fetched_in_turn_so_that_none_starves() {
                 seen[record.processor as usize] += 1;
             }
             for _ in 0..60 {
-                run(&machine, &engine, 0, SHORT.into()); // the first has always enough for a whole answer
+                run(&machine, &engine, 0, SHORT.into()); // the first always has enough for a full answer
             }
         }
         assert_eq!(seen, [60; 3]);
@@ -168,8 +168,8 @@ fn an_interval_follows_the_frequency_wanted() {
         let client = Client::open(&mut engine, 1, 10);
         let wanted = protocol::EventRequest { frequency: 1_000, ..event(2, 65_536) };
         let session = client.start_with(&mut engine, header(1 << 16, on(&[])), &[wanted]).header().detail[0];
-        // 500 million events per second, in steps of a fiftieth of a millisecond: what is counted between an overflow and
-        // its interrupt is lost with a status register.
+        // 500 million events per second, in steps of 20 microseconds. With a status register, events between an
+        // overflow and its interrupt are lost.
         let second = |engine: &mut _| {
             for _ in 0..100 {
                 for _ in 0..500 {

@@ -1,4 +1,4 @@
-//! What is refused, and that it changes nothing.
+//! Refused requests, which must change nothing.
 
 use protocol::{ErrorCode, EventRequest, MAX_BUDGET, MAX_FREQUENCY, RING, StartHeader, flags};
 use simulation::{Call, Client, SimMachine};

@@ -1,4 +1,4 @@
-//! A machine, its engine, and a client that samples.
+//! Helpers for a machine, its engine and a sampling client.
 
 use engine::{Engine, Interrupted};
 use model::{InterruptMode, Mode};
@@ -6,33 +6,33 @@ use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, Sampl
 use simulation::{Answer, Client, SimMachine};
 use zerocopy::FromBytes;
 
-/// Identities with each kind of counters that interrupt.
+/// Identities for each kind of counters with interrupts.
 pub const IDENTITIES: [&str; 7] =
     ["amd-legacy", "zen4-7700x", "intel-v1", "intel-v2", "haswell-4710mq", "netburst-cedarmill", "p6-coppermine"];
 
-/// `count` processors of an identity, whose interrupts behave in this mode.
+/// Returns a machine with `count` processors of an identity and this interrupt mode.
 pub fn machine(name: &str, count: u32, mode: InterruptMode) -> SimMachine {
     SimMachine::named(name, count).with_interrupt_mode(mode)
 }
 
-/// The same in each mode of interrupts.
+/// Returns such a machine for each interrupt mode.
 pub fn boards(name: &str, count: u32) -> impl Iterator<Item = SimMachine> {
     InterruptMode::ALL.into_iter().map(move |mode| machine(name, count, mode))
 }
 
-/// A machine of every identity in each mode of interrupts, and what to call it in messages.
+/// Returns a machine of every identity in each interrupt mode, and its name for messages.
 pub fn machines(count: u32) -> impl Iterator<Item = (String, SimMachine)> {
     let each = IDENTITIES.into_iter().flat_map(|name| InterruptMode::ALL.map(|mode| (name, mode)));
     each.map(move |(name, mode)| (format!("{name}, {mode:?}"), machine(name, count, mode)))
 }
 
-/// Sources that all of them have.
+/// Sources that all identities have.
 pub const SOURCES: [u32; 3] = [2, 6, 11];
 
-/// An interval that is soon over.
+/// An interval that expires soon.
 pub const SHORT: u32 = 5_000;
 
-/// What is interrupted on a processor.
+/// Returns the interrupted code on a processor.
 pub const fn interrupted(processor: u32) -> Interrupted {
     Interrupted { ip: 0x1000 + processor as u64, process: 100 + processor, thread: 200, modes: modes::USER }
 }
@@ -55,7 +55,7 @@ pub const fn header(ring: u32, processors: ProcessorSet) -> StartHeader {
     StartHeader { flags: 0, ring, budget: 900, batch: 0, processors }
 }
 
-/// Starts events with these intervals, and answers the session.
+/// Starts events with these intervals and returns the session.
 pub fn started(
     client: Client,
     engine: &mut Engine<&SimMachine>,
@@ -70,13 +70,13 @@ pub fn started(
     session
 }
 
-/// The processor executes so many of every event, and serves what that raises.
+/// Makes `count` of every event occur on the processor and delivers the interrupts.
 pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, count: u64) {
     machine.run(processor, Mode::User, &|_| count);
     machine.deliver(engine, processor, &interrupted(processor));
 }
 
-/// All records that there are, and whether they were the last.
+/// Fetches all records, and returns whether they were the last.
 pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> (Vec<Sample>, bool) {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
     let header = answer.header();
@@ -104,7 +104,7 @@ pub const fn is_sample(record: &Sample) -> bool {
     record.kind == SampleKind::Sample as u16
 }
 
-/// Event select and unit mask of a source on a processor, by the manuals.
+/// Returns event select and unit mask of a source on a processor, by the manuals.
 pub fn encoding(machine: &SimMachine, processor: u32, source: u32) -> (u16, u8) {
     let [_, vendor, ..] = machine.processor(processor).model().cpuid(0, 0);
     let [signature, ..] = machine.processor(processor).model().cpuid(1, 0);
@@ -123,7 +123,7 @@ pub fn encoding(machine: &SimMachine, processor: u32, source: u32) -> (u16, u8) 
     }
 }
 
-/// Overflows that the model raised of an event on a processor, by its own account.
+/// Returns the overflows of an event on a processor in the model's ledger.
 pub fn overflows(machine: &SimMachine, processor: u32, source: u32) -> u64 {
     let (event, umask) = encoding(machine, processor, source);
     let model = machine.processor(processor).model();
@@ -131,7 +131,7 @@ pub fn overflows(machine: &SimMachine, processor: u32, source: u32) -> u64 {
     model.ledger().entries().filter(of).map(|entry| entry.overflows).sum()
 }
 
-/// Nothing counts, and the interrupt is the HAL's.
+/// Checks that nothing counts and the HAL handles the interrupt.
 pub fn is_left_clean(machine: &SimMachine) -> bool {
     !machine.is_sampling() && machine.all().all(|cpu| cpu.model().enabled_counters().is_empty())
 }

@@ -1,4 +1,4 @@
-//! Several clients: who asks for what another has in the same way, shares its counter.
+//! Several clients: sessions with the same event, modes and interval share a counter.
 
 use protocol::{ErrorCode, EventRequest, modes};
 use simulation::{Client, SimMachine};
@@ -59,7 +59,8 @@ fn who_shared_a_counter_and_is_killed_leaves_it_to_the_other() {
             engine.close(clients[1 - last].0);
             run(&machine, &engine, 0, SHORT.into());
             assert_eq!(fetched(clients[last], &mut engine, sessions[last]).0.len(), 1);
-            // The counter is the other's now: nobody else is given it, and it is free when that one goes.
+            // The counter now belongs to the other session: no third session gets it, and it is freed at the end of the
+            // session.
             let third = Client::open(&mut engine, 3, 30);
             assert_eq!(info(third, &mut engine).counters_in_use, 1);
             third.started(&mut engine, 0, &[2, 6, 8]);
@@ -131,7 +132,7 @@ fn a_stopped_session_takes_nothing_with_it_that_another_has_by_then() {
     }
 }
 
-/// A refused start gives back every counter with the tag of its session, and the tag of a session that ended is used again.
+/// A refused start frees every counter with the tag of its session, and tags of ended sessions are reused.
 #[test]
 fn a_counter_that_was_inherited_is_not_lost_to_a_later_session_with_the_tag_of_the_one_that_left() {
     for (name, machine) in machines(1) {

@@ -1,4 +1,4 @@
-//! Interrupts that do not end, and processors that are silenced because of them.
+//! Interrupt storms, and processors that are silenced because of them.
 
 use engine::Engine;
 use model::{InterruptMode, Mode, Selected};
@@ -10,14 +10,14 @@ use super::scene::{
     stopped,
 };
 
-/// Spurious interrupts in a row that are let pass.
+/// The number of consecutive spurious interrupts that are tolerated.
 const MOST: u64 = 64;
 
-/// LVT entry of Windows' HAL, masked.
+/// LVT entry of the Windows HAL, masked.
 const MASKED: u32 = 0x1_00FE;
 const OPEN: u32 = 0xFE;
 
-/// Interrupts that nothing explains.
+/// Delivers spurious interrupts.
 fn spurious(machine: &SimMachine, engine: &Engine<&SimMachine>, count: u64) {
     (0..count).for_each(|_| {
         engine.sampler().interrupt(machine.current(0), || 0, &interrupted(0));
@@ -45,7 +45,7 @@ fn too_many_interrupts_in_a_row_silence_a_processor_until_a_session_starts_there
         assert_eq!(machine.processor(0).model().lvt(), MASKED, "{name}");
         assert_eq!(machine.processor(1).model().interrupting_counters().len(), 1, "{name}: a processor's own");
 
-        // Neither ticks nor further interrupts change that, and it is told once.
+        // Neither ticks nor further interrupts change that, and it is reported once.
         for _ in 0..5 {
             machine.tick_sampling(&engine, 0);
             spurious(&machine, &engine, 2 * MOST);
@@ -54,7 +54,7 @@ fn too_many_interrupts_in_a_row_silence_a_processor_until_a_session_starts_there
         assert_eq!(fetched(client, &mut engine, first).0, [], "{name}");
         assert_eq!(machine.processor(0).model().lvt(), MASKED, "{name}");
 
-        // The next session lets the first one go on as well, whether it shares its counter or not.
+        // The next session resumes the first one as well, whether or not they share a counter.
         let second = started(client, &mut engine, 64, on(&[0]), &[event(6, SHORT)]);
         assert_eq!(machine.processor(0).model().lvt(), OPEN, "{name}");
         run(&machine, &engine, 0, SHORT.into());
@@ -128,7 +128,7 @@ fn what_is_throttled_when_the_storm_comes_does_not_go_on_with_the_next_tick() {
     }
 }
 
-/// Fixed counter 3, of slots, which nothing here uses: its register, its control, its bit in the global registers.
+/// Fixed counter 3 (slots), which the driver does not use: counter register, control, and bit in the global registers.
 const SLOTS: (u32, u64, u64) = (0x30C, 0xB000, 1 << 35);
 
 #[test]

@@ -1,4 +1,4 @@
-//! The budget for time in the handler.
+//! The budget for the time in the interrupt handler.
 
 use protocol::{ALL_SOURCES, SampleKind, StartHeader};
 use simulation::Client;
@@ -16,7 +16,7 @@ fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for
     for (name, machine) in machines(2) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        // A quarter of a tick; every interrupt takes a tenth.
+        // A budget of a quarter of a tick. Every interrupt takes a tenth of a tick.
         let asked = StartHeader { budget: 250, ..header(64, on(&[])) };
         let session = client.start_with(&mut engine, asked, &[event(2, SHORT)]).header().detail[0];
         machine.set_pace(TICK / 10);
@@ -93,7 +93,7 @@ fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
         run(&machine, &engine, 0, SHORT.into());
         stopped(client, &mut engine, session, None);
         let counting = client.started(&mut engine, 0, &[6]);
-        // A second session is there to be told, should the tick start anything.
+        // A second session would receive a record if the tick restarted anything.
         let other = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
         let active = || engine.sampler().hal().row(ProcessorIndex::BOOT).active.all;
         let (before, writes) = (active(), machine.processor(0).model().accesses().wrmsr);

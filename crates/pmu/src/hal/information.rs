@@ -1,5 +1,5 @@
-//! HalSetSystemInformation and HalQuerySystemInformation, by class number and buffer, as far as they have to do with
-//! profiling (seed 003, section 2).
+//! The profiling classes of HalSetSystemInformation and HalQuerySystemInformation, by class number and buffer (seed
+//! 003, section 2).
 
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
@@ -10,16 +10,16 @@ use super::{Hal, HalError};
 use crate::interface::Support;
 use crate::source::Source;
 
-/// HAL_SET_INFORMATION_CLASS: [`HalProfileSourceIntervalBuffer`] in.
+/// HAL_SET_INFORMATION_CLASS: takes a [`HalProfileSourceIntervalBuffer`].
 pub const HAL_PROFILE_SOURCE_INTERVAL: u32 = 0;
 
-/// HAL_SET_INFORMATION_CLASS: the address of a handler in, 8 bytes; zero takes it away.
+/// HAL_SET_INFORMATION_CLASS: takes the address of a handler in 8 bytes; zero removes the handler.
 pub const HAL_PROFILE_SOURCE_INTERRUPT_HANDLER: u32 = 1;
 
-/// HAL_QUERY_INFORMATION_CLASS: [`HalProfileSourceInformationBuffer`] in and out.
+/// HAL_QUERY_INFORMATION_CLASS: takes and returns a [`HalProfileSourceInformationBuffer`].
 pub const HAL_PROFILE_SOURCE_INFORMATION: u32 = 1;
 
-/// HAL_QUERY_INFORMATION_CLASS: a [`HalProfileSourceInformationBuffer`] for each source out.
+/// HAL_QUERY_INFORMATION_CLASS: returns a [`HalProfileSourceInformationBuffer`] for each source.
 pub const HAL_QUERY_PROFILE_SOURCE_LIST: u32 = 20;
 
 /// HAL_PROFILE_SOURCE_INTERVAL on x64.
@@ -30,7 +30,7 @@ pub struct HalProfileSourceIntervalBuffer {
     pub profile_source: u32,
     /// Padding.
     pub reserved: u32,
-    /// The interval wanted (a ULONG_PTR).
+    /// The requested interval (a ULONG_PTR).
     pub interval: u64,
 }
 
@@ -43,11 +43,11 @@ const _: () = assert!(core::mem::offset_of!(HalProfileSourceIntervalBuffer, inte
 pub struct HalProfileSourceInformationBuffer {
     /// In and out: KPROFILE_SOURCE.
     pub profile_source: u32,
-    /// Out: whether it can be had, 0 or 1 (a BOOLEAN).
+    /// Out: whether the source is supported, 0 or 1 (a BOOLEAN).
     pub supported: u8,
     /// Padding.
     pub reserved: [u8; 3],
-    /// Out: the interval in force.
+    /// Out: the current interval.
     pub interval: u32,
 }
 
@@ -56,12 +56,12 @@ const _: () = assert!(core::mem::offset_of!(HalProfileSourceInformationBuffer, s
 const _: () = assert!(core::mem::offset_of!(HalProfileSourceInformationBuffer, interval) == 8);
 
 impl Hal {
-    /// HalSetSystemInformation for the profiling classes. `owner` stands for the calling process, which owns the
-    /// handler that it registers; it must not be zero.
+    /// Implements HalSetSystemInformation for the profiling classes. `owner` identifies the calling process, which owns
+    /// the handler that it registers; it must not be zero.
     ///
     /// # Errors
-    /// [`HalError::InvalidClass`], [`HalError::LengthMismatch`]; for an interval what
-    /// [`set_interval`](Self::set_interval) says; for a handler [`HalError::HandlerTaken`].
+    /// [`HalError::InvalidClass`], [`HalError::LengthMismatch`]; for an interval the errors of
+    /// [`set_interval`](Self::set_interval); for a handler [`HalError::HandlerTaken`].
     pub fn set_system_information(&self, class: u32, buffer: &[u8], owner: u64) -> Result<(), HalError> {
         match class {
             HAL_PROFILE_SOURCE_INTERVAL => {
@@ -74,8 +74,8 @@ impl Hal {
         }
     }
 
-    /// HalQuerySystemInformation for the profiling classes; answers the bytes that were written, or for a list those
-    /// that it needs if the buffer is shorter: then only whole entries are written.
+    /// Implements HalQuerySystemInformation for the profiling classes. Returns the number of bytes written. For a list
+    /// it returns the number of bytes needed; if the buffer is shorter, only whole entries are written.
     ///
     /// # Errors
     /// [`HalError::InvalidClass`], [`HalError::LengthMismatch`], [`HalError::UnknownSource`].
@@ -98,8 +98,8 @@ impl Hal {
         }
     }
 
-    /// HalSetProfileInterval: ProfileTime's interval, in units of 100 ns; answers the one in force from the next
-    /// start on.
+    /// Implements HalSetProfileInterval: sets the interval of ProfileTime, in units of 100 ns. Returns the interval
+    /// that applies from the next start on.
     ///
     /// # Errors
     /// [`HalError::Unsupported`].
@@ -107,13 +107,13 @@ impl Hal {
         self.set_interval(Source::TIME, wanted).map(|(_, interval)| interval)
     }
 
-    /// The address that was registered for performance monitor interrupts.
+    /// Returns the registered handler of performance monitor interrupts.
     #[must_use]
     pub fn interrupt_handler(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.handler.load(Ordering::Acquire))
     }
 
-    /// One slot; the owner may replace its handler, and has to take it away itself.
+    /// Sets the single handler slot. The owner may replace its handler, and must remove it itself.
     fn set_interrupt_handler(&self, address: u64, owner: u64) -> Result<(), HalError> {
         let taken = self.handler_owner.compare_exchange(0, owner, Ordering::AcqRel, Ordering::Acquire);
         if taken.is_err_and(|other| other != owner) {

@@ -1,13 +1,13 @@
-//! The Amd64 interface: AMD's performance counters (seed 000; APM Vol. 2, 13.2).
+//! The Amd64 interface: AMD's performance counters (HAL Amd64 interface; APM Vol. 2, 13.2).
 //!
-//! | CPUID | counters | over them |
+//! | CPUID | counters | global registers |
 //! |---|---|---|
-//! | long mode alone | four, by the names that the K7 had | nothing: overflow shows in the counter's value |
-//! | PerfCtrExtCore | six, by names of their own | nothing |
-//! | PerfMonV2 as well, and no hypervisor | as many as it says, but six at most | a control and a status register |
+//! | long mode alone | four, with the register names of the K7 | none: the counter's value shows overflow |
+//! | PerfCtrExtCore | six, with register names of their own | none |
+//! | PerfMonV2 too, and no hypervisor | as many as CPUID reports, at most six | a control and a status register |
 //!
-//! Seed 000 knows the first line, and the events of the K8. A Zen counts others: `generation.rs` tells whose, `zen.rs`
-//! which.
+//! The HAL knows the first line, and the events of the K8. Zen processors count other events: `generation.rs`
+//! identifies the processor, `zen.rs` has its events.
 
 mod generation;
 mod global;
@@ -27,36 +27,39 @@ use registers::{CORE_PERF_CTR0, ExtendedFeatures, PERF_CTL0, PERF_CTR0, PERF_EVT
 
 pub use sources::SOURCES;
 
-/// Counters where nothing says otherwise (seed 000).
+/// Number of counters without PerfCtrExtCore (HAL Amd64 interface).
 const LEGACY_COUNTERS: u8 = 4;
 
-/// Counters with PerfCtrExtCore (APM Vol. 2, 13.2.1), and the most that RDPMC has numbers for: those that follow are of
-/// counters outside the core (APM Vol. 3, RDPMC).
+/// Number of counters with PerfCtrExtCore (APM Vol. 2, 13.2.1), and the maximum that RDPMC can read: the next indexes
+/// belong to counters outside the core (APM Vol. 3, RDPMC).
 const CORE_COUNTERS: u8 = 6;
 
-/// See the module.
+/// The Amd64 interface of a processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Amd64 {
     bank: Bank,
     /// All counters.
     all: CounterSet,
-    /// With PerfMonV2.
+    /// The global registers, with PerfMonV2.
     global: Option<Global>,
     sources: &'static [ProfileSource],
-    /// Event numbers have 12 bits; 8 if not.
+    /// Whether event numbers have 12 bits; otherwise they have 8.
     has_wide_events: bool,
-    /// Events of the northbridge are counted there, and not in the core.
+    /// Whether the northbridge has its own counters, so that the core does not count its events.
     has_northbridge_counters: bool,
 }
 
 impl Amd64 {
-    /// With what CPUID says of the current processor, which has to have long mode. Any IRQL.
+    /// Creates the interface for the current processor, which must have long mode.
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
     pub fn new(cpu: &impl Cpu) -> Self {
         let features = ExtendedFeatures::of(cpu);
         let (eax, ebx) = perf_mon(cpu);
-        // The global registers are over the core's counters, and nothing without them. Windows does not touch them itself,
-        // so a hypervisor that shows them and has them not would stop the machine with the first access.
+        // The global registers control only the six core counters. Windows itself does not access them, so a hypervisor
+        // that enumerates but lacks them would crash the machine at the first access.
         let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
         let version_2 = features.perf_ctr_ext_core() && eax.version_2() && is_bare;
         let mask = state::mask(WIDTH);
@@ -78,13 +81,13 @@ impl Amd64 {
         }
     }
 
-    /// The sources of the processor's family, and those of others that it has not.
+    /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
     #[must_use]
     pub const fn sources(&self) -> &'static [ProfileSource] {
         self.sources
     }
 
-    /// What starts a counter as its state says.
+    /// Returns the event select register for a counter in this state.
     fn select(self, row: CpuCounters<'_>, state: CounterState) -> u64 {
         PerfEvtSel::from_bits(row.select_of(self.sources, state))
             .with_usr(state.user())
@@ -104,9 +107,10 @@ impl ProfileInterface for Amd64 {
         WIDTH
     }
 
-    /// The HAL asks no processor, and offers the events of the K8 on each.
+    /// The HAL does not check the processor, and offers the events of the K8 on every one.
     fn support(&self, source: &ProfileSource) -> Support {
-        /// EventSelect\[7:5\] all set: an event of the northbridge (Linux, arch/x86/events/amd/core.c, `amd_is_nb_event`).
+        /// EventSelect\[7:5\] all set: an event of the northbridge (Linux, arch/x86/events/amd/core.c,
+        /// `amd_is_nb_event`).
         const NORTHBRIDGE: u8 = 0xE0;
         let event = PerfEvtSel::from_bits(source.select).event_select();
         if source.select == 0 || self.has_northbridge_counters && event & NORTHBRIDGE == NORTHBRIDGE {
@@ -128,8 +132,8 @@ impl ProfileInterface for Amd64 {
         self.bank.enabled(cpu)
     }
 
-    /// N writes for N counters; with PerfMonV2 one read and two writes more: counters that somebody left frozen would
-    /// count nothing. Answers the control register as it was.
+    /// N writes for N counters; with PerfMonV2 one read and two more writes, because counters that other software left
+    /// frozen would not count. Saves the global control register.
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         self.bank.clear(cpu);
         let Some(global) = self.global else { return SavedMsrs::default() };
@@ -143,9 +147,9 @@ impl ProfileInterface for Amd64 {
         self.bank.readback_ok(cpu)
     }
 
-    /// 2N writes; with PerfMonV2 one more, and with an interval another: a counter that once counted without one may
-    /// have left its status set, and the next interrupt would take that for an overflow; and counters that somebody froze
-    /// since would never overflow. So there is nothing to [`forget`](ProfileInterface::forget).
+    /// 2N writes; with PerfMonV2 one more, and with an interval another one. A counter that last counted without an
+    /// interval may have left its status bit set, and the next interrupt would take that for an overflow. Counters that
+    /// other software has frozen since would never overflow. So [`forget`](ProfileInterface::forget) has nothing to do.
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let stale = counters.and(row.counters(|state| state.interrupt()));
         if let (Some(global), false) = (self.global, stale.is_empty()) {
@@ -173,9 +177,9 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    /// One RDPMC for each counter with an interval, one write for each that overflowed. With PerfMonV2 one read and
-    /// 3 + k writes for k counters that overflowed, and an RDPMC for each of them, all of ours standing still meanwhile. The
-    /// entry of the local vector table is left alone: AMD's processors do not mask it.
+    /// One RDPMC for each counter with an interval, one write for each that overflowed. With PerfMonV2, k overflowed
+    /// counters take one read, 3 + k writes and k RDPMCs, and the driver's counters stand still meanwhile. AMD
+    /// processors do not mask the LVT entry, so it is left alone.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         match self.global {
@@ -184,7 +188,7 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    /// One read and one write with PerfMonV2; else none.
+    /// With PerfMonV2 one read and one write, otherwise none.
     fn acknowledge(&self, cpu: &impl Cpu) {
         if let Some(global) = self.global {
             let status = global.status(cpu);
@@ -192,7 +196,7 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    /// One write for each with PerfMonV2; else none.
+    /// With PerfMonV2 one write for each counter, otherwise none.
     fn disarm(&self, cpu: &impl Cpu, _row: CpuCounters<'_>, counters: CounterSet) {
         if self.global.is_some() {
             self.bank.clear_selects(cpu, counters);
@@ -222,8 +226,8 @@ impl Amd64 {
         let status = global.status(cpu);
         let ours = CounterSet::from_bits(status.overflowed().into()).and(row.active.interrupting);
         unmanaged::reload_overflowed(self.bank, cpu, row, ours, overflowed);
-        // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
-        // spurious interrupt is too rare for a branch of its own.
+        // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
+        // spurious interrupts are too rare for a branch.
         global::clear(cpu, status);
         global::set_control(cpu, control);
         ours

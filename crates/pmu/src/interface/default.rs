@@ -1,15 +1,15 @@
-//! The Default interface: no counters at all.
+//! The Default interface: no counters.
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::Cpu;
 use crate::source::{ProfileSource, Source};
 use crate::state::{Active, CounterSet, CpuCounters, SavedMsrs};
 
-/// ProfileTime alone (seed 001).
+/// ProfileTime alone (HAL interface selection, section 4).
 pub const SOURCES: [ProfileSource; 1] =
     [ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None }];
 
-/// See the module.
+/// The Default interface.
 #[derive(Debug, Clone, Copy)]
 pub struct Default;
 

@@ -1,9 +1,10 @@
-//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 5 (seed 002; SDM Vol. 3B, 21.2).
+//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 5 (HAL Emon interface; SDM Vol. 3B,
+//! 21.2).
 //!
-//! Version 1 has nothing but select registers and counters. From version 2 on a counter counts only while
-//! its bit in IA32_PERF_GLOBAL_CTRL is set as well: one write stops any number of counters. And there are fixed
-//! counters, each of which counts one event; they come after the general ones in the numbering of counters, and are taken
-//! first, which leaves the general ones for what nothing else can count.
+//! Version 1 has only select registers and counters. From version 2 on, a counter counts only while its bit in
+//! IA32_PERF_GLOBAL_CTRL is set too, so one write stops any number of counters. There are also fixed counters, each for
+//! one event. Their indexes follow those of the general counters. They are assigned first, which keeps the general
+//! counters for other events.
 //!
 //! | with N general and F fixed counters, k of them overflowed | writes, reads, RDPMC |
 //! |---|---|
@@ -11,7 +12,7 @@
 //! | stop | 1 W |
 //! | interrupt | 1 R + (3 + k) W + k P |
 //!
-//! Version 1: 2N W, N W, and for Ns counters with an interval Ns P + k W.
+//! Version 1: start 2N W, stop N W, interrupt Ns P + k W for Ns counters with an interval.
 
 mod capabilities;
 mod fixed;
@@ -38,45 +39,58 @@ use registers::{
 };
 pub use sources::SOURCES;
 
-/// Where fixed counter 0 is in the global registers.
+/// First bit of the fixed counters in the global registers.
 const FIXED_IN_GLOBAL: u32 = 32;
 
-/// PEBS_FMT of the current processor, which has IA32_PERF_CAPABILITIES. Any IRQL at which it stays the same.
+/// Reads PEBS_FMT of the current processor, which must have IA32_PERF_CAPABILITIES.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
 pub fn pebs_format(cpu: &impl Cpu) -> u8 {
     PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).pebs_format()
 }
 
-/// PEBS records of the current processor have been fetched. PROFILE_LEVEL.
+/// Clears the PEBS status of the current processor after its records have been fetched.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn acknowledge_records(cpu: &impl Cpu) {
     cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, OVF_BUF);
 }
 
-/// See the module.
+/// The Emon interface of a processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Emon {
     capabilities: PmuCapabilities,
 }
 
 impl Emon {
-    /// With what CPUID says of the current processor, whose highest leaf has to be at least 0xA. Any IRQL.
+    /// Creates the interface for the current processor. Its highest leaf must be at least 0xA.
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
     pub fn new(cpu: &impl Cpu) -> Self {
         Self { capabilities: PmuCapabilities::of(cpu) }
     }
 
-    /// Of a processor with this [`capabilities`](Self::capabilities).
+    /// Creates the interface for a processor with these [`capabilities`](Self::capabilities).
     #[must_use]
     pub const fn with_capabilities(capabilities: PmuCapabilities) -> Self {
         Self { capabilities }
     }
 
-    /// What tells the processor from others.
+    /// Returns the capabilities that distinguish the processor from others.
     #[must_use]
     pub const fn capabilities(self) -> PmuCapabilities {
         self.capabilities
     }
 
-    /// With what only a register tells of the current processor: one read, where there is that register. PROFILE_LEVEL.
+    /// Returns the interface with the capability that only a register of the current processor reports: one read, if
+    /// the processor has that register.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     #[must_use]
     pub fn examined(self, cpu: &impl Cpu) -> Self {
         let whole = self.capabilities.has_capabilities()
@@ -84,13 +98,14 @@ impl Emon {
         Self { capabilities: self.capabilities.with_full_width(whole) }
     }
 
-    /// The same, of which so many general counters record these events precisely, from the first.
+    /// Returns the interface for a processor on which the first `counters` general counters record these events
+    /// precisely.
     #[must_use]
     pub const fn with_precise(self, counters: u8, events: PreciseEvents) -> Self {
         Self { capabilities: self.capabilities.recording(counters, events) }
     }
 
-    /// The counters that record a source precisely.
+    /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(self, source: &ProfileSource) -> CounterSet {
         let form = self.capabilities.precise_events().form_of(source);
@@ -98,14 +113,14 @@ impl Emon {
         counters.and(CounterSet::first(self.capabilities.precise())).and(self.general())
     }
 
-    /// What the event select register gets for a counter in this state, except the bits that the state has itself.
+    /// Returns the event select register for a counter in this state, without the bits that the state contains itself.
     fn select(self, row: CpuCounters<'_>, state: CounterState) -> u64 {
         let Some(source) = row.source_of(&SOURCES, state) else { return 0 };
         let form = self.capabilities.precise_events().form_of(&source).filter(|_| state.precise());
         form.map_or(source.select, |form| form.select(source.select))
     }
 
-    /// Version of architectural performance monitoring.
+    /// Returns the version of architectural performance monitoring.
     #[must_use]
     pub const fn version(&self) -> u8 {
         self.capabilities.version()
@@ -115,7 +130,8 @@ impl Emon {
         self.capabilities.has_global_control()
     }
 
-    /// The general counters. Written whole or in 32 bits, they hold the same: no interval has more than 31.
+    /// Returns the general counters. A full-width and a 32-bit write load the same value: no interval has more than 31
+    /// bits.
     #[inline]
     const fn bank(self) -> Bank {
         let counters = if self.capabilities.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
@@ -132,39 +148,39 @@ impl Emon {
         CounterSet::first(self.capabilities.count())
     }
 
-    /// The fixed counters, by their numbers here.
+    /// Returns the fixed counters, by their indexes in this interface.
     const fn fixed(self) -> CounterSet {
         CounterSet::from_bits((self.capabilities.fixed() as u64) << self.capabilities.count())
     }
 
-    /// The number of a fixed counter among the fixed ones; `None` of a general one.
+    /// Returns the hardware index of a fixed counter; `None` for a general one.
     #[inline]
     const fn number(self, counter: u8) -> Option<u8> {
         counter.checked_sub(self.capabilities.count())
     }
 
-    /// Their bits in the global registers.
+    /// Returns the bits of the counters in the global registers.
     const fn bits(self, counters: CounterSet) -> u64 {
         let all = counters.bits() as u64;
         all & self.capabilities.own() & 0xFFFF_FFFF | all >> self.capabilities.count() << FIXED_IN_GLOBAL
     }
 
-    /// Writes IA32_PERF_GLOBAL_CTRL with these counters on, and what does not belong to the interface as it was found: counters
-    /// of slots, metrics.
+    /// Writes IA32_PERF_GLOBAL_CTRL with these counters on. Bits outside the interface, such as the counter of slots
+    /// and the metrics, keep the values that were found.
     fn let_count(self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let control = row.known.saved().global & !self.capabilities.own() | self.bits(counters);
         row.known.set_control(control);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
     }
 
-    /// The counters with these bits in the global registers.
+    /// Returns the counters of these bits in the global registers.
     #[inline]
     const fn counters_in(self, global: u64) -> CounterSet {
-        // General ones below their number, fixed ones from there on: none is lost.
+        // General counters have lower bits than fixed ones in both forms, so no bit is lost.
         CounterSet::from_bits(global & 0xFFFF_FFFF | global >> FIXED_IN_GLOBAL << self.capabilities.count())
     }
 
-    /// The place here of the fixed counter that counts the event of a source.
+    /// Returns the index of the fixed counter that counts the event of a source.
     fn fixed_for(self, source: &ProfileSource) -> Option<u8> {
         let number = fixed::number_for(source)?;
         (self.capabilities.fixed() >> number & 1 == 1).then_some(self.capabilities.count() + number)
@@ -190,7 +206,7 @@ impl Counters for Emon {
 }
 
 impl ProfileInterface for Emon {
-    /// General ones, then places for fixed ones up to the last that can be used.
+    /// General counters, then indexes for fixed ones up to the last usable one.
     fn counters(&self) -> u8 {
         self.capabilities.counters()
     }
@@ -217,10 +233,10 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Precise events first, those to which the fewest counters are open before the others; then the other events, on fixed
-    /// counters where that is possible. No choice could be better: of the sets of counters that record, each contains those
-    /// with fewer counters; and a fixed counter takes events of one kind only, so that an event on it leaves a general one to
-    /// another, and it does not matter which of that kind it is.
+    /// Assigns precise events first, in ascending order of the number of counters that can record them. Then it assigns
+    /// the other events, to fixed counters where possible. No other order serves more events: the sets of counters that
+    /// record are nested; and a fixed counter takes events of one kind only, so that using it leaves a general counter
+    /// to another event, and all events of that kind are equal.
     fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         let mut free = row.counters(CounterState::is_free);
         let all = || wanted.iter().enumerate();
@@ -244,11 +260,12 @@ impl ProfileInterface for Emon {
         match source.ebx_bit {
             Some(bit) if !self.capabilities.enumerates(bit) => Support::EventNotEnumerated,
             Some(bit) if self.capabilities.lacks(bit) => Support::EventNotAvailable,
-            _ => Support::Supported, // ProfileTime among them
+            _ => Support::Supported, // includes ProfileTime
         }
     }
 
-    /// Event numbers have 8 bits. One that the table has as well is there if leaf 0xA says so, whatever else is said of it.
+    /// Event numbers have 8 bits. If the table contains the event too, leaf 0xA decides whether it exists, whatever the
+    /// other fields say.
     fn raw_support(&self, event: RawEvent) -> Support {
         let plain = RawEvent::NONE.with_umask(event.umask()).with_event(event.event() & 0xFF);
         if event.event() != plain.event() {
@@ -258,7 +275,7 @@ impl ProfileInterface for Emon {
         listed.map_or(Support::Supported, |source| self.support(source))
     }
 
-    /// A read for each general counter, and one for all fixed ones.
+    /// One read for each general counter, and one for all fixed ones.
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
         self.bank().enabled(cpu).or_else(|| {
             let fixed = self.fixed();
@@ -272,7 +289,7 @@ impl ProfileInterface for Emon {
     }
 
     /// N writes for N general counters; from version 2 on two writes and one read more, and with fixed counters another
-    /// write and another read. Counters that are not of the interface go on.
+    /// write and another read. Counters outside the interface keep counting.
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         self.bank().clear(cpu);
         if !self.has_global_control() {
@@ -293,14 +310,14 @@ impl ProfileInterface for Emon {
         self.bank().readback_ok(cpu) && self.fixed().iter().all(|counter| self.fixed_readback_ok(cpu, counter))
     }
 
-    /// One write; in version 1 none.
+    /// One write; none in version 1.
     fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
         if self.has_global_control() {
             cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.bits(counters));
         }
     }
 
-    /// Nothing is read: `row` says what else counts.
+    /// Reads no register: `row` has the other active counters.
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let all = row.active.all.or(counters);
         self.bank().load(cpu, row, counters.and(self.general()), |state| {
@@ -336,11 +353,11 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Unmasks the entry of the local vector table as well, which the processor masked when it delivered the interrupt. From
-    /// version 2 on all of ours stand still meanwhile.
+    /// Also unmasks the LVT entry, which the processor masked when it delivered the interrupt. From version 2 on, the
+    /// driver's counters stand still meanwhile.
     ///
-    /// Version 1 has no register that stops the counters, so the entry is unmasked before the first counter is looked at:
-    /// an overflow that comes behind a masked entry may never interrupt.
+    /// Version 1 cannot stop all counters at once. The entry is therefore unmasked before the first counter is read,
+    /// because the interrupt of an overflow behind a masked entry may be lost.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         if self.has_global_control() {
@@ -351,7 +368,7 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// One read and one write; in version 1 none.
+    /// One read and one write; none in version 1.
     fn acknowledge(&self, cpu: &impl Cpu) {
         if self.has_global_control() {
             let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.own();
@@ -359,7 +376,7 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// One write for each general counter, and one for all fixed ones; in version 1 none.
+    /// One write for each general counter, and one for all fixed ones; none in version 1.
     fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         if self.has_global_control() {
             self.bank().clear_selects(cpu, counters.and(self.general()));
@@ -369,7 +386,7 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// A write each.
+    /// One write; unfreezing takes another.
     fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         if self.has_global_control() && !row.active.all.is_empty() {
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !self.capabilities.own());
@@ -395,8 +412,9 @@ impl ProfileInterface for Emon {
 }
 
 impl Emon {
-    /// The order matters. The entry is unmasked after the status is clear, because a set status may raise another interrupt
-    /// then, and before the counters go on, because the interrupt of an overflow behind a masked entry may be lost.
+    /// The order matters. The LVT entry is unmasked after the status is cleared, because a set status bit may raise
+    /// another interrupt then; and before the counters restart, because the interrupt of an overflow behind a masked
+    /// entry may be lost.
     #[inline]
     fn serve_by_status(self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         let (control, own) = (row.known.control(), self.capabilities.own());
@@ -404,15 +422,15 @@ impl Emon {
         let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & own;
         let ours = self.counters_in(status).and(row.active.interrupting);
         unmanaged::reload_overflowed(self, cpu, row, ours, overflowed);
-        // Also of counters that were stopped before their interrupt came, and also if there is nothing to clear: a
-        // spurious interrupt is too rare for a branch of its own.
+        // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
+        // spurious interrupts are too rare for a branch.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
         lvt_pmi::unmask(cpu);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
         ours
     }
 
-    /// Whether a fixed counter keeps what is written to it.
+    /// Returns whether a fixed counter keeps a value written to it.
     fn fixed_readback_ok(self, cpu: &impl Cpu, counter: u8) -> bool {
         let Some(number) = self.number(counter) else { return true };
         unmanaged::readback_ok(cpu, IA32_FIXED_CTR0.at(number), unmanaged::COUNT)

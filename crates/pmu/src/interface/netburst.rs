@@ -1,13 +1,13 @@
-//! The NetBurst interface: Pentium 4 and the Xeons of its time (seed 003, 1.2 and 3.2; SDM Vol. 3B, "Performance
-//! Monitoring (Processors Based on Intel NetBurst Microarchitecture)").
+//! The NetBurst interface: Pentium 4 and Xeons of the same generation (HAL PMU design, sections 1.2 and 3.2; SDM Vol.
+//! 3B, "Performance Monitoring (Processors Based on Intel NetBurst Microarchitecture)").
 //!
-//! An event is detected by a unit of the processor, as one of the unit's two ESCRs says, and counted by a counter that is
-//! wired to that ESCR, as the counter's own CCCR says. Which ESCR a counter in use listens to follows from its number and
-//! its event: each counter is wired to one of the two ESCRs of any unit, its column. So the state needs no room for it.
+//! A unit of the processor detects an event as configured in one of its two ESCRs. A counter that is wired to that ESCR
+//! counts the event as configured in its own CCCR. Each counter is wired to one of the two ESCRs of any unit, its
+//! column. The ESCR of a counter in use follows from its number and its event, so the state need not contain it.
 //!
-//! With Hyper-Threading the two threads of a core share all these registers. Each thread keeps to its own column, as
-//! Linux does it, and so neither ever writes what is the other's. The counters of a column are then numbered from 0 on,
-//! and which column it is follows from the thread.
+//! With Hyper-Threading, the two threads of a core share all these registers. Each thread uses only its own column, as
+//! in Linux, so that neither writes registers of the other. The counters of the column are then numbered from 0, and
+//! the thread determines the column.
 
 mod assignment;
 mod sources;
@@ -48,7 +48,7 @@ const MASK: u64 = state::mask(WIDTH);
 /// MSRs and Associated CCCR and ESCR MSRs").
 const COLUMNS: [[u8; THREAD_COUNTERS as usize]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13, 16], [2, 3, 6, 7, 10, 11, 14, 15, 17]];
 
-/// The second of them.
+/// The counters of the second column.
 const SECOND_COLUMN: CounterSet = CounterSet::from_bits(0x2_CCCC);
 
 /// ESCR: event selection control register (SDM Vol. 3B, "ESCR MSRs", and the same of processors with Hyper-Threading).
@@ -79,7 +79,7 @@ pub struct Escr {
 }
 
 impl Escr {
-    /// What makes an event be detected on a thread as a counter's state says.
+    /// Returns the ESCR that detects an event on a thread by the state of a counter.
     const fn of(event: Event, state: CounterState, thread: Thread) -> Self {
         match thread {
             Thread::First => event.escr.with_t0_usr(state.user()).with_t0_os(state.kernel()),
@@ -131,7 +131,7 @@ pub struct Cccr {
 }
 
 impl Cccr {
-    /// What starts a counter of a thread as its state says.
+    /// Returns the CCCR that starts a counter of a thread by its state.
     const fn of(event: Event, state: CounterState, thread: Thread) -> Self {
         let started = event.unit.cccr().with_enable(true);
         match thread {
@@ -141,19 +141,19 @@ impl Cccr {
     }
 }
 
-/// One of the threads of a core; without Hyper-Threading the first.
+/// A thread of a core; without Hyper-Threading always the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thread {
     First,
     Second,
 }
 
-/// What [`ProfileInterface::initialize`] found on a processor.
+/// State of a processor at [`ProfileInterface::initialize`].
 #[bitfield(u64)]
 struct Standing {
-    /// There is something to monitor with.
+    /// Whether performance monitoring is available.
     available: bool,
-    /// It is the second thread of its core.
+    /// Whether the processor is the second thread of its core.
     second: bool,
     #[bits(62)]
     __: u64,
@@ -169,20 +169,23 @@ impl Standing {
     }
 }
 
-/// See the module.
+/// The NetBurst interface of a processor.
 #[derive(Debug, Clone, Copy)]
 pub struct NetBurst {
     layout: Layout,
 }
 
 impl NetBurst {
-    /// With what CPUID says of threads on the current processor. Any IRQL.
+    /// Creates the interface for the current processor; CPUID reports its threads.
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
     pub fn new(cpu: &impl Cpu) -> Self {
         Self { layout: if is_threaded(cpu) { Layout::Threads } else { Layout::Whole } }
     }
 
-    /// The thread that the current processor is: the lowest bit of its APIC number (SDM Vol. 3A, "Hierarchical Mapping
+    /// Returns the thread of the current processor: the lowest bit of its APIC ID (SDM Vol. 3A, "Hierarchical Mapping
     /// of Shared Resources").
     fn thread(self, cpu: &impl Cpu) -> Thread {
         const APIC_NUMBER: u32 = 1 << 24;
@@ -192,7 +195,7 @@ impl NetBurst {
         }
     }
 
-    /// The core's number of a thread's counter.
+    /// Returns the number in the core of a thread's counter.
     fn of_core(self, thread: Thread, counter: u8) -> u8 {
         let [first, second] = &COLUMNS;
         let column = match (self.layout, thread) {
@@ -203,27 +206,28 @@ impl NetBurst {
         column.get(usize::from(counter)).copied().unwrap_or(counter)
     }
 
-    /// Zero in the CCCR of every counter of a thread: one write each.
+    /// Clears the CCCRs of a thread's counters: one write each.
     fn clear(self, cpu: &impl Cpu, thread: Thread) {
         for counter in 0..self.counters() {
             cpu.wrmsr(MSR_BPU_CCCR0.at(self.of_core(thread, counter)), 0);
         }
     }
 
-    /// Whether an active counter overflowed, by its CCCR: one read, and an RDPMC where the flag is clear. The flag can
-    /// be missed (Linux, `p4_pmu_clear_cccr_ovf`); then the counter has lost its top bit all the same.
+    /// Returns whether an active counter overflowed. The caller has read its CCCR; if the flag is clear, one RDPMC
+    /// follows. The flag can be missed (Linux, `p4_pmu_clear_cccr_ovf`), but the counter has lost its top bit even
+    /// then.
     fn has_overflowed(cccr: Cccr, cpu: &impl Cpu, counter: u8) -> bool {
         cccr.ovf() || cpu.rdpmc(u32::from(counter)) & state::top_bit(MASK) == 0
     }
 }
 
-/// Bit 7 of IA32_MISC_ENABLE.
+/// Returns bit 7 of IA32_MISC_ENABLE.
 fn is_available(cpu: &impl Cpu) -> bool {
     MiscEnable::of(cpu).perfmon_available()
 }
 
-/// Whether the cores of the current processor have two threads: more logical processors in the package (CPUID.1:EBX\[23:16\],
-/// with HTT, EDX\[28\]) than cores (leaf 4, EAX\[31:26\] and one more).
+/// Returns whether the cores of the current processor have two threads: more logical processors in the package
+/// (CPUID.1:EBX\[23:16\], with HTT, EDX\[28\]) than cores (leaf 4, EAX\[31:26\] + 1).
 fn is_threaded(cpu: &impl Cpu) -> bool {
     const HTT: u32 = 1 << 28;
     let leaf = cpu.cpuid(1, 0);
@@ -231,7 +235,7 @@ fn is_threaded(cpu: &impl Cpu) -> bool {
     leaf.edx & HTT != 0 && leaf.ebx >> 16 & 0xFF > cores
 }
 
-/// Loads a counter of the core, twice: erratum N15, by which the first write may not take (Linux, `p4_pmu_set_period`).
+/// Loads a counter of the core twice: by erratum N15 the first write may have no effect (Linux, `p4_pmu_set_period`).
 #[inline]
 fn load(cpu: &impl Cpu, counter: u8, value: u64) {
     for _ in 0..2 {
@@ -251,7 +255,7 @@ impl ProfileInterface for NetBurst {
         WIDTH
     }
 
-    /// One RDPMC; with Hyper-Threading also a CPUID, which says whose the counter is.
+    /// One RDPMC; with Hyper-Threading also a CPUID, which identifies the thread.
     #[inline]
     fn read(&self, cpu: &impl Cpu, counter: u8) -> u64 {
         cpu.rdpmc(u32::from(self.of_core(self.thread(cpu), counter)))
@@ -265,12 +269,12 @@ impl ProfileInterface for NetBurst {
         assignment::assign(self.layout, row, wanted, assigned)
     }
 
-    /// The table is what every processor of the interface has.
+    /// Every processor of this interface supports the whole table.
     fn support(&self, _source: &ProfileSource) -> Support {
         Support::Supported
     }
 
-    /// One read more than there are counters up to that.
+    /// One read for each counter up to the enabled one, and one more.
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
         let thread = self.thread(cpu);
         let read = |counter| {
@@ -281,7 +285,7 @@ impl ProfileInterface for NetBurst {
         is_available(cpu).then(|| all.find(|enabled| Cccr::from_bits(enabled.select).enable())).flatten()
     }
 
-    /// One read and a write for each counter, or for each of the thread: the other thread's go on.
+    /// One read, and one write for each counter, or for each of the thread: the other thread's counters keep counting.
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         let thread = self.thread(cpu);
         let available = is_available(cpu);
@@ -293,7 +297,7 @@ impl ProfileInterface for NetBurst {
     }
 
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {
-        /// Bit 31 is clear, and some above it are set.
+        /// Bit 31 is clear, and bits above it are set.
         const COUNT: u64 = 0x5A_2468_ACE1;
         if !is_available(cpu) {
             return false;
@@ -309,8 +313,8 @@ impl ProfileInterface for NetBurst {
         kept
     }
 
-    /// For each counter, in the seed's order: the ESCR, the counter, twice, and the CCCR, which starts it: 4N writes. An
-    /// ESCR to which another counter listens already is written with what it holds.
+    /// For each counter, in the order of the HAL PMU design: the ESCR, the counter twice, and the CCCR, which starts
+    /// it: 4N writes. An ESCR that another counter uses too is rewritten with its current value.
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let thread = Standing::of(row.known.saved()).thread();
         for counter in counters.iter() {
@@ -324,7 +328,7 @@ impl ProfileInterface for NetBurst {
         }
     }
 
-    /// The CCCRs without their enable and OVF_PMI flags, and without an OVF that nobody served: N writes.
+    /// Writes the CCCRs without enable and OVF_PMI flags, and without a pending OVF: N writes.
     fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let thread = Standing::of(row.known.saved()).thread();
         for counter in counters.iter() {
@@ -335,7 +339,7 @@ impl ProfileInterface for NetBurst {
         }
     }
 
-    /// One read for each counter with an interval, and an RDPMC for each of them that has not overflowed.
+    /// One read for each counter with an interval, and an RDPMC for each of them without OVF.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         let thread = self.thread(cpu);
         let overflowed = |counter: &u8| {
@@ -345,11 +349,12 @@ impl ProfileInterface for NetBurst {
         active.interrupting.iter().filter(overflowed).collect()
     }
 
-    /// The same, and three writes and an RDPMC for each that overflowed.
+    /// One read for each counter with an interval, and an RDPMC for each of them without OVF; three writes and an RDPMC
+    /// for each that overflowed.
     ///
-    /// The entry of the local vector table is unmasked after every OVF is clear, because the line of the interrupt is
-    /// asserted until then, and before a counter is loaded, because the interrupt of an overflow behind a masked entry may be
-    /// lost. A counter that overflows after its OVF was looked at and before that waits for the next interrupt or tick.
+    /// The LVT entry is unmasked after every OVF is clear, because OVF asserts the interrupt line; and before a counter
+    /// is loaded, because the interrupt of an overflow behind a masked entry may be lost. A counter that overflows
+    /// between the check of its OVF and the unmasking waits for the next interrupt or tick.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
         let (mut served, thread) = (CounterSet::NONE, Standing::of(row.known.saved()).thread());
@@ -372,7 +377,7 @@ impl ProfileInterface for NetBurst {
         served
     }
 
-    /// Zero in every CCCR and in every ESCR of a unit that the table has, of a thread in those of its own.
+    /// Clears every CCCR, and every ESCR of the units in the table; for a thread, those of its column.
     fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {
         let saved = Standing::of(saved);
         if !saved.available() {

@@ -1,8 +1,8 @@
-//! The P6 interface: Pentium Pro, II, III and Pentium M (seed 003, 1.2 and 3.2; SDM Vol. 3B, "Performance Monitoring (P6
-//! Family Processor)").
+//! The P6 interface: Pentium Pro, II, III and Pentium M (HAL PMU design, sections 1.2 and 3.2; SDM Vol. 3B,
+//! "Performance Monitoring (P6 Family Processor)").
 //!
-//! Two counters with a select register each; the enable flag of the first register lets both count. None of these
-//! processors ever ran a 64-bit Windows: what stands here is proved against the model alone.
+//! Two counters with one select register each; the enable flag of the first register enables both. None of these
+//! processors ever ran a 64-bit Windows, so the code is tested only against the model.
 
 mod sources;
 
@@ -32,7 +32,7 @@ pub const WIDTH: u8 = 40;
 const BANK: Bank =
     Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: COUNTERS, mask: state::mask(WIDTH) };
 
-/// The first counter, whose select register has the enable flag of both.
+/// The first counter; its select register has the enable flag of both counters.
 const FIRST: CounterSet = CounterSet::NONE.with(0);
 
 /// PerfEvtSel0 and PerfEvtSel1 (SDM Vol. 3B, "PerfEvtSel0 and PerfEvtSel1 MSRs").
@@ -66,10 +66,10 @@ pub struct PerfEvtSel {
 }
 
 impl PerfEvtSel {
-    /// Nothing of its own, but both counters may count.
+    /// Enables both counters without counting an event itself.
     const OPEN: Self = Self::new().with_en(true);
 
-    /// What starts a counter as its state says, once EN is set.
+    /// Returns the select register for a counter by its state, without EN.
     fn of(row: CpuCounters<'_>, counter: u8) -> Self {
         let state = row.get(counter);
         Self::from_bits(row.select_of(&SOURCES, state))
@@ -83,7 +83,7 @@ impl PerfEvtSel {
     }
 }
 
-/// See the module.
+/// The P6 interface.
 #[derive(Debug, Clone, Copy)]
 pub struct P6;
 
@@ -96,7 +96,7 @@ impl ProfileInterface for P6 {
         WIDTH
     }
 
-    /// The table is what every processor of the interface has.
+    /// Every processor of this interface supports the whole table.
     fn support(&self, _source: &ProfileSource) -> Support {
         Support::Supported
     }
@@ -106,7 +106,7 @@ impl ProfileInterface for P6 {
         if event.event() > 0xFF { Support::NoSuchEvent } else { Support::Supported }
     }
 
-    /// One read, and a second one where the enable flag is set and the first counter counts nothing.
+    /// One read, and a second one if the enable flag is set and the first counter is idle.
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
         let read = |counter| PerfEvtSel::from_bits(cpu.rdmsr(PERF_EVT_SEL0.at(counter)));
         let is_open = read(0).en();
@@ -125,8 +125,8 @@ impl ProfileInterface for P6 {
         BANK.readback_ok(cpu)
     }
 
-    /// 2N writes, the first select register last, since it lets both count; and one more to set its flag for the second
-    /// counter alone.
+    /// 2N writes, the first select register last, because it enables both counters; and one more to set its flag if
+    /// only the second counter counts.
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         for counter in counters.iter() {
             Counters::load(BANK, cpu, counter, row.get(counter));
@@ -141,7 +141,7 @@ impl ProfileInterface for P6 {
         }
     }
 
-    /// N writes; and one more to clear the flag after the second counter alone.
+    /// N writes; and one more to clear the flag if only the second counter was active.
     fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let left = row.active.all.without(counters);
         BANK.clear_selects(cpu, counters.without(FIRST));
@@ -157,8 +157,8 @@ impl ProfileInterface for P6 {
         unmanaged::overflowed(cpu, active.interrupting, BANK.mask)
     }
 
-    /// One RDPMC for each counter with an interval, one write for each that overflowed. First the entry of the local
-    /// vector table is unmasked, as in version 1 of Emon.
+    /// One RDPMC for each counter with an interval, one write for each that overflowed. The LVT entry is unmasked
+    /// first, as in version 1 of Emon.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         lvt_pmi::unmask(cpu);

@@ -1,8 +1,8 @@
-//! The Pentium interface: two counters under one control register, which interrupt nobody (seed 003, 1.2; SDM Vol. 3B,
-//! "Performance Monitoring (Pentium Processors)").
+//! The Pentium interface: two counters with one control register, without interrupts (HAL PMU design, section 1.2; SDM
+//! Vol. 3B, "Performance Monitoring (Pentium Processors)").
 //!
-//! So they count and can not sample. RDPMC came only with MMX, and the counters are read as registers. None of these
-//! processors ever ran a 64-bit Windows: what stands here is proved against the model alone.
+//! The counters count but cannot sample. RDPMC came only with MMX, so they are read as registers. None of these
+//! processors ever ran a 64-bit Windows, so the code is tested only against the model.
 
 mod sources;
 
@@ -74,7 +74,7 @@ impl Cesr {
     }
 }
 
-/// See the module.
+/// The Pentium interface.
 #[derive(Debug, Clone, Copy)]
 pub struct Pentium;
 
@@ -96,7 +96,7 @@ impl ProfileInterface for Pentium {
         cpu.rdmsr(CTR0.at(counter))
     }
 
-    /// The table is what every processor of the interface has.
+    /// Every processor of this interface supports the whole table.
     fn support(&self, _source: &ProfileSource) -> Support {
         Support::Supported
     }
@@ -119,9 +119,9 @@ impl ProfileInterface for Pentium {
     }
 
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {
-        /// Some event in no mode.
+        /// An event in no mode.
         const SELECT: u64 = 0x0000_0016;
-        /// Bits above the 32nd are kept too.
+        /// Has bits above bit 31, which must be kept too.
         const COUNT: u64 = 0x5A_2468_ACE1;
         let readback_ok = |register, value| {
             cpu.wrmsr(register, value);
@@ -132,7 +132,8 @@ impl ProfileInterface for Pentium {
         readback_ok(CESR, SELECT) && readback_ok(CTR0, COUNT)
     }
 
-    /// One write for each counter, and one that starts them all at once. The others' half is written with what it holds.
+    /// One write for each counter, and one that starts all at once. The half of another counter is rewritten with its
+    /// current value.
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         for counter in counters.iter() {
             cpu.wrmsr(CTR0.at(counter), 0);

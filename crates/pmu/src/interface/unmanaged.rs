@@ -1,25 +1,26 @@
-//! A bank of counters with nothing over them: a select register and a counter each, no status, no common control.
+//! A bank of counters without global registers: one select register and one counter each, no status, no common control.
 //!
-//! AMD's counters are such a bank, and Intel's architectural version 1 is. Overflow is found by the counter's value:
-//! it is loaded with its top bit set, and an overflow clears that. The seed compares with the initial value instead,
-//! which fails when as many events as the interval follow an overflow before it is looked for.
+//! AMD's legacy counters are such a bank, and so is version 1 of Intel's architectural performance monitoring. The
+//! value of a counter shows its overflow: it is loaded with its top bit set, and an overflow clears that bit. The HAL
+//! PMU design (section 3.2.5) compares with the initial value instead, which fails if at least as many events as the
+//! interval follow the overflow before the check.
 
 use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
 use crate::state::{self, CounterSet, CounterState, CpuCounters};
 
-/// Registers of such a bank.
+/// Registers of the bank.
 #[derive(Debug, Clone, Copy)]
 pub struct Bank {
-    /// The first select register; the others follow.
+    /// The first select register.
     pub selects: Msr,
-    /// The first counter; the others follow.
+    /// The first counter.
     pub counters: Msr,
-    /// From one of them to the next.
+    /// Distance between neighbouring registers of either kind.
     pub stride: u8,
-    /// How many there are.
+    /// Number of counters.
     pub count: u8,
-    /// The bits of a counter, all set.
+    /// Mask of a counter's bits.
     pub mask: u64,
 }
 
@@ -33,40 +34,40 @@ impl Bank {
         self.counters.at(counter.wrapping_mul(self.stride))
     }
 
-    /// The first counter that is selected and enabled, and its select register: somebody's. A read for each counter
-    /// up to that.
+    /// Returns the first counter that is enabled, with its select register. One read for each counter up to it.
     pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
-        /// EN, which both vendors have at the same place.
+        /// EN, the same bit for both vendors.
         const EN: u64 = 1 << 22;
         let read = |counter| Enabled { counter, select: cpu.rdmsr(self.select(counter)) };
         (0..self.count).map(read).find(|enabled| enabled.select & EN != 0)
     }
 
-    /// How many bits of 64 a counter has not.
+    /// Returns 64 minus the width of a counter.
     const fn missing_bits(self) -> u8 {
         (self.mask.leading_zeros() & 0x7F) as u8
     }
 
-    /// Zero in every select register.
+    /// Clears all select registers.
     pub fn clear(self, cpu: &impl Cpu) {
         self.clear_selects(cpu, CounterSet::first(self.count));
     }
 
-    /// Zero in the select registers of `counters`: one write each.
+    /// Clears the select registers of `counters`: one write each.
     pub fn clear_selects(self, cpu: &impl Cpu, counters: CounterSet) {
         for counter in counters.iter() {
             cpu.wrmsr(self.select(counter), 0);
         }
     }
 
-    /// Whether the first select register and the first counter keep what is written to them. All have to be off.
+    /// Returns whether the first select register and the first counter keep values written to them. All counters must
+    /// be off.
     pub fn readback_ok(self, cpu: &impl Cpu) -> bool {
-        /// Some event in both modes, but not enabled: valid with every vendor.
+        /// An event in both modes that is not enabled: valid for every vendor.
         const SELECT: u64 = 0x0003_00C0;
         self.count == 0 || (readback_ok(cpu, self.selects, SELECT) && readback_ok(cpu, self.counters, COUNT))
     }
 
-    /// Loads and selects `counters` as their states say: two writes each.
+    /// Loads and selects `counters` by their states: two writes each.
     pub fn load(
         self,
         cpu: &impl Cpu,
@@ -82,7 +83,7 @@ impl Bank {
     }
 
     /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
-    /// counters go on meanwhile; what they count between the two is lost.
+    /// counters keep counting; events between the two are lost.
     #[inline]
     pub fn serve(self, cpu: &impl Cpu, row: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
         let (mut served, top_bit) = (CounterSet::NONE, state::top_bit(self.mask));
@@ -100,16 +101,16 @@ impl Bank {
     }
 }
 
-/// Those of the counters with an interval whose value says that they overflowed: one RDPMC each.
+/// Returns the counters that overflowed, by their values: one RDPMC for each counter with an interval.
 pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> CounterSet {
     let top_bit = state::top_bit(mask);
     interrupting.iter().filter(|counter| cpu.rdpmc(u32::from(*counter)) & top_bit == 0).collect()
 }
 
-/// What every counter keeps that works. Bit 31 is clear: a write of 32 bits is not extended by its sign.
+/// A value that every working counter keeps. Bit 31 is clear, so sign extension of a 32-bit write does not change it.
 pub const COUNT: u64 = 0x2468_ACE1;
 
-/// Whether a register keeps what is written to it. It is zero afterwards.
+/// Returns whether a register keeps a value written to it. The register is zero afterwards.
 pub fn readback_ok(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
     cpu.wrmsr(register, value);
     let kept = cpu.rdmsr(register) == value;
@@ -117,23 +118,23 @@ pub fn readback_ok(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
     kept
 }
 
-/// Where a counter is.
+/// Registers of one counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// The register by which it is loaded.
+    /// The MSR that loads it.
     pub register: Msr,
-    /// Its number for RDPMC.
+    /// Its index for RDPMC.
     pub index: u32,
-    /// How many bits of 64 it has not.
+    /// 64 minus its width.
     pub missing_bits: u8,
 }
 
-/// Counters that can be found.
+/// Maps counters to their registers.
 pub trait Counters: Copy {
-    /// Where a counter is.
+    /// Returns the registers of a counter.
     fn place(self, counter: u8) -> Place;
 
-    /// Loads a counter as its state says: one write.
+    /// Loads a counter by its state: one write.
     fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
         let place = self.place(counter);
         cpu.wrmsr(place.register, state.initial_within(state::all_but(place.missing_bits)));
@@ -147,8 +148,8 @@ impl Counters for Bank {
     }
 }
 
-/// Tells and reloads counters that a status register says have overflowed: one RDPMC and one write each. The RDPMC brings
-/// what the counter has counted since its overflow, so that no event is missing in the count.
+/// Reloads the counters that a status register reports as overflowed, and passes each to `overflowed`: one RDPMC and
+/// one write each. RDPMC reads the events since the overflow, so that the count stays exact.
 #[inline]
 pub fn reload_overflowed(
     bank: impl Counters,

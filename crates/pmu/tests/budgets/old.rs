@@ -1,9 +1,9 @@
-//! The same for NetBurst, P6 and Pentium.
+//! MSR accesses of NetBurst, P6 and Pentium.
 //!
-//! NetBurst costs more than the least: an ESCR besides the CCCR for each counter, each load written twice (erratum N15),
-//! and an OVF flag in each CCCR in place of one status register. An RDPMC more for each counter whose flag is clear finds
-//! the overflow that left no flag. P6 and Pentium have a flag and a register over both counters, which cost one write more
-//! where they change for a counter alone.
+//! NetBurst costs more than the minimum: each counter has an ESCR in addition to the CCCR, each load is written twice
+//! (erratum N15), and each CCCR has an OVF flag instead of one status register. An additional RDPMC for each counter
+//! with a clear flag finds overflows that did not set the flag. P6 and Pentium share a flag or a register between both
+//! counters, which costs one more write if it changes for only one of them.
 
 use model::Mode;
 use pmu::state::CounterSet;
@@ -12,17 +12,17 @@ use pmu::{Hal, ProfileInterface};
 use super::{Bench, Cost};
 use simulation::boot;
 
-/// Identity, and on how many counters its source 2 can be counted at once.
+/// Identity, and the number of counters that can count its source 2 at the same time.
 const NETBURST: [(&str, u64); 2] = [("netburst-cedarmill", 6), ("netburst-irwindale", 3)];
 const P6: [&str; 2] = ["p6-coppermine", "p6-dothan"];
 const PENTIUM: [&str; 2] = ["pentium-p54c", "pentium-p55c"];
 
-/// So many counters.
+/// A number of counters.
 fn reserved(bench: &Bench, count: u64, interrupt: bool) -> CounterSet {
     (0..count).map(|_| bench.reserve(interrupt)).collect()
 }
 
-/// What starting and stopping so many counters at once costs.
+/// Returns the cost of starting and stopping this many counters at once.
 fn start_and_stop(name: &str, count: u64, interrupt: bool) -> (Cost, Cost) {
     let bench = Bench::new(name);
     let counters = reserved(&bench, count, interrupt);
@@ -67,7 +67,7 @@ fn start_and_stop_of_one_counter_beside_others() {
         for (one, other, start, stop) in [(first, second, (2, 2), (1, 2)), (second, first, (3, 2), (1, 1))] {
             let bench = Bench::new(name);
             assert_eq!(reserved(&bench, 2, true), first.or(second));
-            // The second counter alone needs the flag in the first one's register, and takes it away.
+            // The second counter alone needs the flag in the first register, and clears it at the stop.
             assert_eq!(bench.cost(|| bench.start(one)), (0, start.0, 0), "{name}");
             assert_eq!(bench.cost(|| bench.start(other)), (0, start.1, 0), "{name}");
             assert_eq!(bench.cost(|| bench.stop(one)), (0, stop.0, 1), "{name}");
@@ -94,8 +94,8 @@ fn an_interrupt_with_k_of_n_counters_overflowed_and_a_check_for_it() {
                 let cpu = bench.machine.processor(0);
                 let check = bench.cost(|| assert_eq!(bench.hal.check_overflow(boot(cpu)).0, due, "{name}"));
                 let cost = bench.cost(|| assert_eq!(bench.hal.interrupt(boot(cpu), |_| ()).0, due, "{name}"));
-                // On NetBurst each counter is read: where its flag is clear, for an overflow that left none, and where it
-                // is set, for the events since the overflow.
+                // On NetBurst each counter is read: with a clear flag for an overflow that did not set it, and with a
+                // set flag for the events since the overflow.
                 let budget = if netburst { ((n, 0, n - k), (n, 3 * k, n)) } else { ((0, 0, n), (0, k, n)) };
                 assert_eq!((check, cost), budget, "{name}: {k} of {n}");
             }
@@ -124,9 +124,9 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_it_is_ma
 
 #[test]
 fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_registers_are() {
-    // Identity; read; InitializeProfiling and the probe of the registers; looking for others; release.
+    // Identity; read; InitializeProfiling with the probe of the registers; search for foreign counters; release.
     let cases: [(&str, Cost, Cost, Cost, Cost); 6] = [
-        // 18 CCCRs, or the 9 of a thread; 8 ESCRs, or 4. The probe: one CCCR and one counter, written, twice, and put back.
+        // 18 CCCRs, or 9 of a thread; 8 ESCRs, or 4. The probe writes one CCCR and one counter twice and restores them.
         ("netburst-cedarmill", (0, 0, 1), (4, 18 + 6, 0), (19, 0, 0), (0, 18 + 8, 0)),
         ("netburst-irwindale", (0, 0, 1), (4, 9 + 6, 0), (10, 0, 0), (0, 9 + 4, 0)),
         ("p6-coppermine", (0, 0, 1), (2, 2 + 4, 0), (3, 0, 0), (0, 2, 0)),

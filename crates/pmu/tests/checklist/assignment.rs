@@ -1,4 +1,4 @@
-//! NetBurst: events get counters exactly when a search through every choice of ESCR and counter finds some.
+//! NetBurst: events get counters exactly if an exhaustive search of ESCRs and counters finds an assignment.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use proptest::prelude::*;
 use super::bench::{Bench, processor_of};
 use simulation::boot;
 
-/// An event: its source and modes.
+/// The source and the modes of an event.
 type Wanted = (u32, bool, bool);
 
 const SOURCES: [u32; 6] = [0x02, 0x06, 0x0A, 0x0B, 0x13, 0x19];
 const MODES: [(bool, bool); 3] = [(true, false), (false, true), (true, true)];
 
-/// What the two ESCRs of a unit, by the first one's address, are set to.
+/// The settings of both ESCRs of a unit, by the address of the first.
 type Escrs = BTreeMap<(u32, usize), (u32, bool, bool)>;
 
-/// The first ESCR that can detect a source, what it is set to, and the counters of its two columns; by the manuals.
+/// Returns the first ESCR that can detect a source, its setting, and the counters of its two columns, by the manuals.
 fn wiring(source: u32, threaded: bool) -> (u32, u32, [&'static [u8]; 2]) {
     let (escr, event) = match source {
         0x02 => (0x3B8, 2),
@@ -36,7 +36,7 @@ fn wiring(source: u32, threaded: bool) -> (u32, u32, [&'static [u8]; 2]) {
     (escr, event, counters)
 }
 
-/// Whether there is any choice, tried one after the other.
+/// Returns whether an assignment exists, by exhaustive search.
 fn exists(wanted: &[Wanted], threaded: bool, escrs: &Escrs, taken: &[u8]) -> bool {
     let Some(((source, user, kernel), rest)) = wanted.split_first() else { return true };
     let (unit, event, columns) = wiring(*source, threaded);
@@ -47,7 +47,7 @@ fn exists(wanted: &[Wanted], threaded: bool, escrs: &Escrs, taken: &[u8]) -> boo
         }
         let mut escrs = escrs.clone();
         escrs.insert((unit, column), set);
-        // The counters of a column are wired alike: the first free one stands for all.
+        // The counters of a column are equivalent, so only the first free one is tried.
         let free = columns[column].iter().find(|counter| !taken.contains(counter));
         free.is_some_and(|counter| exists(rest, threaded, &escrs, &[taken, &[*counter]].concat()))
     })
@@ -57,7 +57,7 @@ fn state(hal: &Hal, (source, user, kernel): Wanted) -> CounterState {
     hal.state_for(Source(source), false).unwrap().with_owner(1).with_user(user).with_kernel(kernel)
 }
 
-/// What counters with these events in use leave to others.
+/// Returns the ESCR settings and the counters that these events use.
 fn held(used: &[(u8, Wanted)], threaded: bool) -> (Escrs, Vec<u8>) {
     let mut escrs = Escrs::new();
     for (counter, (source, user, kernel)) in used {
@@ -72,7 +72,8 @@ fn held(used: &[(u8, Wanted)], threaded: bool) -> (Escrs, Vec<u8>) {
     (escrs, counters)
 }
 
-/// All get counters, or the first that can not is named; then they count right. Answers what is in use after.
+/// Checks that all events get counters, or that the first one without is reported, and that they count correctly.
+/// Returns the counters in use.
 fn assigned(bench: &Bench, used: &[(u8, Wanted)], wanted: &[Wanted]) -> Result<Vec<(u8, Wanted)>, usize> {
     let threaded = bench.counters() == 9;
     let states: Vec<_> = wanted.iter().map(|wanted| state(&bench.hal, *wanted)).collect();
@@ -92,7 +93,7 @@ fn bench(threaded: bool) -> Bench {
     Bench::new(processor_of(cpuid_dumps::find(name).unwrap()))
 }
 
-/// What is in use counts the events in its modes, all at once.
+/// Checks that all counters in use count their events in their modes at the same time.
 fn counts_right(bench: &Bench, used: &[(u8, Wanted)]) {
     bench.start(used.iter().map(|(counter, _)| *counter));
     let work = |factor: u64| move |selected: model::Selected| factor * (1 + u64::from(selected.event));
@@ -164,7 +165,7 @@ proptest! {
     ) {
         let bench = bench(threaded);
         let used = assigned(&bench, &[], &first).unwrap_or_default();
-        // Some stop again, so that those left stand anywhere.
+        // Some events stop, so that the remaining ones use arbitrary counters.
         let left: Vec<_> = used.iter().copied().filter(|(counter, _)| freed >> counter & 1 == 0).collect();
         let stopped = used.iter().map(|(counter, _)| *counter).filter(|counter| freed >> counter & 1 == 1).collect();
         bench.hal.free(ProcessorIndex::BOOT, stopped);

@@ -1,4 +1,4 @@
-//! One processor under test, with everything that the code under test does to it written down.
+//! A processor under test that records all accesses by the code under test.
 
 use std::cell::RefCell;
 use std::sync::MutexGuard;
@@ -14,31 +14,32 @@ use simulation::{SimMachine, boot};
 
 /// IA32_PERF_GLOBAL_CTRL.
 pub const GLOBAL_CTRL: u32 = 0x38F;
-/// IA32_FIXED_CTR0, that of instructions; those of core cycles and of reference cycles follow, and others.
+/// IA32_FIXED_CTR0 (instructions). Core cycles, reference cycles and others follow.
 pub const FIXED_CTR0: u32 = 0x309;
 /// IA32_FIXED_CTR_CTRL.
 pub const FIXED_CTR_CTRL: u32 = 0x38D;
 /// IA32_PERF_CAPABILITIES.
 pub const PERF_CAPABILITIES: u32 = 0x345;
 
-/// The registers over the counters.
+/// The global registers.
 #[derive(Debug, Clone, Copy)]
 pub struct Global {
     pub status: u32,
     pub control: u32,
-    /// A one clears the same bit of the status.
+    /// Writing one clears the status bit.
     pub clear: u32,
-    /// A one sets it; on Intel from version 4 on.
+    /// Writing one sets the status bit; on Intel from version 4.
     pub set: u32,
 }
 
 impl Global {
-    /// IA32_PERF_GLOBAL_STATUS and those that follow.
+    /// IA32_PERF_GLOBAL_STATUS and the following registers.
     const INTEL: Self = Self { status: 0x38E, control: GLOBAL_CTRL, clear: 0x390, set: 0x391 };
-    /// PerfCntrGlobalStatus and those that follow.
+    /// PerfCntrGlobalStatus and the following registers.
     const AMD: Self = Self { status: 0xC000_0300, control: 0xC000_0301, clear: 0xC000_0302, set: 0xC000_0303 };
 
-    /// By CPUID: those of Intel's version 2, and of AMD's PerfMonV2 with PerfCtrExtCore and without a hypervisor.
+    /// Returns the global registers by CPUID: those of Intel's version 2, or of AMD's PerfMonV2 with PerfCtrExtCore and
+    /// without a hypervisor.
     fn of(cpuid: impl Fn(u32) -> [u32; 4]) -> Option<Self> {
         let [_, vendor, ..] = cpuid(0);
         if vendor == u32::from_le_bytes(*b"Genu") {
@@ -60,20 +61,20 @@ fn has_core_counters(cpuid: &impl Fn(u32) -> [u32; 4]) -> bool {
     cpuid(0x8000_0001)[2] >> 23 & 1 == 1
 }
 
-/// The registers of the general counters, by the manuals: select, counter, and from one of them to the next.
+/// The registers of the general counters by the manuals: select, counter and stride.
 type Names = (u32, u32, u32);
 const INTEL: Names = (0x186, 0xC1, 1);
 const K7: Names = (0xC001_0000, 0xC001_0004, 1);
 const CORE: Names = (0xC001_0200, 0xC001_0201, 2);
-/// CCCRs in the place of select registers.
+/// CCCRs instead of select registers.
 const NETBURST: Names = (0x360, 0x300, 1);
 
-/// An interval that no other counter of a test has.
+/// A short interval, which only one counter of a test has.
 pub const SHORT: u32 = 5_000;
-/// One that is not over when the short one is.
+/// An interval that does not expire with the short one.
 pub const LONG: u32 = 1_000_000;
 
-/// What the code under test did.
+/// An access by the code under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// RDMSR.
@@ -86,15 +87,15 @@ pub enum Access {
     Entry(u32),
 }
 
-/// The processor, as [`Cpu`], and the HAL on it.
+/// The processor, which implements [`Cpu`], and its HAL.
 pub struct Bench {
     pub machine: SimMachine,
     pub hal: Hal,
-    /// The registers over its counters.
+    /// The global registers of the processor.
     pub global: Option<Global>,
     names: Names,
     log: RefCell<Vec<Access>>,
-    /// The thread of its core that the processor is.
+    /// The thread number within the core.
     thread: usize,
 }
 
@@ -136,34 +137,34 @@ impl Cpu for Bench {
     }
 }
 
-/// The processor of an identity, after reset.
+/// Returns the processor of an identity after reset.
 pub fn processor_of(identity: &Identity) -> Processor {
     let dump = identity.cpuid();
     Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
 }
 
-/// Identities that have counters which interrupt: all but Pentium's do.
+/// Returns the identities with counters that interrupt: all except Pentium.
 pub fn with_counters() -> impl Iterator<Item = &'static Identity> {
     cpuid_dumps::all().iter().filter(|identity| !["Default", "Pentium"].contains(&identity.expected.interface))
 }
 
-/// Those of them where every counter counts every event: all but NetBurst's do.
+/// Returns those where every counter counts every event: all except NetBurst.
 pub fn with_equal_counters() -> impl Iterator<Item = &'static Identity> {
     with_counters().filter(|identity| identity.expected.interface != "NetBurst")
 }
 
-/// Those of them whose interface has this name.
+/// Returns those with this interface.
 pub fn of_interface(name: &str) -> impl Iterator<Item = &'static Identity> {
     with_counters().filter(move |identity| identity.expected.interface == name)
 }
 
-/// Version in leaf 0xA; 0 where the interface is another.
+/// Returns the version in leaf 0xA, or 0 with another interface.
 pub fn version_of(identity: &Identity) -> u8 {
     let [eax, ..] = identity.cpuid().cpuid(0xA, 0);
     if identity.expected.interface == "Emon" { eax.to_le_bytes()[0] } else { 0 }
 }
 
-/// Identities with registers over their counters, and those.
+/// Returns the identities with global registers, and these registers.
 pub fn with_global_registers() -> impl Iterator<Item = (&'static Identity, Global)> {
     with_counters().filter_map(|identity| {
         let dump = identity.cpuid();
@@ -171,12 +172,13 @@ pub fn with_global_registers() -> impl Iterator<Item = (&'static Identity, Globa
     })
 }
 
-/// Those of them with fixed counters.
+/// Returns those with fixed counters.
 pub fn with_fixed_counters() -> impl Iterator<Item = &'static Identity> {
     with_counters().filter(|identity| identity.expected.fixed > 0)
 }
 
-/// Those without: overflow shows in the counter alone, and a reload meets a counter that runs.
+/// Returns the identities without global registers: only the counter shows an overflow, and a reload writes a running
+/// counter.
 pub const PLAIN: [&str; 8] = [
     "amd-legacy",
     "bulldozer-fx8150",
@@ -188,7 +190,7 @@ pub const PLAIN: [&str; 8] = [
     "p6-dothan",
 ];
 
-/// An Intel processor by its leaf 0xA, with IA32_PERF_CAPABILITIES.
+/// Returns an Intel processor with this leaf 0xA and IA32_PERF_CAPABILITIES.
 pub fn intel(leaf: [u32; 4]) -> Processor {
     Processor::new(Box::new(move |number, _| match number {
         0 => [0xA, 0x756E_6547, 0x6C65_746E, 0x4965_6E69],
@@ -198,18 +200,18 @@ pub fn intel(leaf: [u32; 4]) -> Processor {
     }))
 }
 
-/// EAX of leaf 0xA.
+/// Returns EAX of leaf 0xA.
 pub fn leaf_a_eax(version: u8, counters: u8, width: u8, length: u8) -> u32 {
     u32::from_le_bytes([version, counters, width, length])
 }
 
-/// An AMD processor of family 19h with long mode, with PerfCtrExtCore or not, and with PerfMonV2 and so many counters or
-/// without it.
+/// Returns an AMD processor of family 19h with long mode, optionally with PerfCtrExtCore, and with PerfMonV2 and its
+/// number of counters.
 pub fn amd(extended: bool, version_2: Option<u8>) -> Processor {
     amd_of_family(0x19, u32::from(extended) << 23, version_2)
 }
 
-/// Of any family, with this in ECX of leaf 80000001H.
+/// Returns an AMD processor of any family with this ECX of leaf 80000001H.
 pub fn amd_of_family(family: u32, features: u32, version_2: Option<u8>) -> Processor {
     let signature = family.min(0xF) << 8 | family.saturating_sub(0xF) << 20;
     Processor::new(Box::new(move |leaf, _| match leaf {
@@ -222,7 +224,7 @@ pub fn amd_of_family(family: u32, features: u32, version_2: Option<u8>) -> Proce
 }
 
 impl Bench {
-    /// With an interrupt handler, and nothing initialized.
+    /// Creates a bench with an interrupt handler and nothing initialized.
     pub fn idle(processor: Processor) -> Self {
         let [_, ebx, ..] = processor.cpuid(1, 0);
         let thread = (ebx >> 24 & 1) as usize;
@@ -240,14 +242,14 @@ impl Bench {
         Self { machine, hal, global, names, log: RefCell::default(), thread }
     }
 
-    /// With its counters initialized.
+    /// Creates a bench with initialized counters.
     pub fn new(processor: Processor) -> Self {
         let bench = Self::idle(processor);
         bench.initialize();
         bench
     }
 
-    /// Of an identity, with its counters initialized.
+    /// Creates a bench of an identity with initialized counters.
     pub fn named(name: &str) -> Self {
         Self::new(processor_of(cpuid_dumps::find(name).unwrap()))
     }
@@ -264,17 +266,17 @@ impl Bench {
         self.machine.processor(0).model()
     }
 
-    /// What the register holds; not the driver's access.
+    /// Reads a register without recording an access.
     pub fn msr(&self, msr: u32) -> u64 {
         self.model().rdmsr(msr).unwrap()
     }
 
-    /// Somebody else writes a register.
+    /// Writes a register on behalf of other software.
     pub fn set_msr(&self, msr: u32, value: u64) {
         self.model().wrmsr(msr, value).unwrap();
     }
 
-    /// The driver's accesses since this was last asked.
+    /// Returns the accesses of the driver since the last call.
     pub fn take_log(&self) -> Vec<Access> {
         self.log.take()
     }
@@ -287,7 +289,7 @@ impl Bench {
         self.hal.selection().interface
     }
 
-    /// How many of them have a select register: those before the fixed ones.
+    /// Returns the number of counters with a select register, which precede the fixed ones.
     pub fn general(&self) -> u8 {
         (0..self.counters())
             .take_while(|counter| matches!(self.id(*counter), CounterId::General(_)))
@@ -296,7 +298,7 @@ impl Bench {
             .unwrap_or(0)
     }
 
-    /// The hardware's number of a counter: where two threads share a core's, a thread numbers its own.
+    /// Returns the hardware's number of a counter. Threads that share a core number their own counters.
     pub fn number(&self, counter: u8) -> u8 {
         const COLUMNS: [[u8; 9]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13, 16], [2, 3, 6, 7, 10, 11, 14, 15, 17]];
         match (self.kind(), self.counters()) {
@@ -305,17 +307,17 @@ impl Bench {
         }
     }
 
-    /// The model's name of a counter.
+    /// Returns the model's identifier of a counter.
     pub fn id(&self, counter: u8) -> CounterId {
         self.machine.counter(0, self.number(counter))
     }
 
-    /// The register that enables a general counter, by the manuals: a select register, or a CCCR.
+    /// Returns the register that enables a general counter, by the manuals: a select register or a CCCR.
     pub fn select(&self, counter: u8) -> u32 {
         self.names.0 + self.names.2 * u32::from(self.number(counter))
     }
 
-    /// The register of `counter`, by the manuals.
+    /// Returns the register of `counter`, by the manuals.
     pub fn counter(&self, counter: u8) -> u32 {
         match self.id(counter) {
             CounterId::Fixed(number) => FIXED_CTR0 + u32::from(number),
@@ -323,7 +325,7 @@ impl Bench {
         }
     }
 
-    /// Counters for which there is a source: on NetBurst by the manuals, else as they are told.
+    /// Returns the counters that have a source: on NetBurst by the manuals, otherwise as enumerated.
     pub fn usable(&self) -> CounterSet {
         match (self.kind(), self.counters()) {
             (Kind::NetBurst, 9) => [0, 6, 7, 8].into_iter().collect(),
@@ -332,7 +334,7 @@ impl Bench {
         }
     }
 
-    /// Somebody else lets a counter count, with its interrupt, and almost at its end.
+    /// Lets other software enable a counter with its interrupt, shortly before its overflow.
     pub fn occupy(&self, counter: u8) {
         let nearly = (1 << self.hal.interface().width_of(counter)) - 16;
         self.set_counter(counter, if self.kind() == Kind::Emon { nearly & 0xFFFF_FFFF } else { nearly });
@@ -345,7 +347,7 @@ impl Bench {
                 self.set_msr(escr + second, event << 25 | 1 << 9 | 0xC);
                 self.set_msr(self.select(counter), 1 << 26 | 3 << 16 | select << 13 | 1 << 12);
             }
-            // The first register's flag lets both count.
+            // The flag in the first register enables both counters.
             (Kind::P6, CounterId::General(1)) => {
                 self.set_msr(0x187, 0x0013_0079);
                 self.set_msr(0x186, self.msr(0x186) | 1 << 22);
@@ -358,14 +360,14 @@ impl Bench {
         }
     }
 
-    /// Somebody else writes a counter.
+    /// Writes a counter on behalf of other software.
     pub fn set_counter(&self, counter: u8, value: u64) {
         let value = value & ((1 << self.hal.interface().width_of(counter)) - 1);
-        // On NetBurst twice: erratum N15.
+        // Twice on NetBurst (erratum N15).
         (0..2).for_each(|_| self.set_msr(self.counter(counter), value));
     }
 
-    /// Every register that the driver may touch, by the manuals, with so many fixed counters.
+    /// Returns every register that the driver may access with this number of fixed counters, by the manuals.
     pub fn own_registers(&self, fixed: u8) -> Vec<u32> {
         let of_counters = (0..self.general()).flat_map(|counter| [self.select(counter), self.counter(counter)]);
         let mut own: Vec<u32> = of_counters.chain(self.global.into_iter().flat_map(Global::all)).collect();
@@ -381,7 +383,7 @@ impl Bench {
         own
     }
 
-    /// The bit of `counter` in the global registers, by the manuals.
+    /// Returns the bit of `counter` in the global registers, by the manuals.
     pub fn bit(&self, counter: u8) -> u64 {
         match self.id(counter) {
             CounterId::General(number) => 1 << number,
@@ -389,19 +391,19 @@ impl Bench {
         }
     }
 
-    /// The bits there of all counters for which there is a source.
+    /// Returns the bits of all counters that have a source.
     pub fn own_bits(&self) -> u64 {
         self.usable().iter().fold(0, |all, counter| all | self.bit(counter))
     }
 
-    /// What control registers say of which general counters count, and which fixed ones; all zero when none does.
+    /// Returns the values of the control registers of general and fixed counters, all zero if no counter is enabled.
     pub fn controls(&self) -> Vec<u64> {
         let fixed = self.usable().iter().any(|counter| matches!(self.id(counter), CounterId::Fixed(_)));
         let selects = (0..self.general()).map(|counter| self.select(counter));
         selects.chain(fixed.then_some(FIXED_CTR_CTRL)).map(|register| self.msr(register)).collect()
     }
 
-    /// USR, OS, interrupt and enable of `counter`, by the manuals; not on NetBurst.
+    /// Returns USR, OS, interrupt and enable bits of `counter`, by the manuals. Not for NetBurst.
     pub fn control(&self, counter: u8) -> (bool, bool, bool, bool) {
         let bit = |register: u64, number: u32| register >> number & 1 == 1;
         match self.id(counter) {
@@ -416,7 +418,7 @@ impl Bench {
         }
     }
 
-    /// Sources that a counter serves here, in the table's order.
+    /// Returns the sources that a counter can count, in table order.
     pub fn sources(&self) -> Vec<u32> {
         self.counted().map(|source| source.source.source.0).collect()
     }
@@ -425,12 +427,12 @@ impl Bench {
         self.hal.source_list().filter(|source| source.support == Support::Supported && !source.counters.is_empty())
     }
 
-    /// The first of them, which a second counter can count as well.
+    /// Returns the first source that a second counter can count as well.
     pub fn anywhere(&self) -> u32 {
         *self.sources().first().unwrap()
     }
 
-    /// A free counter for a source in both modes, with an interval or without.
+    /// Reserves a counter for a source in both modes, with or without an interval.
     pub fn reserve(&self, source: u32, interval: Option<u32>) -> u8 {
         self.try_reserve(source, interval).unwrap()
     }
@@ -443,14 +445,14 @@ impl Bench {
         self.hal.reserve(ProcessorIndex::BOOT, state.with_owner(1).with_user(true).with_kernel(true))
     }
 
-    /// [`reserve`](Self::reserve), and just this counter: some source that it can count, another one for the next counter.
+    /// Reserves exactly this counter, for a source that differs from that of the next counter.
     pub fn reserve_on(&self, counter: u8, interval: Option<u32>) -> u8 {
         let fitting: Vec<_> = self.counted().filter(|source| source.counters.has(counter)).collect();
         let source = fitting.iter().cycle().nth(usize::from(counter)).unwrap().source.source;
         self.reserve_source_on(source.0, counter, interval)
     }
 
-    /// [`reserve`](Self::reserve), and just this counter.
+    /// Reserves exactly this counter.
     pub fn reserve_source_on(&self, source: u32, counter: u8, interval: Option<u32>) -> u8 {
         let mut others = CounterSet::NONE;
         loop {
@@ -469,7 +471,7 @@ impl Bench {
         counters
     }
 
-    /// [`reserve`](Self::reserve) and [`start`](Self::start).
+    /// Reserves and starts a counter.
     pub fn started(&self, source: u32, interval: Option<u32>) -> u8 {
         let counter = self.reserve(source, interval);
         self.start([counter]);
@@ -480,7 +482,7 @@ impl Bench {
         self.hal.stop(boot(self), counters);
     }
 
-    /// Stops and frees everything, and answers the totals.
+    /// Stops and frees all counters and returns the totals.
     pub fn finish(&self) -> Vec<u64> {
         let counters = self.hal.row(ProcessorIndex::BOOT).counters(|state| !state.is_free());
         self.stop(counters);
@@ -489,7 +491,7 @@ impl Bench {
         totals
     }
 
-    /// The processor executes `events` of everything, in user mode.
+    /// Executes `events` of every event in user mode.
     pub fn run(&self, events: u64) {
         self.run_events(&|_| events);
     }
@@ -498,7 +500,7 @@ impl Bench {
         self.machine.run(0, Mode::User, events);
     }
 
-    /// A pending interrupt is delivered; then the HAL around the driver unmasks the LVT entry.
+    /// Delivers a pending interrupt, after which the HAL unmasks the LVT entry.
     pub fn deliver(&self) -> bool {
         let delivered = self.model().take_interrupt();
         let entry = self.model().lvt();
@@ -506,7 +508,7 @@ impl Bench {
         delivered
     }
 
-    /// The driver serves an interrupt, whether or not there was one: which counters it tells of.
+    /// Lets the driver serve an interrupt, pending or not, and returns the counters that it reports.
     pub fn serve(&self) -> Vec<u8> {
         let mut told = Vec::new();
         let status = self.hal.interrupt(boot(self), |overflow| told.push(overflow.counter));
@@ -514,18 +516,18 @@ impl Bench {
         told
     }
 
-    /// What the model gave to a counter in all.
+    /// Returns the total of a counter in the model's ledger.
     pub fn given(&self, counter: u8) -> u64 {
         self.machine.counted(0, u32::from(self.number(counter)))
     }
 
-    /// The processor sleeps, and its registers are as after reset.
+    /// Lets the processor sleep, which resets its registers.
     pub fn lose_registers(&self) {
         (0..self.general()).for_each(|counter| self.set_msr(self.select(counter), 0));
         let general: CounterSet = (0..self.general()).collect();
         general.or(self.usable()).iter().for_each(|counter| self.set_counter(counter, 0));
         if self.kind() == Kind::NetBurst {
-            // Of the column of a thread, or of both.
+            // The registers of one thread's column, or of both.
             let own = |escr: &u32| self.counters() == 18 || escr % 2 == u32::from(self.thread == 1);
             let escrs = [0x3A0, 0x3A1, 0x3A2, 0x3A3, 0x3B8, 0x3B9, 0x3CC, 0x3CD];
             escrs.into_iter().filter(own).for_each(|escr| self.set_msr(escr, 0));
@@ -540,8 +542,8 @@ impl Bench {
         }
     }
 
-    /// Everything that the driver ever does, with every counter in use that can be, every other one with an interval;
-    /// answers its accesses from the first to the last.
+    /// Runs a complete life cycle of the driver with all counters in use, every other one with an interval. Returns all
+    /// accesses.
     pub fn whole_life(&self) -> Vec<Access> {
         self.initialize();
         let armed = |counter: u8| counter.is_multiple_of(2).then_some(SHORT + u32::from(counter));

@@ -1,4 +1,4 @@
-//! What is counted, and how it overflows.
+//! Counting and overflow.
 
 use model::Mode;
 use pmu::state::CounterSet;
@@ -11,19 +11,19 @@ use super::bench::{
 };
 use simulation::boot;
 
-/// Events of which no two kinds happen equally often.
+/// Returns a different number of occurrences for each event.
 fn work(selected: model::Selected) -> u64 {
     1 + u64::from(selected.event) * 1_000 + u64::from(selected.umask)
 }
 
-/// How often [`work`] does what a source counts, by its table's select.
+/// Returns the number of events of [`work`] that a source counts, by the select of its table.
 fn work_of(bench: &Bench, source: u32) -> u64 {
     let select = bench.hal.source_information(Source(source)).unwrap().source.select;
     let event = select & 0xFF | select >> 24 & 0xF00;
     1 + event * 1_000 + (select >> 8 & 0xFF)
 }
 
-/// Starts an interval on a counter of this width and answers what the counter holds then.
+/// Starts an interval on a counter of this width and returns the loaded value.
 fn loaded(version: u8, width: u8, interval: u32) -> u64 {
     let bench = Bench::new(intel([leaf_a_eax(version, 2, width, 7), 0, 0, 0]));
     let counter = bench.started(bench.anywhere(), Some(interval));
@@ -77,7 +77,7 @@ fn d12_every_available_event_counts_on_every_counter_that_can_count_it() {
     }
 }
 
-/// KPROFILE_SOURCEs of Emon by the fixed counter that counts them, by the seed and the manual.
+/// Profile sources of Emon by the fixed counter that counts them, by the seed and the manual.
 const BY_FIXED: [&[u32]; 3] = [&[0x02, 0x1A], &[0x13, 0x19], &[0x1B]];
 
 #[test]
@@ -89,7 +89,7 @@ fn d12_a_source_goes_to_the_fixed_counter_that_counts_it_and_then_to_general_one
         for source in bench.sources() {
             let fixed = (0..identity.expected.fixed).find(|number| BY_FIXED[usize::from(*number)].contains(&source));
             let wanted = match fixed.map(|number| CounterSet::NONE.with(bench.general() + number)) {
-                // At the rate of the time-stamp counter, which general ones do not count.
+                // At the rate of the time-stamp counter, which general counters cannot count.
                 Some(fixed) if source == REFERENCE_CYCLES => fixed,
                 Some(fixed) => general.or(fixed),
                 None => general,
@@ -138,7 +138,7 @@ fn d14_each_counter_counts_in_its_own_modes() {
         let bench = Bench::new(processor_of(identity));
         let usable: Vec<_> = bench.usable().iter().collect();
         for first in 0..modes.len() {
-            // Every counter, in modes that the one before and the one after it do not have.
+            // Every counter, in other modes than its neighbors.
             let mut wanted = Vec::new();
             for (counter, (user, kernel)) in usable.iter().zip(modes.iter().cycle().skip(first)) {
                 bench.reserve_on(*counter, None);
@@ -183,8 +183,8 @@ fn d16_an_interval_overflows_after_so_many_events_and_not_one_before() {
     }
 }
 
-/// Sets status bits that are nobody's but another's: of the fixed counter of slots, from version 4 on others as well, and
-/// on AMD that the records of branches are frozen.
+/// Sets status bits that belong to other software: of the fixed counter of slots, from version 4 on others as well, and
+/// on AMD the bit for frozen LBRs.
 fn foreign_status(bench: &Bench, version: u8) -> u64 {
     let slots = FIXED_CTR0 + 3;
     if bench.model().rdmsr(slots).is_ok() {
@@ -343,7 +343,7 @@ fn d24_every_counter_of_amd_counts_and_overflows_by_its_own_names() {
             bench.run_events(&work);
             let wanted: Vec<_> = sources.iter().map(|source| work_of(&bench, *source)).collect();
             assert_eq!(bench.finish(), wanted);
-            bench.run_events(&work); // stopped
+            bench.run_events(&work); // the counter is stopped
         }
         for due in 0..most {
             let intervals = (0..most).map(|counter| if counter == due { SHORT } else { LONG });
@@ -394,7 +394,7 @@ fn d24_what_somebody_left_in_the_global_control_of_amd_is_put_back_and_stops_not
             assert_eq!(bench.msr(0xC000_0301), found, "{name}");
         }
     }
-    // Counters beyond those that RDPMC can read are somebody else's.
+    // Bits of counters that RDPMC cannot read belong to other software.
     let bench = Bench::new(amd(true, Some(15)));
     bench.started(bench.anywhere(), Some(SHORT));
     bench.run(u64::from(SHORT));
@@ -421,7 +421,7 @@ fn d25_without_a_status_register_the_top_bit_of_the_counter_tells_of_overflow() 
             (0x7FFF_FFFF, true),
         ] {
             bench.set_counter(counter, 0);
-            bench.run(value); // a write to the register of version 1 has but 32 bits
+            bench.run(value); // version 1 writes only 32 bits
             assert_eq!(bench.msr(bench.counter(counter)), value, "{name}");
             bench.take_log();
             assert_eq!(bench.hal.check_overflow(boot(&bench)).number() == 1, overflowed, "{name}: {value:#x}");

@@ -1,11 +1,11 @@
-//! What is there, what is taken, and what is refused.
+//! Discovery of counters and events, and refused sources.
 
 use pmu::{Hal, HalError, Interface, Kind, ProfileInterface, Reason, Source, Support};
 
 use super::bench::{Access, Bench, amd, amd_of_family, intel, leaf_a_eax, of_interface, processor_of, with_counters};
 use simulation::boot;
 
-/// EBX bits that the sources of Emon know.
+/// EBX bits that the sources of Emon use.
 const KNOWN_EVENTS: u8 = 7;
 
 #[test]
@@ -112,7 +112,7 @@ fn d04_an_event_that_is_not_there_is_refused_with_its_reason_and_no_register_is_
 fn d23_amd_has_the_counters_that_its_leaves_say_and_finding_out_touches_no_register() {
     let identities = of_interface("Amd64").map(|identity| (processor_of(identity), identity.expected.counters));
     let made_up = [(amd(false, None), 4), (amd(true, None), 6)];
-    // PerfMonV2 without PerfCtrExtCore is half a promise.
+    // PerfMonV2 without PerfCtrExtCore is ignored.
     let halves = (4..=15).map(|count| (amd(false, Some(count)), 4));
     let version_2 = (1..=15).map(|count| (amd(true, Some(count)), count.min(6)));
     for (processor, counters) in identities.chain(made_up).chain(halves).chain(version_2) {
@@ -134,13 +134,13 @@ fn d23_a_source_that_the_family_has_not_is_refused_with_that_reason_and_no_regis
     for (family, features, version_2, supported) in [
         (0x0F, 0, None, 176),
         (0x10, 0, None, 176),
-        (0x15, 3 << 23, None, 133), // the northbridge counts its own 43
+        (0x15, 3 << 23, None, 133), // the northbridge has its own counters for 43 events
         (0x16, 1 << 24, None, 133),
         (0x17, 3 << 23, None, 54),
         (0x19, 3 << 23, None, 73),
         (0x19, 3 << 23, Some(6), 76),
         (0x1A, 3 << 23, Some(6), 76),
-        (0x1B, 3 << 23, Some(6), 76), // nobody knows yet
+        (0x1B, 3 << 23, Some(6), 76), // an unknown family
     ] {
         let bench = Bench::idle(amd_of_family(family, features, version_2));
         let (mut had, mut refused) = (0, 0);
@@ -229,6 +229,6 @@ fn d31_these_identities_enumerate_more_events_than_the_table_knows_and_no_others
         length > KNOWN_EVENTS
     });
     let more: Vec<_> = more.map(|identity| identity.name).collect();
-    // Top-down slots, bit 7; Lion Cove has five more.
+    // Bit 7 is top-down slots; Lion Cove has five more.
     assert_eq!(more, ["ice-lake-1065g7", "tiger-lake-1135g7", "sapphire-rapids-2475x", "arrow-lake-245k"]);
 }

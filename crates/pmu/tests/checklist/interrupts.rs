@@ -1,4 +1,4 @@
-//! The order in which an interrupt is served, and what an interrupt leaves alone.
+//! The order of steps in serving an interrupt, and the registers that it must not touch.
 
 use model::Processor;
 use pmu::state::CounterSet;
@@ -10,10 +10,10 @@ use super::bench::{
 };
 use simulation::boot;
 
-/// LVT entry of Windows' HAL, not masked.
+/// LVT entry of the Windows HAL, unmasked.
 const OPEN: u32 = 0xFE;
 
-/// Where an access is in a log; it is there once.
+/// Returns the position of an access, which must occur exactly once in the log.
 fn place(log: &[Access], wanted: impl Fn(&Access) -> bool) -> usize {
     let mut found = log.iter().enumerate().filter(|(_, access)| wanted(access)).map(|(place, _)| place);
     let first = found.next().unwrap();
@@ -43,7 +43,7 @@ fn the_entry_is_unmasked_after_the_status_is_clear_and_before_a_counter_can_over
                 let clear = place(&log, |access| *access == Access::Write(global.clear, bench.bit(counter)));
                 vec![off, status, read, loaded, clear, unmasked, place(&log, on)]
             }
-            // Nothing stops the counters: the entry has to be open before the first is looked at.
+            // No register stops the counters, so the entry must be unmasked before the first counter is read.
             None if bench.kind() != Kind::NetBurst => vec![unmasked, read, loaded],
             None => {
                 let cccr = bench.select(counter);
@@ -83,7 +83,7 @@ fn the_status_of_our_counters_is_acknowledged_also_while_none_counts_and_no_regi
     }
 }
 
-/// Somebody else's counter of slots counts, and has overflowed.
+/// Lets other software run the counter of slots until it overflows.
 fn slots(bench: &Bench) -> bool {
     let slots = FIXED_CTR0 + 3;
     if bench.model().rdmsr(slots).is_err() {
@@ -127,7 +127,7 @@ fn the_stale_status_of_one_counter_is_remembered_while_others_stop() {
     for (identity, global) in with_global_registers().filter(|(identity, _)| identity.expected.interface == "Emon") {
         for late in [true, false] {
             let bench = Bench::new(processor_of(identity));
-            // It has overflowed, with an interval and nobody serving it, or without one.
+            // The counter has overflowed: with an interval and not served, or without an interval.
             let first = bench.started(bench.anywhere(), late.then_some(SHORT));
             let second = bench.started(bench.anywhere(), Some(LONG));
             if !late {
@@ -150,7 +150,7 @@ fn the_stale_status_of_one_counter_is_remembered_while_others_stop() {
 fn the_global_registers_of_amd_are_touched_where_cpuid_has_all_of_them_and_no_hypervisor_alone() {
     for (core, version_2, hypervisor) in
         [false, true].into_iter().flat_map(|core| [(core, false), (core, true)]).flat_map(|(core, version_2)| {
-            // None; one that is nobody's; Microsoft's, with counters; and below its own system.
+            // No hypervisor; one without Microsoft's interface; Microsoft's, which offers counters.
             [None, Some(*b"KVM0"), Some(*b"Hv#1")].map(|hypervisor| (core, version_2, hypervisor))
         })
     {
@@ -164,7 +164,7 @@ fn the_global_registers_of_amd_are_touched_where_cpuid_has_all_of_them_and_no_hy
             0x8000_0022 => [u32::from(version_2), 6, 0, 0],
             _ => [0; 4],
         };
-        // An access to a register that is not there would go unnoticed: what counts is what was touched.
+        // The model ignores accesses to absent registers here, so the test checks the log.
         let bench = Bench::idle(Processor::new(Box::new(move |leaf, _| cpuid(leaf))).with_absent_msrs_ignored());
         let global =
             |access: &Access| matches!(access, Access::Read(msr) | Access::Write(msr, _) if msr >> 4 == 0xC00_0030);

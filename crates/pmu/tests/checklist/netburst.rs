@@ -1,4 +1,4 @@
-//! NetBurst: the steps of seed 003, 3.2, each in its order, and what is peculiar to it.
+//! NetBurst: the steps of seed 003, 3.2, in order, and its peculiarities.
 
 use pmu::state::CounterSet;
 use pmu::{Kind, Source};
@@ -6,7 +6,7 @@ use pmu::{Kind, Source};
 use super::bench::{Access, Bench, LONG, SHORT, of_interface, processor_of};
 use simulation::boot;
 
-/// What the manual says of each event: source, unit's first ESCR, ESCR select in the CCCR, event select, event mask.
+/// Each event by the manual: source, first ESCR of the unit, ESCR select in the CCCR, event select, event mask.
 const EVENTS: [(u32, u32, u64, u64, u64); 6] = [
     (0x02, 0x3B8, 4, 0x02, 0x0001),
     (0x06, 0x3CC, 5, 0x06, 0x000F),
@@ -23,7 +23,7 @@ const OVF: u64 = 1 << 31;
 /// T0_OS and T0_USR.
 const BOTH_MODES: u64 = 0xC;
 
-/// Of the counters with these numbers those that are wired to the second ESCR of a unit.
+/// The counters that use the second ESCR of a unit.
 const SECOND: [u8; 9] = [2, 3, 6, 7, 10, 11, 14, 15, 17];
 
 fn each_event_on_each_processor(law: impl Fn(&Bench, (u32, u32, u64, u64, u64))) {
@@ -38,7 +38,7 @@ fn each_event_on_each_processor(law: impl Fn(&Bench, (u32, u32, u64, u64, u64)))
 fn enabling_sets_up_the_escr_then_the_counter_twice_then_the_cccr_which_starts_it() {
     each_event_on_each_processor(|bench, (source, escr, select, event, mask)| {
         for interval in [None, Some(SHORT)] {
-            // 1. A counter, and an ESCR that is wired to it.
+            // 1. A counter and an ESCR that it can use.
             let counter = bench.reserve(source, interval);
             let number = bench.number(counter);
             let escr = escr + u32::from(SECOND.contains(&number));
@@ -52,7 +52,7 @@ fn enabling_sets_up_the_escr_then_the_counter_twice_then_the_cccr_which_starts_i
                 Access::Write(escr, event << 25 | mask << 9 | BOTH_MODES),
                 load,
                 load,
-                // 3. The CCCR selects the ESCR and the filters; 4. it interrupts on overflow; 5. the counter begins.
+                // 3. The CCCR selects the ESCR and the filters; 4. it enables the interrupt; 5. the counter starts.
                 Access::Write(0x360 + u32::from(number), ENABLE | ANY_THREAD | select << 13 | interrupt),
             ];
             assert_eq!(bench.take_log(), wanted, "{source:#x}, {interval:?}");
@@ -92,7 +92,7 @@ fn checking_for_overflow_examines_ovf_of_each_cccr_that_interrupts() {
         bench.take_log();
         assert_eq!(bench.hal.check_overflow(boot(&bench)).0, CounterSet::NONE.with(due), "{}", identity.name);
         let [due, later] = [due, later].map(|counter| u32::from(bench.number(counter)));
-        // Where the flag is clear the counter is looked at as well.
+        // With a clear flag the counter is read as well.
         let wanted = [Access::Read(0x360 + due), Access::Read(0x360 + later), Access::Counter(later)];
         assert_eq!(bench.take_log(), wanted, "{}", identity.name);
     }
@@ -111,7 +111,7 @@ fn serving_clears_ovf_then_loads_the_counter_twice_and_raises_nothing_again() {
             let load = Access::Write(0x300 + number, (1 << 40) - u64::from(SHORT));
             let cccr = 0x360 + number;
             let started = Access::Write(cccr, ENABLE | ANY_THREAD | select << 13 | OVF_PMI_T0);
-            // What the counter holds are the events since its overflow.
+            // The counter holds the events since its overflow.
             let wanted = [Access::Read(cccr), started, Access::Counter(number), load, load];
             assert_eq!(bench.take_log(), wanted, "{source:#x}");
             assert!(!bench.model().interrupt_pending(), "{source:#x}");

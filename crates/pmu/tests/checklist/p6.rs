@@ -1,4 +1,4 @@
-//! P6: the steps of seed 003, 3.2, each in its order, and the one enable flag for both counters.
+//! P6: the steps of seed 003, 3.2, in order, and the common enable flag of both counters.
 
 use pmu::state::CounterSet;
 
@@ -15,7 +15,7 @@ const COUNTER0: u32 = 0xC1;
 
 const BOTH: CounterSet = CounterSet::NONE.with(0).with(1);
 
-/// With both counters reserved for instructions and branches with an interval, and the log empty.
+/// Checks a law with both counters reserved, for instructions and branches with an interval, and an empty log.
 fn each(law: impl Fn(&Bench)) {
     for identity in of_interface("P6") {
         let bench = Bench::new(processor_of(identity));
@@ -73,7 +73,7 @@ fn disabling_clears_en_and_int_of_the_counter_and_lets_the_other_go_on() {
             assert_eq!(bench.given(left) - before, 100, "{left} goes on");
             bench.take_log();
             bench.stop(CounterSet::NONE.with(left));
-            // With the last counter the flag goes too.
+            // Stopping the last counter clears the flag.
             let writes = if left == 0 {
                 vec![Access::Write(SELECT0, 0)]
             } else {

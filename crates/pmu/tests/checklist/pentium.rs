@@ -1,4 +1,4 @@
-//! Pentium: counts by one register for both counters, and no interrupt.
+//! Pentium: one control register for both counters, and no interrupt.
 
 use model::Mode;
 use pmu::state::CounterSet;
@@ -15,7 +15,7 @@ fn each(law: impl Fn(&Bench)) {
     }
 }
 
-/// Bits 7:6 of a half: privilege level 3, and 0 to 2.
+/// Bits 7:6 of a half: CPL 3, and CPL 0 to 2.
 const BOTH_MODES: u64 = 3 << 6;
 
 #[test]

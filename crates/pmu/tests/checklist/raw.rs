@@ -1,4 +1,4 @@
-//! Events by their numbers: what reaches the select register, on each generation.
+//! Raw events: the select register values on each generation.
 
 use model::Selected;
 use pmu::hal::MAX_RAW;
@@ -8,8 +8,8 @@ use pmu::{Hal, HalError, ProcessorIndex, Source, Support};
 
 use super::bench::{Bench, SHORT, amd_of_family, intel, leaf_a_eax, processor_of};
 
-/// An identity of each generation whose select registers take an event and a unit mask, and the bits of an event's number
-/// there.
+/// An identity for each generation whose select registers take an event and a unit mask, and the bits of the event
+/// number.
 const GENERATIONS: [(&str, u32); 13] = [
     ("p6-coppermine", 8),
     ("intel-v1", 8),
@@ -30,7 +30,7 @@ fn raw(event: u16, umask: u8) -> RawEvent {
     RawEvent::NONE.with_event(event).with_umask(umask)
 }
 
-/// By the manuals' figures of the register, in both modes, enabled, with its interrupt.
+/// Returns the select value for both modes, enabled and with interrupt, by the figures in the manuals.
 fn select_of(event: RawEvent) -> u64 {
     let flag = |is_set: bool, bit: u32| u64::from(is_set) << bit;
     let number = u64::from(event.event());
@@ -45,7 +45,7 @@ fn select_of(event: RawEvent) -> u64 {
         | ((number / 0x100) << 32)
 }
 
-/// Starts a raw event, answers its select register, and ends it.
+/// Starts a raw event, returns its select register, and stops it.
 fn selected(bench: &Bench, event: RawEvent) -> Result<u64, HalError> {
     bench.hal.keep_raw(|_| false);
     let state = bench.hal.state_for(event.source(), true)?.with_owner(1).with_user(true).with_kernel(true);
@@ -56,7 +56,7 @@ fn selected(bench: &Bench, event: RawEvent) -> Result<u64, HalError> {
     Ok(register)
 }
 
-/// Every event and unit mask of 16 bits. Fields do not share bits, so that what has all others set is the worst case.
+/// Every 16-bit event and unit mask. Fields do not overlap, so the value with all other bits set is the worst case.
 #[test]
 fn every_event_that_can_be_said_writes_what_was_said_and_never_a_reserved_bit() {
     for (name, bits) in GENERATIONS {
@@ -74,7 +74,7 @@ fn every_event_that_can_be_said_writes_what_was_said_and_never_a_reserved_bit() 
                 Err(error) => panic!("{name}: {event:?}: {error}"),
             }
         }
-        // The northbridge's events, where that has counters of its own.
+        // Northbridge events, if the northbridge has its own counters.
         assert!([0, 0x2000].contains(&refused), "{name}: {refused}");
         for number in 0x100..=0xFFF {
             for umask in [0, 0xFF] {
@@ -127,7 +127,7 @@ fn interfaces_without_such_registers_refuse_every_raw_event_and_touch_nothing() 
     for name in ["netburst-cedarmill", "netburst-irwindale", "pentium-p54c", "amd-no-long-mode", "zhaoxin-c4580"] {
         let bench = Bench::idle(processor_of(cpuid_dumps::find(name).unwrap()));
         if bench.hal.interface().kind() == pmu::Kind::Emon {
-            continue; // not one of these
+            continue; // other interfaces
         }
         let event = raw(0xC0, 0);
         let refusal = HalError::Unsupported(event.source(), Support::NoRawEvents);
@@ -148,7 +148,7 @@ fn an_architectural_event_that_cpuid_says_is_missing_is_missing_by_its_numbers_t
         let bench = Bench::idle(intel([leaf_a_eax(2, 4, 48, length), missing, 0, 0]));
         bench.hal.source_information(event.source()).unwrap().support
     };
-    // Without the first of them there is no Emon.
+    // Without the first event, Emon is not chosen.
     for (bit, (event, umask)) in (0..).zip(ARCHITECTURAL).skip(1) {
         for event in [raw(event, umask), raw(event, umask).with_cmask(1).with_inv(true)] {
             let all_others = 0x7E & !(1 << bit);

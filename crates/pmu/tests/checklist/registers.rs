@@ -1,4 +1,4 @@
-//! What is written where, and what is left alone.
+//! The values written to registers, and the registers that are not touched.
 
 use model::CounterId;
 use pmu::{ProfileInterface, Source};
@@ -9,7 +9,7 @@ use super::bench::{
 };
 use simulation::boot;
 
-/// What a life writes into registers that `meant` picks.
+/// Returns the values that a life cycle writes to the registers that `meant` selects.
 fn writes(life: &[Access], meant: impl Fn(u32) -> bool) -> Vec<u64> {
     let values = life.iter().filter_map(|access| match access {
         Access::Write(msr, value) if meant(*msr) => Some(*value),
@@ -18,7 +18,7 @@ fn writes(life: &[Access], meant: impl Fn(u32) -> bool) -> Vec<u64> {
     values.collect()
 }
 
-/// What is written into select registers in the whole life of each identity.
+/// Returns the values written to select registers in the life cycle of each identity.
 fn selects_of_each_life() -> impl Iterator<Item = (&'static str, Vec<u64>)> {
     with_counters().map(|identity| {
         let bench = Bench::idle(processor_of(identity));
@@ -28,8 +28,7 @@ fn selects_of_each_life() -> impl Iterator<Item = (&'static str, Vec<u64>)> {
     })
 }
 
-/// What starting each source leaves in the select register of each counter that has one: source, with an interval or
-/// without, value.
+/// Returns the select register values after starting each source: source, whether with an interval, value.
 fn selects_of_each_source(bench: &Bench) -> Vec<(u32, bool, u64)> {
     let mut selects = Vec::new();
     for source in bench.sources() {
@@ -79,7 +78,7 @@ fn d05_fixed_counters_too_narrow_for_an_interval_are_not_used() {
     }
 }
 
-/// The first fixed counter that no source needs: that of slots.
+/// The first fixed counter that no source uses: slots.
 const SLOTS: u32 = 3;
 
 #[test]
@@ -88,7 +87,7 @@ fn d05_a_fixed_counter_that_no_source_needs_and_its_control_are_left_alone_and_g
     for identity in with_fixed_counters() {
         let bench = Bench::idle(processor_of(identity));
         if bench.model().rdmsr(FIXED_CTR0 + SLOTS).is_err() {
-            continue; // none
+            continue; // no such counter
         }
         seen += 1;
         bench.set_msr(FIXED_CTR0 + SLOTS, 12_345);
@@ -169,7 +168,7 @@ fn d06_no_register_but_those_that_the_leaves_declare_is_ever_accessed() {
 
 #[test]
 fn d07_no_bit_but_those_of_the_counters_is_ever_set_in_control_and_global_registers() {
-    // But for the one that lets frozen counters of AMD go on, which is cleared and never set.
+    // Except the bit that unfreezes AMD's counters, which is cleared and never set.
     const FROZEN: u64 = 1 << 59;
     for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
@@ -189,7 +188,7 @@ fn d07_no_bit_but_those_of_the_counters_is_ever_set_in_control_and_global_regist
     for counters in 1..=10 {
         for version in [2, 3, 4, 5] {
             for fixed in 0..=4 {
-                // The model refuses bits of counters that there are not.
+                // The model refuses bits of absent counters.
                 Bench::idle(intel([leaf_a_eax(version, counters, 48, 7), 0, 0, 0x8600 | fixed])).whole_life();
             }
         }
@@ -334,7 +333,7 @@ fn d22_no_select_ever_has_a_bit_above_31_but_those_of_events_of_12_bits_on_amd()
     }
 }
 
-/// Happens 3 times for event 0C2H, and 1,000 times for 1C2H.
+/// Returns 3 occurrences for event 0C2H, and 1,000 for 1C2H.
 fn of_two_events(selected: model::Selected) -> u64 {
     match selected.event {
         0x0C2 => 3,
@@ -353,7 +352,7 @@ fn d26_event_1c2_is_not_0c2() {
         bench.run_events(&of_two_events);
         assert_eq!(bench.finish(), [3, 1_000], "{name}");
     }
-    // What a predecessor left in the high bits is gone when the driver starts its own event.
+    // Starting an event clears high bits that earlier software left.
     for processor in [amd(false, None), amd(true, None), amd(true, Some(6))] {
         let bench = Bench::new(processor);
         bench.set_msr(bench.select(0), 1 << 32 | 0x0003_00C2);

@@ -1,4 +1,4 @@
-//! NetBurst with Hyper-Threading: two threads on the registers of one core.
+//! NetBurst with Hyper-Threading: two threads share the registers of a core.
 
 use model::{Mode, Processor};
 use pmu::state::CounterSet;
@@ -7,7 +7,7 @@ use pmu::{Hal, ProcessorIndex, Source};
 use super::bench::{Access, Bench, SHORT, processor_of};
 use simulation::{boot, current};
 
-/// A core's two threads, each with a HAL of its own, so that nothing but the registers is shared.
+/// Returns the two threads of a core, each with its own HAL, so that they share only the registers.
 fn threads() -> [Bench; 2] {
     let identity = cpuid_dumps::find("netburst-irwindale").unwrap();
     let first = processor_of(identity);
@@ -109,7 +109,7 @@ fn one_hal_serves_both_threads_each_by_what_it_found_there() {
 
 #[test]
 fn packages_with_more_than_one_core_are_told_from_cores_with_two_threads() {
-    // Logical processors of the package, leaf 4 EAX, HTT, counters.
+    // Logical processors of the package, leaf 4 EAX, HTT, number of counters.
     let cases = [(1, 0, true, 18), (2, 0, true, 9), (2, 0, false, 18), (2, 1 << 26, true, 18), (4, 1 << 26, true, 9)];
     for (logical, leaf_4, htt, counters) in cases {
         let processor = Processor::new(Box::new(move |leaf, _| match leaf {
@@ -120,6 +120,6 @@ fn packages_with_more_than_one_core_are_told_from_cores_with_two_threads() {
         }));
         let bench = Bench::idle(processor);
         assert_eq!(bench.counters(), counters, "{logical} {leaf_4:#x} {htt}");
-        bench.whole_life(); // the model refuses what a processor without threads has not
+        bench.whole_life(); // the model refuses bits that a processor without threads does not have
     }
 }

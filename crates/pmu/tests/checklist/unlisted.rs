@@ -1,4 +1,4 @@
-//! Behaviours that no suite has.
+//! Behaviors that no other suite checks.
 
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
@@ -97,7 +97,7 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
         let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{name}");
-        bench.hal.interrupt(boot(&bench), |_| bench.run(u64::from(SHORT) + 2)); // the counter goes on
+        bench.hal.interrupt(boot(&bench), |_| bench.run(u64::from(SHORT) + 2)); // the counter keeps counting
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![counter]), "{name}");
         assert_eq!((bench.deliver(), bench.serve()), (false, vec![]), "{name}");
         assert_eq!(bench.finish(), [2 * u64::from(SHORT) + 2], "{name}");
@@ -107,7 +107,7 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
         let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{}", identity.name);
-        bench.hal.interrupt(boot(&bench), |_| bench.run(u64::from(SHORT) + 2)); // all stand still
+        bench.hal.interrupt(boot(&bench), |_| bench.run(u64::from(SHORT) + 2)); // all counters are stopped
         assert_eq!((bench.deliver(), bench.serve()), (false, vec![]), "{}", identity.name);
         bench.run(u64::from(SHORT));
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![counter]), "{}", identity.name);
@@ -124,7 +124,7 @@ fn no_peer_overflows_between_the_interrupt_and_its_handler_are_one() {
         bench.start([first, second]);
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{}", identity.name);
-        bench.run(100); // the second overflows, and its interrupt is pending when both are served
+        bench.run(100); // the second overflows, and its interrupt is still pending when both are served
         let both: CounterSet = [first, second].into_iter().collect();
         assert_eq!(bench.serve(), both.iter().collect::<Vec<_>>(), "{}", identity.name);
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![]), "{}: the late one", identity.name);
@@ -195,7 +195,7 @@ fn no_peer_counts_and_intervals_outlive_the_loss_of_registers() {
         let (armed, free) = (bench.started(bench.anywhere(), Some(SHORT)), bench.started(bench.anywhere(), None));
         let mut given = 0;
         for before in [0, 1, 4_999, 5_000, 5_001, 12_345] {
-            bench.run(before); // an overflow of these is not served before the sleep
+            bench.run(before); // an overflow here is not served before the sleep
             bench.hal.save(boot(&bench));
             assert_eq!(bench.model().enabled_counters(), [], "{name}");
             given += before;
@@ -337,7 +337,7 @@ fn no_peer_counters_that_freeze_with_every_interrupt_go_on_after_it() {
 
 #[test]
 fn no_peer_where_counters_can_not_be_frozen_the_bit_for_that_is_never_written() {
-    // It is reserved there, and the model refuses it.
+    // The bit is reserved there, so the model refuses it.
     let bench = Bench::idle(processor_of(cpuid_dumps::find("zen4-7700x").unwrap()));
     let [features, ..] = bench.model().cpuid(0x8000_0022, 0);
     assert_eq!(features >> 2 & 1, 0);

@@ -6,7 +6,9 @@ use std::io;
 use std::ops::Range;
 
 use protocol::Sample;
-use recording::{Block, Count, DebugFile, Event, KERNEL, Module, Process, ReadError, Reader, Session, Summary, Writer};
+use recording::{
+    Block, Count, DebugFile, KERNEL, Module, Process, ReadError, Reader, RecordedEvent, Session, Summary, Writer,
+};
 
 /// Size of the file header in bytes.
 pub const FILE_HEADER: usize = 16;
@@ -26,7 +28,13 @@ pub fn session() -> Session {
         clock: 10_000_000,
         processors: vec![0, 1],
         batch: 0,
-        events: vec![Event { source: 0x13, name: "TotalCycles".into(), modes: 3, interval: 65_536, frequency: 0 }],
+        events: vec![RecordedEvent {
+            source: 0x13,
+            name: "TotalCycles".into(),
+            modes: 3,
+            interval: 65_536,
+            frequency: 0,
+        }],
     }
 }
 

@@ -1,8 +1,8 @@
-//! Branches by source and target.
+//! BranchCounts by source and target.
 
 use proptest::prelude::*;
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
-use report::{Branch, Branches, Taken};
+use report::{Branch, BranchCount, BranchCounts};
 
 use super::support::{APP, CYCLES, NT, NTDLL, sample};
 
@@ -10,9 +10,9 @@ fn branch(process: u32, from: u64, to: u64, predicted: u32) -> Sample {
     Sample { kind: SampleKind::Branch as u16, pebs_sequence: to, ..sample(BRANCHES, process, from, predicted) }
 }
 
-fn counted(samples: &[Sample]) -> Branches {
-    let mut branches = Branches::default();
-    branches.add(samples);
+fn counted(samples: &[Sample]) -> BranchCounts {
+    let mut branches = BranchCounts::default();
+    branches.record(samples);
     branches
 }
 
@@ -21,18 +21,18 @@ fn branches_are_counted_by_source_and_target_across_processes() {
     for (from, to) in [(NT, NT + 8), (NT, APP), (APP, NT), (APP, APP + 8)] {
         let branches = counted(&[branch(8, from, to, 1), branch(12, from, to, 0)]);
         let one = Branch { kernel: from == NT, from, to };
-        assert_eq!(branches.most(2), [(one, Taken { count: 2, predicted: 1 })], "{from:#x} to {to:#x}");
-        assert_eq!((branches.different(), branches.total()), (1, Taken { count: 2, predicted: 1 }));
+        assert_eq!(branches.top(2), [(one, BranchCount { count: 2, predicted: 1 })], "{from:#x} to {to:#x}");
+        assert_eq!((branches.distinct(), branches.total()), (1, BranchCount { count: 2, predicted: 1 }));
     }
 }
 
 #[test]
 fn branch_ends_are_in_the_kernel_if_their_addresses_are() {
     for (from, to, kernel) in [(APP, NT, [false, true]), (NT, NTDLL, [true, false]), (APP, NTDLL, [false, false])] {
-        let (branch, _) = counted(&[branch(8, from, to, 0)]).most(1)[0];
-        let places = [branch.source(), branch.target()];
-        assert_eq!(places.map(|place| place.kernel), kernel);
-        assert_eq!(places.map(|place| (place.process, place.ip)), [(UNKNOWN, from), (UNKNOWN, to)]);
+        let (branch, _) = counted(&[branch(8, from, to, 0)]).top(1)[0];
+        let locations = [branch.source(), branch.target()];
+        assert_eq!(locations.map(|location| location.kernel), kernel);
+        assert_eq!(locations.map(|location| (location.process, location.ip)), [(UNKNOWN, from), (UNKNOWN, to)]);
     }
 }
 
@@ -45,15 +45,15 @@ proptest! {
             taken.iter().map(|(from, to, predicted)| branch(8, APP + from, APP + to, *predicted)).collect();
         samples.push(sample(CYCLES, 8, APP, 5));
         let branches = counted(&samples);
-        let all = branches.most(usize::MAX);
-        prop_assert_eq!(all.len(), branches.different());
+        let all = branches.top(usize::MAX);
+        prop_assert_eq!(all.len(), branches.distinct());
         prop_assert!(all.is_sorted_by(|(_, one), (_, other)| one.count >= other.count));
         for (branch, found) in &all {
             let same = || taken.iter().filter(|(from, to, _)| (APP + from, APP + to) == (branch.from, branch.to));
             let predicted = same().map(|(_, _, predicted)| u64::from(*predicted)).sum();
-            prop_assert_eq!(*found, Taken { count: same().count() as u64, predicted });
+            prop_assert_eq!(*found, BranchCount { count: same().count() as u64, predicted });
         }
         prop_assert_eq!(branches.total().count, taken.len() as u64);
-        prop_assert_eq!(&branches.most(number)[..], &all[..number.min(all.len())]);
+        prop_assert_eq!(&branches.top(number)[..], &all[..number.min(all.len())]);
     }
 }

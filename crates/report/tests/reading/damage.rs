@@ -14,7 +14,7 @@ fn truncated_recording_is_read_up_to_its_last_whole_block() {
             Ok(contents) => {
                 assert!(matches!(contents.damage, Some(ReadError::CutOff { .. })), "{length}");
                 assert!(contents.summary.is_none());
-                let samples = contents.tally.total(CYCLES).weight.samples;
+                let samples = contents.sample_counts.total(CYCLES).weight.samples;
                 assert!(samples == 0 || samples == 10 && samples >= most, "{length}");
                 most = samples;
             }
@@ -34,5 +34,5 @@ fn damaged_block_ends_the_reading() {
     let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
     assert!(matches!(contents.damage, Some(ReadError::Damaged { .. })), "{:?}", contents.damage);
     assert!(contents.summary.is_none());
-    assert_eq!(contents.tally.total(CYCLES).weight.samples, 10);
+    assert_eq!(contents.sample_counts.total(CYCLES).weight.samples, 10);
 }

@@ -1,9 +1,9 @@
 //! Exports for other programs.
 
-use report::{Column, Filter, Table, firefox, flamegraph, folded, lines};
+use report::{Column, Filter, Table, firefox, flamegraph, folded, samples_csv};
 use serde_json::Value;
 
-use super::support::{CYCLES, MISSES, atlas, read, recording};
+use super::support::{CYCLES, MISSES, read, recording, symbol_index};
 
 fn of_cycles() -> Filter {
     Filter { source: Some(CYCLES), processes: None }
@@ -12,7 +12,7 @@ fn of_cycles() -> Filter {
 fn folded_lines() -> Vec<String> {
     let contents = read(&recording());
     let columns = [Column::Process, Column::Module, Column::Symbol];
-    folded(&Table::new(&contents, &atlas(&contents), CYCLES, &columns, &of_cycles()))
+    folded(&Table::new(&contents, &symbol_index(&contents), CYCLES, &columns, &of_cycles()))
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn csv_has_a_line_for_each_sample_loss_and_pause() {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
-    lines(&contents, &atlas(&contents), &Filter::default(), file.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), file.as_slice(), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
@@ -35,7 +35,7 @@ fn filtered_csv_keeps_losses_and_pauses_of_its_source_and_of_all_sources() {
     let contents = read(&file);
     let filter = Filter { source: Some(MISSES), processes: Some([12].into()) };
     let mut out = Vec::new();
-    lines(&contents, &atlas(&contents), &filter, file.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index(&contents), &filter, file.as_slice(), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     let beginnings: Vec<&str> = out.lines().skip(1).map(|line| line.split(",,").next().unwrap()).collect();
     let sample =
@@ -47,7 +47,7 @@ fn profile(filter: &Filter) -> Value {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
-    firefox(&contents, &atlas(&contents), filter, file.as_slice(), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), filter, file.as_slice(), &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -94,7 +94,7 @@ fn firefox_profile_is_consistent() {
         .map(|thread| (thread["processName"].as_str().unwrap(), thread["name"].as_str().unwrap()))
         .collect();
     assert!(names.contains(&("app.exe", "Thread 9: TotalCycles")), "{names:?}");
-    assert!(names.contains(&("Sampling", "Processor 1")), "{names:?}");
+    assert!(names.contains(&("Sampling", "CPU 1")), "{names:?}");
 }
 
 /// The Firefox Profiler takes a weight of type "samples" as a multiplier, in shares and in widths alike.
@@ -110,7 +110,7 @@ fn samples_of_a_profile_for_firefox_weigh_as_many_events_as_a_report_says() {
             weights.collect::<Vec<u64>>()
         };
         let weights: Vec<u64> = profile["threads"].as_array().unwrap().iter().flat_map(of_thread).collect();
-        let total = contents.tally.total(source).weight;
+        let total = contents.sample_counts.total(source).weight;
         assert_eq!((weights.len() as u64, weights.iter().sum::<u64>()), (total.samples, total.events), "{source:#x}");
     }
 }

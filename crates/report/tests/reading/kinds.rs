@@ -2,9 +2,9 @@
 
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
 use recording::Block;
-use report::{Column, Contents, Filter, Row, Table, Total, Weight, firefox, folded, lines};
+use report::{Column, Contents, Filter, SampleWeight, Table, TableRow, Total, firefox, folded, samples_csv};
 
-use super::support::{APP, CYCLES, NT, atlas, file, processes, read, sample};
+use super::support::{APP, CYCLES, NT, file, processes, read, sample, symbol_index};
 
 const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
 
@@ -30,22 +30,23 @@ fn recording() -> Vec<u8> {
     file(&blocks)
 }
 
-fn rows(contents: &Contents, source: u32) -> Vec<Row> {
-    Table::new(contents, &atlas(contents), source, &COLUMNS, &Filter::default()).rows
+fn rows(contents: &Contents, source: u32) -> Vec<TableRow> {
+    Table::new(contents, &symbol_index(contents), source, &COLUMNS, &Filter::default()).rows
 }
 
 #[test]
 fn precise_records_count_as_samples_and_separately_in_the_total() {
     let contents = read(&recording());
-    let wanted = Total { weight: Weight { samples: 5, events: 5000 }, precise: 3, precise_next: 1, squares: 5_000_000 };
-    assert_eq!(contents.tally.total(CYCLES), wanted);
+    let wanted =
+        Total { weight: SampleWeight { samples: 5, events: 5000 }, precise: 3, precise_next: 1, squares: 5_000_000 };
+    assert_eq!(contents.sample_counts.total(CYCLES), wanted);
 }
 
 #[test]
 fn branch_is_one_event_at_its_source() {
     let contents = read(&recording());
     let [row] = &rows(&contents, BRANCHES)[..] else { panic!() };
-    assert_eq!((row.weight, row.symbol.as_deref()), (Weight { samples: 2, events: 2 }, Some("app.exe+0x50")));
+    assert_eq!((row.weight, row.symbol.as_deref()), (SampleWeight { samples: 2, events: 2 }, Some("app.exe+0x50")));
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn unknown_process_has_kernel_modules_but_no_user_modules() {
 fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     let bytes = recording();
     let contents = read(&bytes);
-    let table = Table::new(&contents, &atlas(&contents), CYCLES, &COLUMNS, &Filter::default());
+    let table = Table::new(&contents, &symbol_index(&contents), CYCLES, &COLUMNS, &Filter::default());
     assert_eq!(
         folded(&table),
         [
@@ -73,7 +74,7 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     );
 
     let mut out = Vec::new();
-    lines(&contents, &atlas(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
@@ -82,7 +83,7 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
     let bytes = recording();
     let contents = read(&bytes);
     let mut out = Vec::new();
-    firefox(&contents, &atlas(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter().map(|thread| {
         let weights = thread["samples"]["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());

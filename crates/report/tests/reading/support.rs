@@ -1,8 +1,8 @@
 //! A small recording for the tests.
 
 use protocol::{ALL_SOURCES, Sample, SampleKind, UNKNOWN, modes};
-use recording::{Block, Count, DebugFile, Event, KERNEL, Module, Process, Session, Summary, Writer};
-use report::{Atlas, Contents, Detail, Filter, SymbolFinder};
+use recording::{Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
+use report::{Contents, Detail, Filter, SymbolFinder, SymbolIndex};
 
 /// The sources TotalCycles (EMON interface) and BranchMispredictions.
 pub const CYCLES: u32 = 25;
@@ -28,8 +28,8 @@ pub fn session() -> Session {
     }
 }
 
-fn event(source: u32, name: &str, interval: u32) -> Event {
-    Event { source, name: name.to_owned(), modes: modes::BOTH, interval, frequency: 0 }
+fn event(source: u32, name: &str, interval: u32) -> RecordedEvent {
+    RecordedEvent { source, name: name.to_owned(), modes: modes::BOTH, interval, frequency: 0 }
 }
 
 pub fn module(base: u64, path: &str) -> Module {
@@ -151,6 +151,6 @@ pub fn read(file: &[u8]) -> Contents {
 }
 
 /// Returns an atlas without symbol files.
-pub fn atlas(contents: &Contents) -> Atlas {
-    Atlas::new(contents, &Filter::default(), &SymbolFinder::new(Vec::new(), None, None).unwrap())
+pub fn symbol_index(contents: &Contents) -> SymbolIndex {
+    SymbolIndex::new(contents, &Filter::default(), &SymbolFinder::new(Vec::new(), None, None).unwrap())
 }

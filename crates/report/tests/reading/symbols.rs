@@ -8,7 +8,7 @@ use std::thread;
 
 use flate2::read::GzDecoder;
 use recording::{Block, DebugFile, Module, Process};
-use report::{Atlas, Contents, Detail, Filter, Place, Reason, SymbolFinder};
+use report::{Contents, Detail, Filter, Reason, SampleLocation, SymbolFinder, SymbolIndex};
 use tempfile::TempDir;
 
 use super::support::{APP, CYCLES, file, sample};
@@ -65,10 +65,17 @@ fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<Stri
     let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1)).collect();
     let bytes = file(&[Block::Process(process), Block::Samples(samples)]);
     let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
-    let atlas = Atlas::new(&contents, &Filter::default(), finder);
-    let place = |offset| Place { source: CYCLES, process: 8, thread: 0, processor: 0, kernel: false, ip: APP + offset };
-    let names = offsets.iter().map(|offset| atlas.symbol(&place(*offset)).into_owned()).collect();
-    (names, atlas.missing().first().map(|missing| missing.reason.clone()))
+    let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);
+    let location = |offset| SampleLocation {
+        source: CYCLES,
+        process: 8,
+        thread: 0,
+        processor: 0,
+        kernel: false,
+        ip: APP + offset,
+    };
+    let names = offsets.iter().map(|offset| symbol_index.symbol(&location(*offset)).into_owned()).collect();
+    (names, symbol_index.missing().first().map(|missing| missing.reason.clone()))
 }
 
 #[test]

@@ -6,21 +6,21 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use protocol::Sample;
 use recording::{Block, Process};
-use report::{Column, Detail, Filter, Interval, Row, Table, Weight};
+use report::{Column, Detail, Filter, Interval, SampleWeight, Table, TableRow};
 
-use super::support::{APP, CYCLES, MISSES, NT, NTDLL, atlas, file, module, processes, read, recording, sample};
+use super::support::{APP, CYCLES, MISSES, NT, NTDLL, file, module, processes, read, recording, sample, symbol_index};
 
 const COLUMNS: [Column; 6] =
     [Column::Process, Column::Thread, Column::Processor, Column::Module, Column::Symbol, Column::Address];
 
 fn table(contents: &report::Contents, columns: &[Column], filter: &Filter) -> Table {
-    Table::new(contents, &atlas(contents), CYCLES, columns, filter)
+    Table::new(contents, &symbol_index(contents), CYCLES, columns, filter)
 }
 
 fn text(table: &Table) -> String {
     table.rows.iter().fold(String::new(), |mut text, row| {
         let names = [&row.process_name, &row.module, &row.symbol].map(|name| name.as_deref().unwrap_or("-"));
-        let Weight { samples, events } = row.weight;
+        let SampleWeight { samples, events } = row.weight;
         writeln!(text, "{:.3} {samples} {events} {}", row.share, names.join(" | ")).unwrap();
         text
     })
@@ -40,7 +40,7 @@ fn samples_are_summed_by_process_module_and_symbol() {
     0.100 1 100003 other.exe | ntdll.dll | ntdll.dll+0x20
     0.100 1 100003 other.exe | ntoskrnl.exe | ntoskrnl.exe+0x500
     ");
-    assert_eq!(contents.tally.total(MISSES).weight, Weight { samples: 2, events: 2018 });
+    assert_eq!(contents.sample_counts.total(MISSES).weight, SampleWeight { samples: 2, events: 2018 });
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn omitted_columns_are_summed_over() {
 #[test]
 fn share_refers_to_all_samples_of_the_source_with_any_filter() {
     let contents = read(&recording());
-    let filter = Filter { source: None, processes: Some(contents.processes.called("OTHER").collect()) };
+    let filter = Filter { source: None, processes: Some(contents.processes.named("OTHER").collect()) };
     insta::assert_snapshot!(text(&table(&contents, &[Column::Process], &filter)), @"0.300 3 300009 other.exe | - | -");
 }
 
@@ -95,14 +95,14 @@ fn confidence_interval_uses_the_effective_number_of_samples() {
 fn process_is_found_by_name_ignoring_case_and_exe_suffix() {
     let contents = read(&recording());
     for (name, wanted) in [("app.exe", vec![8]), ("APP", vec![8]), ("ap", vec![]), ("", vec![])] {
-        assert_eq!(contents.processes.called(name).collect::<Vec<_>>(), wanted, "{name:?}");
+        assert_eq!(contents.processes.named(name).collect::<Vec<_>>(), wanted, "{name:?}");
     }
 }
 
 #[test]
 fn losses_and_pauses_are_reported_by_source_and_processor() {
     let contents = read(&recording());
-    let losses = contents.tally.disturbances().map(|(source, processor, loss)| {
+    let losses = contents.sample_counts.loss_stats().map(|(source, processor, loss)| {
         (contents.source_name(source).into_owned(), processor, loss.lost, loss.pauses, loss.paused)
     });
     let losses: Vec<_> = losses.collect();
@@ -125,8 +125,8 @@ fn any_sample() -> impl Strategy<Value = Sample> {
     )
 }
 
-fn sum(rows: &[Row]) -> Weight {
-    rows.iter().fold(Weight::default(), |mut sum, row| {
+fn sum(rows: &[TableRow]) -> SampleWeight {
+    rows.iter().fold(SampleWeight::default(), |mut sum, row| {
         sum += row.weight;
         sum
     })
@@ -143,7 +143,7 @@ proptest! {
         let table = table(&contents, &columns, &Filter::default());
         let wanted: Vec<&Sample> = samples.iter().filter(|sample| sample.source == CYCLES).collect();
         let events = wanted.iter().map(|sample| u64::from(sample.interval)).sum();
-        prop_assert_eq!(sum(&table.rows), Weight { samples: wanted.len() as u64, events });
+        prop_assert_eq!(sum(&table.rows), SampleWeight { samples: wanted.len() as u64, events });
         prop_assert_eq!(table.total.weight, sum(&table.rows));
         let shares: f64 = table.rows.iter().map(|row| row.share).sum();
         prop_assert!(table.rows.is_empty() || (shares - 1.0).abs() < 1e-9, "{}", shares);
@@ -159,7 +159,7 @@ proptest! {
         let of = |processes| table(&contents, &COLUMNS, &Filter { source: None, processes: Some(processes) }).rows;
         let mut sums = sum(&of(some));
         sums += sum(&of(others));
-        prop_assert_eq!(sums, contents.tally.total(CYCLES).weight);
+        prop_assert_eq!(sums, contents.sample_counts.total(CYCLES).weight);
     }
 
     #[test]

@@ -1,31 +1,32 @@
-//! Memory as the processor sees it, and the save area in it (SDM Vol. 3B, "64 Bit Format of the DS Save Area").
+//! Memory as the processor accesses it, and the DS save area in it (SDM Vol. 3B, "64 Bit Format of the DS Save Area").
 
-/// Memory by linear address, in aligned words of eight bytes. The processor reads and writes it by itself.
+/// Memory that the Debug Store reads and writes by linear address, in aligned words of eight bytes.
 pub trait Memory: Send {
-    /// None: not mapped, or not the address of a word.
+    /// Reads a word. Returns `None` if `address` is unmapped or unaligned.
     fn read(&self, address: u64) -> Option<u64>;
 
-    /// False: not mapped, or not the address of a word; then nothing is written.
+    /// Writes a word. Returns `false` without writing if `address` is unmapped or unaligned.
     fn write(&self, address: u64, value: u64) -> bool;
 }
 
-/// Bytes of a word.
+/// Size of a word in bytes.
 pub(super) const WORD: u64 = 8;
 
-/// An access to what is not mapped.
+/// An access to unmapped memory.
 #[derive(Debug)]
 pub(super) struct Unmapped;
 
-/// The four words of a buffer in the save area: base, index, absolute maximum, interrupt threshold.
+/// Offset in the save area of the four words that describe a buffer: base, index, absolute maximum, interrupt
+/// threshold.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Section {
-    /// Records of branches.
+    /// Branch records.
     Bts = 0x00,
-    /// Records of events.
+    /// PEBS records.
     Pebs = 0x20,
 }
 
-/// What these words say.
+/// The four words of a buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffer {
     pub(super) base: u64,
@@ -35,31 +36,31 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// `size` more bytes find room.
+    /// Returns whether `size` more bytes fit. Always false if the index lies outside the bounds.
     pub(super) fn has_room(&self, size: u64) -> bool {
         self.base <= self.index && self.index.checked_add(size).is_some_and(|end| end <= self.maximum)
     }
 }
 
-/// What became of a record.
+/// The result of writing a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is in the buffer; and whether the index has come to the threshold.
+    /// The record is in the buffer. `reached`: the index is at or above the threshold.
     Written { reached: bool },
-    /// There is no room, or the words contradict each other.
+    /// The record does not fit, or the index lies outside the bounds.
     Refused,
 }
 
 /// The save area of a processor.
 pub(super) struct Area<'a> {
-    /// None: nothing is mapped.
+    /// `None`: no memory is mapped.
     pub(super) memory: Option<&'a dyn Memory>,
     /// `IA32_DS_AREA`.
     pub(super) address: u64,
 }
 
 impl Area<'_> {
-    /// The word at an offset.
+    /// Reads the word at `offset`.
     pub(super) fn word(&self, offset: u64) -> Result<u64, Unmapped> {
         self.memory.and_then(|memory| memory.read(self.address.wrapping_add(offset))).ok_or(Unmapped)
     }
@@ -69,8 +70,8 @@ impl Area<'_> {
         Ok(Buffer { base: word(0)?, index: word(1)?, maximum: word(2)?, threshold: word(3)? })
     }
 
-    /// Writes a record where the index is, and then the index. In a circular buffer one that finds no room goes to the
-    /// base.
+    /// Writes a record at the index and advances the index. In a circular buffer, a record that does not fit goes to
+    /// the base.
     pub(super) fn append(&self, section: Section, record: &[u64], circular: bool) -> Result<Outcome, Unmapped> {
         let mut buffer = self.buffer(section)?;
         let size = record.iter().map(|_| WORD).sum();

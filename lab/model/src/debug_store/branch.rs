@@ -1,17 +1,17 @@
-//! Records of branches (SDM Vol. 3B, "BTS and DS Save Area": 64-bit branch trace record).
+//! Branch records (SDM Vol. 3B, "BTS and DS Save Area": 64-bit branch trace record).
 
-/// A branch that was taken, an interrupt or an exception.
+/// A taken branch, an interrupt or an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
     /// The address of the branch.
     pub from: u64,
-    /// Where it went.
+    /// The target address.
     pub to: u64,
-    /// The processor had predicted it.
+    /// Whether the processor predicted the branch.
     pub predicted: bool,
 }
 
-/// In the third word: Branch Predicted.
+/// Bit "Branch Predicted" of the third word.
 const PREDICTED: u32 = 4;
 
 impl Branch {

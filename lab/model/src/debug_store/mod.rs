@@ -1,17 +1,17 @@
-//! Intel's Debug Store (SDM Vol. 3B, "Debug Store (DS) Mechanism"): memory into which the processor writes by itself which
-//! branches it took (BTS) and what it was doing when a counter overflowed (PEBS).
+//! Intel's Debug Store (SDM Vol. 3B, "Debug Store (DS) Mechanism"): the processor writes records of taken branches
+//! (BTS) and of counter overflows (PEBS) to memory.
 //!
-//! A real processor arms PEBS with the overflow, and takes the record at the event that comes after it. The model's record
-//! is that of the overflow itself. What follows an access to memory that is not mapped is the end of a real machine: the
-//! model counts it, lets the record go, and leaves the index where it was.
+//! A real processor arms PEBS at the overflow and writes the record at the next event. The model writes the record at
+//! the overflow itself. On a real machine, an access to unmapped memory is fatal. The model counts it, drops the record
+//! and leaves the index unchanged.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `registers.rs` | the registers, and which a processor has |
-//! | `area.rs` | memory, the save area, and a record's way into a buffer |
-//! | `branch.rs` | a record of a branch |
-//! | `pebs.rs` | a record of an event, by format |
-//! | `recordable.rs` | which events are recorded on which counters, by model |
+//! | `registers.rs` | the registers, and which of them a processor has |
+//! | `area.rs` | memory, the save area, and writing a record to a buffer |
+//! | `branch.rs` | branch records |
+//! | `pebs.rs` | PEBS records, by format |
+//! | `recordable.rs` | the counters that can record each event, by model |
 
 mod area;
 mod branch;
@@ -34,49 +34,49 @@ use pebs::{Event, reset_offset};
 use registers::Registers;
 use std::collections::BTreeMap;
 
-/// What went to memory, and what did not.
+/// Totals of the records that were written and of those that were not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// Branches that were written.
+    /// Branch records written.
     pub branches: u64,
-    /// Branches that were not, for want of room or because index and bounds contradict each other.
+    /// Branch records dropped because the buffer was full or its index outside its bounds.
     pub branches_refused: u64,
-    /// Events that were written, by counter.
+    /// PEBS records written, by counter.
     pub records: BTreeMap<CounterId, u64>,
-    /// Events that were not, for the same reasons.
+    /// PEBS records dropped for the same reasons.
     pub records_refused: u64,
-    /// Records of either kind that met memory which is not mapped.
+    /// Records of either kind dropped because of unmapped memory.
     pub faults: u64,
 }
 
-/// A counter whose overflows write records.
+/// A counter that writes a PEBS record on overflow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Precise {
     id: CounterId,
     format: u8,
-    /// The groups of an adaptive record.
+    /// The data groups of an adaptive record.
     groups: u64,
 }
 
-/// What counting came to.
+/// The result of counting.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counted {
     pub(crate) overflows: u64,
-    /// A record came to the threshold.
+    /// A record reached the threshold.
     pub(crate) reached: bool,
 }
 
-/// What a processor has of it; nothing, where it is not Intel's.
+/// The Debug Store of a processor. It has no registers unless the vendor is Intel.
 pub(crate) struct DebugStore {
     registers: Registers,
     memory: Option<Box<dyn Memory>>,
-    /// Where the code is, and the time-stamp counter, for records of events.
+    /// Instruction pointer and time-stamp counter for PEBS records.
     place: (u64, u64),
     stored: Stored,
 }
 
 impl DebugStore {
-    /// After reset. `monitors`: the processor has counters.
+    /// Creates the Debug Store after reset. `monitors`: the processor has counters.
     pub(crate) fn new(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64, monitors: bool) -> Self {
         let registers = Registers::new(cpuid, perf_capabilities, monitors);
         Self { registers, memory: None, place: (0, 0), stored: Stored::default() }
@@ -106,12 +106,12 @@ impl DebugStore {
         self.stored = Stored::default();
     }
 
-    /// None: there is no such register.
+    /// Reads a register. Returns `None` if the register does not exist.
     pub(crate) fn rdmsr(&self, msr: u32) -> Option<u64> {
         self.registers.rdmsr(msr)
     }
 
-    /// None: there is no such register.
+    /// Writes a register. Returns `None` if the register does not exist.
     pub(crate) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         self.registers.wrmsr(msr, value)
     }
@@ -120,7 +120,7 @@ impl DebugStore {
         Area { memory: self.memory.as_deref(), address: self.registers.area() }
     }
 
-    /// Whether a branch interrupts.
+    /// Records a branch. Returns whether it requests an interrupt.
     pub(crate) fn branch(&mut self, mode: Mode, branch: Branch) -> bool {
         let Some(interrupts) = self.registers.branches(mode == Mode::Kernel) else { return false };
         match self.area().append(Section::Bts, &branch.record(), !interrupts) {
@@ -139,19 +139,19 @@ impl DebugStore {
         }
     }
 
-    /// Whether branches of any mode go to memory.
+    /// Returns whether branches of any mode are written to memory.
     pub(crate) fn stores_branches(&self) -> bool {
         [false, true].iter().any(|kernel| self.registers.branches(*kernel).is_some())
     }
 
-    /// How the records of a counter of this event are; None: its overflows write none. `adaptive`: by its control register
-    /// they have the groups of `PEBS_DATA_CFG`.
+    /// Returns the layout of the records of a counter, or `None` if its overflows write none. `adaptive`: the control
+    /// register of the counter selects the groups of `PEBS_DATA_CFG`.
     pub(crate) fn precise(&self, id: CounterId, selected: Selected, adaptive: bool) -> Option<Precise> {
         let format = self.registers.records(id, selected)?;
         Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 } })
     }
 
-    /// Whether the overflows of any counter write records.
+    /// Returns whether the overflows of any counter write records.
     pub(crate) fn records(&self) -> bool {
         self.registers.any_records()
     }
@@ -165,7 +165,7 @@ impl DebugStore {
         self.area().word(reset_offset(precise.format, precise.id))
     }
 
-    /// Counts events. Each overflow writes a record and loads the counter from the save area.
+    /// Counts events. Each overflow writes a record and reloads the counter from the save area.
     pub(crate) fn count(&mut self, counter: &mut Counter, precise: Precise, mut events: u64) -> Counted {
         let mut sum = Counted::default();
         while events >= counter.until_overflow() {
@@ -173,7 +173,7 @@ impl DebugStore {
             events -= left;
             let overflows = counter.add(left);
             if overflows == 0 {
-                continue; // 64 bits from zero take one more
+                continue; // `until_overflow` saturated: one event remains
             }
             sum.overflows += overflows;
             match self.overflow(counter, precise) {
@@ -181,7 +181,7 @@ impl DebugStore {
                     *self.stored.records.entry(precise.id).or_default() += 1;
                     sum.reached |= reached;
                 }
-                // What befell this one befalls those that follow: nobody changes the save area meanwhile.
+                // The save area does not change within this call, so later overflows have the same result.
                 Ok(Outcome::Refused) => {
                     let more = events / counter.until_overflow();
                     events %= counter.until_overflow();
@@ -199,8 +199,8 @@ impl DebugStore {
         sum
     }
 
-    /// One overflow: a record, or none for want of room, and the counter is loaded. Memory that is not mapped leaves it at
-    /// zero, from where it goes on.
+    /// Handles one overflow: writes a record if it fits, and reloads the counter. After an access to unmapped memory,
+    /// the counter continues from zero.
     fn overflow(&self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
         let reset = self.reset_value(precise)?;
         let outcome = self.area().append(Section::Pebs, &self.record(precise), false)?;
@@ -208,12 +208,13 @@ impl DebugStore {
         Ok(outcome)
     }
 
-    /// How many events a counter needs at the least until a record comes to the threshold, when `sharing` counters write
-    /// to the buffer: with one alone, exactly so many. None: it will not.
+    /// Returns the minimum number of events until a record reaches the threshold, if `sharing` counters write to the
+    /// buffer. The number is exact for a single counter. `None`: the buffer has no room for that record, or the save
+    /// area is unmapped.
     pub(crate) fn until_interrupt(&self, counter: &Counter, precise: Precise, sharing: u64) -> Option<u64> {
         let buffer = self.area().buffer(Section::Pebs).ok()?;
         let size = self.record(precise).iter().map(|_| WORD).sum();
-        // One of them writes at least its part of the bytes that are missing.
+        // At least one of the counters writes its share of the missing bytes.
         let missing = buffer.threshold.saturating_sub(buffer.index).div_ceil(sharing);
         let records = missing.div_ceil(size).max(1);
         if !buffer.has_room(records.checked_mul(size)?) {

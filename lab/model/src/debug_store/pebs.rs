@@ -1,5 +1,5 @@
-//! Records of events: the tables of SDM Vol. 3B, "Processor Event Based Sampling (PEBS)" in the sections of Core 2
-//! (format 0), Nehalem (1), Haswell (2) and Skylake (3), and "Adaptive PEBS" (4, 5).
+//! PEBS records: the tables of SDM Vol. 3B, "Processor Event Based Sampling (PEBS)" in the sections of Core 2 (format
+//! 0), Nehalem (1), Haswell (2) and Skylake (3), and "Adaptive PEBS" (4, 5).
 
 use super::area::WORD;
 use crate::{
@@ -7,50 +7,50 @@ use crate::{
     counter::CounterId,
 };
 
-/// Every instruction of the model is so long: where the ip of a record is that behind the instruction, it is so much
-/// higher.
+/// Length of every instruction of the model. In the fields that hold the address of the next instruction, `ip` is
+/// higher by this length.
 pub const INSTRUCTION_LENGTH: u64 = 4;
 
-/// In a record's first word, of format 5: clocks since the instruction before. In the model always the same.
+/// Clocks since the previous instruction, in the first word of a format 5 record. Constant in the model.
 const RETIRE_LATENCY: u64 = 7;
 const RETIRE_LATENCY_BITS: u32 = 32;
 const SIZE_BITS: u32 = 48;
 
-/// The bits of `PEBS_DATA_CFG`: groups, and how many entries of the last branch records, less one.
+/// The bits of `PEBS_DATA_CFG`: data groups, and the number of last branch record entries minus one.
 const MEMORY: u32 = 0;
 const GENERAL_REGISTERS: u32 = 1;
 const XMM_REGISTERS: u32 = 2;
 const LAST_BRANCHES: u32 = 3;
 const ENTRIES: (u32, u32) = (31, 24);
 
-/// RFLAGS, like all registers the same in every record.
+/// RFLAGS. All registers are the same in every record.
 const FLAGS: u64 = 0x246;
-/// Linear address, source, latency and transaction, of a load.
+/// Linear address, data source, latency and transaction information of a load.
 const LOAD: [u64; 4] = [0x1000_2000_3000, 0x1, 0x2A, 0];
-/// From, to and information of an entry of the last branch records.
+/// From, to and information fields of a last branch record entry.
 const LAST_BRANCH: [u64; 3] = [0x1111_0000, 0x1111_1000, 0x5];
 
-/// General registers by their numbers in instructions (0 AX, CX, DX, BX, SP, BP, SI, DI, R8 to R15), in the order of the
-/// fixed formats.
+/// General registers in the order of the fixed formats, by their encoding in instructions (AX, CX, DX, BX, SP, BP, SI,
+/// DI, R8 to R15).
 const FIXED_ORDER: [u64; 16] = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// What a record tells.
+/// The contents of a record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
-    /// PEBS_FMT.
+    /// `PEBS_FMT`.
     pub(super) format: u8,
-    /// Whose overflow it is.
+    /// The counter that overflowed.
     pub(super) counter: CounterId,
     /// The address of the instruction.
     pub(super) ip: u64,
     /// The time-stamp counter.
     pub(super) time: u64,
-    /// `PEBS_DATA_CFG`, where the counter has adaptive records; else 0.
+    /// `PEBS_DATA_CFG` if the counter writes adaptive records, otherwise 0.
     pub(super) groups: u64,
 }
 
 impl Event {
-    /// The words of the record.
+    /// Returns the words of the record.
     pub(super) fn record(self) -> Vec<u64> {
         if self.format < 4 { self.fixed() } else { self.adaptive() }
     }
@@ -59,7 +59,7 @@ impl Event {
         let mut words = vec![FLAGS, self.ip.wrapping_add(INSTRUCTION_LENGTH)];
         words.extend(FIXED_ORDER.map(general_register));
         if self.format >= 1 {
-            // No load is sampled here: its address, source and latency are 0.
+            // The model samples no loads: address, data source and latency are 0.
             words.extend([counter_bit(self.counter), 0, 0, 0]);
         }
         if self.format >= 2 {
@@ -98,12 +98,12 @@ impl Event {
     }
 }
 
-/// Something that tells which register it was.
+/// Returns a value that identifies the register.
 fn general_register(number: u64) -> u64 {
     0x0101_0101_0101_0101 * (number + 1)
 }
 
-/// The bit of a counter in `IA32_PEBS_ENABLE` and in records.
+/// Returns the bit of a counter in `IA32_PEBS_ENABLE` and in records.
 pub(super) fn counter_bit(counter: CounterId) -> u64 {
     match counter {
         CounterId::General(number) => 1 << number,
@@ -111,8 +111,8 @@ pub(super) fn counter_bit(counter: CounterId) -> u64 {
     }
 }
 
-/// Where in the save area the value is with which a counter is loaded after its record (same sections; of format 5, with
-/// room for 32 general counters, "PEBS Record Format" of the latest processors).
+/// Returns the offset in the save area of the counter's reset value (same sections; format 5 has space for 32 general
+/// counters, "PEBS Record Format" of the latest processors).
 pub(super) fn reset_offset(format: u8, counter: CounterId) -> u64 {
     const GENERAL: u64 = 0x40;
     let fixed = if format < 5 { GENERAL + 8 * WORD } else { GENERAL + 32 * WORD };

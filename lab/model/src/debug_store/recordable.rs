@@ -1,13 +1,13 @@
-//! Which general counters write records of which events, by model: the columns `PEBS`, `Counter` and `PEBScounters` of
-//! Intel's event files (perfmon), for the events 3CH, 2EH, C0H, C4H and C5H. Of other events and models nothing is known
-//! here, and every counter that can write records does.
+//! The general counters that can record each event, by processor model: the columns `PEBS`, `Counter` and
+//! `PEBScounters` of Intel's event files (perfmon), for the events 3CH, 2EH, C0H, C4H and C5H. For other events and
+//! models, every PEBS counter records.
 
 use crate::{
     bits::{bit, byte},
     select::Selected,
 };
 
-/// Events of cycles and of the last-level cache are counted while no instruction retires: no processor records them.
+/// Cycle and last-level cache events. They occur independently of instruction retirement, so no processor records them.
 const NEVER: [u16; 2] = [0x3C, 0x2E];
 
 /// Sandy Bridge, Ivy Bridge, Haswell, Broadwell, Skylake to Comet Lake, Skylake-SP to Cascade Lake.
@@ -21,10 +21,10 @@ const GOLDEN_COVE_AND_REDWOOD_COVE: [u8; 12] = [0x97, 0x9A, 0xB7, 0xBA, 0xBF, 0x
 /// Core type of leaf 1AH, EAX\[31:24\]: Intel Atom.
 const ATOM: u8 = 0x20;
 
-/// What a processor records.
+/// The PEBS restrictions of a processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Recordable {
-    /// See the module.
+    /// No restrictions are known for the model, except [`NEVER`].
     #[default]
     Unknown,
     OldCore,
@@ -45,7 +45,7 @@ impl Recordable {
         }
     }
 
-    /// A bit for each general counter that writes records of what it is set to count.
+    /// Returns a bit for each general counter that can record the selected event.
     pub(super) fn counters(self, Selected { event, umask, .. }: Selected) -> u64 {
         match (self, event, umask) {
             _ if NEVER.contains(&event) => 0,

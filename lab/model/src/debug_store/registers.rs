@@ -1,4 +1,4 @@
-//! The registers of the Debug Store: which of them a processor has, and what they refuse.
+//! The registers of the Debug Store: which of them a processor has, and which writes they refuse.
 
 use crate::{
     bits::{bit, byte, ones},
@@ -11,39 +11,39 @@ use crate::{
 
 use super::{pebs::counter_bit, recordable::Recordable};
 
-/// `IA32_MISC_ENABLE` (SDM Vol. 4, "Architectural MSRs", like all registers here). What of it can be written is not of
-/// performance monitoring, and writes are refused here.
+/// `IA32_MISC_ENABLE` (SDM Vol. 4, "Architectural MSRs", like all registers here). None of its writable bits concern
+/// performance monitoring, so the model refuses all writes.
 const MISC_ENABLE: u32 = 0x1A0;
-/// There is something to monitor with.
+/// Performance Monitoring Available.
 const MONITORING_AVAILABLE: u64 = 1 << 7;
 const BTS_UNAVAILABLE: u64 = 1 << 11;
 const PEBS_UNAVAILABLE: u64 = 1 << 12;
 
 /// `IA32_DEBUGCTL`.
 const DEBUGCTL: u32 = 0x1D9;
-/// `LBR` and `BTF`; on every processor the same.
+/// `LBR` and `BTF`, at the same position on every processor.
 const LBR_AND_BTF: u64 = 0b11;
-/// `FREEZE_LBRS_ON_PMI` and `FREEZE_PERFMON_ON_PMI`, which do nothing in the model.
+/// `FREEZE_LBRS_ON_PMI` and `FREEZE_PERFMON_ON_PMI`, which have no effect in the model.
 const FREEZE_ON_PMI: u64 = 0b11 << 11;
 /// `FREEZE_WHILE_SMM`.
 const FREEZE_WHILE_SMM: u64 = 1 << 14;
-/// `IA32_PERF_CAPABILITIES`: there is that bit.
+/// Bit of `IA32_PERF_CAPABILITIES` that enumerates `FREEZE_WHILE_SMM`.
 const CAN_FREEZE_WHILE_SMM: u32 = 12;
 
 /// `IA32_DS_AREA`.
 const DS_AREA: u32 = 0x600;
-/// `IA32_PEBS_ENABLE`. Not in the model: bits for the latency of loads, and for precise stores.
+/// `IA32_PEBS_ENABLE`. The model has no bits for load latency and precise stores.
 const PEBS_ENABLE: u32 = 0x3F1;
-/// `PEBS_DATA_CFG`: groups 3:0, entries of the last branch records 31:24.
+/// `PEBS_DATA_CFG`: data groups 3:0, last branch record entries 31:24.
 const PEBS_DATA_CFG: u32 = 0x3F2;
 const DATA_CFG_WRITABLE: u64 = 0xFF00_000F;
 
 /// `PEBS_FMT` of `IA32_PERF_CAPABILITIES`.
 const PEBS_FORMAT: (u32, u32) = (11, 8);
-/// The newest format that the model knows.
+/// The newest format that the model supports.
 const LAST_FORMAT: u8 = 5;
 
-/// The bits of `IA32_DEBUGCTL` that are of the Branch Trace Store.
+/// The bits of the Branch Trace Store in `IA32_DEBUGCTL`.
 #[derive(Debug, Clone, Copy)]
 struct BranchBits {
     tr: u32,
@@ -58,26 +58,26 @@ const FAMILY_6: BranchBits = BranchBits { tr: 6, bts: 7, btint: 8, off_os: 9, of
 /// SDM Vol. 3B, "MSR_DEBUGCTLA MSR" of processors based on NetBurst.
 const FAMILY_15: BranchBits = BranchBits { tr: 2, bts: 3, btint: 4, off_os: 5, off_usr: 6 };
 
-/// Records of events, where there are some.
+/// The PEBS support of a processor.
 #[derive(Debug, Clone, Copy)]
 struct Pebs {
     format: u8,
-    /// The bits of `IA32_PEBS_ENABLE`.
+    /// The writable bits of `IA32_PEBS_ENABLE`.
     counters: u64,
-    /// There is `PEBS_DATA_CFG`.
+    /// `PEBS_DATA_CFG` exists.
     baseline: bool,
     recordable: Recordable,
 }
 
-/// What the processor has.
+/// The Debug Store features of a processor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Features {
     misc_enable: bool,
-    /// By the bits of `IA32_DEBUGCTL`.
+    /// The bits of `IA32_DEBUGCTL`, if the processor has a Debug Store.
     store: Option<BranchBits>,
-    /// The bits of `IA32_DEBUGCTL` that can be written.
+    /// The writable bits of `IA32_DEBUGCTL`.
     debugctl: u64,
-    /// DTES64: the save area is the 64-bit one, at an address of 64 bits. Without it the model stores nothing.
+    /// DTES64: the save area has the 64-bit format and a 64-bit address. Without it, the model writes no records.
     long: bool,
     pebs: Option<Pebs>,
 }
@@ -91,13 +91,13 @@ impl Features {
         let has = |number| bit(u64::from(features), number);
         let has_more = |number| bit(u64::from(more), number);
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
-        // The Pentium M has the register, and everything after it; what else is of the P6 family has not.
+        // `IA32_MISC_ENABLE` exists from the Pentium M on; earlier P6 processors do not have it.
         let (misc_enable, branch_bits) = match byte(signature, 11, 8) {
             0xF => (true, Some(FAMILY_15)),
             6 => (matches!(model, 0x09 | 0x0D..), Some(FAMILY_6)),
             _ => (false, None),
         };
-        // A hypervisor that keeps the counters keeps this as well.
+        // A hypervisor that hides the PMU hides the Debug Store as well.
         let Some(bits) = branch_bits.filter(|_| has(21) && !hidden_by_hypervisor(cpuid)) else {
             return Self { misc_enable, ..Self::default() };
         };
@@ -119,8 +119,8 @@ impl Features {
     }
 }
 
-/// Models of family 6 of which only `IA32_PMC0` records: Silvermont and Airmont, Knights Landing and Mill, Goldmont (SDM,
-/// "PEBS Support" of each).
+/// Models of family 6 that support PEBS on `IA32_PMC0` only: Silvermont and Airmont, Knights Landing and Mill, Goldmont
+/// (SDM, "PEBS Support" of each).
 const FIRST_ALONE: [u8; 10] = [0x37, 0x4A, 0x4C, 0x4D, 0x5A, 0x5D, 0x57, 0x85, 0x5C, 0x5F];
 
 impl Pebs {
@@ -142,7 +142,7 @@ impl Pebs {
     }
 }
 
-/// A processor's registers.
+/// The Debug Store registers of a processor.
 pub(super) struct Registers {
     features: Features,
     misc_enable: u64,
@@ -153,7 +153,7 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// After reset. `monitors`: the processor has counters.
+    /// Creates the registers after reset. `monitors`: the processor has counters.
     pub(super) fn new(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64, monitors: bool) -> Self {
         let features = Features::read(cpuid, perf_capabilities);
         let unavailable = if features.store.is_some() { 0 } else { BTS_UNAVAILABLE | PEBS_UNAVAILABLE };
@@ -161,12 +161,12 @@ impl Registers {
         Self { features, misc_enable: available | unavailable, debugctl: 0, area: 0, pebs_enable: 0, data_cfg: 0 }
     }
 
-    /// As after reset; what the processor says that it has stays.
+    /// Resets the registers, except `IA32_MISC_ENABLE`.
     pub(super) fn reset(&mut self) {
         (self.debugctl, self.area, self.pebs_enable, self.data_cfg) = (0, 0, 0, 0);
     }
 
-    /// What the processor says that it has.
+    /// Sets the availability bits of `IA32_MISC_ENABLE`.
     pub(super) fn set_misc_enable(&mut self, value: u64) {
         self.misc_enable = value & (MONITORING_AVAILABLE | BTS_UNAVAILABLE | PEBS_UNAVAILABLE);
     }
@@ -175,7 +175,7 @@ impl Registers {
         self.features.pebs.filter(|_| self.misc_enable & PEBS_UNAVAILABLE == 0)
     }
 
-    /// None: there is no such register.
+    /// Reads a register. Returns `None` if the register does not exist.
     pub(super) fn rdmsr(&self, msr: u32) -> Option<u64> {
         match msr {
             MISC_ENABLE => self.features.misc_enable.then_some(self.misc_enable),
@@ -187,7 +187,7 @@ impl Registers {
         }
     }
 
-    /// None: there is no such register.
+    /// Writes a register. Returns `None` if the register does not exist.
     pub(super) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         self.rdmsr(msr)?;
         let (register, reserved) = match msr {
@@ -202,12 +202,12 @@ impl Registers {
         Some(refuse_reserved(value, reserved).map(|()| *register = value))
     }
 
-    /// `IA32_DS_AREA`.
+    /// Returns `IA32_DS_AREA`.
     pub(super) fn area(&self) -> u64 {
         self.area
     }
 
-    /// Whether branches of a mode go to memory, and if so whether they interrupt.
+    /// Returns whether branches of a mode interrupt at the threshold, or `None` if they are not written to memory.
     pub(super) fn branches(&self, kernel: bool) -> Option<bool> {
         let bits = self.features.store.filter(|_| self.features.long && self.misc_enable & BTS_UNAVAILABLE == 0)?;
         let off = if kernel { bits.off_os } else { bits.off_usr };
@@ -215,7 +215,7 @@ impl Registers {
         on.then(|| bit(self.debugctl, bits.btint))
     }
 
-    /// The format of the records that overflows of a counter of this event write, if they do.
+    /// Returns the PEBS format if overflows of `counter` write records.
     pub(super) fn records(&self, counter: CounterId, selected: Selected) -> Option<u8> {
         let pebs = self.pebs().filter(|_| self.features.long)?;
         let can_record = match counter {
@@ -225,18 +225,18 @@ impl Registers {
         (can_record && self.pebs_enable & counter_bit(counter) != 0).then_some(pebs.format)
     }
 
-    /// Whether the overflows of any counter write records.
+    /// Returns whether the overflows of any counter write records.
     pub(super) fn any_records(&self) -> bool {
         self.pebs_enable != 0
     }
 
-    /// `PEBS_DATA_CFG`; 0 where there is none.
+    /// Returns `PEBS_DATA_CFG`, or 0 if it does not exist.
     pub(super) fn data_cfg(&self) -> u64 {
         self.data_cfg
     }
 }
 
-/// Bits 63 to 47 are the same (SDM Vol. 1, "Canonical Addressing").
+/// Returns whether bits 63 to 47 are equal (SDM Vol. 1, "Canonical Addressing").
 fn is_canonical(address: u64) -> bool {
     [0, ones(17)].contains(&(address >> 47))
 }

@@ -1,4 +1,4 @@
-//! No PMU: a processor that reports none, or one whose hypervisor keeps it.
+//! No PMU: the processor enumerates none, or a hypervisor hides it.
 
 use super::{Pmu, Running};
 use crate::{

@@ -1,6 +1,5 @@
-//! AMD's core counters: the four of every processor, or six and more with the core performance counter extension.
-//! There is no global register: a counter counts when its select register says so, and an overflow shows only in the
-//! counter itself.
+//! AMD's core counters: four legacy counters, or at least six with the core performance counter extension. There are no
+//! global registers: the select register enables the counter, and only the counter itself shows an overflow.
 
 use super::{Pmu, Running, count_general, general, position};
 use crate::{
@@ -15,21 +14,21 @@ const LEGACY_SELECT: u32 = 0xC001_0000;
 const LEGACY_COUNTER: u32 = 0xC001_0004;
 const LEGACY_COUNT: usize = 4;
 
-/// With `PerfCtrExtCore`, select and counter alternate, and the first four are the legacy ones by another name
-/// (APM Vol. 2, 13.2.1, "Core Performance Event-Select Registers").
+/// With `PerfCtrExtCore`, select and counter registers alternate, and the first four alias the legacy ones (APM Vol. 2,
+/// 13.2.1, "Core Performance Event-Select Registers").
 const EXTENDED_SELECT: u32 = 0xC001_0200;
 const EXTENDED_COUNTER: u32 = 0xC001_0201;
 const EXTENDED_STRIDE: u32 = 2;
 
-/// APM Vol. 2, 13.2.1, "Performance Counters": bits 47:0 count, the others read as zero. Nothing says that writing
-/// them faults, so they are dropped.
+/// APM Vol. 2, 13.2.1, "Performance Counters": bits 47:0 count, the others read as zero. The APM does not say that
+/// writing them faults, so the model drops them.
 const WIDTH: u32 = 48;
 
 /// `EventSelect[11:8]`, reserved before family 10h (BKDG for family 0Fh, "PERF_CTL").
 const WIDE_EVENT: u64 = 0xF << 32;
 
-/// Bits 19, 21, 39:36 and 63:42 (APM Vol. 2, 13.2.1, figure of `PerfEvtSeln`). Bits 41:40, host and guest only, exist;
-/// they do nothing in this model, which never enables SVM.
+/// Bits 19, 21, 39:36 and 63:42 (APM Vol. 2, 13.2.1, figure of `PerfEvtSeln`). Bits 41:40, host and guest only, have no
+/// effect because the model never enables SVM.
 const SELECT_RESERVED: u64 = 1 << 19 | 1 << 21 | 0xF << 36 | !0 << 42;
 
 enum Register {
@@ -41,12 +40,12 @@ pub(crate) struct Amd {
     selects: Vec<Select>,
     counters: Vec<Counter>,
     extended: bool,
-    /// Bits of the select registers that must be zero.
+    /// The reserved bits of the select registers.
     reserved: u64,
 }
 
 impl Amd {
-    /// Of a family.
+    /// Creates the four legacy counters of a processor of this family.
     pub(crate) fn legacy(family: u32) -> Self {
         let reserved = if family < 0x10 { SELECT_RESERVED | WIDE_EVENT } else { SELECT_RESERVED };
         Self { reserved, ..Self::new(LEGACY_COUNT, false) }
@@ -61,12 +60,12 @@ impl Amd {
         Self { selects, counters, extended, reserved: SELECT_RESERVED }
     }
 
-    /// Does the counter interrupt when it overflows?
+    /// Returns whether an overflow of the counter interrupts.
     pub(crate) fn interrupts(&self, id: CounterId) -> bool {
         self.running().iter().any(|running| running.id == id && running.interrupt)
     }
 
-    /// The counters that are set to interrupt, whether or not they count.
+    /// Returns the counters with their interrupt enabled, whether or not they count.
     pub(crate) fn interrupting(&self) -> impl Iterator<Item = CounterId> + '_ {
         let interrupting = (0..).zip(&self.selects).filter(|(_, select)| select.interrupt());
         interrupting.map(|(number, _)| CounterId::General(number))
@@ -108,8 +107,8 @@ impl Pmu for Amd {
         }
     }
 
-    /// APM Vol. 3, RDPMC: ECX is the number of the core counter. (The numbers after those are of counters outside the
-    /// core, which are not in the model.)
+    /// Reads a core counter: ECX is its number (APM Vol. 3, RDPMC). The model has no counters outside the core, which
+    /// have the higher numbers.
     fn rdpmc(&self, index: u32) -> Option<u64> {
         self.counters.get(usize::try_from(index).ok()?).map(Counter::read)
     }
@@ -136,7 +135,7 @@ impl Pmu for Amd {
         count_general(&mut self.counters, id, events)
     }
 
-    /// Unlike Intel's, AMD's APIC leaves the entry as it is (Linux 49ff3b4aec51 says so of hardware).
+    /// Unlike Intel's APIC, AMD's does not change the entry (reported of hardware in Linux commit 49ff3b4aec51).
     fn masks_lvt_on_delivery(&self) -> bool {
         false
     }

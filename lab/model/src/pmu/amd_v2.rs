@@ -1,4 +1,4 @@
-//! AMD's `PerfMonV2` (Zen 4 and later): the extended counters, and global registers over them.
+//! AMD's `PerfMonV2` (Zen 4 and later): the extended counters with global registers.
 
 use super::{Amd, Pmu, Running};
 use crate::{
@@ -13,19 +13,20 @@ const GLOBAL_STATUS: u32 = 0xC000_0300;
 const GLOBAL_CTL: u32 = 0xC000_0301;
 /// `PerfCntrGlobalStatusClr`: writing one clears the status bit (PPR, MSRC000_0302).
 const GLOBAL_STATUS_CLR: u32 = 0xC000_0302;
-/// `PerfCntrGlobalStatusSet`: writing one sets the status bit (PPR, MSRC000_0303). It raises no interrupt.
+/// `PerfCntrGlobalStatusSet`: writing one sets the status bit (PPR, MSRC000_0303). The write raises no interrupt.
 const GLOBAL_STATUS_SET: u32 = 0xC000_0303;
 
-/// Status bit 58, LBRs frozen; it exists with `LbrAndPmcFreeze`.
+/// Status bit 58, LBRs frozen. Exists with `LbrAndPmcFreeze`.
 const LBR_FREEZE: u64 = 1 << 58;
-/// Status bit 59, counters frozen: none counts while it is set; it exists with `LbrAndPmcFreeze`.
+/// Status bit 59, counters frozen: no counter counts while it is set. Exists with `LbrAndPmcFreeze`.
 const PMC_FREEZE: u32 = 59;
 
-/// `DebugCtl` (APM Vol. 2, 13.1.1.7). Only its freezing of counters is in the model, and the register only where that is.
+/// `DebugCtl` (APM Vol. 2, 13.1.1.7). The model implements only the freezing of counters, and has the register only
+/// with `LbrAndPmcFreeze`.
 const DEBUG_CTL: u32 = 0x1D9;
 /// `FREEZE_PERFMON_ON_PMI`: an overflow that interrupts freezes the counters.
 const FREEZE_PERFMON_ON_PMI: u32 = 12;
-/// Bits that can be written: 0 to 5, and 11 and 12 for freezing.
+/// The writable bits: 5:0, and 12:11 for freezing.
 const DEBUG_CTL_BITS: u64 = 0x3F | 0b11 << 11;
 
 pub(crate) struct AmdV2 {
@@ -34,13 +35,13 @@ pub(crate) struct AmdV2 {
     control_bits: u64,
     status: u64,
     status_bits: u64,
-    /// None: nothing can be frozen.
+    /// `None` without `LbrAndPmcFreeze`.
     debug_control: Option<u64>,
 }
 
 impl AmdV2 {
-    /// The PPR (MSRC000_0301, `PerfCntrEn`) resets the control register to all counters enabled, so that software which
-    /// knows only the select registers still works; the APM does not say.
+    /// The control register resets to all counters enabled (PPR, MSRC000_0301, `PerfCntrEn`; the APM does not say), so
+    /// software that knows only the select registers still works.
     pub(crate) fn new(count: u8, freeze: bool) -> Self {
         let control_bits = ones(u32::from(count));
         let freeze_bits = if freeze { LBR_FREEZE | 1 << PMC_FREEZE } else { 0 };
@@ -119,7 +120,7 @@ impl Pmu for AmdV2 {
     }
 }
 
-/// The bit of a counter in the global registers.
+/// Returns the bit of a counter in the global registers.
 fn status_bit(id: CounterId) -> u64 {
     match id {
         CounterId::General(number) => 1 << number,

@@ -11,12 +11,12 @@ use crate::{
 
 /// `IA32_PERFEVTSEL0` (SDM, "Architectural Performance Monitoring Version 1 Facilities").
 const PERFEVTSEL0: u32 = 0x186;
-/// `IA32_PMC0`. A write gives the low 32 bits and extends the sign (SDM, "Full-Width Writes to Performance Counter
+/// `IA32_PMC0`. A write sets the low 32 bits and sign-extends bit 31 (SDM, "Full-Width Writes to Performance Counter
 /// Registers").
 const PMC0: u32 = 0xC1;
-/// `IA32_A_PMC0`: the same counter, written whole (same section).
+/// `IA32_A_PMC0`: full-width alias of the same counter (same section).
 const A_PMC0: u32 = 0x4C1;
-/// `IA32_PERF_CAPABILITIES`, with `CPUID.1:ECX[15]`. Read-only (SDM Vol. 4, "Architectural MSRs").
+/// `IA32_PERF_CAPABILITIES`, enumerated by `CPUID.1:ECX[15]`. Read-only (SDM Vol. 4, "Architectural MSRs").
 const PERF_CAPABILITIES: u32 = 0x345;
 
 /// `IA32_FIXED_CTR0` (SDM, "Architectural Performance Monitoring Version 2 Facilities", like the next four).
@@ -27,21 +27,21 @@ const FIXED_CTR_CTRL: u32 = 0x38D;
 const GLOBAL_STATUS: u32 = 0x38E;
 /// `IA32_PERF_GLOBAL_CTRL`: which counters may count.
 const GLOBAL_CTRL: u32 = 0x38F;
-/// `IA32_PERF_GLOBAL_OVF_CTRL`, from version 4 `_STATUS_RESET`: writing one clears the status bit.
+/// `IA32_PERF_GLOBAL_OVF_CTRL`, called `_STATUS_RESET` from version 4: writing one clears the status bit.
 const GLOBAL_STATUS_RESET: u32 = 0x390;
 /// `IA32_PERF_GLOBAL_STATUS_SET`: writing one sets the status bit, and raises no interrupt (SDM, "Architectural
 /// Performance Monitoring Version 4", like the next).
 const GLOBAL_STATUS_SET: u32 = 0x391;
-/// `IA32_PERF_GLOBAL_INUSE`: what is programmed. Read-only.
+/// `IA32_PERF_GLOBAL_INUSE`: which counters are programmed. Read-only.
 const GLOBAL_INUSE: u32 = 0x392;
 
 /// In the global registers, fixed counter i has bit 32 + i.
 const FIXED_IN_GLOBAL: u32 = 32;
 /// Status bit 59: no counter counts while it is set (SDM, "Architectural Performance Monitoring Version 4").
 const CTR_FRZ: u32 = 59;
-/// Status bit 62: a record of events has come to the threshold of its buffer (same section).
+/// Status bit 62: a PEBS record reached the threshold (same section).
 const OVF_BUFFER: u64 = 1 << 62;
-/// Status bit 63 cannot be set by software (SDM Vol. 4, `IA32_PERF_GLOBAL_STATUS_SET`).
+/// Status bit 63, which software cannot set (SDM Vol. 4, `IA32_PERF_GLOBAL_STATUS_SET`).
 const COND_CHGD: u64 = 1 << 63;
 /// `GLOBAL_INUSE` bit 63. (The SDM's text says 32 in places; its figure says 63.)
 const PMI_INUSE: u64 = 1 << 63;
@@ -52,17 +52,18 @@ const FIXED_OS: u64 = 1;
 const FIXED_USR: u64 = 2;
 const FIXED_ANY: u64 = 4;
 const FIXED_PMI: u64 = 8;
-/// `FCx_Adaptive_Record` of fixed counter 0, of 1 four bits above, and so on to 3 (SDM, "Adaptive_Record Counter Control").
+/// `FCx_Adaptive_Record` of fixed counter 0; those of counters 1 to 3 follow four bits apart (SDM, "Adaptive_Record
+/// Counter Control").
 const FIXED_ADAPTIVE: u32 = 32;
 const MAX_FIXED_ADAPTIVE: u32 = 4;
 
-/// Bits 63:32 of a select register. (`IN_TX` and the like are model-specific.) Bit 19, pin control, does nothing but
-/// can be written.
+/// Bits 63:32 of a select register (`IN_TX` and `IN_TXCP` are model-specific and not in the model). Bit 19, pin
+/// control, is writable but has no effect.
 const SELECT_RESERVED: u64 = !0 << 32;
 /// `Adaptive_Record`, with `PEBS_BASELINE` (same section).
 const SELECT_ADAPTIVE: u32 = 34;
 
-/// RDPMC: ECX bit 30 names the fixed counters (SDM Vol. 2, RDPMC).
+/// RDPMC: ECX bit 30 selects the fixed counters (SDM Vol. 2, RDPMC).
 const RDPMC_FIXED: u32 = 1 << 30;
 
 enum Register {
@@ -83,7 +84,7 @@ pub(crate) struct Intel {
     leaf: IntelLeaf,
     selects: Vec<Select>,
     general: Vec<Counter>,
-    /// By number; None where there is a gap.
+    /// By number; `None` for a counter that does not exist.
     fixed: Vec<Option<Counter>>,
     fixed_control: u64,
     control: u64,
@@ -91,8 +92,8 @@ pub(crate) struct Intel {
 }
 
 impl Intel {
-    /// `GLOBAL_CTRL` resets to the general counters enabled and the fixed ones not (SDM Vol. 3A, "Processor States
-    /// Following Power-up, Reset, or INIT").
+    /// `GLOBAL_CTRL` resets to all general counters enabled and all fixed counters disabled (SDM Vol. 3A, "Processor
+    /// States Following Power-up, Reset, or INIT").
     pub(crate) fn new(leaf: IntelLeaf) -> Self {
         let exists = |number| bit(leaf.fixed, number);
         let fixed =
@@ -135,7 +136,7 @@ impl Intel {
             })
     }
 
-    /// The bits of all counters in the global registers.
+    /// Returns the bits of all counters in the global registers.
     fn counter_bits(&self) -> u64 {
         general_bits(&self.leaf) | self.leaf.fixed << FIXED_IN_GLOBAL
     }
@@ -152,7 +153,7 @@ impl Intel {
         !fields.chain(adaptive.map(|i| 1 << (FIXED_ADAPTIVE + FIXED_FIELD * i))).fold(0, |all, bits| all | bits)
     }
 
-    /// SDM, "Architectural Performance Monitoring Version 4", `IA32_PERF_GLOBAL_INUSE`.
+    /// Computes `IA32_PERF_GLOBAL_INUSE` (SDM, "Architectural Performance Monitoring Version 4").
     fn in_use(&self) -> u64 {
         let mut in_use = 0;
         for (number, select) in (0..).zip(&self.selects) {
@@ -168,7 +169,7 @@ impl Intel {
         in_use
     }
 
-    /// The global registers let a counter count. Version 1 has none.
+    /// Returns whether the global registers enable a counter. Version 1 has none.
     fn globally_enabled(&self, control_bit: u64) -> bool {
         self.leaf.version < 2 || self.control & control_bit != 0 && !bit(self.status, CTR_FRZ)
     }
@@ -316,7 +317,7 @@ impl Pmu for Intel {
     }
 }
 
-/// The bit of a counter in the global registers.
+/// Returns the bit of a counter in the global registers.
 fn status_bit(id: CounterId) -> u64 {
     match id {
         CounterId::General(number) => general_bit(number),
@@ -336,15 +337,15 @@ fn general_bits(leaf: &IntelLeaf) -> u64 {
     u32::try_from(leaf.general).map_or(0, ones)
 }
 
-/// The bits above the width are reserved (SDM, "Architectural Performance Monitoring Version 2 Facilities" of the fixed
-/// counters; "Full-Width Writes to Performance Counter Registers" of the others).
+/// Writes a counter in full width. The bits above the width are reserved (fixed counters: SDM, "Architectural
+/// Performance Monitoring Version 2 Facilities"; others: "Full-Width Writes to Performance Counter Registers").
 fn write_whole(counter: &mut Counter, value: u64) -> Result<(), GeneralProtection> {
     refuse_reserved(value, counter.reserved())?;
     counter.write(value);
     Ok(())
 }
 
-/// What a write to `IA32_PMCx` loads: EDX is ignored.
+/// Returns the value that a write to `IA32_PMCx` loads; EDX is ignored.
 fn extend_sign_of_bit_31(value: u64) -> u64 {
     if bit(value, 31) { value | !ones(32) } else { value & ones(32) }
 }

@@ -1,11 +1,11 @@
-//! What an Intel processor says of its PMU: CPUID leaf 0AH, and the leaves that add bits to its registers
-//! (SDM Vol. 2, CPUID; SDM, "Architectural Performance Monitoring").
+//! The PMU enumeration of Intel processors: CPUID leaf 0AH, and the leaves that add bits to its registers (SDM Vol. 2,
+//! CPUID; SDM, "Architectural Performance Monitoring").
 
 use crate::bits::{bit, byte, ones};
 
-/// The highest version this model knows. A higher one includes it.
+/// The highest version that the model supports. Higher versions include it.
 const KNOWN_VERSION: u8 = 5;
-/// `IA32_PMC0` to 9 are all that have addresses.
+/// Only `IA32_PMC0` to `IA32_PMC9` have MSR addresses.
 const MAX_GENERAL: usize = 10;
 /// `IA32_FIXED_CTR_CTRL` has room for 16.
 const MAX_FIXED: u32 = 16;
@@ -25,14 +25,14 @@ pub(crate) struct IntelLeaf {
     pub(crate) fixed_width: u32,
     /// The `AnyThread` bits of the control registers exist.
     pub(crate) any_thread: bool,
-    /// `IA32_PERF_CAPABILITIES`, where there is one.
+    /// `IA32_PERF_CAPABILITIES`, if it exists.
     pub(crate) perf_capabilities: Option<u64>,
-    /// The bits of the global status that are not of counters.
+    /// The bits of the global status that do not belong to counters.
     pub(crate) other_status: u64,
 }
 
 impl IntelLeaf {
-    /// None: the processor reports no architectural PMU.
+    /// Reads the enumeration. Returns `None` if the processor reports no architectural PMU.
     pub(crate) fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64) -> Option<Self> {
         let [last, ..] = cpuid(0, 0);
         if last < 0xA {
@@ -47,7 +47,8 @@ impl IntelLeaf {
         let pdcm = bit(u64::from(features), 15);
         let general_width = u32::from(byte(eax, 23, 16)).min(u64::BITS);
         let fixed_width = u32::from(byte(edx, 12, 5)).min(u64::BITS);
-        // EDX is valid from version 2, ECX from version 5; a counter exists if either says so (CPUID leaf 0AH, ECX).
+        // EDX is valid from version 2, ECX from version 5. A counter exists if either enumerates it (CPUID leaf 0AH,
+        // ECX).
         let counted = ones(u32::from(byte(edx, 4, 0)));
         let fixed = match version {
             _ if fixed_width == 0 => 0,
@@ -67,18 +68,19 @@ impl IntelLeaf {
         })
     }
 
-    /// The counters can be written whole by their other names.
+    /// Returns whether the full-width aliases exist.
     pub(crate) fn full_width_writes(&self) -> bool {
         self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, FULL_WIDTH_WRITES))
     }
 
-    /// Records of events can have groups, and fixed counters can have such records.
+    /// Returns whether PEBS records are adaptive and fixed counters can write them.
     pub(crate) fn pebs_baseline(&self) -> bool {
         self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, PEBS_BASELINE))
     }
 }
 
-/// SDM Vol. 4, "Architectural MSRs", `IA32_PERF_GLOBAL_STATUS`: which bits exist, and since when.
+/// Returns the bits of `IA32_PERF_GLOBAL_STATUS` that do not belong to counters, by version and feature (SDM Vol. 4,
+/// "Architectural MSRs").
 fn other_status(version: u8, [_, features, ..]: [u32; 4]) -> u64 {
     let exists = [
         (55, bit(u64::from(features), 25)), // Trace_ToPA_PMI, with Processor Trace

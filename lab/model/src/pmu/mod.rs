@@ -24,77 +24,79 @@ use crate::{
     select::Selected,
 };
 
-/// A performance monitoring unit, as the processor around it sees it.
+/// The interface between a performance monitoring unit and its processor.
 pub(crate) trait Pmu: Send {
-    /// None: there is no such register.
+    /// Reads a register. Returns `None` if the register does not exist.
     fn rdmsr(&self, msr: u32) -> Option<u64>;
 
-    /// None: there is no such register.
+    /// Writes a register. Returns `None` if the register does not exist.
     fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>>;
 
-    /// None: there is no such counter.
+    /// Reads a counter by RDPMC. Returns `None` if the counter does not exist.
     fn rdpmc(&self, index: u32) -> Option<u64>;
 
-    /// The counters that are enabled in any mode, general ones first.
+    /// Returns the counters that are enabled in any mode, general counters first.
     fn running(&self) -> Vec<Running>;
 
     fn counter(&self, id: CounterId) -> Option<&Counter>;
 
-    /// A counter whose overflows can write records. None: it has none that can.
+    /// Returns a counter if the unit supports PEBS.
     fn counter_mut(&mut self, _: CounterId) -> Option<&mut Counter> {
         None
     }
 
-    /// The records of a counter have the groups that were asked for.
+    /// Returns whether the counter writes adaptive records.
     fn adaptive(&self, _: CounterId) -> bool {
         false
     }
 
-    /// The status, where there is one, tells that a counter overflowed.
+    /// Sets the overflow bit of a counter, if the unit has a status register.
     fn note_overflow(&mut self, _: CounterId) {}
 
-    /// The status, where there is one, tells that the buffer of records has come to its threshold.
+    /// Sets the bit of the PEBS buffer, if the unit has a status register.
     fn note_buffer(&mut self) {}
 
-    /// Whether the status of a counter is set, so that its next overflow raises no interrupt.
+    /// Returns whether the status bit of a counter is set, which suppresses the interrupt of its next overflow.
     fn is_stuck(&self, _: CounterId) -> bool {
         false
     }
 
-    /// Whether the status of a counter that interrupts is set, whether or not the counter counts now; or, if `records`,
-    /// that of the buffer of records.
+    /// Returns whether the status bit of an interrupting counter is set, whether or not it counts now. With `records`,
+    /// also checks the bit of the PEBS buffer.
     fn has_interrupting_status(&self, _records: bool) -> bool {
         false
     }
 
-    /// Whether there is anything to count with.
+    /// Returns whether the processor has counters.
     fn is_there(&self) -> bool {
         true
     }
 
-    /// How many more events of a counter until it overflows.
+    /// Returns the number of events until a counter overflows.
     fn until_overflow(&self, id: CounterId) -> Option<u64> {
         self.counter(id).map(Counter::until_overflow)
     }
 
-    /// Adds to a counter, notes its overflow where there is a status register, and returns how often it overflowed.
+    /// Adds to a counter, records an overflow in the status register if there is one, and returns the number of
+    /// overflows.
     fn count(&mut self, id: CounterId, events: u64) -> u64;
 
-    /// Whether a write has raised an interrupt since this was last asked.
+    /// Returns whether a write raised an interrupt since the last call.
     fn take_raised(&mut self) -> bool {
         false
     }
 
-    /// The same registers as the other thread of the core sees them. None: the registers are not shared.
+    /// Returns the view that the other thread of the core has of the same registers, or `None` if threads do not share
+    /// them.
     fn other_thread(&self) -> Option<Box<dyn Pmu>> {
         None
     }
 
-    /// Does delivery of the interrupt set the mask bit of the LVT entry?
+    /// Returns whether delivery of the interrupt masks the LVT entry.
     fn masks_lvt_on_delivery(&self) -> bool;
 }
 
-/// A counter that is enabled, and how it is set.
+/// The configuration of an enabled counter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Running {
     pub(crate) id: CounterId,
@@ -104,7 +106,7 @@ pub(crate) struct Running {
     pub(crate) interrupt: bool,
 }
 
-/// The position of a general counter among those; None of a fixed one.
+/// Returns the index of a general counter, or `None` for a fixed counter.
 fn general(id: CounterId) -> Option<usize> {
     match id {
         CounterId::General(number) => Some(usize::from(number)),
@@ -112,12 +114,12 @@ fn general(id: CounterId) -> Option<usize> {
     }
 }
 
-/// [`Pmu::count`] of a unit that has general counters alone, and no status register.
+/// Implements [`Pmu::count`] for units with only general counters and no status register.
 fn count_general(counters: &mut [Counter], id: CounterId, events: u64) -> u64 {
     general(id).and_then(|number| counters.get_mut(number)).map_or(0, |counter| counter.add(events))
 }
 
-/// The position of `msr` in the `count` registers that begin at `base`, `stride` apart.
+/// Returns the index of `msr` among `count` registers that begin at `base`, `stride` apart.
 fn position(msr: u32, base: u32, stride: u32, count: usize) -> Option<usize> {
     let offset = usize::try_from(msr.checked_sub(base)?).ok()?;
     let stride = usize::try_from(stride).ok()?;

@@ -1,7 +1,7 @@
-//! Intel's NetBurst: 18 counters with a CCCR each, and ESCRs that the two threads of a core share with all of it.
+//! Intel's NetBurst: 18 counters with one CCCR each, and the ESCRs. The two threads of a core share all of these
+//! registers.
 //!
-//! Not in the model: cascading, tagging, PEBS, forced overflow, and an overflow that interrupts the thread which does not
-//! execute.
+//! Not in the model: cascading, tagging, PEBS, forced overflow, and interrupts to the thread that does not execute.
 
 use std::{
     collections::BTreeMap,
@@ -16,28 +16,29 @@ use crate::{
     select::Selected,
 };
 
-/// `MSR_BPU_COUNTER0` (SDM Vol. 4, "MSRs in Processors Based on Intel NetBurst Microarchitecture", like all registers here).
+/// `MSR_BPU_COUNTER0` (SDM Vol. 4, "MSRs in Processors Based on Intel NetBurst Microarchitecture", like all registers
+/// here).
 const COUNTER0: u32 = 0x300;
 /// `MSR_BPU_CCCR0`.
 const CCCR0: u32 = 0x360;
 const COUNT: usize = 18;
-/// SDM, "Performance Counters" of NetBurst: 40 bits, and those above are reserved.
+/// Counters have 40 bits; the bits above are reserved (SDM, "Performance Counters" of NetBurst).
 const WIDTH: u32 = 40;
 
-/// Every ESCR. (0x3BA and 0x3BB, `MSR_IQ_ESCR0` and 1, are gone from family 15 model 3 on.)
+/// Every ESCR. (0x3BA and 0x3BB, `MSR_IQ_ESCR0` and 1, do not exist from family 15 model 3 on.)
 const ESCRS: [(u32, u32); 5] = [(0x3A0, 0x3B9), (0x3BC, 0x3BE), (0x3C0, 0x3C5), (0x3C8, 0x3CD), (0x3E0, 0x3E1)];
 
-/// For each group of counters the ESCRs that they can listen to, by the select in the CCCR: the first of each two (SDM,
-/// table "Performance Counter MSRs and Associated CCCR and ESCR MSRs").
+/// The first ESCR of each pair that a group of counters can use, by the select field of the CCCR (SDM, table
+/// "Performance Counter MSRs and Associated CCCR and ESCR MSRs").
 const BPU: [(u64, u32); 8] =
     [(0, 0x3B2), (1, 0x3B4), (2, 0x3AA), (3, 0x3B6), (4, 0x3AC), (5, 0x3C8), (6, 0x3A2), (7, 0x3A0)];
 const MS: [(u64, u32); 3] = [(0, 0x3C0), (1, 0x3C4), (2, 0x3C2)];
 const FLAME: [(u64, u32); 5] = [(0, 0x3A6), (1, 0x3A4), (2, 0x3AE), (3, 0x3B0), (5, 0x3A8)];
 const IQ: [(u64, u32); 5] = [(1, 0x3CA), (2, 0x3BC), (4, 0x3B8), (5, 0x3CC), (6, 0x3E0)];
 
-/// Events that the model knows, by the first ESCR of their unit and the event select: `GLOBAL_POWER_EVENTS`,
-/// `BSQ_CACHE_REFERENCE`, `INSTR_RETIRED`, `MISPRED_BRANCH_RETIRED`, `BRANCH_RETIRED`, `RETIRED_BRANCH_TYPE` (SDM, tables
-/// of NetBurst's events). Any other select detects nothing.
+/// The events that the model supports, by the first ESCR of their unit and the event select: `GLOBAL_POWER_EVENTS`,
+/// `BSQ_CACHE_REFERENCE`, `INSTR_RETIRED`, `MISPRED_BRANCH_RETIRED`, `BRANCH_RETIRED`, `RETIRED_BRANCH_TYPE` (SDM,
+/// tables of NetBurst's events). Any other select detects nothing.
 const EVENTS: [(u32, u64); 6] =
     [(0x3A2, 0x13), (0x3A0, 0x0C), (0x3B8, 0x02), (0x3B8, 0x03), (0x3CC, 0x06), (0x3C2, 0x04)];
 
@@ -55,10 +56,10 @@ const EDGE: u32 = 24;
 const OVF_PMI_T0: u32 = 26;
 const OVF: u32 = 31;
 
-/// RDPMC: ECX bit 31 asks for 32 bits alone (SDM Vol. 2, RDPMC).
+/// RDPMC: ECX bit 31 selects a fast read of the low 32 bits (SDM Vol. 2, RDPMC).
 const RDPMC_FAST: u32 = 1 << 31;
 
-/// What the threads of a core share.
+/// The registers that the threads of a core share.
 struct Core {
     counters: Vec<Counter>,
     cccrs: Vec<u64>,
@@ -74,8 +75,8 @@ impl Core {
         }
     }
 
-    /// Erratum N15: a counter may not take what is written to it, until it is written once `again`. (Intel's document
-    /// 249199; which bits it is about is not told there, so it is those above the 32nd here.)
+    /// Writes a counter under erratum N15: a write may fail until software repeats it (`again`). Intel document 249199
+    /// does not say which bits fail; in the model, bits 39:32 do.
     fn write_counter(&mut self, number: usize, value: u64, again: bool) {
         if let Some(counter) = self.counters.get_mut(number) {
             let taken = if again { value } else { counter.read() & !ones(32) | value & ones(32) };
@@ -83,7 +84,7 @@ impl Core {
         }
     }
 
-    /// What a counter listens to: the first ESCR of the two, and the value of its own.
+    /// Returns the first ESCR of the pair that the CCCR selects, and the value of the ESCR that the counter uses.
     fn escr_of(&self, number: usize, cccr: u64) -> Option<(u32, u64)> {
         let (group, second): (&[(u64, u32)], bool) = match number {
             0..4 => (&BPU, number >= 2),
@@ -95,10 +96,10 @@ impl Core {
         Some((*first, *self.escrs.get(&(first + u32::from(second)))?))
     }
 
-    /// What a counter counts of a thread.
+    /// Returns the configuration in which a counter counts `thread`, if it does.
     fn running(&self, number: usize, thread: u32, threaded: bool) -> Option<Running> {
         let cccr = *self.cccrs.get(number)?;
-        // 3: whichever threads are active; 2: while both are, which a core with two is in this model.
+        // 3: any threads active; 2: both threads active, which is always true of a core with two threads in the model.
         let active = field(cccr, 17, 16);
         if !bit(cccr, ENABLE) || !(active == 3 || threaded && active == 2) {
             return None;
@@ -128,16 +129,17 @@ enum Register {
     Escr(u32),
 }
 
-/// What one thread sees of its core.
+/// The view that one thread has of its core.
 ///
-/// Of [`Selected`], `event` is the event select with bits 15:8 of the event mask above it, `umask` the mask's bits 7:0.
+/// In [`Selected`], `event` holds the event select with bits 15:8 of the event mask above it, and `umask` holds bits
+/// 7:0 of the mask.
 pub(crate) struct NetBurst {
     core: Arc<Mutex<Core>>,
     /// 0 or 1.
     thread: u32,
     threaded: bool,
     raised: bool,
-    /// The thread's last write, if it was to a counter.
+    /// The last write of the thread, if it was to a counter.
     written: Option<(usize, u64)>,
 }
 
@@ -188,7 +190,7 @@ impl Pmu for NetBurst {
             Register::Escr(escr) => *core.escrs.get_mut(&escr)? = value,
         }
         drop(core);
-        // A CCCR whose OVF is still set when it is written interrupts once more (SDM, "Generating an Interrupt on Overflow").
+        // Writing a CCCR with OVF set raises another interrupt (SDM, "Generating an Interrupt on Overflow").
         self.raised |= matches!(register, Register::Cccr(_)) && bit(value, OVF) && bit(value, OVF_PMI_T0 + self.thread);
         Some(Ok(()))
     }
@@ -203,7 +205,7 @@ impl Pmu for NetBurst {
         (0..COUNT).filter_map(|number| core.running(number, self.thread, self.threaded)).collect()
     }
 
-    /// The counters are the core's: see [`Pmu::until_overflow`].
+    /// The counters are behind the lock of the core, so no reference can be returned.
     fn counter(&self, _: CounterId) -> Option<&Counter> {
         None
     }
@@ -225,7 +227,7 @@ impl Pmu for NetBurst {
         overflows
     }
 
-    /// The line of the interrupt stays asserted while OVF is set (Linux, `p4_pmu_handle_irq`).
+    /// The interrupt line stays asserted while OVF is set (Linux, `p4_pmu_handle_irq`).
     fn has_interrupting_status(&self, _: bool) -> bool {
         self.core().cccrs.iter().any(|&cccr| bit(cccr, OVF) && bit(cccr, OVF_PMI_T0 + self.thread))
     }

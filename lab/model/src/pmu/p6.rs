@@ -1,4 +1,4 @@
-//! Intel's P6 family: two counters, and one enable flag for both.
+//! Intel's P6 family: two counters with one common enable flag.
 
 use super::{Pmu, Running, count_general, general, position};
 use crate::{
@@ -13,11 +13,11 @@ const PERFEVTSEL0: u32 = 0x186;
 /// `PerfCtr0`.
 const PERFCTR0: u32 = 0xC1;
 const COUNT: usize = 2;
-/// SDM, "Performance Monitoring (P6 Family Processor)": 40 bits, of which a write gives 32 and extends their sign.
+/// SDM, "Performance Monitoring (P6 Family Processor)": 40 bits. A write sets the low 32 and sign-extends bit 31.
 const WIDTH: u32 = 40;
 
-/// Bits 21 and 63:32 (SDM, "PerfEvtSel0 and PerfEvtSel1 MSRs"), and of `PerfEvtSel1` the enable flag, which only the first
-/// has.
+/// Bits 21 and 63:32 (SDM, "PerfEvtSel0 and PerfEvtSel1 MSRs"). In `PerfEvtSel1`, also the enable flag, which only
+/// `PerfEvtSel0` has.
 const RESERVED: u64 = 1 << 21 | !0 << 32;
 const SECOND_RESERVED: u64 = RESERVED | 1 << 22;
 

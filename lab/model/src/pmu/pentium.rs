@@ -1,6 +1,6 @@
-//! Intel's Pentium: one register for two counters, which interrupt nobody.
+//! Intel's Pentium: one control register for two counters, which raise no interrupts in the model.
 //!
-//! Not in the model: the pins, and counting the clocks for which an event lasts.
+//! Not in the model: the PM pins, and counting the duration of an event in clocks.
 
 use super::{Pmu, Running, count_general, general, position};
 use crate::{
@@ -24,7 +24,7 @@ const CESR_RESERVED: u64 = 0x3F << 10 | !0 << 26;
 pub(crate) struct Pentium {
     cesr: u64,
     counters: [Counter; COUNT],
-    /// RDPMC came with MMX.
+    /// The processor has RDPMC, which came with MMX.
     rdpmc: bool,
 }
 
@@ -56,7 +56,7 @@ impl Pmu for Pentium {
 
     fn running(&self) -> Vec<Running> {
         let half = |number: u8| field(self.cesr, 16 * u32::from(number) + 15, 16 * u32::from(number));
-        // CC: the lowest bit counts CPL 0 to 2, the middle one CPL 3, the highest counts clocks.
+        // CC: the lowest bit enables CPL 0 to 2, the middle bit CPL 3; the highest bit counts clocks.
         let counts = |half: u64| (bit(half, 6) || bit(half, 7)) && !bit(half, 8);
         let halves = (0..2).map(|number| (number, half(number))).filter(|(_, half)| counts(*half));
         let running = halves.map(|(number, half)| Running {
@@ -77,7 +77,7 @@ impl Pmu for Pentium {
         count_general(&mut self.counters, id, events)
     }
 
-    /// It never interrupts.
+    /// The counters never interrupt.
     fn masks_lvt_on_delivery(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Processors to test on, made by hand, and one description of a PMU for laws that hold on every kind.
+//! Processors for the tests, and a description of each PMU for laws that hold on every kind.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -9,18 +9,18 @@ pub const INT: u64 = 1 << 20;
 pub const USR: u64 = 1 << 16;
 pub const OS: u64 = 1 << 17;
 
-/// Leaf 0 of a vendor: the highest leaf, and the name in EBX, EDX, ECX.
+/// Returns leaf 0 of a vendor: the highest leaf, and the name in EBX, EDX, ECX.
 fn vendor(name: &[u8; 12], last: u32) -> [u32; 4] {
     let word = |i: usize| u32::from_le_bytes(name[i..i + 4].try_into().unwrap());
     [last, word(0), word(8), word(4)]
 }
 
-/// CPUID from a table; other leaves are zero.
+/// Returns a CPUID function with these leaves; other leaves are zero.
 pub fn cpuid(leaves: Vec<(u32, [u32; 4])>) -> CpuidFunction {
     Box::new(move |leaf, _| leaves.iter().find(|(number, _)| *number == leaf).map_or([0; 4], |(_, values)| *values))
 }
 
-/// What an Intel processor says of its PMU.
+/// The PMU enumeration of an Intel processor, in leaf 0AH and `IA32_PERF_CAPABILITIES`.
 #[derive(Clone, Copy)]
 pub struct Leaf {
     pub version: u32,
@@ -32,11 +32,11 @@ pub struct Leaf {
     pub fixed_width: u32,
     pub fixed_bitmap: u32,
     pub any_thread_deprecated: bool,
-    /// None: no `IA32_PERF_CAPABILITIES`.
+    /// `None`: the processor has no `IA32_PERF_CAPABILITIES`.
     pub perf_capabilities: Option<u64>,
 }
 
-/// A server processor of about 2020, at any version.
+/// Returns the enumeration of a server processor of about 2020, with the given version.
 pub const fn version(version: u32) -> Leaf {
     Leaf {
         version,
@@ -102,7 +102,7 @@ pub fn amd_core() -> Processor {
     Processor::new(cpuid(amd_leaves(1 << 23, [0; 4])))
 }
 
-/// `PerfMonV2` with `counters` counters and the freeze bits.
+/// Creates a processor with `PerfMonV2`, `counters` counters and the freeze bits.
 pub fn amd_v2_with(counters: u32) -> Processor {
     Processor::new(cpuid(amd_leaves(1 << 23, [0b101, counters, 0, 0])))
 }
@@ -122,7 +122,7 @@ pub struct Global {
 const INTEL_GLOBAL: Option<Global> = Some(Global { control: 0x38F, status: 0x38E, clear: 0x390 });
 const AMD_GLOBAL: Option<Global> = Some(Global { control: 0xC000_0301, status: 0xC000_0300, clear: 0xC000_0302 });
 
-/// The general counters of one PMU, under one set of names.
+/// The general counters of one PMU, at one of their sets of addresses.
 pub struct Unit {
     pub name: &'static str,
     pub make: fn() -> Processor,
@@ -133,7 +133,7 @@ pub struct Unit {
     pub counter: (u32, u32),
     pub global: Option<Global>,
     pub amd: bool,
-    /// The counter is written by its low 32 bits only.
+    /// A write sets only the low 32 bits and sign-extends bit 31.
     pub narrow_writes: bool,
 }
 
@@ -162,7 +162,7 @@ pub const UNITS: [Unit; 12] = [
     },
 ];
 
-/// (select, counter), each (first, stride).
+/// (select, counter): the first address and the stride of each.
 type Names = ((u32, u32), (u32, u32));
 const K7: Names = ((0xC001_0000, 1), (0xC001_0004, 1));
 const CORE: Names = ((0xC001_0200, 2), (0xC001_0201, 2));
@@ -208,7 +208,8 @@ impl Unit {
         (1 << self.counters) - 1
     }
 
-    /// Loads minus `distance`, which every way of writing can: it fits 31 bits.
+    /// Loads a counter with minus `distance`. `distance` must fit in 31 bits, so that narrow writes load the same
+    /// value.
     pub fn load_negative(&self, processor: &mut Processor, i: u32, distance: u32) {
         let value = u64::from(distance).wrapping_neg() & self.mask();
         processor.wrmsr(self.counter(i), value).unwrap();
@@ -223,7 +224,7 @@ impl Unit {
     }
 }
 
-/// For each unit a fresh processor.
+/// Checks a law on a new processor of each unit.
 pub fn on_each_unit(law: impl Fn(&Unit, &mut Processor)) {
     for unit in &UNITS {
         println!("{}", unit.name);
@@ -231,7 +232,7 @@ pub fn on_each_unit(law: impl Fn(&Unit, &mut Processor)) {
     }
 }
 
-/// Executes in user mode, with `count` of every event.
+/// Executes code in user mode with `count` occurrences of every event.
 pub fn run(processor: &mut Processor, count: u64) {
     processor.run(Mode::User, &|_| count);
 }
@@ -240,7 +241,7 @@ pub fn entries(processor: &Processor) -> Vec<LedgerEntry> {
     processor.ledger().entries().collect()
 }
 
-/// (event, umask) of what is selected.
+/// Returns the event and the unit mask of a selection.
 pub fn encoding(selected: Selected) -> (u16, u8) {
     (selected.event, selected.umask)
 }

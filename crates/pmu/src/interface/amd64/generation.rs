@@ -1,5 +1,5 @@
-//! Whose events a processor counts. Event numbers are the family's own (APM Vol. 2, 13.2.1): seed 000 has those of the
-//! K8, and a Zen does not know most of them.
+//! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1): the HAL's table
+//! has those of the K8, most of which Zen processors lack.
 
 use bitfield_struct::bitfield;
 
@@ -7,20 +7,20 @@ use super::{SOURCES, zen};
 use crate::cpu::Cpu;
 use crate::source::ProfileSource;
 
-/// Families with one table of sources.
+/// Families that share a table of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// Families before 10h: the events of seed 000.
+    /// Families before 10h: the events of the HAL's table.
     K8,
-    /// Families 10h to 16h: the same, and more that seed 000 does not have.
+    /// Families 10h to 16h: the same events, and more that the HAL's table does not have.
     K10,
     /// Family 17h: Zen, Zen+ and Zen 2.
     Zen,
-    /// Family 19h: Zen 3, and Zen 4 behind a hypervisor that does not show PerfMonV2.
+    /// Family 19h: Zen 3, and Zen 4 under a hypervisor that hides PerfMonV2.
     Zen3,
     /// Family 19h with PerfMonV2: Zen 4.
     Zen4,
-    /// Family 1Ah, Zen 5; and what comes after, until somebody knows better.
+    /// Family 1Ah, Zen 5; and later families until they have a table.
     Zen5,
 }
 
@@ -39,10 +39,10 @@ struct Signature {
 }
 
 impl Generation {
-    /// Of the current processor, which has to have long mode.
+    /// Returns the generation of the current processor, which must have long mode.
     pub fn of(cpu: &impl Cpu, version_2: bool) -> Self {
         let signature = Signature::from_bits(cpu.cpuid(0x8000_0001, 0).eax);
-        // The extended family counts only beside the highest base family (same place).
+        // The extended family is only added to the highest base family (same source).
         let extended = if signature.base_family() == 0xF { signature.extended_family() } else { 0 };
         match u16::from(signature.base_family()).wrapping_add(extended.into()) {
             ..=0xF => Self::K8,
@@ -54,12 +54,13 @@ impl Generation {
         }
     }
 
-    /// Whether EventSelect\[11:8\] exists: since family 10h (BKDG for family 10h, "Performance Event-Select Register").
+    /// Returns whether EventSelect\[11:8\] exists: since family 10h (BKDG for family 10h, "Performance Event-Select
+    /// Register").
     pub const fn has_wide_events(self) -> bool {
         !matches!(self, Self::K8)
     }
 
-    /// Its table of sources.
+    /// Returns the table of sources.
     pub const fn sources(self) -> &'static [ProfileSource] {
         match self {
             Self::K8 | Self::K10 => &SOURCES,

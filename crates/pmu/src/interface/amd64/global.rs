@@ -1,25 +1,25 @@
-//! PerfMonV2: registers over the counters (APM Vol. 2, 13.2.1). A counter counts only while its bit in the control
-//! register is set as well, and a status register tells which have overflowed.
+//! PerfMonV2: the global registers (APM Vol. 2, 13.2.1). A counter counts only while its bit in the control register is
+//! set too, and a status register reports which counters overflowed.
 
 use super::registers::{GLOBAL_CTL, GLOBAL_STATUS, GLOBAL_STATUS_CLR, GlobalCtl, GlobalStatus};
 use crate::cpu::Cpu;
 use crate::state::{CounterSet, CpuCounters};
 
-/// The registers, as far as they are ours.
+/// The bits of the global registers that belong to the driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Global {
-    /// What may be cleared of the status.
+    /// Bits of the status that the driver may clear.
     clearable: GlobalStatus,
-    /// What may be set in the control register.
+    /// Bits of the control register that the driver may set.
     own: GlobalCtl,
 }
 
-/// Bits of counters; the registers have room for so many.
+/// Returns the bits of the counters in the global registers, which have 16.
 fn low(counters: CounterSet) -> u16 {
     (counters.bits() & 0xFFFF) as u16
 }
 
-/// What the control register holds.
+/// Reads the control register.
 pub fn control(cpu: &impl Cpu) -> u64 {
     cpu.rdmsr(GLOBAL_CTL)
 }
@@ -29,14 +29,14 @@ pub fn set_control(cpu: &impl Cpu, control: u64) {
     cpu.wrmsr(GLOBAL_CTL, control);
 }
 
-/// Clears a status that was read.
+/// Clears the bits of a status that was read.
 pub fn clear(cpu: &impl Cpu, status: GlobalStatus) {
     cpu.wrmsr(GLOBAL_STATUS_CLR, status.into_bits());
 }
 
 impl Global {
-    /// For these counters, on a processor where they can be frozen or not. A bit for that must not be written where it
-    /// does not exist.
+    /// Creates the masks for these counters. `freeze` tells whether the processor can freeze counters: otherwise the
+    /// bit for it does not exist and must not be written.
     pub fn new(counters: CounterSet, freeze: bool) -> Self {
         let counters = low(counters);
         Self {
@@ -45,7 +45,7 @@ impl Global {
         }
     }
 
-    /// Lets these counters through and no others of ours; what is not ours stays as it was found.
+    /// Lets exactly these counters of the driver count; other bits keep the values that were found.
     pub fn let_through(self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let ours = GlobalCtl::new().with_enabled(low(counters));
         let control = row.known.saved().global & !self.own.into_bits() | ours.into_bits();
@@ -53,19 +53,19 @@ impl Global {
         set_control(cpu, control);
     }
 
-    /// Lets none of ours through, where the control register holds `control`.
+    /// Stops the driver's counters. The control register contains `control`.
     #[inline]
     pub fn stop(self, cpu: &impl Cpu, control: u64) {
         set_control(cpu, control & !self.own.into_bits());
     }
 
-    /// What of the status is ours to clear: overflows, and that somebody froze the counters.
+    /// Reads the status bits that the driver may clear: overflows, and the bit of frozen counters.
     pub fn status(self, cpu: &impl Cpu) -> GlobalStatus {
         GlobalStatus::from_bits(cpu.rdmsr(GLOBAL_STATUS) & self.clearable.into_bits())
     }
 
-    /// Clears the status of these counters. Were all frozen, they go on: else they would count nothing, and nobody
-    /// would know why.
+    /// Clears the status of these counters, and unfreezes the counters if they are frozen: otherwise they would
+    /// silently not count.
     pub fn thaw(self, cpu: &impl Cpu, counters: CounterSet) {
         clear(cpu, self.clearable.with_overflowed(low(counters)));
     }

@@ -1,11 +1,12 @@
-//! The profile sources of the Amd64 interface: seed 000, every row under its HAL name and in its order.
+//! The profile sources of the Amd64 interface (HAL Amd64 interface, section 2.2): every row under its HAL name and in
+//! its order.
 //!
-//! The names and the encodings are those of the K8 era (AMD BKDG for families 0Fh and 10h); the HAL's own
-//! misspellings stay, because programs look the names up.
+//! The names and encodings are those of the K8 era (AMD BKDG for families 0Fh and 10h). The HAL's misspellings stay,
+//! because programs look sources up by name.
 
 use crate::source::{ProfileSource, amd64 as row};
 
-/// Rows in ascending order of KPROFILE_SOURCE.
+/// The sources in ascending order of KPROFILE_SOURCE.
 pub const SOURCES: [ProfileSource; 176] = [
     row(0x00, "Time", 0x0003_0076),
     row(0x02, "TotalIssues", 0x0003_00C0),

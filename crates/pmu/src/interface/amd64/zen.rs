@@ -1,18 +1,19 @@
-//! The profile sources of Zen processors: of seed 000 those whose event still exists, under the same number and name
-//! with today's encoding, two more of WDM.H's, and from 0x1000 on our own, which no HAL has.
+//! The profile sources of Zen processors. Sources of the HAL's table whose event still exists keep their number and
+//! name, with today's encoding. There are two more sources of WDM.H, and from 0x1000 on the driver's own, which no HAL
+//! has.
 //!
-//! The events are those of AMD's Processor Programming References, section "Core Performance Monitor Counters": of
-//! family 17h (56176), 19h models 01h (55898) and 11h (55901), and 1Ah (57238), where event NNNH is PMCxNNN; Linux has
-//! them in tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5. An event that increments by more than 15 in a cycle needs
-//! two counters, and is not here.
+//! The events come from AMD's Processor Programming References, section "Core Performance Monitor Counters": family 17h
+//! (56176), 19h models 01h (55898) and 11h (55901), and 1Ah (57238), where event NNNH is PMCxNNN. Linux has them in
+//! tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5. An event that increments by more than 15 per cycle needs two
+//! counters, and is not included.
 
 use super::SOURCES;
 use crate::source::{ProfileSource, Source};
 
-/// What the generations have for a source: Zen and Zen 2, Zen 3, Zen 4, Zen 5. Zero: nothing.
+/// Encodings of a source on Zen and Zen 2, Zen 3, Zen 4, Zen 5. Zero if the generation lacks the event.
 type Encodings = [u64; 4];
 
-/// A source of any of them.
+/// A source that any generation has.
 struct Row {
     source: u32,
     name: &'static str,
@@ -23,7 +24,7 @@ const fn row(source: u32, name: &'static str, encodings: Encodings) -> Row {
     Row { source, name, encodings }
 }
 
-/// An event of 12 bits with its unit mask, in both modes (APM Vol. 2, 13.2.1, "PerfEvtSel").
+/// Returns the select of a 12-bit event with its unit mask, in both modes (APM Vol. 2, 13.2.1, "PerfEvtSel").
 const fn event(number: u16, unit_mask: u8) -> u64 {
     const USR_AND_OS: u64 = 0x0003_0000;
     let [low, high] = number.to_le_bytes();
@@ -48,7 +49,7 @@ const fn from_zen4(select: u64) -> Encodings {
     [ABSENT, ABSENT, select, select]
 }
 
-/// In ascending order of their numbers. Ours say what the PPRs call the event.
+/// The sources in ascending order of their numbers. Comments on the driver's own sources name the event in the PPRs.
 const ROWS: [Row; 82] = [
     // Cycles not in halt.
     row(0x00, "Time", always(event(0x076, 0x00))),
@@ -56,20 +57,20 @@ const ROWS: [Row; 82] = [
     row(0x02, "TotalIssues", always(event(0x0C0, 0x00))),
     // Retired branches.
     row(0x06, "BranchInstructions", always(event(0x0C2, 0x00))),
-    // What the data cache asks of the L2, prefetches among it.
+    // Requests of the data cache to the L2, including prefetches.
     row(0x08, "DcacheMisses", [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)]),
-    // PMCx081 miscounts on every Zen (Linux, arch/x86/events/amd/core.c): what the instruction cache
-    // asks of the L2; from Zen 3 on tag misses.
+    // PMCx081 miscounts on every Zen (Linux, arch/x86/events/amd/core.c), so this counts requests of the instruction
+    // cache to the L2; from Zen 3 on, tag misses.
     row(0x09, "IcacheMisses", [event(0x060, 0x10), event(0x18E, 0x18), event(0x18E, 0x18), event(0x18E, 0x18)]),
-    // Misses of the L2 but for its prefetcher's.
+    // Misses of the L2, without those of its prefetcher.
     row(0x0A, "CacheMisses", always(event(0x064, 0x09))),
     row(0x0B, "BranchMispredictions", always(event(0x0C3, 0x00))),
     // x87, MMX and SSE.
     row(0x0D, "FpInstructions", until_zen2(event(0x0CB, 0x07))),
     row(0x13, "TotalCycles", always(event(0x076, 0x00))),
-    // PMCx080 miscounts as well, and Zen and Zen 2 have nothing in its place.
+    // PMCx080 miscounts too, and Zen and Zen 2 have no substitute.
     row(0x14, "IcacheIssues", from_zen3(event(0x18E, 0x1F))),
-    // Loads, stores and both in one, dispatched.
+    // Dispatched loads, stores, and load-stores.
     row(0x15, "DcacheAccesses", always(event(0x029, 0x07))),
     row(0x2F, "LSRetiredCFLUSH", from_zen3(event(0x026, 0x00))),
     row(0x30, "LSRetiredCPUID", from_zen3(event(0x027, 0x00))),
@@ -140,11 +141,11 @@ const ROWS: [Row; 82] = [
     row(0x100F, "BusLocks", always(event(0x025, 0x01))),
     // LsSmiRx.
     row(0x1010, "SystemManagementInterrupts", from_zen3(event(0x02B, 0x00))),
-    // L2RequestG1, all but prefetches.
+    // L2RequestG1, except prefetches.
     row(0x1011, "L2Requests", [event(0x060, 0xF9), event(0x060, 0xF9), event(0x060, 0xF9), event(0x060, 0xF1)]),
     // L2RequestG1.CacheableIcRead.
     row(0x1012, "L2RequestsFromInstructionCache", always(event(0x060, 0x10))),
-    // L2RequestG1, all of the data cache.
+    // L2RequestG1, all requests of the data cache.
     row(
         0x1013,
         "L2RequestsFromDataCache",
@@ -192,11 +193,11 @@ const ROWS: [Row; 82] = [
     row(0x1027, "DispatchStallsForRetireQueue", from_zen3(event(0x0AF, 0x20))),
 ];
 
-/// Rows of seed 000, the two of WDM.H that it has not, and ours.
+/// Entries of the HAL's table, two of WDM.H that it lacks, and the driver's own.
 const LENGTH: usize = SOURCES.len() + 2 + 40;
 
-/// The rows of seed 000 and those above, by their numbers. A source that a generation has not keeps its place, with a
-/// select of zero.
+/// Merges the entries of the HAL's table and those above by their numbers. A source that a generation lacks keeps its
+/// entry, with a select of zero.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
 const fn table(generation: usize) -> [ProfileSource; LENGTH] {
     let mut table = [SOURCES[0]; LENGTH];
@@ -224,7 +225,7 @@ pub static ZEN: [ProfileSource; LENGTH] = table(0);
 /// Family 19h without PerfMonV2.
 pub static ZEN3: [ProfileSource; LENGTH] = table(1);
 
-/// Family 19h with it.
+/// Family 19h with PerfMonV2.
 pub static ZEN4: [ProfileSource; LENGTH] = table(2);
 
 /// Family 1Ah.

@@ -1,5 +1,5 @@
-//! What tells the counters of one processor from those of another: all of it in a word, so that each processor of a
-//! machine can have its own. On a hybrid one they differ (SDM Vol. 3B, "Performance Monitoring on Hybrid Processors").
+//! Counters of a processor, packed into one word, so that each processor can have its own. On hybrid machines they
+//! differ (SDM Vol. 3B, "Performance Monitoring on Hybrid Processors").
 
 use bitfield_struct::bitfield;
 
@@ -8,64 +8,66 @@ use super::precise::PreciseEvents;
 use crate::cpu::Cpu;
 use crate::state;
 
-/// The most general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last that have addresses (SDM Vol. 4,
+/// Maximum number of general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last with addresses (SDM Vol. 4,
 /// "Architectural MSRs").
 pub const MAX_GENERAL: u8 = 10;
 
-/// The fixed counters that are used: those of instructions, core cycles and reference cycles. The others count what no
-/// source of the interface does.
+/// Number of fixed counters used: instructions, core cycles and reference cycles. The events of the others have no
+/// source.
 pub const MAX_FIXED: u8 = 3;
 
-/// The least bits of a fixed counter by which every interval can be armed.
+/// Minimum width of a fixed counter that can be armed with every interval.
 const LEAST_WIDTH: u8 = 32;
 
-/// The counters of a processor. Bits 0 to 9 and 32 to 34 stand where the global registers have those of the same
-/// counters.
+/// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct PmuCapabilities {
-    /// A bit for each general counter.
+    /// One bit for each general counter.
     #[bits(10)]
     general: u16,
-    /// General counters can be written whole. Not known from CPUID.
+    /// Whether general counters support full-width writes. CPUID does not report this.
     pub full_width: bool,
-    /// How many bits of 64 a general counter has not.
+    /// 64 minus the width of a general counter.
     #[bits(6)]
     pub missing_bits: u8,
-    /// The same of a fixed counter.
+    /// 64 minus the width of a fixed counter.
     #[bits(6)]
     pub fixed_missing_bits: u8,
     /// Version of architectural performance monitoring.
     pub version: u8,
-    /// There is IA32_PERF_CAPABILITIES.
+    /// Whether IA32_PERF_CAPABILITIES exists.
     pub has_capabilities: bool,
-    /// Bit i: fixed counter i can be used.
+    /// Bit i: fixed counter i is usable.
     #[bits(3)]
     pub fixed: u8,
-    /// Leaf 0xA, EBX, as far as there are sources: a set bit says that the event is not available.
+    /// Leaf 0xA EBX for the events that have sources: a set bit means that the event is not available.
     #[bits(7)]
     absent: u8,
-    /// How many of these mean something.
+    /// Number of valid bits in `absent`.
     #[bits(4)]
     enumerated: u8,
-    /// General counters that record precisely (PEBS), from the first. Not known from CPUID.
+    /// Number of general counters that record precisely (PEBS), starting with counter 0. CPUID does not report this.
     #[bits(3)]
     pub precise: u8,
-    /// Which events they record: [`PreciseEvents`]. Known with these.
+    /// The [`PreciseEvents`] that they record; set together with `precise`.
     #[bits(2)]
     precise_events_bits: u8,
     #[bits(9)]
     __: u16,
-    /// How many general counters there are.
+    /// Number of general counters.
     #[bits(4)]
     pub count: u8,
 }
 
 impl PmuCapabilities {
-    /// The bits of the global registers that belong to the counters, where there are all that can be.
+    /// The bits of all possible counters in the global registers.
     pub const EVERY: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
 
-    /// By the leaves of the current processor; without leaf 0xA it has no counters. Any IRQL.
+    /// Reads the CPUID leaves of the current processor; without leaf 0xA it has no counters.
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
     pub fn of(cpu: &impl Cpu) -> Self {
         if cpu.cpuid(0, 0).eax < 0xA {
@@ -74,7 +76,7 @@ impl PmuCapabilities {
         let (eax, ebx) = (LeafAEax::of(cpu), LeafAEbx::of(cpu));
         let leaf = cpu.cpuid(0xA, 0);
         let count = if eax.width() == 0 { 0 } else { eax.counters().min(MAX_GENERAL) };
-        // No field below gets more than it has bits: to check that would be a panic.
+        // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
             .with_version(eax.version())
             .with_count(count & 0xF)
@@ -86,8 +88,8 @@ impl PmuCapabilities {
             .fixed_by(LeafAEdx::from_bits(leaf.edx), leaf.ecx)
     }
 
-    /// Fixed counter i is there if it is below the number in EDX, or from version 5 on if ECX says so (SDM Vol. 2A, CPUID
-    /// leaf 0xA).
+    /// Adds the fixed counters. Fixed counter i exists if it is below the number in EDX, or from version 5 on if its
+    /// bit in ECX is set (SDM Vol. 2A, CPUID leaf 0xA).
     fn fixed_by(self, edx: LeafAEdx, ecx: u32) -> Self {
         let contiguous = state::mask(edx.fixed());
         let there = match self.version() {
@@ -99,62 +101,62 @@ impl PmuCapabilities {
         self.with_fixed((usable & 0b111) as u8).with_fixed_missing_bits(64_u8.saturating_sub(edx.fixed_width()) & 0x3F)
     }
 
-    /// Which events are recorded precisely.
+    /// Returns the events that are recorded precisely.
     #[must_use]
     pub const fn precise_events(self) -> PreciseEvents {
         PreciseEvents::from_bits(self.precise_events_bits())
     }
 
-    /// The same processor, of which so many general counters record these events, from the first.
+    /// Returns the capabilities with this number of general counters that record these events, starting with counter 0.
     #[must_use]
     pub const fn recording(self, counters: u8, events: PreciseEvents) -> Self {
         self.with_precise(counters & 7).with_precise_events_bits(events as u8)
     }
 
-    /// General counters, and behind them places for the fixed ones up to the last that can be used.
+    /// Returns the number of counter indexes: general counters, then fixed ones up to the last usable one.
     #[must_use]
     pub const fn counters(self) -> u8 {
         let places = u8::BITS - self.fixed().leading_zeros();
         self.count() + (places & 0xF) as u8
     }
 
-    /// Whether there are registers over all counters.
+    /// Returns whether the processor has global registers.
     #[must_use]
     pub const fn has_global_control(self) -> bool {
         self.version() >= 2
     }
 
-    /// The bits of the global registers that belong to the counters.
+    /// Returns the bits of the counters in the global registers.
     #[must_use]
     pub const fn own(self) -> u64 {
         self.into_bits() & Self::EVERY
     }
 
-    /// The bits of a general counter, all set.
+    /// Returns the mask of a general counter.
     #[must_use]
     pub const fn mask(self) -> u64 {
         u64::MAX >> self.missing_bits()
     }
 
-    /// How many bits a general counter has.
+    /// Returns the width of a general counter.
     #[must_use]
     pub const fn general_width(self) -> u8 {
         64 - self.missing_bits()
     }
 
-    /// How many bits a fixed counter has.
+    /// Returns the width of a fixed counter.
     #[must_use]
     pub const fn fixed_width(self) -> u8 {
         64 - self.fixed_missing_bits()
     }
 
-    /// Whether the bit of an event in leaf 0xA, EBX, means something.
+    /// Returns whether the bit of an event in leaf 0xA EBX is valid.
     #[must_use]
     pub const fn enumerates(self, bit: u8) -> bool {
         bit < self.enumerated()
     }
 
-    /// Whether that bit is set: the event is not available.
+    /// Returns whether that bit is set: the event is not available.
     #[must_use]
     pub const fn lacks(self, bit: u8) -> bool {
         self.absent() >> (bit & 7) & 1 == 1

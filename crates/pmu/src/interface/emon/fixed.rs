@@ -1,31 +1,31 @@
-//! Fixed counters: what each counts, and the register that starts them (SDM Vol. 3B, 21.2.2).
+//! Fixed counters: their events and their control register (SDM Vol. 3B, 21.2.2).
 
 use super::capabilities::{MAX_FIXED, PmuCapabilities};
 use super::registers::FixedControl;
 use crate::source::ProfileSource;
 use crate::state::{CounterSet, CpuCounters};
 
-/// For fixed counters 0 to 2 the bit in leaf 0xA EBX of the event that they count: instructions retired, core cycles,
-/// reference cycles (SDM Vol. 3B, 21.2.2, Table 21-2).
+/// Bits in leaf 0xA EBX of the events that fixed counters 0 to 2 count: instructions retired, core cycles, reference
+/// cycles (SDM Vol. 3B, 21.2.2, Table 21-2).
 const EVENTS: [u8; MAX_FIXED as usize] = [1, 0, 2];
 
-/// The one of these whose general counterpart counts in another unit. Fixed counter 2 counts at the rate of the
-/// time-stamp counter; event 3CH, unit mask 01H, at that of the core crystal or the bus on most processors (SDM Vol. 3B,
-/// 21.2.3).
+/// The fixed counter that counts in another unit than its general event. Fixed counter 2 counts at the rate of the
+/// time-stamp counter; event 3CH, unit mask 01H, at that of the core crystal or the bus on most processors (SDM Vol.
+/// 3B, 21.2.3).
 const REFERENCE_CYCLES: u8 = 2;
 
-/// The number of the fixed counter that counts the event of a source, where there is that counter.
+/// Returns the number of the fixed counter for the event of a source, if there is one.
 pub fn number_for(source: &ProfileSource) -> Option<u8> {
     let bit = source.ebx_bit?;
     (0..).zip(EVENTS).find(|(_, event)| *event == bit).map(|(number, _)| number)
 }
 
-/// Whether no other counter than the fixed one may count the source: who asks twice must not be answered in two units.
+/// Returns whether only the fixed counter may count the source: two requests must not get counts in different units.
 pub fn is_alone(source: &ProfileSource) -> bool {
     number_for(source) == Some(REFERENCE_CYCLES)
 }
 
-/// Of what IA32_FIXED_CTR_CTRL held, what does not belong to the interface.
+/// Returns the bits of IA32_FIXED_CTR_CTRL outside the interface, as they were found.
 pub fn others(capabilities: PmuCapabilities, saved: u64) -> u64 {
     let all = FixedControl::from_bits(0xF);
     (0..MAX_FIXED)
@@ -33,7 +33,7 @@ pub fn others(capabilities: PmuCapabilities, saved: u64) -> u64 {
         .fold(saved, |rest, number| rest & !all.in_place_of(number))
 }
 
-/// IA32_FIXED_CTR_CTRL with those of `counters` on that are fixed, and others as they were found.
+/// Returns IA32_FIXED_CTR_CTRL with the fixed ones of `counters` on, and bits outside the interface as they were found.
 pub fn control(capabilities: PmuCapabilities, row: CpuCounters<'_>, counters: CounterSet) -> u64 {
     (0..MAX_FIXED)
         .filter(|number| counters.has(capabilities.count() + number))

@@ -1,9 +1,9 @@
-//! Which events a processor records precisely (PEBS), by which encoding, and on which counters.
+//! Events that processors record precisely (PEBS), with their encodings and counters.
 //!
-//! The table has the architectural events that are counted when an instruction retires. Sources: Intel's event files
-//! (perfmon, August 2026), where `PEBS` is 0 for an encoding that is not recorded, and `Counter` or `PEBScounters` has a bit
-//! for each general counter that records; SDM Vol. 3B, "Processor Event Based Sampling (PEBS)" in the sections of Core 2 and
-//! of Nehalem, for the processors that have no row of their own here.
+//! The tables have the architectural events that are counted when an instruction retires. Sources: Intel's event files
+//! (perfmon, August 2026), where `PEBS` is 0 for an encoding that is not recorded, and `Counter` or `PEBScounters`
+//! lists the general counters that record; SDM Vol. 3B, "Processor Event Based Sampling (PEBS)" in the sections on Core
+//! 2 and Nehalem, for processors without a table of their own.
 
 use debug_store::pebs::Format;
 
@@ -19,22 +19,22 @@ type Encoding = (u8, u8);
 /// The precise form of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreciseForm {
-    /// As the table of sources has the event.
+    /// Encoding in the table of sources.
     named: Encoding,
-    /// As it is recorded.
+    /// Encoding that is recorded.
     recorded: Encoding,
-    /// The general counters that record it, where there are so many.
+    /// The general counters that record it, as far as they exist.
     counters: CounterSet,
-    /// The first format of records with which it is recorded.
+    /// The first record format with which it is recorded.
     since: Format,
 }
 
-/// A row of the table; bit n of `counters` is general counter n.
+/// Creates an entry; bit n of `counters` is general counter n.
 const fn row(named: Encoding, recorded: Encoding, counters: u8, since: Format) -> PreciseForm {
     PreciseForm { named, recorded, counters: CounterSet::from_bits(counters as u64), since }
 }
 
-/// What no row below says otherwise.
+/// Default for processors without a table of their own.
 const USUAL: [PreciseForm; 3] = [
     row((0xC0, 0x00), (0xC0, 0x00), 0xFF, Format::Core2),
     row((0xC4, 0x00), (0xC4, 0x00), 0xFF, Format::Nehalem),
@@ -55,20 +55,20 @@ const GOLDEN_COVE: [PreciseForm; 3] = [
     row((0xC5, 0x00), (0xC5, 0x00), 0xFF, Format::Adaptive),
 ];
 
-/// Models of family 6 with [`SANDY_BRIDGE`]'s events: Sandy Bridge, Ivy Bridge, Haswell, Broadwell, Skylake to Comet Lake,
-/// and their servers up to Cascade Lake.
+/// Models of family 6 with the events of [`SANDY_BRIDGE`]: Sandy Bridge, Ivy Bridge, Haswell, Broadwell, Skylake to
+/// Comet Lake, and their servers up to Cascade Lake.
 const SANDY_BRIDGE_MODELS: [u8; 19] =
     [0x2A, 0x2D, 0x3A, 0x3E, 0x3C, 0x3F, 0x45, 0x46, 0x3D, 0x47, 0x4F, 0x56, 0x4E, 0x5E, 0x8E, 0x9E, 0xA5, 0xA6, 0x55];
 
-/// Models of family 6 with [`GOLDEN_COVE`]'s events, except their E cores: Alder Lake, Raptor Lake, Sapphire Rapids, Emerald
-/// Rapids; with Redwood Cove, Meteor Lake and Granite Rapids.
+/// Models of family 6 with the events of [`GOLDEN_COVE`], except their E-cores: Alder Lake, Raptor Lake, Sapphire
+/// Rapids, Emerald Rapids; with Redwood Cove, Meteor Lake and Granite Rapids.
 const GOLDEN_COVE_MODELS: [u8; 12] = [0x97, 0x9A, 0xB7, 0xBA, 0xBF, 0x8F, 0xCF, 0xAA, 0xAC, 0xB5, 0xAD, 0xAE];
 
 /// The precise events of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PreciseEvents {
-    /// The events themselves, on every counter that records.
+    /// The architectural encodings, on every counter that records.
     Usual = 0,
     /// Sandy Bridge to Cascade Lake.
     SandyBridge = 1,
@@ -77,7 +77,10 @@ pub enum PreciseEvents {
 }
 
 impl PreciseEvents {
-    /// Returns those of the current processor, by its family, model and core type. Any IRQL at which it stays the same.
+    /// Returns the precise events of the current processor, by its family, model and core type.
+    ///
+    /// # IRQL
+    /// Any at which the thread stays on its processor.
     pub fn of(cpu: &impl Cpu) -> Self {
         let signature = Leaf1Eax::of(cpu);
         match signature.model() {
@@ -104,8 +107,8 @@ impl PreciseEvents {
         }
     }
 
-    /// Returns the precise form of a source. A source of the interface's table means the event, however it is recorded; a raw
-    /// event is recorded as it is or not at all.
+    /// Returns the precise form of a source. A source of the interface's table names an event, whatever encoding
+    /// records it; a raw event is recorded with its own encoding or not at all.
     pub(super) fn form_of(self, source: &ProfileSource) -> Option<&'static PreciseForm> {
         let select = PerfEvtSel::from_bits(source.select);
         if select.cmask() != 0 || select.inv() || select.edge() {
@@ -116,7 +119,7 @@ impl PreciseEvents {
         self.table().iter().find(|form| wanted == if is_raw { form.recorded } else { form.named })
     }
 
-    /// Returns whether a source can be recorded in records of this format.
+    /// Returns whether records of this format can record a source.
     #[must_use]
     pub fn allows(self, source: &ProfileSource, format: Format) -> bool {
         self.form_of(source).is_some_and(|form| format >= form.since)
@@ -124,12 +127,12 @@ impl PreciseEvents {
 }
 
 impl PreciseForm {
-    /// Returns the general counters that record it, where there are so many.
+    /// Returns the general counters that record it, as far as they exist.
     pub(super) const fn counters(&self) -> CounterSet {
         self.counters
     }
 
-    /// Returns the value of an event select register with the encoding that is recorded.
+    /// Returns the event select register with the encoding that is recorded.
     pub(super) const fn select(&self, select: u64) -> u64 {
         let (event, umask) = self.recorded;
         PerfEvtSel::from_bits(select).with_event_select(event).with_umask(umask).into_bits()

@@ -1,8 +1,9 @@
-//! The profile sources of the Emon interface: seed 002, every row under its HAL name and in its order.
+//! The profile sources of the Emon interface (HAL Emon interface, section 2.2): every row under its HAL name and in its
+//! order.
 
 use crate::source::{ProfileSource, emon as row};
 
-/// Rows in ascending order of KPROFILE_SOURCE: number, name, EBX bit, select.
+/// The sources in ascending order of KPROFILE_SOURCE: number, name, EBX bit, select.
 pub const SOURCES: [ProfileSource; 13] = [
     row(0x00, "Time", None, 0x0003_003C),
     row(0x02, "TotalIssues", Some(1), 0x0003_00C0),

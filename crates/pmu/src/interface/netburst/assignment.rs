@@ -1,20 +1,20 @@
-//! Which counter, and by that which ESCR, counts an event: exact, in bounded time, without memory of its own.
+//! Assignment of counters and ESCRs to events: exact, in bounded time, without allocation.
 //!
-//! An ESCR detects one event in one choice of modes; any number of counters of its column may listen to it. Counters of
-//! a group and column are as good as each other. So what has to be chosen is only who gets which ESCR of each unit, and
-//! where two want one, it is one of two orders: at most 2 to the power of the units, and for each the counters are
-//! merely counted out.
+//! An ESCR detects one event in one selection of modes; any number of counters of its column may use it. All counters
+//! of a group and column are equivalent. So the only choice is the column of each ESCR setting. If two settings compete
+//! for the ESCRs of a unit, there are two orders. That makes at most 2 to the power of the number of units, and for
+//! each the counters are simply counted.
 
 use super::sources::{Event, Group, Unit};
 use super::{Escr, SECOND_COLUMN, Thread};
 use crate::state::{CounterSet, CounterState, CpuCounters};
 
-/// What counters a processor has.
+/// The counters of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// All of its core, in both columns.
+    /// All counters of the core, in both columns.
     Whole,
-    /// Those of one column: the other is the other thread's.
+    /// The counters of one column; the other belongs to the other thread.
     Threads,
 }
 
@@ -26,8 +26,9 @@ impl Layout {
         }
     }
 
-    /// The counters of a column that can listen to units of a group. Without counter 1, whose enable flag has a quirk
-    /// (Linux, `p4_event_bind_map`); a thread does not know which column its one is, so both go without the second.
+    /// Returns the counters of a column that can use units of a group. Counter 1 is excluded, because its enable flag
+    /// has a quirk (Linux, `p4_event_bind_map`). With threads, the second counter is excluded in both columns, because
+    /// a thread does not know its column.
     const fn counters(self, group: Group, column: u8) -> CounterSet {
         CounterSet::from_bits(match (self, group, column) {
             (Self::Whole, Group::Bpu, 0) | (Self::Threads, Group::Bpu, _) => 1,
@@ -38,7 +39,7 @@ impl Layout {
         })
     }
 
-    /// The counters that can listen to a unit.
+    /// Returns the counters that can use a unit.
     pub const fn counters_of(self, unit: Unit) -> CounterSet {
         match self {
             Self::Whole => self.counters(unit.group(), 0).or(self.counters(unit.group(), 1)),
@@ -54,7 +55,7 @@ impl Layout {
     }
 }
 
-/// What an ESCR has to be set to: the thread is the same for all, and so left out.
+/// An ESCR setting that an event requires. The thread is the same for all, and left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Demand {
     unit: Unit,
@@ -68,12 +69,12 @@ impl Demand {
     }
 }
 
-/// What each ESCR is set to.
+/// The settings of all ESCRs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Escrs([Option<Escr>; 2 * Unit::ALL.len()]);
 
 impl Escrs {
-    /// As the counters in use have them.
+    /// Returns the settings that the counters in use require.
     fn held(layout: Layout, row: CpuCounters<'_>) -> Self {
         let mut escrs = Self::default();
         for counter in row.counters(|state| !state.is_free()).iter() {
@@ -102,8 +103,8 @@ impl Escrs {
         }
     }
 
-    /// With an ESCR for each demand, where each unit's first free one is that of the order's bit; and then with those
-    /// that are left over for whoever can use them. None where there are too few.
+    /// Returns the settings with an ESCR for each demand; the bit of a unit in `order` selects which of its free ESCRs
+    /// is used first. Remaining ESCRs go to any demand that can use them. Returns `None` if there are too few.
     fn shared_out(mut self, layout: Layout, wanted: &[CounterState], order: u8) -> Option<Self> {
         for demand in wanted.iter().filter_map(|state| Demand::of(*state)) {
             let first = u8::from(order & 1 << demand.unit as u8 != 0);
@@ -125,7 +126,7 @@ impl Escrs {
     }
 }
 
-/// See [`ProfileInterface::assign`](crate::ProfileInterface::assign).
+/// Implements [`ProfileInterface::assign`](crate::ProfileInterface::assign).
 pub fn assign(layout: Layout, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
     /// One bit for each unit.
     const ORDERS: u8 = 1 << Unit::ALL.len();
@@ -141,7 +142,7 @@ pub fn assign(layout: Layout, row: CpuCounters<'_>, wanted: &[CounterState], ass
     Ok(())
 }
 
-/// A counter for each, first for those that have no choice of the column.
+/// Assigns a counter to each event, first to those with only one column.
 fn place(
     layout: Layout,
     escrs: Escrs,

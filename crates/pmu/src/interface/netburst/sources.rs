@@ -1,14 +1,14 @@
-//! The profile sources of the NetBurst interface, and by which unit each is detected (SDM Vol. 3B, "Performance
-//! Monitoring Events for Processors Based on Intel NetBurst Microarchitecture": non-retirement and at-retirement events).
+//! The profile sources of the NetBurst interface, and the units that detect them (SDM Vol. 3B, "Performance Monitoring
+//! Events for Processors Based on Intel NetBurst Microarchitecture": non-retirement and at-retirement events).
 //!
-//! The numbers and names are those that Emon has for the same.
+//! Numbers and names are those of the same events in Emon.
 
 use super::{Cccr, Escr};
 use crate::cpu::Msr;
 use crate::source::{ProfileSource, Source};
 use crate::state::CounterState;
 
-/// A unit that detects events, by its two ESCRs.
+/// A unit that detects events, with two ESCRs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// MSR_BSU_ESCR0 and 1: the bus sequence unit.
@@ -21,7 +21,7 @@ pub enum Unit {
     Cru23 = 3,
 }
 
-/// The counters that are wired to a unit.
+/// Counters that are wired to a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// MSR_BPU_COUNTER0 to 3: counters 0 to 3.
@@ -31,10 +31,10 @@ pub enum Group {
 }
 
 impl Unit {
-    /// Every unit.
+    /// All units.
     pub const ALL: [Self; 4] = [Self::Bsu, Self::Fsb, Self::Cru01, Self::Cru23];
 
-    /// Its ESCR of a column, 0 or 1.
+    /// Returns the ESCR of a column, 0 or 1.
     pub const fn escr(self, column: u8) -> Msr {
         let first = match self {
             Self::Bsu => Msr::new(0x3A0),
@@ -45,7 +45,7 @@ impl Unit {
         first.at(column)
     }
 
-    /// The CCCR of a counter that listens to it, not started, whichever threads run.
+    /// Returns the CCCR of a stopped counter that uses the unit, for any active threads.
     pub const fn cccr(self) -> Cccr {
         let any = Cccr::new().with_active_thread(3);
         match self {
@@ -56,7 +56,7 @@ impl Unit {
         }
     }
 
-    /// The counters that can listen to it.
+    /// Returns the counters that can use the unit.
     pub const fn group(self) -> Group {
         match self {
             Self::Bsu | Self::Fsb => Group::Bpu,
@@ -65,10 +65,10 @@ impl Unit {
     }
 }
 
-/// An event.
+/// An event and the unit that detects it.
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
-    /// What detects it.
+    /// The unit that detects the event.
     pub unit: Unit,
     /// Event select and event mask.
     pub escr: Escr,
@@ -79,12 +79,12 @@ impl Event {
         Self { unit, escr: Escr::new().with_event_select(event_select).with_event_mask(event_mask) }
     }
 
-    /// What a counter in this state counts.
+    /// Returns the event of a counter in this state.
     pub fn of(state: CounterState) -> Option<Self> {
         EVENTS.get(usize::from(state.event())).copied().flatten()
     }
 
-    /// What a row of the table counts; none for ProfileTime.
+    /// Returns the event of a table entry, or `None` for ProfileTime.
     pub fn of_source(source: &ProfileSource) -> Option<Self> {
         let mut rows = SOURCES.iter().zip(EVENTS);
         rows.find(|(row, _)| row.source == source.source).and_then(|(_, event)| event)
@@ -99,7 +99,7 @@ impl Event {
 /// GLOBAL_POWER_EVENTS, RUNNING: clocks in which the processor does not sleep.
 const CYCLES: Event = Event::new(Unit::Fsb, 0x13, 1);
 
-/// INSTR_RETIRED, NBOGUSNTAG: those that are not bogus and not tagged.
+/// INSTR_RETIRED, NBOGUSNTAG: instructions that are neither bogus nor tagged.
 const INSTRUCTIONS: Event = Event::new(Unit::Cru01, 0x02, 1);
 
 /// BRANCH_RETIRED: taken or not, predicted or not.
@@ -111,11 +111,11 @@ const MISPREDICTIONS: Event = Event::new(Unit::Cru01, 0x03, 1);
 /// BSQ_CACHE_REFERENCE: RD_2ndL_MISS, RD_3rdL_MISS, WR_2ndL_MISS.
 const CACHE_MISSES: Event = Event::new(Unit::Bsu, 0x0C, 0x700);
 
-/// What each row of [`SOURCES`] counts.
+/// Events of the entries of [`SOURCES`].
 const EVENTS: [Option<Event>; 7] =
     [None, Some(INSTRUCTIONS), Some(BRANCHES), Some(CACHE_MISSES), Some(MISPREDICTIONS), Some(CYCLES), Some(CYCLES)];
 
-/// Rows in ascending order of KPROFILE_SOURCE; the select is the ESCR's, for a processor without Hyper-Threading.
+/// The sources in ascending order of KPROFILE_SOURCE; the select is the ESCR of a processor without Hyper-Threading.
 pub const SOURCES: [ProfileSource; EVENTS.len()] = [
     ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None },
     INSTRUCTIONS.row(0x02, "TotalIssues"),

@@ -7,7 +7,7 @@ const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource
     ProfileSource { source: Source(source), name, select: 0x0003_0000 | event_select as u64, ebx_bit: None }
 }
 
-/// Rows in ascending order of KPROFILE_SOURCE.
+/// The sources in ascending order of KPROFILE_SOURCE.
 pub const SOURCES: [ProfileSource; 9] = [
     ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None },
     row(0x02, "TotalIssues", 0xC0),          // INST_RETIRED
@@ -17,5 +17,5 @@ pub const SOURCES: [ProfileSource; 9] = [
     row(0x0B, "BranchMispredictions", 0xC5), // BR_MISS_PRED_RETIRED
     row(0x13, "TotalCycles", 0x79),          // CPU_CLK_UNHALTED
     row(0x15, "DcacheAccesses", 0x43),       // DATA_MEM_REFS
-    row(0x19, "UnhaltedCoreCycles", 0x79),   // CPU_CLK_UNHALTED, as Emon names it
+    row(0x19, "UnhaltedCoreCycles", 0x79),   // CPU_CLK_UNHALTED, under Emon's name
 ];

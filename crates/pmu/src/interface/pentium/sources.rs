@@ -1,8 +1,7 @@
 //! The profile sources of the Pentium interface (SDM Vol. 3B, "Performance Monitoring Events for Pentium Processors"),
-//! under the numbers and names of WDM.H. All of these can be counted by either counter.
+//! under the numbers and names of WDM.H. Either counter can count all of them.
 //!
-//! There are no cycles among them: the manual lets a counter count the clocks for which an event lasts, but has no
-//! event that always lasts.
+//! Cycles are not among them: a counter can count the clocks for which an event lasts, but no event always lasts.
 
 use super::{Cesr, OF_ONE};
 use crate::source::{ProfileSource, Source};
@@ -12,7 +11,7 @@ const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource
     ProfileSource { source: Source(source), name, select: select & OF_ONE, ebx_bit: None }
 }
 
-/// Rows in ascending order of KPROFILE_SOURCE; the select is the half of CESR that is counter 0's.
+/// The sources in ascending order of KPROFILE_SOURCE; the select is counter 0's half of CESR.
 pub const SOURCES: [ProfileSource; 8] = [
     ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None },
     row(0x02, "TotalIssues", 0x16),        // INSTRUCTIONS_EXECUTED

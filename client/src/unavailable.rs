@@ -1,25 +1,28 @@
-//! What keeps a machine from having counters, and what opens them.
+//! Why a machine has no counters, and what makes them available.
 
 use std::fmt;
 
 use pmu::{Hypervisor, Kind, Reason};
 use serde::Serialize;
 
-/// The advice for a root partition of Hyper-V: an ordinary PC, and no virtual machine.
+/// The remedy where another profiler may use the counters.
+pub const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
+
+/// The remedy if Windows is the root partition of Hyper-V: an ordinary PC, not a virtual machine.
 pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-based security (msinfo32\n  \
      lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)";
 
-/// Why a machine has no counters, and what to do about it.
+/// Why there are no counters, and what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Blocker {
-    /// Why.
+pub struct Unavailable {
+    /// The reason.
     pub what: &'static str,
-    /// What to do.
+    /// What makes them available.
     pub remedy: &'static str,
 }
 
-impl Blocker {
-    /// Returns the blocker of a machine, and `None` if it has counters.
+impl Unavailable {
+    /// Returns why a machine has no counters; `None` if it has counters.
     pub fn of(interface: u32, reason: u32, hypervisor: u32) -> Option<Self> {
         if interface != Kind::Default as u32 {
             return None;
@@ -44,8 +47,8 @@ impl Blocker {
     }
 }
 
-/// The last lines of `info` and `diagnose`.
-impl fmt::Display for Blocker {
+/// Formats the last lines of the properties of a machine.
+impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "No counters: {}\n  try: {}", self.what, self.remedy)
     }
@@ -54,7 +57,7 @@ impl fmt::Display for Blocker {
 const NO_COUNTERS: (&str, &str) =
     ("the processor has no counters that this driver knows", "another machine; the reason above says what is missing");
 
-/// The words for the number of a hypervisor.
+/// Returns the text for the number of a hypervisor.
 pub fn hypervisor(number: u32) -> String {
     match Hypervisor::from_number(number) {
         Some(Hypervisor::None) => "none that shows itself".to_owned(),
@@ -70,15 +73,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_blocker_exactly_where_there_are_no_counters_and_it_fits_a_console() {
+    fn a_machine_without_counters_has_a_reason_that_fits_a_console() {
         for reason in Reason::ALL {
             for kind in Hypervisor::ALL {
-                assert_eq!(Blocker::of(Kind::Amd64 as u32, reason as u32, kind as u32), None);
-                let blocker = Blocker::of(Kind::Default as u32, reason as u32, kind as u32).unwrap();
-                assert!(blocker.to_string().lines().all(|line| line.len() <= 80), "{blocker}");
+                assert_eq!(Unavailable::of(Kind::Amd64 as u32, reason as u32, kind as u32), None);
+                let unavailable = Unavailable::of(Kind::Default as u32, reason as u32, kind as u32).unwrap();
+                assert!(unavailable.to_string().lines().all(|line| line.len() <= 80), "{unavailable}");
                 let masked = reason == Reason::MaskedByHypervisor;
                 assert_eq!(
-                    blocker.remedy.contains("Set-VMProcessor"),
+                    unavailable.remedy.contains("Set-VMProcessor"),
                     masked && kind != Hypervisor::Root,
                     "{reason:?} {kind:?}"
                 );
@@ -87,10 +90,10 @@ mod tests {
     }
 
     #[test]
-    fn the_advice_for_a_root_partition_does_not_mention_virtual_machines() {
+    fn the_text_for_a_root_partition_mentions_no_virtual_machine() {
         for reason in Reason::ALL {
-            let Blocker { what, remedy } =
-                Blocker::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32).unwrap();
+            let Unavailable { what, remedy } =
+                Unavailable::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32).unwrap();
             assert!(
                 !what.contains("virtual machine") && !remedy.contains("virtual PMU"),
                 "{reason:?}: {what}\n{remedy}"
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hypervisor_has_words_of_its_own() {
+    fn every_hypervisor_has_its_own_text() {
         for number in 0..5 {
             assert_eq!((0..5).filter(|other| hypervisor(*other) == hypervisor(number)).count(), 1, "{number}");
         }

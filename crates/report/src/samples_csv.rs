@@ -4,10 +4,10 @@ use std::io::{self, Read, Write};
 
 use protocol::{Sample, SampleKind, UNKNOWN, modes};
 
-use crate::atlas::Atlas;
 use crate::filter::Filter;
 use crate::read::{Contents, ExportError, for_each_record};
-use crate::tally::{Detail, Place, events};
+use crate::sample_counts::{Detail, SampleLocation, events};
+use crate::symbol_index::SymbolIndex;
 
 /// Names of the fields; the first line of the output.
 const FIELDS: [&str; 13] = [
@@ -31,14 +31,14 @@ const FIELDS: [&str; 13] = [
 ///
 /// # Errors
 /// If the recording cannot be read again or the output cannot be written.
-pub fn lines(
+pub fn samples_csv(
     contents: &Contents,
-    atlas: &Atlas,
+    symbol_index: &SymbolIndex,
     filter: &Filter,
     input: impl Read,
     out: impl Write,
 ) -> Result<(), ExportError> {
-    let mut lines = Lines { out: csv::Writer::from_writer(out), contents, atlas, filter };
+    let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index, filter };
     lines.out.write_record(FIELDS).map_err(io::Error::from)?;
     for_each_record(input, |record| lines.write(record))?;
     Ok(lines.out.flush()?)
@@ -47,7 +47,7 @@ pub fn lines(
 struct Lines<'a, W: Write> {
     out: csv::Writer<W>,
     contents: &'a Contents,
-    atlas: &'a Atlas,
+    symbol_index: &'a SymbolIndex,
     filter: &'a Filter,
 }
 
@@ -62,7 +62,7 @@ impl<W: Write> Lines<'_, W> {
         };
         let (word, detail) = match kind {
             SampleKind::Sample | SampleKind::Precise | SampleKind::PreciseNext | SampleKind::Branch => {
-                if self.filter.takes(record.source, record.process) {
+                if self.filter.selects(record.source, record.process) {
                     self.write_sample(record, kind, [&time, &processor, &source])?;
                 }
                 return Ok(());
@@ -73,7 +73,7 @@ impl<W: Write> Lines<'_, W> {
             SampleKind::Slept => ("slept", self.contents.duration(record.ip).to_string()),
             SampleKind::Silenced => ("silenced", String::new()),
         };
-        if self.filter.takes_source(record.source) {
+        if self.filter.selects_source(record.source) {
             let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
             self.out.write_record(fields)?;
         }
@@ -86,7 +86,7 @@ impl<W: Write> Lines<'_, W> {
         kind: SampleKind,
         [time, processor, source]: [&str; 3],
     ) -> io::Result<()> {
-        let place = Place::of(sample, Detail::default());
+        let location = SampleLocation::of(sample, Detail::default());
         let (word, detail) = match kind {
             SampleKind::Precise => ("precise", sample.pebs_sequence.to_string()),
             SampleKind::PreciseNext => ("precise_next", sample.pebs_sequence.to_string()),
@@ -100,13 +100,13 @@ impl<W: Write> Lines<'_, W> {
             processor,
             source,
             &id_text(sample.process),
-            self.contents.processes.text(sample.process),
+            self.contents.processes.name_or_unknown(sample.process),
             &id_text(sample.thread),
             mode,
             &events(sample, kind).to_string(),
             &format!("{:#018x}", sample.ip),
-            self.atlas.module(&place),
-            &self.atlas.symbol(&place),
+            self.symbol_index.module(&location),
+            &self.symbol_index.symbol(&location),
             &detail,
         ];
         Ok(self.out.write_record(fields)?)

@@ -1,15 +1,15 @@
-//! Who a processor is: vendor, brand and signature.
+//! Vendor, brand and signature of a processor.
 
 use serde::Serialize;
 
 use crate::format::{hexadecimal, text};
 
-/// What CPUID says of the processor for people; nothing is decided by it.
+/// Identity of the processor according to CPUID. It is only displayed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Identity {
+pub struct ProcessorIdentity {
     /// Vendor string of leaf 0.
     pub vendor: String,
-    /// Brand string, where there is one.
+    /// Brand string, if the processor has one.
     pub brand: Option<String>,
     /// EAX of leaf 1.
     pub signature: u32,
@@ -18,15 +18,15 @@ pub struct Identity {
     stepping: u32,
 }
 
-impl Identity {
-    /// From the bytes of both strings and EAX of leaf 1.
+impl ProcessorIdentity {
+    /// Creates an identity from the bytes of both strings and EAX of leaf 1.
     pub fn new(vendor: &[u8], brand: &[u8], signature: u32) -> Self {
         let Signature { family, model, stepping } = decode(signature);
         let brand = Some(text(brand)).filter(|brand| !brand.is_empty());
         Self { vendor: text(vendor), brand, signature, family, model, stepping }
     }
 
-    /// As properties of a machine.
+    /// Returns the identity as properties of a machine.
     pub fn rows(&self) -> [(&'static str, String); 3] {
         let family = format!("family {:#x}, model {:#x}, stepping {}", self.family, self.model, self.stepping);
         [
@@ -44,7 +44,8 @@ struct Signature {
     stepping: u32,
 }
 
-/// Family, model and stepping of EAX of CPUID leaf 1 (SDM Vol. 2A, CPUID, "Version Information"; APM Vol. 3 E.3.2).
+/// Decodes family, model and stepping from EAX of CPUID leaf 1 (SDM Vol. 2A, CPUID, "Version Information"; APM Vol. 3
+/// E.3.2).
 fn decode(eax: u32) -> Signature {
     let (base_family, base_model) = (eax >> 8 & 0xF, eax >> 4 & 0xF);
     let (extended_family, extended_model) = (eax >> 20 & 0xFF, eax >> 16 & 0xF);
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extended_family_and_model_count_only_where_the_manuals_say_so() {
+    fn extended_family_and_model_are_used_only_as_the_manuals_define() {
         for (eax, family, model, stepping) in [
             (0x0001_067A, 6, 0x17, 10),   // Core 2: extended model with family 6
             (0x0000_0F29, 15, 2, 9),      // Pentium 4

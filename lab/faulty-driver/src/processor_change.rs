@@ -1,4 +1,4 @@
-//! The callback for processors that are added.
+//! The callback for added processors.
 
 use crate::{
     kernel::{self, Change, NtStatus, Pointer, STATUS_SUCCESS, STATUS_UNSUCCESSFUL},
@@ -10,23 +10,23 @@ use core::{
 };
 
 /// Number of calls that are reported.
-const TOLD: usize = 16;
+const REPORTED: usize = 16;
 
 /// The number of calls; then two numbers for each call. The nibbles of the first are, from the highest: stage,
 /// processor index, processor number, number of active processors, IRQL. The second is the status of the operation.
-pub type Report = [u32; 1 + 2 * TOLD];
+pub type Report = [u32; 1 + 2 * REPORTED];
 
 static REGISTRATION: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 static CALLS: AtomicU32 = AtomicU32::new(0);
-static SEEN: [[AtomicU32; 2]; TOLD] = [const { [const { AtomicU32::new(0) }; 2] }; TOLD];
+static SEEN: [[AtomicU32; 2]; REPORTED] = [const { [const { AtomicU32::new(0) }; 2] }; REPORTED];
 
-/// The status that the callback returns before a processor is added, and the processor for which it does.
-static ANSWER: AtomicI32 = AtomicI32::new(STATUS_SUCCESS);
+/// The status that the callback returns before the processor `UNWANTED` is added.
+static REJECTION: AtomicI32 = AtomicI32::new(STATUS_SUCCESS);
 static UNWANTED: AtomicU32 = AtomicU32::new(0);
 
 /// Registers the callback with these flags. The callback rejects processor `unwanted`.
-pub fn listen(flags: u32, unwanted: Option<u32>) -> NtStatus {
-    ANSWER.store(if unwanted.is_some() { STATUS_UNSUCCESSFUL } else { STATUS_SUCCESS }, Ordering::SeqCst);
+pub fn register(flags: u32, unwanted: Option<u32>) -> NtStatus {
+    REJECTION.store(if unwanted.is_some() { STATUS_UNSUCCESSFUL } else { STATUS_SUCCESS }, Ordering::SeqCst);
     UNWANTED.store(unwanted.unwrap_or(u32::MAX), Ordering::SeqCst);
     CALLS.store(0, Ordering::SeqCst);
     // SAFETY: called at PASSIVE_LEVEL; the routine has the required type.
@@ -36,7 +36,7 @@ pub fn listen(flags: u32, unwanted: Option<u32>) -> NtStatus {
 }
 
 /// Unregisters the callback.
-pub fn leave() {
+pub fn unregister() {
     let registration = REGISTRATION.swap(ptr::null_mut(), Ordering::SeqCst);
     if !registration.is_null() {
         // SAFETY: called at PASSIVE_LEVEL, once for a registration.
@@ -45,7 +45,7 @@ pub fn leave() {
 }
 
 pub fn report() -> Report {
-    let mut report = [0; 1 + 2 * TOLD];
+    let mut report = [0; 1 + 2 * REPORTED];
     let values = core::iter::once(&CALLS).chain(SEEN.as_flattened());
     for (place, value) in report.iter_mut().zip(values) {
         *place = value.load(Ordering::SeqCst);
@@ -67,6 +67,6 @@ unsafe extern "system" fn changed(_context: Pointer, change: *const Change, answ
     }
     if stage == 0 && index == UNWANTED.load(Ordering::SeqCst) {
         // SAFETY: the pointer is valid during the call, and the status is writable.
-        unsafe { answer.write(ANSWER.load(Ordering::SeqCst)) };
+        unsafe { answer.write(REJECTION.load(Ordering::SeqCst)) };
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use protocol::{Sample, SampleKind, UNKNOWN};
 use recording::Block;
-use report::{Atlas, Filter, Merged, SymbolFinder, merged};
+use report::{Filter, SymbolFinder, SymbolIndex, TimelineSample, timeline};
 
 use super::support::{APP, CYCLES, MISSES, file, processes, read, sample};
 
@@ -19,12 +19,12 @@ fn record(process: u32, pebs_sequence: u64) -> Sample {
     Sample { pebs_sequence, kind: SampleKind::Precise as u16, ..sample(CYCLES, process, APP + 0x20, 7) }
 }
 
-fn merge(samples: &[Sample], filter: &Filter) -> Vec<Merged> {
-    merged(filter, file(&[Block::Samples(samples.to_vec())]).as_slice()).unwrap()
+fn merge(samples: &[Sample], filter: &Filter) -> Vec<TimelineSample> {
+    timeline(filter, file(&[Block::Samples(samples.to_vec())]).as_slice()).unwrap()
 }
 
 /// Returns whether each sample is precise, its mark and its process.
-fn summary(samples: &[Merged]) -> Vec<(bool, u64, u32)> {
+fn summary(samples: &[TimelineSample]) -> Vec<(bool, u64, u32)> {
     samples.iter().map(|one| (one.is_precise(), one.sample.pebs_sequence, one.sample.process)).collect()
 }
 
@@ -57,11 +57,11 @@ fn process_is_inferred_only_between_samples_of_one_thread() {
         ("another thread between the two", vec![ordinary(8, 0), thread(record(8, 1), 99), ordinary(8, 2)], UNKNOWN),
         ("the same thread between the two", vec![ordinary(8, 0), record(8, 1), ordinary(8, 2)], 8),
     ] {
-        let merged = merge(&[&samples[..], &[record(UNKNOWN, 0)]].concat(), &Filter::default());
-        let found = merged.iter().find(|one| one.is_precise() && one.sample.pebs_sequence == 0).unwrap();
+        let timeline = merge(&[&samples[..], &[record(UNKNOWN, 0)]].concat(), &Filter::default());
+        let found = timeline.iter().find(|one| one.is_precise() && one.sample.pebs_sequence == 0).unwrap();
         assert_eq!((found.sample.process, found.inferred), (wanted, wanted != UNKNOWN), "{name}");
         assert_eq!(found.sample.thread, if wanted == UNKNOWN { UNKNOWN } else { wanted + 1 }, "{name}");
-        assert_eq!(merged.iter().filter(|one| one.inferred).count(), usize::from(found.inferred), "{name}");
+        assert_eq!(timeline.iter().filter(|one| one.inferred).count(), usize::from(found.inferred), "{name}");
     }
 }
 
@@ -80,11 +80,14 @@ fn record_address_is_resolved_in_the_inferred_process() {
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
     blocks.push(Block::Samples(vec![ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1)]));
     let bytes = file(&blocks);
-    let merged = merged(&Filter::default(), bytes.as_slice()).unwrap();
-    let places: Vec<_> = merged.iter().map(Merged::place).collect();
-    let atlas =
-        Atlas::of(&read(&bytes).processes, places.iter().copied(), &SymbolFinder::new(Vec::new(), None, None).unwrap());
-    let names: Vec<_> = places.iter().map(|place| atlas.symbol(place).into_owned()).collect();
+    let timeline = timeline(&Filter::default(), bytes.as_slice()).unwrap();
+    let locations: Vec<_> = timeline.iter().map(TimelineSample::location).collect();
+    let symbol_index = SymbolIndex::of(
+        &read(&bytes).processes,
+        locations.iter().copied(),
+        &SymbolFinder::new(Vec::new(), None, None).unwrap(),
+    );
+    let names: Vec<_> = locations.iter().map(|location| symbol_index.symbol(location).into_owned()).collect();
     assert_eq!(names, ["app.exe+0x10", "app.exe+0x20", "app.exe+0x10", "0x0000000140000020"]);
 }
 
@@ -115,15 +118,15 @@ fn history() -> impl Strategy<Value = Vec<Sample>> {
 proptest! {
     #[test]
     fn merged_samples_appear_once_with_ascending_marks_per_processor(samples in history()) {
-        let merged = merge(&samples, &Filter::default());
+        let timeline = merge(&samples, &Filter::default());
         let key = |sample: &Sample| (sample.processor, sample.pebs_sequence, sample.kind, sample.time, sample.ip);
         let mut wanted: Vec<_> = samples.iter().map(key).collect();
-        let mut found: Vec<_> = merged.iter().map(|one| key(&one.sample)).collect();
+        let mut found: Vec<_> = timeline.iter().map(|one| key(&one.sample)).collect();
         prop_assert!(found.is_sorted_by_key(|(processor, pebs_sequence, ..)| (*processor, *pebs_sequence)));
         wanted.sort_unstable();
         found.sort_unstable();
         prop_assert_eq!(found, wanted);
-        for pair in merged.windows(2).filter(|pair| pair[0].sample.processor == pair[1].sample.processor) {
+        for pair in timeline.windows(2).filter(|pair| pair[0].sample.processor == pair[1].sample.processor) {
             let same = pair[0].sample.pebs_sequence == pair[1].sample.pebs_sequence;
             prop_assert!(!(same && pair[0].is_precise()), "an ordinary sample comes before the record of its mark");
             prop_assert!(!same || pair[1].is_precise() || pair[0].sample.time < pair[1].sample.time);
@@ -133,17 +136,17 @@ proptest! {
     /// Compares with a search for the nearest ordinary samples that starts at each record.
     #[test]
     fn inference_matches_a_search_from_each_record(samples in history()) {
-        let merged = merge(&samples, &Filter::default());
-        for (index, one) in merged.iter().enumerate() {
+        let timeline = merge(&samples, &Filter::default());
+        for (index, one) in timeline.iter().enumerate() {
             let own = samples.iter().find(|sample| {
                 (sample.processor, sample.pebs_sequence, sample.kind) == (one.sample.processor, one.sample.pebs_sequence, one.sample.kind)
                     && sample.time == one.sample.time
             });
             let own = own.unwrap();
-            let here = |other: &&Merged| other.sample.processor == one.sample.processor;
-            let before = merged[..index].iter().rev().take_while(here).find(|other| !other.is_precise());
-            let after = merged[index..].iter().take_while(here).find(|other| !other.is_precise());
-            let side = |side: Option<&Merged>| side.map(|other| (other.sample.process, other.sample.thread));
+            let here = |other: &&TimelineSample| other.sample.processor == one.sample.processor;
+            let before = timeline[..index].iter().rev().take_while(here).find(|other| !other.is_precise());
+            let after = timeline[index..].iter().take_while(here).find(|other| !other.is_precise());
+            let side = |side: Option<&TimelineSample>| side.map(|other| (other.sample.process, other.sample.thread));
             let between: Vec<&Sample> = samples.iter().filter(|sample| {
                 let (low, high) = (before.map(|one| one.sample.pebs_sequence), after.map(|one| one.sample.pebs_sequence));
                 sample.processor == one.sample.processor

@@ -1,25 +1,25 @@
-//! `report --merge`: single samples and precise records in one order.
+//! `report --merge`: shows single samples and precise records in one order.
 
 use std::io;
 
 use protocol::SampleKind;
-use report::{Merged, Place};
+use report::{SampleLocation, TimelineSample};
 use serde::Serialize;
 
-use super::Context;
-use super::recorded::Recorded;
-use super::report::{counted, header, most_rows, summary};
-use super::summed::{Header, Limits, Summed, WithoutSymbols, hexadecimal, without_symbols};
+use super::aggregate::{Aggregate, Header, Limits, WithoutSymbols, without_symbols};
+use super::context::Context;
+use super::load::LoadedRecording;
+use super::report::summary;
 use crate::cli::ReportArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
-use crate::format::{real, table};
+use crate::format::{address, counted, real, table};
 use crate::id::Id;
 
 /// Nanoseconds in a millisecond.
 const NANOSECONDS: f64 = 1e6;
 
-/// The fields of `--csv`, which are its first line.
+/// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 12] = [
     "processor",
     "time_ns",
@@ -37,33 +37,33 @@ const FIELDS: [&str; 12] = [
 
 const HEADINGS: [&str; 7] = ["CPU", "Time", "Number", "Event", "Kind", "Process", "Symbol"];
 
-/// The columns whose cells may be shortened.
+/// Headings of the columns with cells that can be shortened.
 const NAMES: [&str; 3] = ["Event", "Process", "Symbol"];
 
-/// The columns of numbers.
+/// Headings of the columns of numbers.
 const NUMBERS: [&str; 3] = ["CPU", "Time", "Number"];
 
 #[derive(Debug, Serialize)]
-struct InOrder<'a> {
+struct Timeline<'a> {
     recording: Header<'a>,
-    samples: Vec<Line>,
+    samples: Vec<TimelineRow>,
     without_symbols: Vec<WithoutSymbols<'a>>,
 }
 
-/// A sample.
+/// A sample or precise record.
 #[derive(Debug, Serialize)]
-struct Line {
+struct TimelineRow {
     processor: u32,
-    /// Since the first record of the recording.
+    /// Time since the first record of the recording.
     time_ns: u64,
-    /// Of a record its own, of an ordinary sample that of the record behind it.
+    /// Number of the precise record, or for an ordinary sample that of the next precise record.
     number: u64,
     event: String,
     kind: &'static str,
     process: Id,
     process_name: String,
     thread: Id,
-    /// Whether process and thread are those of the samples beside it.
+    /// Whether process and thread were inferred from the neighboring samples.
     inferred: bool,
     address: String,
     module: String,
@@ -73,17 +73,17 @@ struct Line {
 }
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
-    let (recorded, samples) = Recorded::merged(&args.recording)?;
-    let (shown, left) = limited(&samples, most_rows(args).unwrap_or(usize::MAX));
-    let lines: Vec<Line> = shown.into_iter().map(|sample| line(sample, &recorded)).collect();
+    let (loaded, samples) = LoadedRecording::with_timeline(&args.recording)?;
+    let (shown, left) = limited(&samples, args.max_rows().unwrap_or(usize::MAX));
+    let lines: Vec<TimelineRow> = shown.into_iter().map(|sample| line(sample, &loaded)).collect();
     if args.format.json {
-        let without_symbols = without_symbols(&recorded.atlas);
-        context.json(&InOrder { recording: Header::new(&recorded), samples: lines, without_symbols })?;
+        let without_symbols = without_symbols(&loaded.symbol_index);
+        context.json(&Timeline { recording: Header::new(&loaded), samples: lines, without_symbols })?;
     } else if args.format.csv {
         csv(&lines, context)?;
     } else {
-        let Summed { recording, sources, .. } = Summed::new(&recorded, &[], Limits::default());
-        context.say(&header(&recording, &recorded))?;
+        let Aggregate { recording, sources, .. } = Aggregate::new(&loaded, &[], Limits::default());
+        context.say(&recording.text(&loaded))?;
         for source in &sources {
             context.say(&format!("\n{}", summary(source)))?;
         }
@@ -94,45 +94,45 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
             context.say(&format!("\n{left} left out; --limit N shows N of each processor"))?;
         }
     }
-    recorded.finish(context)
+    loaded.finish(context)
 }
 
-/// The first `most` samples of each processor, and how many there are more.
-fn limited(samples: &[Merged], most: usize) -> (Vec<&Merged>, usize) {
+/// Returns the first `max` samples of each processor, and the number of the others.
+fn limited(samples: &[TimelineSample], max: usize) -> (Vec<&TimelineSample>, usize) {
     let processors = samples.chunk_by(|one, other| one.sample.processor == other.sample.processor);
-    let shown: Vec<&Merged> = processors.flat_map(|samples| samples.iter().take(most)).collect();
+    let shown: Vec<&TimelineSample> = processors.flat_map(|samples| samples.iter().take(max)).collect();
     let left = samples.len() - shown.len();
     (shown, left)
 }
 
-fn line(merged: &Merged, recorded: &Recorded) -> Line {
-    let Recorded { contents, atlas, .. } = recorded;
-    let sample = &merged.sample;
-    let place: Place = merged.place();
-    Line {
+fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
+    let LoadedRecording { contents, symbol_index, .. } = loaded;
+    let sample = &ordered.sample;
+    let location: SampleLocation = ordered.location();
+    TimelineRow {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
         number: sample.pebs_sequence,
         event: contents.source_name(sample.source).into_owned(),
-        kind: match merged.kind {
+        kind: match ordered.kind {
             SampleKind::Precise => "precise",
             SampleKind::PreciseNext => "precise_next",
             _ => "sample",
         },
         process: sample.process.into(),
-        process_name: contents.processes.text(sample.process).to_owned(),
+        process_name: contents.processes.name_or_unknown(sample.process).to_owned(),
         thread: sample.thread.into(),
-        inferred: merged.inferred,
-        address: hexadecimal(sample.ip),
-        module: atlas.module(&place).to_owned(),
-        symbol: atlas.symbol(&place).into_owned(),
+        inferred: ordered.inferred,
+        address: address(sample.ip),
+        module: symbol_index.module(&location).to_owned(),
+        symbol: symbol_index.symbol(&location).into_owned(),
         ip: sample.ip,
     }
 }
 
-/// For people the kinds are two.
-fn rows(lines: &[Line], wide: bool) -> String {
-    let cells = |line: &Line| {
+/// Formats the table. It does not distinguish the two kinds of precise records.
+fn rows(lines: &[TimelineRow], wide: bool) -> String {
+    let cells = |line: &TimelineRow| {
         vec![
             line.processor.to_string(),
             format!("{:.3}", real(line.time_ns) / NANOSECONDS),
@@ -140,7 +140,7 @@ fn rows(lines: &[Line], wide: bool) -> String {
             line.event.clone(),
             line.kind.trim_end_matches("_next").to_owned(),
             line.process.with_name(&line.process_name),
-            // There is no room for the zeros before an address.
+            // The column is too narrow for leading zeros of an address.
             if line.symbol == line.address { format!("{:#x}", line.ip) } else { line.symbol.clone() },
         ]
     };
@@ -149,7 +149,7 @@ fn rows(lines: &[Line], wide: bool) -> String {
     table(&HEADINGS, &NUMBERS, &cells)
 }
 
-fn csv(lines: &[Line], context: &mut Context) -> Result<(), Error> {
+fn csv(lines: &[TimelineRow], context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for line in lines {

@@ -15,11 +15,11 @@ use protocol::{Sample, SampleKind, UNKNOWN};
 
 use crate::filter::Filter;
 use crate::read::{ExportError, for_each_record};
-use crate::tally::{Detail, Place};
+use crate::sample_counts::{Detail, SampleLocation};
 
 /// A sample in the merged order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Merged {
+pub struct TimelineSample {
     /// The sample, with the inferred process and thread if it had none.
     pub sample: Sample,
     /// `Sample`, `Precise` or `PreciseNext`.
@@ -28,7 +28,7 @@ pub struct Merged {
     pub inferred: bool,
 }
 
-impl Merged {
+impl TimelineSample {
     /// Returns whether the sample is a PEBS record.
     #[must_use]
     pub fn is_precise(&self) -> bool {
@@ -37,8 +37,8 @@ impl Merged {
 
     /// Returns the location without thread and processor.
     #[must_use]
-    pub fn place(&self) -> Place {
-        Place::of(&self.sample, Detail::default())
+    pub fn location(&self) -> SampleLocation {
+        SampleLocation::of(&self.sample, Detail::default())
     }
 
     /// Returns the sort key among samples of one processor. Samples with equal keys keep the order of the file.
@@ -58,37 +58,37 @@ impl Merged {
 }
 
 /// Returns the samples of a recording that `filter` selects, by processor and then in the order of the module
-/// documentation. Branches have no position in this order and are omitted. All samples are in memory at once, 56 bytes
+/// documentation. BranchCounts have no position in this order and are omitted. All samples are in memory at once, 56 bytes
 /// each.
 ///
 /// # Errors
 /// If the recording cannot be read.
-pub fn merged(filter: &Filter, input: impl Read) -> Result<Vec<Merged>, ExportError> {
-    let mut processors: BTreeMap<u32, Vec<Merged>> = BTreeMap::new();
+pub fn timeline(filter: &Filter, input: impl Read) -> Result<Vec<TimelineSample>, ExportError> {
+    let mut processors: BTreeMap<u32, Vec<TimelineSample>> = BTreeMap::new();
     for_each_record(input, |record| {
         let kind = SampleKind::from_number(record.kind);
         let ordered = [SampleKind::Sample, SampleKind::Precise, SampleKind::PreciseNext];
         if let Some(kind) = kind.filter(|kind| ordered.contains(kind)) {
             let samples = processors.entry(record.processor).or_default();
-            samples.push(Merged { sample: *record, kind, inferred: false });
+            samples.push(TimelineSample { sample: *record, kind, inferred: false });
         }
         Ok(())
     })?;
     let mut all = Vec::new();
     for mut samples in processors.into_values() {
-        samples.sort_by_key(Merged::order);
+        samples.sort_by_key(TimelineSample::order);
         infer(&mut samples);
-        all.extend(samples.into_iter().filter(|one| filter.takes(one.sample.source, one.sample.process)));
+        all.extend(samples.into_iter().filter(|one| filter.selects(one.sample.source, one.sample.process)));
     }
     Ok(all)
 }
 
 /// Infers process and thread of records without them. `samples` are the sorted samples of one processor.
-fn infer(samples: &mut [Merged]) {
+fn infer(samples: &mut [TimelineSample]) {
     let mut before = None;
     for stretch in samples.chunk_by_mut(|one, _| one.is_precise()) {
         // A stretch is a run of records and the ordinary sample after them, which the last stretch may lack.
-        let after = stretch.last().filter(|last| !last.is_precise()).and_then(Merged::owner);
+        let after = stretch.last().filter(|last| !last.is_precise()).and_then(TimelineSample::owner);
         if let Some((process, thread)) = after.filter(|after| before == Some(*after))
             && stretch.iter().all(|one| one.can_be_of(process, thread))
         {

@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
 use crate::modules::{ModuleId, Modules};
-use crate::processes::Processes;
+use crate::processes::{Processes, UNKNOWN_NAME};
 use crate::read::Contents;
+use crate::sample_counts::SampleLocation;
 use crate::symbols::{Missing, SymbolFinder};
-use crate::tally::Place;
 
-/// Index of a symbol in an [`Atlas`].
+/// Index of a symbol in an [`SymbolIndex`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymbolId(usize);
 
@@ -57,49 +57,57 @@ struct AddressKey {
 }
 
 impl AddressKey {
-    fn of(place: &Place) -> Self {
-        Self { process: if place.kernel { 0 } else { place.process }, kernel: place.kernel, ip: place.ip }
+    fn of(location: &SampleLocation) -> Self {
+        Self { process: if location.kernel { 0 } else { location.process }, kernel: location.kernel, ip: location.ip }
     }
 }
 
 /// The modules and symbols of addresses.
 #[derive(Debug, Default)]
-pub struct Atlas {
+pub struct SymbolIndex {
     addresses: FxHashMap<AddressKey, (Owner, Name)>,
     modules: Modules,
     symbols: Vec<Symbol>,
     missing: Vec<Missing>,
 }
 
-impl Atlas {
+impl SymbolIndex {
     /// Resolves every location of the tally that `filter` selects.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
-        let places = contents.tally.places().map(|(place, _)| *place);
-        Self::of(&contents.processes, places.filter(|place| filter.takes(place.source, place.process)), finder)
+        let locations = contents.sample_counts.locations().map(|(location, _)| *location);
+        Self::of(
+            &contents.processes,
+            locations.filter(|location| filter.selects(location.source, location.process)),
+            finder,
+        )
     }
 
     /// Resolves these locations: first the modules, then the symbols of one module after the other.
     #[must_use]
-    pub fn of(processes: &Processes, places: impl IntoIterator<Item = Place>, finder: &SymbolFinder) -> Self {
-        let mut atlas = Self { modules: processes.modules().clone(), ..Self::default() };
+    pub fn of(
+        processes: &Processes,
+        locations: impl IntoIterator<Item = SampleLocation>,
+        finder: &SymbolFinder,
+    ) -> Self {
+        let mut symbol_index = Self { modules: processes.modules().clone(), ..Self::default() };
         let mut covered: BTreeMap<ModuleId, Vec<(AddressKey, u64)>> = BTreeMap::new();
-        for place in places {
-            let key = AddressKey::of(&place);
-            if let Some((module, offset)) = processes.module_at(place.process, place.kernel, place.ip) {
+        for location in locations {
+            let key = AddressKey::of(&location);
+            if let Some((module, offset)) = processes.module_at(location.process, location.kernel, location.ip) {
                 covered.entry(module).or_default().push((key, offset));
                 continue;
             }
-            let unnamed_kernel = place.kernel && !processes.has_kernel_modules();
+            let unnamed_kernel = location.kernel && !processes.has_kernel_modules();
             let owner = if unnamed_kernel { Owner::Kernel } else { Owner::Unknown };
-            atlas.addresses.insert(key, (owner, Name::Address(place.ip)));
+            symbol_index.addresses.insert(key, (owner, Name::Address(location.ip)));
         }
         for (module, mut addresses) in covered {
             addresses.sort_unstable();
             addresses.dedup();
-            atlas.name_module(module, &addresses, finder);
+            symbol_index.name_module(module, &addresses, finder);
         }
-        atlas
+        symbol_index
     }
 
     fn name_module(&mut self, module: ModuleId, addresses: &[(AddressKey, u64)], finder: &SymbolFinder) {
@@ -122,27 +130,27 @@ impl Atlas {
         }
     }
 
-    pub(crate) fn owner_and_name(&self, place: &Place) -> (Owner, Name) {
-        self.addresses.get(&AddressKey::of(place)).copied().unwrap_or((Owner::Unknown, Name::Address(place.ip)))
+    pub(crate) fn owner_and_name(&self, location: &SampleLocation) -> (Owner, Name) {
+        self.addresses.get(&AddressKey::of(location)).copied().unwrap_or((Owner::Unknown, Name::Address(location.ip)))
     }
 
-    /// Returns the name of the module at `place`, or `[kernel]` or `[unknown]` if there is none.
+    /// Returns the name of the module at `location`, or `[kernel]` or `[unknown]` if there is none.
     #[must_use]
-    pub fn module(&self, place: &Place) -> &str {
-        self.owner_text(self.owner_and_name(place).0)
+    pub fn module(&self, location: &SampleLocation) -> &str {
+        self.owner_text(self.owner_and_name(location).0)
     }
 
-    /// Returns the symbol at `place`, or `module+0x1234` without a symbol, or the address without a module.
+    /// Returns the symbol at `location`, or `module+0x1234` without a symbol, or the address without a module.
     #[must_use]
-    pub fn symbol(&self, place: &Place) -> Cow<'_, str> {
-        self.name_text(self.owner_and_name(place).1)
+    pub fn symbol(&self, location: &SampleLocation) -> Cow<'_, str> {
+        self.name_text(self.owner_and_name(location).1)
     }
 
     pub(crate) fn owner_text(&self, owner: Owner) -> &str {
         match owner {
             Owner::Module(module) => self.modules.name(module),
             Owner::Kernel => "[kernel]",
-            Owner::Unknown => "[unknown]",
+            Owner::Unknown => UNKNOWN_NAME,
         }
     }
 

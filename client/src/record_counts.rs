@@ -1,25 +1,25 @@
-//! What came among the samples of a recording.
+//! Counts of the records of a recording by kind.
 
 use protocol::{Sample, SampleKind};
 
-/// Sums over records.
+/// Counts of records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RecordCounts {
     /// Samples.
     pub samples: u64,
-    /// Samples that the driver says were lost.
+    /// Lost samples, as reported by the driver.
     pub lost: u64,
-    /// How often a processor had spent its budget.
+    /// Pauses because a processor had spent its interrupt budget.
     pub pauses: u64,
-    /// How often sampling went on there.
+    /// Pauses that have ended.
     pub ended: u64,
-    /// For how long it had paused then, in all, in units of the session's clock.
+    /// Total duration of the pauses that have ended, in units of the session's clock.
     pub paused: u64,
-    /// How often sampling stopped on a processor because too many interrupts came that no counter explained.
+    /// Processors on which sampling stopped because of too many interrupts that no counter explained.
     pub silences: u64,
 }
 
-impl Tally {
+impl RecordCounts {
     /// Adds records.
     pub fn add(&mut self, records: &[Sample]) {
         for record in records {
@@ -36,10 +36,8 @@ impl Tally {
             }
         }
     }
-}
 
-impl Tally {
-    /// What to say to the user of processors on which sampling stopped; `None` where it stopped on none.
+    /// Returns the warning about processors on which sampling stopped; `None` if it stopped on none.
     pub fn storm_warning(&self) -> Option<String> {
         (self.silences > 0).then(|| {
             let processors = if self.silences == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", self.silences) };
@@ -58,15 +56,15 @@ mod tests {
     use crate::fake::sample;
 
     #[test]
-    fn each_kind_of_record_is_summed_by_itself() {
+    fn each_kind_of_record_is_counted_separately() {
         let of = |kind: u16, ip: u64| Sample { kind, ip, ..sample(4, 1) };
-        let mut tally = Tally::default();
-        tally.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
-        let summed = Tally { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8, silences: 0 };
-        assert_eq!(tally, summed);
-        tally.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4), of(9, 5)]);
-        assert_eq!(tally, Tally { samples: 5, silences: 1, ..summed });
-        tally.add(&[of(1, u64::MAX), of(3, u64::MAX)]);
-        assert_eq!((tally.lost, tally.ended, tally.paused), (u64::MAX, 2, u64::MAX));
+        let mut record_counts = RecordCounts::default();
+        record_counts.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
+        let expected = RecordCounts { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8, silences: 0 };
+        assert_eq!(record_counts, expected);
+        record_counts.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4), of(9, 5)]);
+        assert_eq!(record_counts, RecordCounts { samples: 5, silences: 1, ..expected });
+        record_counts.add(&[of(1, u64::MAX), of(3, u64::MAX)]);
+        assert_eq!((record_counts.lost, record_counts.ended, record_counts.paused), (u64::MAX, 2, u64::MAX));
     }
 }

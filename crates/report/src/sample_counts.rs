@@ -17,7 +17,7 @@ pub struct Detail {
 
 /// Location of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct SampleLocation {
     /// KPROFILE_SOURCE.
     pub source: u32,
     /// The interrupted process, or [`UNKNOWN`](protocol::UNKNOWN).
@@ -32,7 +32,7 @@ pub struct Place {
     pub ip: u64,
 }
 
-impl Place {
+impl SampleLocation {
     pub(crate) fn of(sample: &Sample, detail: Detail) -> Self {
         Self {
             source: sample.source,
@@ -52,14 +52,14 @@ pub(crate) fn events(sample: &Sample, kind: SampleKind) -> u64 {
 
 /// Number of samples and of the events that they represent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Weight {
+pub struct SampleWeight {
     /// Samples.
     pub samples: u64,
     /// Events: the sum of the intervals of the samples.
     pub events: u64,
 }
 
-impl AddAssign for Weight {
+impl AddAssign for SampleWeight {
     fn add_assign(&mut self, other: Self) {
         self.samples += other.samples;
         self.events = self.events.saturating_add(other.events);
@@ -70,7 +70,7 @@ impl AddAssign for Weight {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Total {
     /// Samples and events.
-    pub weight: Weight,
+    pub weight: SampleWeight,
     /// Samples that are PEBS records of the instruction that caused the event.
     pub precise: u64,
     /// Samples that are PEBS records of the next instruction.
@@ -81,7 +81,7 @@ pub struct Total {
 
 /// Losses, throttling and sleep that affected a source on a processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Disturbance {
+pub struct LossStats {
     /// Number of lost samples.
     pub lost: u64,
     /// Number of pauses because interrupts had used up their time budget.
@@ -98,16 +98,16 @@ pub struct Disturbance {
 
 /// Samples counted by location.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
+pub struct SampleCounts {
     detail: Detail,
-    places: FxHashMap<Place, Weight>,
+    locations: FxHashMap<SampleLocation, SampleWeight>,
     totals: BTreeMap<u32, Total>,
-    disturbances: BTreeMap<(u32, u32), Disturbance>,
+    loss_stats: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
     unknown: u64,
 }
 
-impl Tally {
+impl SampleCounts {
     /// Creates an empty tally.
     #[must_use]
     pub fn new(detail: Detail) -> Self {
@@ -130,8 +130,8 @@ impl Tally {
         };
         if kind.is_sample() {
             let events = events(sample, kind);
-            let weight = Weight { samples: 1, events };
-            *self.places.entry(Place::of(sample, self.detail)).or_default() += weight;
+            let weight = SampleWeight { samples: 1, events };
+            *self.locations.entry(SampleLocation::of(sample, self.detail)).or_default() += weight;
             let total = self.totals.entry(sample.source).or_default();
             total.weight += weight;
             total.precise += u64::from(kind == SampleKind::Precise);
@@ -139,23 +139,23 @@ impl Tally {
             total.squares += u128::from(events * events);
             return;
         }
-        let disturbance = self.disturbances.entry((sample.source, sample.processor)).or_default();
+        let stats = self.loss_stats.entry((sample.source, sample.processor)).or_default();
         match kind {
             SampleKind::Sample | SampleKind::Precise | SampleKind::PreciseNext | SampleKind::Branch => {}
-            SampleKind::Lost => disturbance.lost = disturbance.lost.saturating_add(sample.ip),
-            SampleKind::Throttled => disturbance.pauses += 1,
-            SampleKind::Resumed => disturbance.paused = disturbance.paused.saturating_add(sample.ip),
+            SampleKind::Lost => stats.lost = stats.lost.saturating_add(sample.ip),
+            SampleKind::Throttled => stats.pauses += 1,
+            SampleKind::Resumed => stats.paused = stats.paused.saturating_add(sample.ip),
             SampleKind::Slept => {
-                disturbance.sleeps += 1;
-                disturbance.slept = disturbance.slept.saturating_add(sample.ip);
+                stats.sleeps += 1;
+                stats.slept = stats.slept.saturating_add(sample.ip);
             }
-            SampleKind::Silenced => disturbance.silences += 1,
+            SampleKind::Silenced => stats.silences += 1,
         }
     }
 
     /// Returns every location and its samples, in no particular order.
-    pub fn places(&self) -> impl Iterator<Item = (&Place, Weight)> {
-        self.places.iter().map(|(place, weight)| (place, *weight))
+    pub fn locations(&self) -> impl Iterator<Item = (&SampleLocation, SampleWeight)> {
+        self.locations.iter().map(|(location, weight)| (location, *weight))
     }
 
     /// Returns the sources that have samples and their totals, in ascending order.
@@ -171,15 +171,15 @@ impl Tally {
 
     /// Returns losses, throttling and sleep by source and processor, in ascending order. The source is
     /// [`ALL_SOURCES`](protocol::ALL_SOURCES) if all sources sampled on the processor were affected.
-    pub fn disturbances(&self) -> impl Iterator<Item = (u32, u32, Disturbance)> {
-        self.disturbances.iter().map(|((source, processor), disturbance)| (*source, *processor, *disturbance))
+    pub fn loss_stats(&self) -> impl Iterator<Item = (u32, u32, LossStats)> {
+        self.loss_stats.iter().map(|((source, processor), stats)| (*source, *processor, *stats))
     }
 
     /// Returns how often the machine slept and the total duration, in units of the recording's clock. Every processor
     /// records the same sleeps unless its ring was full, so this is the maximum over all processors.
     #[must_use]
     pub fn slept(&self) -> (u64, u64) {
-        let told = self.disturbances.values().map(|disturbance| (disturbance.sleeps, disturbance.slept));
+        let told = self.loss_stats.values().map(|stats| (stats.sleeps, stats.slept));
         told.max().unwrap_or_default()
     }
 

@@ -1,0 +1,239 @@
+//! Every error of every area: exit code, report and remedy.
+
+use std::io;
+use std::path::PathBuf;
+
+use cpuid_dump::ParseError;
+use recording::{ReadError, WriteError};
+
+use super::*;
+use crate::cli::ShortRing;
+use crate::connection::RequestError;
+use crate::driver_file::{DriverFileError, NotADriver};
+use crate::dump::DumpError;
+use crate::event::EventError;
+use crate::output::OutputError;
+use crate::recorder::Unwritten;
+use crate::reply::Malformed;
+use crate::source::{OtherInterface, SourceError};
+use crate::system_error::SystemError;
+use crate::verb::{CommandError, DetachedError, DriverBusy, RecordingError};
+
+fn windows_says(code: i32) -> io::Error {
+    io::Error::from_raw_os_error(code)
+}
+
+/// Every error but the refusals, which have a table of their own; with its code and its last line.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn table() -> Vec<(Error, Exit, &'static str)> {
+    let path = || PathBuf::from("halprof.sys");
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "gone");
+    let other = || io::Error::other("odd");
+    vec![
+        (
+            SystemError::NotWindows.into(),
+            Exit::NotWindows,
+            "  try: client diagnose, client list --interface   (need no driver)",
+        ),
+        (SystemError::NotInstalled.into(), Exit::NotInstalled, "  try: client install"),
+        (SystemError::NotStarted.into(), Exit::NotStarted, "  try: client install   (or: sc start halprof)"),
+        (SystemError::NoDevice.into(), Exit::Failure, "  try: sc stop halprof, then: client install"),
+        (
+            SystemError::Denied { action: "to the driver".into(), cause: windows_says(5) }.into(),
+            Exit::Denied,
+            "       \"Profile system performance\" (SeSystemProfilePrivilege)",
+        ),
+        (SystemError::Open { cause: other() }.into(), Exit::Failure, "  because: odd"),
+        (RequestError::Failed { request: "Info", cause: other() }.into(), Exit::Failure, "  because: odd"),
+        (
+            RequestError::Malformed { request: "Info", cause: Malformed::TooShort { got: 1, wanted: 48 } }.into(),
+            Exit::Failure,
+            "  try: client install, with the halprof.sys that came with this client.exe",
+        ),
+        (
+            SourceError::Unknown { given: "Brunch".into(), near: vec!["BranchInstructions".into()] }.into(),
+            Exit::UnknownSource,
+            "  try: client list --all",
+        ),
+        (
+            SourceError::OtherInterface { name: "DcacheMisses".into(), cause: OtherInterface("Amd64") }.into(),
+            Exit::UnsupportedSource,
+            "  try: client list   (lists what is supported)",
+        ),
+        (
+            DetachedError::NotRunning { names: vec!["TotalIssues".into()] }.into(),
+            Exit::NotRunning,
+            "  try: client status   (lists what runs)",
+        ),
+        (DetachedError::NoSource.into(), Exit::NotRunning, "  try: client start SOURCE"),
+        (
+            RequestError::TooManyEvents { given: 65 }.into(),
+            Exit::Usage,
+            "error: 65 events are too many: a session takes at most 64",
+        ),
+        (EventError::NothingPrecise.into(), Exit::Usage, "  try: -e SOURCE:p"),
+        (
+            ShortRing { ring: 65_536, buffer: 65_536, least: 131_072 }.into(),
+            Exit::Usage,
+            "  try: --ring 131072, or a smaller --buffer",
+        ),
+        (
+            EventError::NoDefault.into(),
+            Exit::UnsupportedSource,
+            "  try: client info   (says why), or name others with -e",
+        ),
+        (
+            CommandError { program: "dir".into(), cause: missing() }.into(),
+            Exit::Command,
+            "  try: a command of the shell itself runs as: ... -- cmd /c COMMAND",
+        ),
+        (
+            DriverFileError::File { action: "read", path: path(), cause: missing() }.into(),
+            Exit::DriverFile,
+            "  try: client install --driver PATH, with the path of halprof.sys",
+        ),
+        (
+            DriverFileError::File { action: "write", path: path(), cause: windows_says(5) }.into(),
+            Exit::DriverFile,
+            "  try: run from an elevated prompt",
+        ),
+        (
+            DriverFileError::File { action: "write", path: path(), cause: other() }.into(),
+            Exit::DriverFile,
+            "  because: odd",
+        ),
+        (
+            DriverFileError::NotADriver { path: path(), cause: NotADriver::NotPe }.into(),
+            Exit::DriverFile,
+            "  try: client install --driver PATH, with the path of halprof.sys",
+        ),
+        (
+            SystemError::DriverRefused { cause: windows_says(577) }.into(),
+            Exit::DriverFile,
+            "       bcdedit /set testsigning on   (Secure Boot off, then restart)",
+        ),
+        (
+            SystemError::DriverRefused { cause: windows_says(2) }.into(),
+            Exit::DriverFile,
+            "  try: client install   (puts the file in its place)",
+        ),
+        (
+            SystemError::DriverRefused { cause: windows_says(127) }.into(),
+            Exit::DriverFile,
+            "  try: Windows 10 version 2004 or later, which the driver is made for",
+        ),
+        (
+            SystemError::DriverRefused { cause: windows_says(4551) }.into(),
+            Exit::DriverFile,
+            "  try: allow the driver in the policies of Windows (Core isolation, App Control)",
+        ),
+        (
+            DriverFileError::Packaged { path: path() }.into(),
+            Exit::DriverFile,
+            "       (which N: pnputil /enum-drivers), then repeat the command",
+        ),
+        (
+            SystemError::DriverRefused { cause: windows_says(193) }.into(),
+            Exit::DriverFile,
+            "  try: client install --driver PATH, with a halprof.sys for 64-bit Windows",
+        ),
+        (
+            SystemError::DriverRefused { cause: windows_says(1275) }.into(),
+            Exit::DriverFile,
+            "  try: allow the driver in the policies of Windows (Core isolation, App Control)",
+        ),
+        (
+            DriverBusy { sessions: vec!["session 3 (process 12): TotalIssues".into()] }.into(),
+            Exit::Busy,
+            "  try: end the program, then repeat the command",
+        ),
+        (
+            SystemError::DeletePending.into(),
+            Exit::Busy,
+            "  try: close programs that show services (services.msc), then repeat the command",
+        ),
+        (SystemError::Service { action: "start", cause: other() }.into(), Exit::Failure, "  because: odd"),
+        (SystemError::Directory { cause: other() }.into(), Exit::Failure, "  because: odd"),
+        (DumpError::Read { name: "dump.txt".into(), cause: other() }.into(), Exit::Dump, "  because: odd"),
+        (
+            DumpError::TooLong { name: "dump.txt".into() }.into(),
+            Exit::Dump,
+            "error: dump.txt is not a CPUID dump: it is longer than 16 MiB",
+        ),
+        (
+            DumpError::Invalid { name: "dump.txt".into(), cause: ParseError::NoLeaf }.into(),
+            Exit::Dump,
+            "       the output of cpuid -1 -r   (Linux)",
+        ),
+        (
+            DumpError::Invalid {
+                name: "dump.txt".into(),
+                cause: ParseError::Line { line: 7, cause: cpuid_dump::LineError::Registers },
+            }
+            .into(),
+            Exit::Dump,
+            "  because: line 7: the registers are not four groups of eight hexadecimal digits",
+        ),
+        (
+            RecordingError::Unreadable { path: "a.rec".into(), cause: ReadError::NotARecording }.into(),
+            Exit::Recording,
+            "  try: client report FILE, with a file that client record wrote",
+        ),
+        (
+            RecordingError::Unreadable { path: "a.rec".into(), cause: ReadError::CutOff { offset: 0 } }.into(),
+            Exit::Recording,
+            "  because: the recording was cut off after 0 bytes",
+        ),
+        (
+            RecordingError::NotRecorded { what: "process", given: "ap".into(), recorded: vec!["app.exe".into()] }
+                .into(),
+            Exit::NotRecorded,
+            "error: the recording has no process ap; it has app.exe",
+        ),
+        (RecordingError::NoSamples { path: "a.rec".into() }.into(), Exit::NotRecorded, "error: a.rec has no samples"),
+        (RecordingError::SameFile { path: "a.rec".into() }.into(), Exit::Usage, "  try: name another file with -o"),
+        (OutOfMemory.into(), Exit::Failure, "error: out of memory"),
+        (
+            Unwritten { path: "app.rec".into(), cause: WriteError::Write(other()) }.into(),
+            Exit::Unwritten,
+            "       client report app.rec",
+        ),
+        (OutputError::File { path: path(), cause: other() }.into(), Exit::Failure, "  because: odd"),
+        (OutputError::Stream(other()).into(), Exit::Failure, "  because: odd"),
+        (OutputError::Json(serde_json::Error::io(other())).into(), Exit::Failure, "  because: odd"),
+    ]
+}
+
+#[test]
+fn every_error_has_its_code_and_ends_with_a_remedy_or_a_cause() {
+    for (error, exit, last) in table() {
+        assert_eq!(error.exit(), exit, "{error:?}");
+        let report = error.report();
+        assert_eq!(report.lines().last(), Some(last), "{report}");
+        assert!(report.starts_with("error: "), "{report}");
+        assert!(report.lines().all(|line| line.len() <= 80), "{report}");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_reported_with_similar_names() {
+    let near = vec!["BranchInstructions".to_owned(), "BranchMispredictions".to_owned()];
+    let error = Error::from(SourceError::Unknown { given: "branch".into(), near });
+    assert_eq!(
+        error.report(),
+        "error: no source is called branch; did you mean: BranchInstructions, BranchMispredictions?\n  \
+         try: client list --all"
+    );
+}
+
+#[test]
+fn a_driver_that_does_not_stop_is_reported_with_its_sessions() {
+    let sessions = vec!["session 3 (process 12): TotalIssues".into(), "session 4 (process 13): CacheMisses".into()];
+    assert_eq!(
+        Error::from(DriverBusy { sessions }).report(),
+        "error: the driver does not stop: a program holds its device open\n  \
+         held by: session 3 (process 12): TotalIssues\n           \
+         session 4 (process 13): CacheMisses\n  \
+         try: end the program, then repeat the command"
+    );
+}

@@ -1,0 +1,424 @@
+//! Exit code, text and remedy of every cause.
+
+use protocol::{MissingFeature, SessionEvent, Support, modes, status};
+use zerocopy::FromZeros;
+
+use super::*;
+use crate::error::Error;
+use crate::fake::sources;
+use crate::missing_feature;
+use crate::sessions;
+use crate::source::Sources;
+
+fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Refusal {
+    let sources = Sources::new(&sources());
+    Refusal {
+        request: "Start",
+        header: ReplyHeader {
+            status: status::STATUS_NOT_FOUND,
+            cause,
+            source: 6,
+            processor: 1,
+            detail,
+            ..ReplyHeader::new_zeroed()
+        },
+        source: sources.name(6),
+        sessions: sessions::by_session(session_events, &sources),
+        is_root: false,
+    }
+}
+
+fn refusal(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Error {
+    Error::from(refused(cause, detail, session_events))
+}
+
+fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
+    SessionEvent { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
+}
+
+/// Number and detail of a cause, and the resulting exit code and report.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
+    [
+        (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
+        (
+            1,
+            [1, 2],
+            Exit::VersionMismatch,
+            "error: this client has protocol version 1, and the driver has version 2\n  try: client install, with the halprof.sys that came with this client.exe",
+        ),
+        (
+            2,
+            [0, 0],
+            Exit::UnknownSource,
+            "error: the driver knows no source BranchInstructions\n  try: client list --all",
+        ),
+        (
+            3,
+            [3, 0],
+            Exit::UnsupportedSource,
+            "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: client list   (lists what is supported)",
+        ),
+        (
+            3,
+            [3, 1],
+            Exit::UnsupportedSource,
+            "error: BranchInstructions is not supported on CPU 1, but is on others\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: -C with the processors that have it",
+        ),
+        (
+            4,
+            [4, 1],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on CPU 1: all 4 are in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            4,
+            [1, 1],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on CPU 1: the only one is in use\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            4,
+            [4, 6],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on CPU 1: 6 events need the 4 that can count them\n  try: fewer such events at once   (client query BranchInstructions shows on which counters)",
+        ),
+        (
+            4,
+            [1, 2],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on CPU 1: 2 events need the one that can count them\n  try: fewer such events at once   (client query BranchInstructions shows on which counters)",
+        ),
+        (
+            4,
+            [4, 2],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on CPU 1: 2 of the 4 that can count it are needed, and fewer are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            5,
+            [4096, 0],
+            Exit::NoResources,
+            "error: the driver could not get 4,096 bytes of memory\n  try: fewer sources or fewer processors (-C) at once",
+        ),
+        (
+            6,
+            [3, 0],
+            Exit::NotRunning,
+            "error: session 3 does not exist, or is another client's\n  try: client status   (lists what runs)",
+        ),
+        (6, [0, 0], Exit::NotRunning, "error: no detached session runs\n  try: client status   (lists what runs)"),
+        (
+            7,
+            [0, 0],
+            Exit::NotRunning,
+            "error: BranchInstructions does not run detached\n  try: client status   (lists what runs)",
+        ),
+        (
+            8,
+            [2, 0],
+            Exit::NoProcessor,
+            "error: none of the requested CPUs is active (2 CPUs are active)\n  try: -C with CPUs that are active   (client info shows how many there are)",
+        ),
+        (
+            9,
+            [1, 0],
+            Exit::NoProcessor,
+            "error: CPU 1 is not active (1 CPU is active)\n  try: -C with CPUs that are active   (client info shows how many there are)",
+        ),
+        (
+            10,
+            [1, 0],
+            Exit::Usage,
+            "error: BranchInstructions cannot be counted in one mode alone: a timer counts it in both\n  try: BranchInstructions without :u or :k",
+        ),
+        (
+            11,
+            [5, 0],
+            Exit::AlreadyRunning,
+            "error: BranchInstructions already runs detached, in session 5\n  try: client read BranchInstructions, or: client stop BranchInstructions",
+        ),
+        (12, [6, 0], Exit::Failure, "error: the driver does not know the flags 0x6"),
+        (
+            13,
+            [64, 0],
+            Exit::NoResources,
+            "error: there are 64 sessions, which is the maximum\n  try: client status, then: client stop SOURCE",
+        ),
+        (
+            14,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: the counters of CPU 1 do not work: a hypervisor reports them in CPUID only\n  try: give this virtual machine performance counters, if its hypervisor has them",
+        ),
+        (
+            15,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  if they do not exist, the first access would stop the machine\n  try: give this virtual machine performance counters, if its hypervisor has them",
+        ),
+        (
+            16,
+            [4_096, 0x7FFF_FFFF],
+            Exit::Usage,
+            "error: the interval of BranchInstructions must be from 4096 to 2147483647\n  try: client query BranchInstructions   (shows its range)",
+        ),
+        (
+            17,
+            [64, 1_048_576],
+            Exit::Usage,
+            "error: a ring has room for a power of two from 64 to 1048576 records\n  try: --ring with a power of two in that range",
+        ),
+        (
+            17,
+            [0, 0],
+            Exit::Usage,
+            "error: a ring was requested, but nothing is sampled\n  try: --ring with a power of two in that range",
+        ),
+        (18, [900, 0], Exit::Usage, "error: the frequency or the budget is above 900\n  try: a lower -F or --budget"),
+        (
+            18,
+            [0, 0],
+            Exit::Usage,
+            "error: a frequency or a budget was requested, but nothing is sampled\n  try: a lower -F or --budget",
+        ),
+        (
+            19,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: BranchInstructions can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer\n  try: -e with a source of a counter   (client list)",
+        ),
+        (
+            20,
+            [0xC000_0001, 0],
+            Exit::InterruptTaken,
+            "error: Windows did not accept a handler of the performance interrupt: NTSTATUS 0xC0000001\n  because: another driver has it, or this machine's HAL has none\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            21,
+            [9, 0],
+            Exit::NotRunning,
+            "error: session 9 samples nothing\n  try: client record   (starts a session that samples)",
+        ),
+        (
+            22,
+            [0xC000_009A, 0],
+            Exit::CountersTaken,
+            "error: another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS 0xC000009A\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            23,
+            [2, 0x0053_003C],
+            Exit::CountersTaken,
+            "error: counter 2 on CPU 1 is in use by another program that did not reserve it\n  its select register holds 0x53003c\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, which takes the counter from the other program",
+        ),
+        (
+            24,
+            [0x1_0000, 0],
+            Exit::UnsupportedSource,
+            "error: Windows has not enabled the performance interrupt of CPU 1\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt",
+        ),
+        (
+            25,
+            [0xC000_00BB, 0],
+            Exit::UnsupportedSource,
+            "error: the local APIC cannot be accessed: NTSTATUS 0xC00000BB\n  try: client stat, which needs no interrupt",
+        ),
+        (
+            26,
+            [0, 0],
+            Exit::Usage,
+            "error: BranchInstructions is a raw event, and raw events have no stored interval\n  try: client record -e BranchInstructions@INTERVAL",
+        ),
+        (
+            27,
+            [256, 0],
+            Exit::NoResources,
+            "error: 256 different raw events are in use, which is the maximum\n  try: client status, then: client stop SOURCE",
+        ),
+        (
+            28,
+            [5, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 cannot record this itself\n  because: the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  firmware or a hypervisor has disabled it\n  try: -C with processors that have it   (client control-area shows which)",
+        ),
+        (
+            28,
+            [7, 6],
+            Exit::UnsupportedSource,
+            "error: CPU 1 cannot record this itself\n  because: its precise records have format 6, which this driver does not know\n  try: -C with processors that have it   (client control-area shows which)",
+        ),
+        (
+            28,
+            [6, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 cannot record this itself\n  because: the processor cannot omit the branches of one mode\n  (CPUID.1:ECX[4], DS-CPL)\n  try: the same without --user and --kernel",
+        ),
+        (
+            28,
+            [9, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 cannot record this itself\n  because: the profile interface of this machine has no precise events\n  try: client record with events that do not end in :p",
+        ),
+        (
+            29,
+            [0xC0, 1],
+            Exit::DebugStoreTaken,
+            "error: the Debug Store of CPU 1 is in use by another program\n  because: branches are traced or events recorded (IA32_DEBUGCTL is 0xc0,\n  IA32_PEBS_ENABLE 0x1)\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            30,
+            [3, 0],
+            Exit::DebugStoreTaken,
+            "error: session 3 has the Debug Store; only one session at a time can have it\n  try: client status   (shows the sessions)",
+        ),
+        (
+            31,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: Windows keeps two page tables per process (kernel VA shadowing, against\n  Meltdown); the processor would write its records where user code has nothing\n  mapped, and the machine would stop\n  try: client record with events that do not end in :p; or a processor\n  that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+        ),
+        (
+            31,
+            [0xC000_0003, 0],
+            Exit::UnsupportedSource,
+            "error: Windows does not say whether it keeps two page tables per process (kernel\n  VA shadowing, against Meltdown): NTSTATUS 0xC0000003; with two, the\n  processor would write its records where user code has nothing mapped, and the\n  machine would stop\n  try: client record with events that do not end in :p; or a processor\n  that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+        ),
+        (
+            32,
+            [8, 0],
+            Exit::UnsupportedSource,
+            "error: BranchInstructions cannot be sampled precisely\n  because: the processor makes no precise records of this event\n  try: BranchInstructions without :p",
+        ),
+        (
+            33,
+            [0xC000_0018, 0xFFFF_F800_1234_0000],
+            Exit::DebugStoreTaken,
+            "error: CPU 1 already has a control area, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows all areas)",
+        ),
+        (
+            33,
+            [0xC000_0018, 0],
+            Exit::DebugStoreTaken,
+            "error: CPU 1 already has a control area\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows all areas)",
+        ),
+        (
+            33,
+            [0xC000_022D, 0xFFFF_F800_1234_0000],
+            Exit::DebugStoreTaken,
+            "error: the control area of CPU 1 stays for now (STATUS_RETRY)\n  because: IA32_DS_AREA holds its address, 0xfffff80012340000; it is freed\n  when the register no longer does\n  try: client control-area   (shows all areas)",
+        ),
+        (
+            33,
+            [0xC000_00A0, 0],
+            Exit::DebugStoreTaken,
+            "error: CPU 1 has no control area (STATUS_MEMORY_NOT_ALLOCATED)\n  try: client control-area   (shows all areas)",
+        ),
+        (
+            33,
+            [0x8000_0011, 0xFFFF_F800_1234_0000],
+            Exit::DebugStoreTaken,
+            "error: a session uses the control area of CPU 1 (STATUS_DEVICE_BUSY)\n  try: client status   (shows the sessions)",
+        ),
+        (
+            33,
+            [0xC000_00BB, 0],
+            Exit::DebugStoreTaken,
+            "error: the kernel refused the control area of CPU 1 with\n  STATUS_NOT_SUPPORTED\n  because: it supports them only on Intel processors with PEBS\n  try: client control-area   (shows all areas)",
+        ),
+        (
+            33,
+            [0xC000_0003, 0],
+            Exit::DebugStoreTaken,
+            "error: the kernel refused the control area of CPU 1 with\n  STATUS_INVALID_INFO_CLASS\n  because: it has no SystemProcessorProfileControlArea\n  try: client control-area   (shows all areas)",
+        ),
+        (
+            33,
+            [0xC000_009A, 0],
+            Exit::DebugStoreTaken,
+            "error: the kernel refused the control area of CPU 1 with\n  0xC000009A\n  try: client control-area   (shows all areas)",
+        ),
+        (
+            34,
+            [1, 1_024],
+            Exit::Usage,
+            "error: the number of records per interrupt must be from 1 to 1024\n  try: --buffer or --batch in that range",
+        ),
+        (
+            34,
+            [0, 0],
+            Exit::Usage,
+            "error: records per interrupt were requested, but no event is precise\n  try: --batch with an event that ends in :p",
+        ),
+        (
+            35,
+            [0, 0],
+            Exit::Failure,
+            "error: the machine is going to sleep, or has not woken up yet\n  because: this has to read registers that lose their contents during sleep\n  try: the same command again when the machine is awake",
+        ),
+        (
+            99,
+            [0, 0],
+            Exit::Failure,
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
+        ),
+    ]
+}
+
+#[test]
+fn every_cause_has_its_code_text_and_remedy() {
+    let table = table();
+    for cause in ErrorCode::ALL {
+        assert!(table.iter().any(|row| row.0 == cause as u32), "{cause:?} is missing from the table");
+    }
+    for (cause, detail, exit, report) in table {
+        let error = refusal(cause, detail, &[]);
+        assert_eq!((error.exit(), error.report().as_str()), (exit, report), "{cause}");
+    }
+}
+
+#[test]
+fn every_support_value_of_a_refused_source_is_explained() {
+    for number in [0, 1, 2, 3, 4, 5, 6, 7, 8, u64::MAX] {
+        let report = refusal(3, [number, 0], &[]).report();
+        let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
+        assert!(report.contains(&why), "{report}");
+    }
+    assert_eq!(Support::ALL.len(), 8);
+}
+
+#[test]
+fn every_missing_feature_of_a_refusal_is_explained() {
+    for (cause, number) in [28, 32].into_iter().flat_map(|cause| (0..12).map(move |number| (cause, number))) {
+        let report = refusal(cause, [number, 3], &[]).report();
+        let why = missing_feature::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
+        assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
+    }
+    assert_eq!(MissingFeature::ALL.len(), 10);
+}
+
+#[test]
+fn a_raw_event_that_is_not_precise_has_the_names_of_precise_sources_as_the_remedy() {
+    let refusal = Refusal { source: "cpu/event=0xC0/".to_owned(), ..refused(32, [8, 0], &[]) };
+    assert_eq!(
+        Error::from(refusal).report(),
+        "error: cpu/event=0xC0/ cannot be sampled precisely\n  \
+         because: the processor makes no precise records of this event\n  \
+         try: TotalIssues:p, BranchInstructions:p or BranchMispredictions:p;\n  \
+         or cpu/event=0xC0/ without :p"
+    );
+}
+
+#[test]
+fn sessions_that_hold_counters_are_listed_with_the_command_that_frees_one() {
+    let detached = [holder(3, 2, 1), holder(3, 11, 1), holder(4, 0x13, 0)];
+    assert_eq!(
+        refusal(4, [4, 1], &detached).report(),
+        "error: no free counter for BranchInstructions on CPU 1: all 4 are in use\n  \
+         held by: session 3 (process 1234, detached): TotalIssues, BranchMispredictions\n           \
+         session 4 (process 1234): TotalCycles\n  \
+         try: client stop TotalIssues BranchMispredictions"
+    );
+    let report = refusal(4, [4, 1], &[holder(4, 0x13, 0)]).report();
+    assert_eq!(report.lines().last(), Some("  try: wait for process 1234 to end, or end it"));
+}

@@ -1,0 +1,381 @@
+//! The samples of a recording grouped by columns, as `report` and `export` show them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use protocol::ALL_SOURCES;
+use recording::{RecordedEvent, Session, Summary};
+use report::{Column, SymbolIndex, Table, TableRow};
+use serde::Serialize;
+
+use super::load::LoadedRecording;
+use crate::event;
+use crate::format::{self, counted, properties, real, seconds};
+use crate::id::Id;
+use crate::processors::named;
+use crate::share;
+
+/// Nanoseconds in a second.
+const NANOSECONDS: f64 = 1e9;
+
+/// Last second of the year 9999, in milliseconds since 1970.
+const LAST_SECOND: u64 = 253_402_300_799_000;
+
+/// Limits of the rows to show.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// Maximum number of rows.
+    pub rows: Option<usize>,
+    /// Minimum share of the events, from 0 to 1.
+    pub share: f64,
+}
+
+/// An aggregated recording.
+#[derive(Debug, Serialize)]
+pub struct Aggregate<'a> {
+    /// Properties of the recording.
+    pub recording: Header<'a>,
+    /// Sources of the recording.
+    pub sources: Vec<SourceAggregate>,
+    /// Modules without symbols.
+    pub without_symbols: Vec<WithoutSymbols<'a>>,
+}
+
+/// Properties of a recording.
+#[derive(Debug, Serialize)]
+pub struct Header<'a> {
+    /// Start time in the format of RFC 3339.
+    pub created: String,
+    #[serde(flatten)]
+    session: SessionFields<'a>,
+    /// Duration; unknown if the recording is incomplete.
+    pub elapsed_seconds: Option<f64>,
+    /// Number of times the machine slept.
+    pub sleeps: u64,
+    /// Total time for which it slept.
+    pub asleep_seconds: f64,
+    /// Whether Ctrl-C ended it.
+    pub interrupted_by_user: Option<bool>,
+    /// The exit code of the command.
+    pub exit_code: Option<i32>,
+    /// Why the recording is incomplete.
+    pub damage: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct SessionFields<'a> {
+    computer: Option<&'a str>,
+    processor: &'a str,
+    processors: &'a [u32],
+    command: &'a [String],
+    batch: u32,
+    client: &'a str,
+    driver: &'a str,
+}
+
+/// A source of a recording.
+#[derive(Debug, Serialize)]
+pub struct SourceAggregate {
+    /// KPROFILE_SOURCE.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// Events with which it was sampled.
+    pub events: Vec<EventSettings>,
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of events that the samples represent.
+    pub sampled_events: u64,
+    /// Samples that are PEBS records of the instruction that caused the event.
+    pub precise: u64,
+    /// Samples that are PEBS records of the next instruction.
+    pub precise_next: u64,
+    /// Number of lost samples.
+    pub lost: u64,
+    /// Lost samples as a share of all samples of all processes, from 0 to 1.
+    pub lost_share: f64,
+    /// Overflows dropped because the interrupts had spent their budget.
+    pub throttled: u64,
+    /// Share of the time of all processors for which sampling paused; unknown if the recording is incomplete.
+    pub paused_share: Option<f64>,
+    /// Losses and pauses of the processors that had any.
+    #[serde(rename = "disturbed")]
+    pub loss_stats: Vec<ProcessorLoss>,
+    /// The rows.
+    pub rows: Vec<AggregateRow>,
+    /// Rows omitted because of the limits.
+    #[serde(skip)]
+    pub rest: OmittedRows,
+}
+
+/// An event as requested.
+#[derive(Debug, Serialize)]
+pub struct EventSettings {
+    /// Letters of the modes, with `p` if the processor itself recorded the event.
+    pub modes: &'static str,
+    /// Initial number of events between two samples.
+    pub interval: u32,
+    /// Target of samples per second and processor, to which the interval was adjusted; zero if the interval was fixed.
+    pub frequency: u32,
+    /// The event as the user named it.
+    #[serde(skip)]
+    pub label: String,
+}
+
+/// Losses and pauses of sampling on a processor.
+#[derive(Debug, Default, Serialize)]
+pub struct ProcessorLoss {
+    /// Number of the processor.
+    pub processor: u32,
+    /// Number of lost samples.
+    pub lost: u64,
+    /// Number of dropped overflows.
+    pub throttled: u64,
+    /// Number of pauses.
+    pub pauses: u64,
+    /// Total duration of the pauses.
+    pub paused_seconds: f64,
+    /// How often sampling stopped because of too many interrupts that no counter explained.
+    pub silences: u64,
+}
+
+/// Rows that are not shown because of the limits.
+#[derive(Debug, Default)]
+pub struct OmittedRows {
+    /// Number of rows.
+    pub rows: usize,
+    /// Sum of their shares of the events.
+    pub share: f64,
+    /// Whether the maximum number of rows is shown.
+    pub by_number: bool,
+    /// Whether the first omitted row has less than the minimum share.
+    pub by_share: bool,
+}
+
+/// A row. Fields without a column are omitted.
+#[derive(Debug, Serialize)]
+pub struct AggregateRow {
+    /// Share of the events of the source, from 0 to 1.
+    pub share: f64,
+    /// Lower bound of the 95 % confidence interval of the share.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of events that the samples represent.
+    pub events: u64,
+    /// Process ID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<Id>,
+    /// Name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_name: Option<String>,
+    /// Thread ID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<Id>,
+    /// Processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor: Option<u32>,
+    /// Module.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// Symbol, or a placeholder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
+    /// Address, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+/// A module without symbols.
+#[derive(Debug, Serialize)]
+pub struct WithoutSymbols<'a> {
+    module: &'a str,
+    path: &'a str,
+    reason: String,
+}
+
+impl<'a> Aggregate<'a> {
+    /// Groups the samples of a recording by `columns`.
+    pub fn new(loaded: &'a LoadedRecording, columns: &[Column], limits: Limits) -> Self {
+        Self {
+            recording: Header::new(loaded),
+            sources: loaded.sources().into_iter().map(|id| source(loaded, id, columns, limits)).collect(),
+            without_symbols: without_symbols(&loaded.symbol_index),
+        }
+    }
+}
+
+/// Returns the modules without symbols, and why.
+pub fn without_symbols(symbol_index: &SymbolIndex) -> Vec<WithoutSymbols<'_>> {
+    let modules = symbol_index.modules();
+    let told = symbol_index.missing().iter().map(|missing| WithoutSymbols {
+        module: modules.name(missing.module),
+        path: modules.get(missing.module).map_or("", |module| &module.path),
+        reason: missing.reason.to_string(),
+    });
+    told.collect()
+}
+
+impl<'a> Header<'a> {
+    /// Returns the properties of a recording.
+    pub fn new(loaded: &'a LoadedRecording) -> Self {
+        let contents = &loaded.contents;
+        let Session { computer, processor, processors, command, batch, client, driver, .. } = &contents.session;
+        let summary = contents.summary.as_ref();
+        let (sleeps, slept) = contents.sample_counts.slept();
+        Self {
+            created: created(contents.session.created_unix_ms),
+            session: SessionFields {
+                computer: computer.as_deref(),
+                processor,
+                processors,
+                command,
+                batch: *batch,
+                client,
+                driver,
+            },
+            elapsed_seconds: summary.map(|summary| seconds(summary.elapsed)),
+            sleeps,
+            asleep_seconds: real(contents.duration(slept)) / NANOSECONDS,
+            interrupted_by_user: summary.map(|summary| summary.interrupted_by_user),
+            exit_code: summary.and_then(|summary| summary.exit_code),
+            damage: contents.damage.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// Returns the properties of the recording as text.
+    pub fn text(&self, loaded: &LoadedRecording) -> String {
+        let session = &loaded.contents.session;
+        let date = self.created.replace('T', " ").replace('Z', " UTC");
+        let on = session.computer.as_ref().map_or_else(String::new, |computer| format!(" on {computer}"));
+        let time = self.elapsed_seconds.map_or_else(String::new, |seconds| format!(", for {seconds:.3} s"));
+        let command = if session.command.is_empty() { "none".to_owned() } else { session.command.join(" ") };
+        let mut rows = vec![
+            ("Recorded", format!("{date}{on}{time}")),
+            ("Command", command),
+            ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
+        ];
+        if session.batch > 1 {
+            rows.push((
+                "Batches",
+                format!("{} precise records at a time, which do not say their process", session.batch),
+            ));
+        }
+        if self.sleeps > 0 {
+            let times = counted(self.sleeps, "time");
+            rows.push(("Slept", format!("{times}, {:.3} s in all, in which nothing was sampled", self.asleep_seconds)));
+        }
+        properties(&rows)
+    }
+}
+
+/// Formats milliseconds since 1970 as a date. Its year has four digits.
+fn created(unix_ms: u64) -> String {
+    let time = UNIX_EPOCH + Duration::from_millis(unix_ms.min(LAST_SECOND));
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+fn source(loaded: &LoadedRecording, id: u32, columns: &[Column], limits: Limits) -> SourceAggregate {
+    let LoadedRecording { contents, filter, symbol_index, .. } = loaded;
+    let table = Table::new(contents, symbol_index, id, columns, filter);
+    let loss_stats = loss_stats(loaded, id);
+    let lost = loss_stats.iter().map(|one| one.lost).sum();
+    let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
+    let processors = contents.session.processors.len();
+    let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.elapsed), processors);
+    let (rows, rest) = limited(table.rows, limits);
+    SourceAggregate {
+        id,
+        name: contents.source_name(id).into_owned(),
+        events: contents.session.events.iter().filter(|event| event.source == id).map(settings).collect(),
+        samples: table.total.weight.samples,
+        sampled_events: table.total.weight.events,
+        precise: table.total.precise,
+        precise_next: table.total.precise_next,
+        lost,
+        lost_share: share::lost(lost, contents.sample_counts.total(id).weight.samples),
+        paused_share: contents.summary.as_ref().map(paused_share),
+        throttled: loss_stats.iter().map(|one| one.throttled).sum(),
+        loss_stats,
+        rows,
+        rest,
+    }
+}
+
+fn settings(event: &RecordedEvent) -> EventSettings {
+    let RecordedEvent { name, modes, interval, frequency, .. } = event;
+    let label = format!("{name}{}", event::suffix(*modes));
+    EventSettings { modes: event::letters(*modes), interval: *interval, frequency: *frequency, label }
+}
+
+/// Returns losses and pauses by processor. The final counts include losses after the last sample, so they take
+/// precedence over the records of losses.
+fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
+    let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
+    let contents = &loaded.contents;
+    for count in contents.summary.iter().flat_map(|summary| &summary.counts).filter(|count| count.source == id) {
+        let one = found.entry(count.processor).or_default();
+        one.lost += count.lost;
+        one.throttled += count.throttled;
+    }
+    for (source, processor, stats) in contents.sample_counts.loss_stats() {
+        if source != id && source != ALL_SOURCES {
+            continue;
+        }
+        let one = found.entry(processor).or_default();
+        if contents.summary.is_none() {
+            one.lost += stats.lost;
+        }
+        one.pauses += stats.pauses;
+        one.paused_seconds += real(contents.duration(stats.paused)) / NANOSECONDS;
+        one.silences += stats.silences;
+    }
+    let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
+    told.filter(|one| (one.lost, one.throttled, one.pauses, one.silences) != (0, 0, 0, 0)).collect()
+}
+
+fn limited(rows: Vec<TableRow>, limits: Limits) -> (Vec<AggregateRow>, OmittedRows) {
+    let max = limits.rows.unwrap_or(usize::MAX);
+    let shown = rows.iter().take(max).take_while(|row| row.share >= limits.share).count();
+    let rest = rows.iter().skip(shown);
+    let rest = OmittedRows {
+        rows: rest.len(),
+        by_number: shown == max,
+        by_share: rest.clone().next().is_some_and(|row| row.share < limits.share),
+        share: rest.map(|row| row.share).sum(),
+    };
+    (rows.into_iter().take(shown).map(AggregateRow::from).collect(), rest)
+}
+
+impl From<TableRow> for AggregateRow {
+    fn from(row: TableRow) -> Self {
+        Self {
+            share: row.share,
+            low: row.interval.low,
+            high: row.interval.high,
+            samples: row.weight.samples,
+            events: row.weight.events,
+            process: row.process.map(Id::from),
+            process_name: row.process_name,
+            thread: row.thread.map(Id::from),
+            processor: row.processor,
+            module: row.module,
+            symbol: row.symbol,
+            address: row.address.map(format::address),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_of_milliseconds_has_a_date() {
+        assert_eq!(created(0), "1970-01-01T00:00:00Z");
+        assert_eq!(created(1_767_225_600_999), "2026-01-01T00:00:00Z");
+        assert_eq!(created(u64::MAX), "9999-12-31T23:59:59Z");
+    }
+}

@@ -1,0 +1,65 @@
+//! The machine and the streams that a verb uses.
+
+use std::io::{Read, Write};
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::output::Output;
+use crate::system::System;
+use crate::system_error::SystemError;
+
+/// The machine and the streams that a verb uses.
+pub struct Context<'a> {
+    /// The machine, if it runs Windows.
+    pub system: Option<&'a dyn System>,
+    /// Standard input.
+    pub input: &'a mut dyn Read,
+    /// Standard output.
+    pub out: Output<'a>,
+    /// Standard error.
+    pub err: Output<'a>,
+    /// Exit code of a command that has ended; the client exits with the same code.
+    pub command_code: Option<i32>,
+}
+
+impl<'a> Context<'a> {
+    /// Creates a context in which no command has run yet.
+    pub fn new(
+        system: Option<&'a dyn System>,
+        input: &'a mut dyn Read,
+        out: &'a mut dyn Write,
+        err: &'a mut dyn Write,
+    ) -> Self {
+        Self { system, input, out: Output::new(out), err: Output::new(err), command_code: None }
+    }
+
+    /// Returns the machine.
+    ///
+    /// # Errors
+    /// If it does not run Windows.
+    pub fn system(&self) -> Result<&'a dyn System, Error> {
+        Ok(self.system.ok_or(SystemError::NotWindows)?)
+    }
+
+    /// Prints a line to standard output.
+    pub fn say(&mut self, text: &str) -> Result<(), Error> {
+        Ok(writeln!(self.out, "{text}")?)
+    }
+
+    /// Prints a line to standard error, apart from the output of the verb.
+    pub fn warn(&mut self, text: &str) -> Result<(), Error> {
+        Ok(writeln!(self.err, "{text}")?)
+    }
+
+    /// Prints a value as JSON to standard output.
+    pub fn json(&mut self, value: &impl Serialize) -> Result<(), Error> {
+        write_json(&mut self.out, value)
+    }
+}
+
+/// Writes a value as JSON, followed by a line feed.
+pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    Ok(writeln!(out)?)
+}

@@ -1,0 +1,105 @@
+//! Events of requests, and the counts of events.
+
+use protocol::{CountRecord, EventRequest};
+use serde::Serialize;
+use thiserror::Error as ThisError;
+
+use crate::cli::names::Names;
+use crate::connection::Connection;
+use crate::counts::{EventCount, by_event};
+use crate::error::{Error, UserError};
+use crate::event::{self, EventName, SourceName};
+use crate::exit::Exit;
+use crate::source::Sources;
+
+/// Why the counts of detached sessions cannot be shown.
+#[derive(Debug, ThisError)]
+pub enum DetachedError {
+    /// Named sources do not run detached.
+    #[error("{} not running detached", subject(.names))]
+    NotRunning {
+        /// Names of the sources.
+        names: Vec<String>,
+    },
+    /// No source runs detached.
+    #[error("no source runs detached")]
+    NoSource,
+}
+
+fn subject(names: &[String]) -> String {
+    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
+}
+
+impl UserError for DetachedError {
+    fn exit(&self) -> Exit {
+        Exit::NotRunning
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::NotRunning { .. } => "client status   (lists what runs)",
+            Self::NoSource => "client start SOURCE",
+        };
+        Some(text.to_owned())
+    }
+}
+
+/// The counts of events, as `--json` shows them.
+#[derive(Serialize)]
+pub struct Counts {
+    /// The counts.
+    pub events: Vec<EventCount>,
+}
+
+/// An event of a request, as `--json` shows it.
+#[derive(Debug, Serialize)]
+pub struct StartedEvent {
+    /// KPROFILE_SOURCE.
+    pub id: u32,
+    /// Name of the source.
+    pub name: String,
+    /// `u`, `k` or `uk`.
+    pub modes: &'static str,
+}
+
+/// Returns the events that the user named, each once.
+pub fn events(names: &[Names<EventName>], sources: &Sources) -> Result<Vec<EventRequest>, Error> {
+    let mut events: Vec<EventRequest> = Vec::new();
+    for name in names.iter().flatten() {
+        let source = sources.find(&name.source)?.id;
+        let event = EventRequest { source, modes: name.modes, interval: 0, frequency: 0 };
+        if !events.contains(&event) {
+            events.push(event);
+        }
+    }
+    Ok(events)
+}
+
+/// Returns the source and the modes of an event: `BranchInstructions:u`.
+pub fn label(event: &EventRequest, sources: &Sources) -> String {
+    format!("{}{}", sources.name(event.source), event::suffix(event.modes))
+}
+
+/// Returns the counts of the named sources that run detached, or of all detached sources if none is named.
+///
+/// # Errors
+/// If a named source does not run detached.
+pub fn detached(connection: &Connection, names: &[Names<SourceName>]) -> Result<Vec<CountRecord>, Error> {
+    let sources = connection.sources()?;
+    let wanted = names.iter().flatten().map(|name| Ok(sources.find(name)?.id)).collect::<Result<Vec<u32>, Error>>()?;
+    let running = match connection.read(protocol::DETACHED) {
+        Err(error) if error.exit() == Exit::NotRunning => Vec::new(),
+        answer => answer?,
+    };
+    let idle: Vec<u32> =
+        wanted.iter().copied().filter(|source| running.iter().all(|record| record.source != *source)).collect();
+    if idle.is_empty() {
+        return Ok(running.into_iter().filter(|record| wanted.is_empty() || wanted.contains(&record.source)).collect());
+    }
+    Err(DetachedError::NotRunning { names: idle.iter().map(|source| sources.name(*source)).collect() }.into())
+}
+
+/// Groups the counts by event.
+pub fn counts(records: &[CountRecord], connection: &Connection) -> Result<Counts, Error> {
+    Ok(Counts { events: by_event(records, connection.sources()?) })
+}
