@@ -1,27 +1,70 @@
-//! Instructions that need inline assembly.
+//! The processor that runs the code: instructions that need inline assembly, and the ways to stay on one processor.
 
-#![expect(unsafe_code, reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form")]
+#![expect(
+    unsafe_code,
+    reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form, and nothing but the IRQL holds code on a processor"
+)]
 
 use core::arch::asm;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
-use pmu::{Cpu, Cpuid, Msr};
+use pmu::{Cpu, Cpuid, CurrentCpu, Msr};
 use raw_cpuid::CpuIdResult;
 
 use crate::nt::control_area;
 use crate::nt::local_apic::{self, Entry};
+use crate::nt::processors::{self, Pinned};
 
-/// The processor on which the code runs. Not `Send`: the value must not leave its processor.
+/// The processor on which the code runs.
+///
+/// Only this module makes the value, in functions that keep the code on its processor while the value lives. It is not
+/// `Send`.
 #[derive(Debug)]
 pub struct Processor(PhantomData<*const ()>);
 
-impl Processor {
-    /// Returns the current processor. The caller must prevent the thread from moving to another one.
-    pub const fn current() -> Self {
-        Self(PhantomData)
-    }
+/// The interrupt handler passes the token in two registers.
+const _: () = assert!(size_of::<CurrentCpu<'_, Processor>>() == 16);
+
+/// Runs `work` on the boot processor.
+///
+/// # IRQL
+/// Below DISPATCH_LEVEL, which is also the IRQL of `work`.
+pub fn on_boot_processor<T>(work: impl FnOnce(&Processor) -> T) -> T {
+    let _stay = Pinned::to_boot_processor();
+    work(&Processor(PhantomData))
+}
+
+/// Runs `work` on every active processor at the same time, at HIGH_LEVEL, and returns when all are done.
+///
+/// # IRQL
+/// Below IPI_LEVEL.
+pub fn on_each_processor(work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
+    processors::broadcast(&|| {
+        // SAFETY: `broadcast` is at HIGH_LEVEL until this returns
+        unsafe { with_current(work) }
+    });
+}
+
+/// Runs `work` on the current processor at HIGH_LEVEL.
+///
+/// # IRQL
+/// DISPATCH_LEVEL to IPI_LEVEL.
+pub fn at_high_level(work: impl FnOnce(CurrentCpu<'_, Processor>)) {
+    processors::at_high_level(|| {
+        // SAFETY: `at_high_level` is at HIGH_LEVEL until this returns
+        unsafe { with_current(work) }
+    });
+}
+
+/// Runs `work` with the token of the current processor.
+///
+/// # Safety
+/// The IRQL is PROFILE_LEVEL, which is HIGH_LEVEL, until `work` returns: the code does not leave the processor.
+#[inline]
+pub unsafe fn with_current<T>(work: impl FnOnce(CurrentCpu<'_, Processor>) -> T) -> T {
+    work(CurrentCpu::new(&Processor(PhantomData), processors::current()))
 }
 
 impl Cpuid for Processor {

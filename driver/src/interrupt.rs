@@ -6,10 +6,11 @@ use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use engine::{Interrupted, Sampler, TICKS_PER_SECOND};
+use pmu::ProcessorIndex;
 use protocol::modes;
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
-use crate::cpu::Processor;
+use crate::cpu;
 use crate::nt::dpc::{self, Dpc};
 use crate::nt::power::Change;
 use crate::nt::system_process::Worker;
@@ -56,12 +57,12 @@ pub fn power_changed(change: Change) {
     match change {
         Change::Sleep => {
             sampler.sleeps().begin(now);
-            processors::broadcast(&|| sampler.fall_asleep(&Processor::current(), processors::current(), now));
+            cpu::on_each_processor(&|current| sampler.fall_asleep(current, now));
         }
         Change::Wake => {
             let slept = sampler.sleeps().end(now);
-            processors::broadcast(&|| {
-                if sampler.wake(&Processor::current(), processors::current(), now, slept) {
+            cpu::on_each_processor(&|current| {
+                if sampler.wake(current, now, slept) {
                     WAKE.queue();
                 }
             });
@@ -105,7 +106,7 @@ impl Sampling {
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.
-    pub fn adopt(&self, processor: u32) -> bool {
+    pub fn adopt(&self, processor: ProcessorIndex) -> bool {
         self.timers.as_ref().is_none_or(|timers| timers.adopt(processor))
     }
 
@@ -151,7 +152,8 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
         thread: irp::current_thread(),
         modes: if is_user { modes::USER } else { modes::KERNEL },
     };
-    if sampler.interrupt(&Processor::current(), processors::current(), clock::ticks, &interrupted) {
+    // SAFETY: the HAL calls the handler at PROFILE_LEVEL
+    if unsafe { cpu::with_current(|current| sampler.interrupt(current, clock::ticks, &interrupted)) } {
         WAKE.queue();
     }
 }
@@ -162,8 +164,8 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
 /// DISPATCH_LEVEL.
 fn tick() {
     let Some(sampler) = sampler() else { return };
-    processors::at_high_level(|| {
-        if sampler.tick(&Processor::current(), processors::current(), clock::ticks()) {
+    cpu::at_high_level(|current| {
+        if sampler.tick(current, clock::ticks()) {
             WAKE.queue();
         }
     });

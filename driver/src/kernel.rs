@@ -4,8 +4,9 @@ use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
+use pmu::{CurrentCpu, ProcessorIndex};
 
-use crate::cpu::Processor;
+use crate::cpu::{self, Processor};
 use crate::interrupt::Sampling;
 use crate::nt::hal::Reservation;
 use crate::nt::timers::{FineClock, Timers};
@@ -42,12 +43,11 @@ impl Platform for Kernel {
     }
 
     fn on_boot_processor<T>(&self, work: impl FnOnce(&Processor) -> T) -> T {
-        let _stay = processors::Pinned::to_boot_processor();
-        work(&Processor::current())
+        cpu::on_boot_processor(work)
     }
 
-    fn on_each_processor(&self, work: &(impl Fn(u32, &Processor) + Sync)) {
-        processors::broadcast(&|| work(processors::current(), &Processor::current()));
+    fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
+        cpu::on_each_processor(work);
     }
 
     fn now(&self) -> u64 {
@@ -79,11 +79,11 @@ impl Platform for Kernel {
         self.clock.take();
     }
 
-    fn ticks(&self, processor: u32) -> u64 {
+    fn ticks(&self, processor: ProcessorIndex) -> u64 {
         self.timers.get().map_or(0, |timers| timers.ticks(processor))
     }
 
-    fn add_processor(&self, processor: u32) -> bool {
+    fn add_processor(&self, processor: ProcessorIndex) -> bool {
         let sampling = self.sampling.take();
         let ticks = sampling.as_ref().is_none_or(|sampling| sampling.adopt(processor));
         self.sampling.set(sampling);
@@ -120,15 +120,15 @@ impl Platform for Kernel {
         control_area::is_shadowed().map_err(i32::cast_unsigned)
     }
 
-    fn current_processor(&self) -> u32 {
+    fn current_processor(&self) -> ProcessorIndex {
         processors::current()
     }
 
-    fn allocate_area(&self, processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
+    fn allocate_area(&self, processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
         control_area::allocate(processor, by)
     }
 
-    fn free_area(&self, processor: u32) -> Result<(), u32> {
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), u32> {
         control_area::free(processor).map_err(i32::cast_unsigned)
     }
 

@@ -31,6 +31,7 @@ use nt::clock;
 use nt::power::PowerState;
 use nt::processor_change::ProcessorChange;
 use nt::system_thread::SystemThread;
+use pmu::ProcessorIndex;
 
 /// Serves waiting requests and accumulates the counts at regular intervals.
 static ATTENDANT: SystemThread = SystemThread::new(work);
@@ -104,7 +105,7 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUN
 ///
 /// # IRQL
 /// PASSIVE_LEVEL.
-fn add_processor(processor: u32) {
+fn add_processor(processor: ProcessorIndex) {
     if let Some(engine) = ENGINE.lock().as_mut() {
         engine.add_processor(processor);
     }

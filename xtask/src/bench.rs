@@ -367,7 +367,7 @@ totals: 0
 {"reason":"compiler-artifact","target":{"name":"instructions"},"executable":"/t/instructions-1"}
 {"reason":"build-finished","success":true}"#;
         assert_eq!(executable(messages, "instructions"), Some("/t/instructions-1".into()));
-        assert_eq!(executable(messages, "profile"), None);
+        assert_eq!(executable(messages, "pmu"), None);
     }
 
     #[test]

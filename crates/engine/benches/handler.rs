@@ -19,7 +19,7 @@ use model::Mode;
 use plain::PlainCpu;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
-use pmu::{Cpu, Hal, Source};
+use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, Source};
 use protocol::{Sample, modes};
 use simulation::SimMachine;
 
@@ -28,7 +28,7 @@ const INTERFACES: [(&str, &str); 4] =
     [("Amd64", "amd-legacy"), ("Amd64 V2", "zen4-7700x"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
 
 /// Any but the first of so many: its place has to be computed.
-const PROCESSOR: u32 = 5;
+const PROCESSOR: ProcessorIndex = ProcessorIndex::new(5);
 const PROCESSORS: u32 = 64;
 
 const INTERVAL: u32 = 65_536;
@@ -40,7 +40,7 @@ fn main() {
         for (n, k, subscribers) in [(1, 1, 1), (4, 0, 1), (4, 1, 1), (4, 4, 1), (4, 1, 2)] {
             let cpu = PlainCpu::new(name, k);
             let (sampler, rings) = set_up(&cpu, n, subscribers);
-            measured_interrupt(black_box(&sampler), black_box(&cpu), black_box(PROCESSOR));
+            measured_interrupt(black_box(&sampler), CurrentCpu::new(black_box(&cpu), black_box(PROCESSOR)));
             let told: Vec<usize> = rings.iter().map(sample_ring::Consumer::len).collect();
             assert_eq!(told, vec![usize::from(k); usize::from(subscribers)], "every sample is there");
             let operation = if subscribers == 1 { "sample" } else { "sample for two" };
@@ -51,6 +51,7 @@ fn main() {
 
 /// `n` counters, whose samples go to so many.
 fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::Consumer<Sample, CpuSampleStats>>) {
+    let current = CurrentCpu::new(cpu, PROCESSOR);
     let hal = Hal::new(cpu, PROCESSORS).expect("memory");
     hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
     let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
@@ -61,26 +62,27 @@ fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::
     let subscribe = |subscriber| {
         let (producer, fetched): (SampleProducer, _) =
             sample_ring::channel(64, CpuSampleStats::default()).expect("memory");
-        sampler.subscribe(PROCESSOR, Subscriber(subscriber), producer, counters);
+        sampler.subscribe(current, Subscriber(subscriber), producer, counters);
         fetched
     };
     let rings = (0..subscribers).map(subscribe).collect();
-    sampler.start(cpu, PROCESSOR, counters);
+    sampler.start(current, counters);
     (sampler, rings)
 }
 
 /// RDMSR, WRMSR and RDPMC of such an interrupt, as the model counts them.
 fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
     let machine = SimMachine::named(name, PROCESSORS);
-    let cpu = machine.processor(PROCESSOR);
+    let current = machine.current(PROCESSOR.number());
+    let (cpu, number) = (current.cpu(), current.index().number());
     let (sampler, rings) = set_up(cpu, n, 1);
     // The others are set back to their beginning, as if they had been started later.
-    machine.run(PROCESSOR, Mode::Kernel, &|_| INTERVAL.into());
+    machine.run(number, Mode::Kernel, &|_| INTERVAL.into());
     let later = CounterSet::first(n).without(CounterSet::first(k));
-    let _ = sampler.hal().stop(cpu, PROCESSOR, later);
-    sampler.start(cpu, PROCESSOR, later);
+    let _ = sampler.hal().stop(current, later);
+    sampler.start(current, later);
     let before = cpu.model().accesses();
-    sampler.interrupt(cpu, PROCESSOR, || 0, &WHAT);
+    sampler.interrupt(current, || 0, &WHAT);
     let after = cpu.model().accesses();
     assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), usize::from(k));
     [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
@@ -88,8 +90,8 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
 
 /// The clock and what was interrupted are the kernel's to tell, and no part of what is counted.
 #[inline(never)]
-fn measured_interrupt(sampler: &Sampler, cpu: &PlainCpu, processor: u32) {
-    black_box(sampler.interrupt(cpu, processor, || cpu.clock.load(Ordering::Relaxed), &WHAT));
+fn measured_interrupt(sampler: &Sampler, current: CurrentCpu<'_, PlainCpu>) {
+    black_box(sampler.interrupt(current, || current.cpu().clock.load(Ordering::Relaxed), &WHAT));
 }
 
 /// Callgrind writes what it has counted whenever it comes here.

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use pmu::ProcessorIndex;
 use pmu::debug_store::{self, Facilities, MissingFeature};
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
@@ -24,7 +25,7 @@ pub struct Areas {
 
 #[derive(Debug)]
 struct Area {
-    processor: u32,
+    processor: ProcessorIndex,
     made: ControlArea,
     maker: AreaAllocator,
     /// NTSTATUS of the kernel's last operation.
@@ -50,19 +51,19 @@ pub enum AreaUse {
 }
 
 impl Areas {
-    fn find(&self, processor: u32) -> Option<&Area> {
+    fn find(&self, processor: ProcessorIndex) -> Option<&Area> {
         self.all.iter().find(|area| area.processor == processor)
     }
 
     /// Returns the address of the area of a processor, or 0.
-    pub fn address(&self, processor: u32) -> u64 {
+    pub fn address(&self, processor: ProcessorIndex) -> u64 {
         self.find(processor).map_or(0, |area| area.made.address)
     }
 
     /// Acquires the area of a processor. The kernel allocates it. The driver does so instead if the kernel has no such
     /// call, and for a session also if the kernel keeps an area of its own or, for branches alone, if the kernel does
     /// not support a processor without PEBS.
-    pub fn take(&mut self, processor: u32, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
+    pub fn take(&mut self, processor: ProcessorIndex, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
             return area.serve(need);
         }
@@ -98,9 +99,9 @@ impl Areas {
             return;
         }
         let all = &self.all;
-        platform.on_each_processor(&|processor, cpu| {
-            for area in all.iter().filter(|area| area.processor == processor && !area.is_needed()) {
-                let pointed_to = hal.is_asleep(processor) || debug_store::is_at(cpu, area.made.address);
+        platform.on_each_processor(&|current| {
+            for area in all.iter().filter(|area| area.processor == current.index() && !area.is_needed()) {
+                let pointed_to = hal.is_asleep(current.index()) || debug_store::is_at(current.cpu(), area.made.address);
                 area.pointed_to.store(pointed_to, Ordering::Relaxed);
             }
         });
@@ -143,7 +144,7 @@ impl Areas {
 
     fn allocate<M: Platform>(
         &mut self,
-        processors: &[u32],
+        processors: &[ProcessorIndex],
         found: &Examined,
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
@@ -171,7 +172,11 @@ impl Areas {
         Ok(())
     }
 
-    fn free<M: Platform>(&mut self, processors: &[u32], context: EngineContext<'_, M>) -> Result<(), Refusal> {
+    fn free<M: Platform>(
+        &mut self,
+        processors: &[ProcessorIndex],
+        context: EngineContext<'_, M>,
+    ) -> Result<(), Refusal> {
         for processor in processors {
             match self.find(*processor) {
                 Some(area) if area.used => {
@@ -192,7 +197,12 @@ impl Areas {
         })
     }
 
-    fn record(&self, processor: u32, facilities: Result<Facilities, MissingFeature>, freed: bool) -> AreaRecord {
+    fn record(
+        &self,
+        processor: ProcessorIndex,
+        facilities: Result<Facilities, MissingFeature>,
+        freed: bool,
+    ) -> AreaRecord {
         let known = self.find(processor);
         let of_area = known.map_or(0, |known| {
             (if known.maker == AreaAllocator::Kernel { area::OF_KERNEL } else { 0 })
@@ -200,7 +210,7 @@ impl Areas {
         });
         let (flags, format, missing_feature) = told(facilities);
         AreaRecord {
-            processor,
+            processor: processor.number(),
             status: match known {
                 Some(known) => known.status,
                 None if freed => STATUS_SUCCESS,
@@ -242,7 +252,11 @@ impl Area {
 }
 
 /// Allocates an area; returns it with its allocator and the NTSTATUS of the kernel.
-fn make(processor: u32, need: AreaUse, platform: &impl Platform) -> Result<(ControlArea, AreaAllocator, u32), Refusal> {
+fn make(
+    processor: ProcessorIndex,
+    need: AreaUse,
+    platform: &impl Platform,
+) -> Result<(ControlArea, AreaAllocator, u32), Refusal> {
     let AreaRefused { status, address } = match platform.allocate_area(processor, AreaAllocator::Kernel) {
         Ok(made) => return Ok((made, AreaAllocator::Kernel, STATUS_SUCCESS)),
         Err(refused) => refused,
@@ -259,7 +273,7 @@ fn make(processor: u32, need: AreaUse, platform: &impl Platform) -> Result<(Cont
     Ok((made, AreaAllocator::Driver, status))
 }
 
-fn refused(processor: u32, status: u32, address: u64) -> Refusal {
+fn refused(processor: ProcessorIndex, status: u32, address: u64) -> Refusal {
     Refusal::new(status, ErrorCode::ControlArea).processor(processor).detail(status.into(), address)
 }
 
@@ -286,12 +300,12 @@ pub struct Examined(Vec<Slot<Result<Facilities, MissingFeature>>>);
 
 impl Examined {
     /// Examines each processor on itself. Refuses while one of them sleeps.
-    pub fn of<M: Platform>(processors: &[u32], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
+    pub fn of<M: Platform>(processors: &[ProcessorIndex], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
         let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
-        context.on_awake(processors, |processor, cpu| {
-            if let Some(place) = processors.binary_search(&processor).ok().and_then(|index| found.get(index)) {
+        context.on_awake(processors, |current| {
+            if let Some(place) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
                 // The slot is new, so it is empty.
-                let _ = place.put(debug_store::examine(cpu));
+                let _ = place.put(debug_store::examine(current.cpu()));
             }
         })?;
         Ok(Self(found))

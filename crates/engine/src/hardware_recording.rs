@@ -1,11 +1,11 @@
-//! What of a session processors record themselves: precise events, and branches.
+//! Events of a session that processors record themselves: precise events, and branches.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::pebs::Format;
-use pmu::Kind;
 use pmu::debug_store::{Facilities, MissingFeature, Modes};
+use pmu::{Kind, ProcessorIndex};
 use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, modes};
 use sample_ring::Slot;
 
@@ -18,15 +18,15 @@ use crate::sampler::{DsBuffers, Subscriber, most_before};
 use crate::session::{Event, Service};
 use crate::try_vec::{NO_MEMORY, TryPush};
 
-/// See the module.
+/// Recording of a session by its processors.
 #[derive(Debug)]
 pub struct HardwareRecording {
     branches: Option<Branches>,
     /// Precise records before an interrupt.
     precise: Option<u32>,
-    /// For each processor the format of its records, once it was looked at.
-    formats: Vec<(u32, Format)>,
-    /// One for each processor of the session, in its order.
+    /// Format of the records of each processor that was examined.
+    formats: Vec<(ProcessorIndex, Format)>,
+    /// One per processor of the session, in its order.
     each: Vec<Trace>,
 }
 
@@ -37,17 +37,17 @@ struct Branches {
     subscriber: Subscriber,
 }
 
-/// A processor's.
+/// Recording of one processor.
 #[derive(Debug)]
 struct Trace {
-    processor: u32,
-    /// While it is not at the processor's desk.
+    processor: ProcessorIndex,
+    /// Debug Store, while the processor does not use it.
     ds_buffers: Slot<Boxed<DsBuffers>>,
-    /// Of the control area.
+    /// Address of the control area.
     address: AtomicU64,
 }
 
-/// How branches are served; refused if they can not be.
+/// Returns how branches are served, or a refusal.
 pub fn branches(event: &EventRequest) -> Result<Service, Refusal> {
     let (least, most) = (u64::from(*BRANCH_BUFFER.start()), u64::from(*BRANCH_BUFFER.end()));
     if !BRANCH_BUFFER.contains(&event.interval) {
@@ -60,7 +60,7 @@ pub fn branches(event: &EventRequest) -> Result<Service, Refusal> {
 }
 
 impl HardwareRecording {
-    /// Of these events of a session with this place at the desks, if processors record any.
+    /// Plans the recording for these events, if processors record any of them. `subscriber` is the session.
     pub fn plan(events: &[Event], batch: u32, subscriber: Option<Subscriber>) -> Result<Option<Self>, Refusal> {
         let mut branches = None;
         for event in events {
@@ -76,16 +76,17 @@ impl HardwareRecording {
         Ok((branches.is_some() || precise.is_some()).then_some(recording))
     }
 
-    /// Whether there are precise events.
+    /// Returns whether there are precise events.
     pub const fn has_precise(&self) -> bool {
         self.precise.is_some()
     }
 
-    /// Whether each of the processors can record them. From now on the processors are known by the counters that can.
+    /// Checks whether each of the processors can record the events. From then on the HAL functions know which counters
+    /// can.
     pub fn check<M: Platform>(
         &mut self,
         events: &[Event],
-        processors: &[u32],
+        processors: &[ProcessorIndex],
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         let found = Examined::of(processors, context)?;
@@ -97,7 +98,7 @@ impl HardwareRecording {
 
     fn check_on<M: Platform>(
         &mut self,
-        processor: u32,
+        processor: ProcessorIndex,
         facilities: Result<Facilities, MissingFeature>,
         events: &[Event],
         EngineContext { hal, .. }: EngineContext<'_, M>,
@@ -130,8 +131,8 @@ impl HardwareRecording {
         self.formats.try_push((processor, format))
     }
 
-    /// One processor more.
-    pub fn add(&mut self, processor: u32) -> Result<(), Refusal> {
+    /// Adds a processor.
+    pub fn add(&mut self, processor: ProcessorIndex) -> Result<(), Refusal> {
         let mut ds_buffers = DsBuffers::new();
         if let Some(Branches { modes, before, subscriber }) = self.branches {
             ds_buffers = ds_buffers.with_branches(modes, before, subscriber).ok_or(NO_MEMORY)?;
@@ -141,34 +142,34 @@ impl HardwareRecording {
             ds_buffers = ds_buffers.with_precise(batch, format).ok_or(NO_MEMORY)?;
         }
         let slot = Slot::empty();
-        // It was made empty.
+        // The slot is empty.
         let _ = slot.put(Boxed::new(ds_buffers).ok_or(NO_MEMORY)?);
         self.each.try_push(Trace { processor, ds_buffers: slot, address: AtomicU64::new(0) })
     }
 
-    fn of(&self, processor: u32) -> Option<&Trace> {
+    fn of(&self, processor: ProcessorIndex) -> Option<&Trace> {
         let index = self.each.binary_search_by_key(&processor, |trace| trace.processor).ok()?;
         self.each.get(index)
     }
 
-    /// The control area of a processor is at this address.
-    pub fn set_area(&self, processor: u32, address: u64) {
+    /// Sets the address of the control area of a processor.
+    pub fn set_area(&self, processor: ProcessorIndex, address: u64) {
         if let Some(trace) = self.of(processor) {
             trace.address.store(address, Ordering::Relaxed);
         }
     }
 
-    /// The store for a processor's desk.
-    pub fn take(&self, processor: u32) -> Option<Boxed<DsBuffers>> {
+    /// Takes the Debug Store for use on a processor.
+    pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<DsBuffers>> {
         let trace = self.of(processor)?;
         let mut ds_buffers = trace.ds_buffers.take()?;
         ds_buffers.set_area(trace.address.load(Ordering::Relaxed));
         Some(ds_buffers)
     }
 
-    /// It is back.
-    pub fn put(&self, processor: u32, ds_buffers: Boxed<DsBuffers>) {
-        // Its place is empty since it was taken. Memory can not be given back here.
+    /// Puts the Debug Store of a processor back.
+    pub fn put(&self, processor: ProcessorIndex, ds_buffers: Boxed<DsBuffers>) {
+        // The slot is empty since the store was taken. Memory cannot be freed here.
         core::mem::forget(match self.of(processor) {
             Some(trace) => trace.ds_buffers.put(ds_buffers).err(),
             None => Some(ds_buffers),

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use pmu::interval::IntervalRange;
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Hal, Source};
+use pmu::{Hal, ProcessorIndex, Source};
 use protocol::status::{
     STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
 };
@@ -127,7 +127,12 @@ impl<M: Platform> Planner<'_, M> {
 
     /// Extends the session to one more processor, with a higher index than those that it has, and with a counter or
     /// the timer for each running event. On failure nothing changes.
-    pub fn extend(&self, session: &mut Session, processor: u32, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    pub fn extend(
+        &self,
+        session: &mut Session,
+        processor: ProcessorIndex,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
         let places = session.places.len();
         let extended = self.try_extend(session, processor, reply);
         if extended.is_err() {
@@ -140,7 +145,12 @@ impl<M: Platform> Planner<'_, M> {
         extended
     }
 
-    fn try_extend(&self, session: &mut Session, processor: u32, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    fn try_extend(
+        &self,
+        session: &mut Session,
+        processor: ProcessorIndex,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
         let width = session.events.len();
         reserve(&mut session.places, width)?;
         reserve(&mut session.counts, width)?;
@@ -190,7 +200,7 @@ impl<M: Platform> Planner<'_, M> {
         &self,
         recording: &mut HardwareRecording,
         events: &[Event],
-        processors: &[u32],
+        processors: &[ProcessorIndex],
     ) -> Result<(), Refusal> {
         if let Some(other) = self.others.iter().find(|other| other.records()) {
             return Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreTaken).detail(other.number, 0));
@@ -208,7 +218,7 @@ impl<M: Platform> Planner<'_, M> {
 
     /// Returns the refusal for the event of `source` if no counter of `processor` is free, and writes the sessions
     /// there to the reply.
-    fn no_counter(&self, events: &[Event], source: u32, processor: u32, reply: &mut Reply<'_>) -> Refusal {
+    fn no_counter(&self, events: &[Event], source: u32, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
         let fitting = |event: &Event| match event.service {
@@ -225,7 +235,7 @@ impl<M: Platform> Planner<'_, M> {
     }
 
     /// Returns how an event of the session with this tag is served on a processor.
-    fn served(&self, processor: u32, tag: u16, event: &Event) -> Served {
+    fn served(&self, processor: ProcessorIndex, tag: u16, event: &Event) -> Served {
         let (state, frequency) = match event.service {
             _ if !event.running => return Served::Timer,
             Service::Timer => return Served::Timer,
@@ -237,7 +247,7 @@ impl<M: Platform> Planner<'_, M> {
     }
 
     /// Returns a counter that another session samples with the same settings.
-    fn shared(&self, processor: u32, state: CounterState, frequency: u32) -> Option<u8> {
+    fn shared(&self, processor: ProcessorIndex, state: CounterState, frequency: u32) -> Option<u8> {
         if !state.interrupt() || frequency != 0 {
             return None;
         }
@@ -333,7 +343,7 @@ fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result
 }
 
 /// Adds the ring of a processor to a session that samples.
-fn add_ring(session: &mut Session, processor: u32) -> Result<(), Refusal> {
+fn add_ring(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
     let Some(mut rings) = session.rings.take() else { return Ok(()) };
     let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
         Place::Counter(counter) if event.sampled => Some((counter, event.source)),
@@ -356,12 +366,16 @@ pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
 }
 
 /// Returns the requested processors in ascending order: all active ones, or those of the set, which must be active.
-pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<u32>, Refusal> {
-    if let Some(processor) = wanted.iter().find(|processor| *processor >= active) {
+pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<ProcessorIndex>, Refusal> {
+    let mut indices = wanted.iter().map(ProcessorIndex::new);
+    if let Some(processor) = indices.find(|processor| processor.number() >= active) {
         return Err(invalid(ErrorCode::NoSuchProcessor, u64::from(active)).processor(processor));
     }
     let expected = active as usize;
-    let chosen =
-        if wanted.is_empty() { try_collect(0..active, expected) } else { try_collect(wanted.iter(), expected) }?;
+    let chosen = if wanted.is_empty() {
+        try_collect(ProcessorIndex::first(active), expected)?
+    } else {
+        try_collect(wanted.iter().map(ProcessorIndex::new), expected)?
+    };
     if chosen.is_empty() { Err(invalid(ErrorCode::NoProcessor, u64::from(active))) } else { Ok(chosen) }
 }

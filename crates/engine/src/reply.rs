@@ -1,8 +1,8 @@
 //! Replies: a header, then as many whole records as fit into the client's buffer.
 
-use pmu::HalError;
 use pmu::debug_store::MissingFeature;
 use pmu::hal::MAX_RAW;
+use pmu::{HalError, ProcessorIndex};
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
 use protocol::{ErrorCode, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
@@ -27,8 +27,8 @@ impl Refusal {
         Self { source, ..self }
     }
 
-    pub const fn processor(self, processor: u32) -> Self {
-        Self { processor, ..self }
+    pub const fn processor(self, processor: ProcessorIndex) -> Self {
+        Self { processor: processor.number(), ..self }
     }
 
     pub const fn detail(self, first: u64, second: u64) -> Self {
@@ -36,9 +36,9 @@ impl Refusal {
     }
 
     /// Marks the refusal as specific to this processor: others support the request.
-    pub const fn on_processor_alone(self, processor: u32) -> Self {
+    pub const fn on_processor_alone(self, processor: ProcessorIndex) -> Self {
         let [first, _] = self.detail;
-        Self { processor, detail: [first, 1], ..self }
+        Self { processor: processor.number(), detail: [first, 1], ..self }
     }
 
     pub fn header(self) -> ReplyHeader {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use pmu::hal::SourceInformation;
 use pmu::interval::IntervalRange;
-use pmu::{ProfileInterface, Source};
+use pmu::{ProcessorIndex, ProfileInterface, Source};
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
     STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
@@ -43,7 +43,7 @@ pub struct Request<'a> {
 pub struct Samples<'a> {
     /// The handle of the request.
     pub client: ClientId,
-    /// The system buffer.
+    /// System buffer.
     pub input: &'a [u8],
     /// The client's locked pages.
     pub output: &'a mut [u8],
@@ -236,7 +236,8 @@ impl<M: Platform> Engine<M> {
         let interface = self.sampler.hal().interface();
         let selection = self.sampler.hal().selection();
         let processors = self.platform.processors();
-        let counters = || (0..processors).map(|processor| self.sampler.hal().interface_of(processor).counters());
+        let processor_counters = |processor| self.sampler.hal().interface_of(processor).counters();
+        let counters = || ProcessorIndex::first(processors).map(processor_counters);
         let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
         let in_use = |processor| self.sampler.hal().row(processor).counters(|state| !state.is_free()).iter().count();
         InfoReply {
@@ -251,7 +252,7 @@ impl<M: Platform> Engine<M> {
             pmu_version: u32::from(interface.pmu_version()),
             processors,
             maximum_processors: self.platform.maximum_processors(),
-            counters_in_use: number((0..processors).map(in_use).max().unwrap_or_default()),
+            counters_in_use: number(ProcessorIndex::first(processors).map(in_use).max().unwrap_or_default()),
             sessions: number(self.sessions.running()),
             signature: self.identity.signature,
             vendor: self.identity.vendor,

@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use pmu::{Source, debug_store, lvt_pmi};
+use pmu::{ProcessorIndex, Source, debug_store, lvt_pmi};
 use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
@@ -44,7 +44,7 @@ enum Interrupt {
 }
 
 impl Resources {
-    /// Whether the counters are reserved with the HAL.
+    /// Returns whether the counters are reserved with the HAL.
     pub const fn are_counters_reserved(&self) -> bool {
         self.reserved
     }
@@ -94,7 +94,7 @@ impl Resources {
     /// yet.
     fn take_counters<M: Platform>(
         &mut self,
-        processors: &[u32],
+        processors: &[ProcessorIndex],
         force: bool,
         EngineContext { platform, hal, .. }: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
@@ -102,22 +102,22 @@ impl Resources {
             return Ok(());
         }
         self.reserve(platform)?;
-        let is_new = |processor| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
+        let is_new = |processor: ProcessorIndex| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
         if !force {
             let found = FirstFailure::none();
-            platform.on_each_processor(&|processor, cpu| {
-                if is_new(processor)
-                    && let Some(enabled) = hal.in_use_elsewhere(cpu, processor)
+            platform.on_each_processor(&|current| {
+                if is_new(current.index())
+                    && let Some(enabled) = hal.in_use_elsewhere(current)
                 {
-                    found.tell(processor, u64::from(enabled.counter), enabled.select);
+                    found.tell(current.index(), u64::from(enabled.counter), enabled.select);
                 }
             });
             found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)?;
         }
         let idle = FirstFailure::none();
-        platform.on_each_processor(&|processor, cpu| {
-            if is_new(processor) && !hal.initialize(cpu, processor) {
-                idle.tell(processor, 0, 0);
+        platform.on_each_processor(&|current| {
+            if is_new(current.index()) && !hal.initialize(current) {
+                idle.tell(current.index(), 0, 0);
             }
         });
         idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
@@ -133,11 +133,11 @@ impl Resources {
         let EngineContext { platform, .. } = context;
         let processors = &session.processors;
         let found = FirstFailure::none();
-        context.on_awake(processors, |processor, cpu| {
-            if let Ok(facilities) = debug_store::examine(cpu)
-                && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(cpu, &facilities)
+        context.on_awake(processors, |current| {
+            if let Ok(facilities) = debug_store::examine(current.cpu())
+                && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(current.cpu(), &facilities)
             {
-                found.tell(processor, in_use_elsewhere.control, in_use_elsewhere.records);
+                found.tell(current.index(), in_use_elsewhere.control, in_use_elsewhere.records);
             }
         })?;
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)?;
@@ -148,7 +148,7 @@ impl Resources {
         Ok(())
     }
 
-    /// The control areas.
+    /// Returns the control areas.
     pub const fn areas(&mut self) -> &mut Areas {
         &mut self.areas
     }
@@ -156,7 +156,7 @@ impl Resources {
     /// Enables the LVT entry on each processor, then registers the handler with the HAL.
     fn take_interrupt<M: Platform>(
         &mut self,
-        processors: &[u32],
+        processors: &[ProcessorIndex],
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         let EngineContext { platform, hal, .. } = context;
@@ -168,9 +168,9 @@ impl Resources {
             self.interrupt = Interrupt::Reached;
         }
         let shut = FirstFailure::none();
-        context.on_awake(processors, |processor, cpu| {
-            if let Err(entry) = lvt_pmi::enable(cpu) {
-                shut.tell(processor, entry.into_bits().into(), 0);
+        context.on_awake(processors, |current| {
+            if let Err(entry) = lvt_pmi::enable(current.cpu()) {
+                shut.tell(current.index(), u64::from(entry.into_bits()), 0);
             }
         })?;
         shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;
@@ -186,7 +186,11 @@ impl Resources {
 
     /// Acquires on an added processor the resources that are in use on the others. Returns whether sessions can count
     /// there, and whether they can sample there.
-    pub fn take_processor<M: Platform>(&mut self, processor: u32, context: EngineContext<'_, M>) -> (bool, bool) {
+    pub fn take_processor<M: Platform>(
+        &mut self,
+        processor: ProcessorIndex,
+        context: EngineContext<'_, M>,
+    ) -> (bool, bool) {
         let counts = self.reserved && self.take_counters(&[processor], false, context).is_ok();
         let samples = self.interrupt == Interrupt::Ours && self.take_interrupt(&[processor], context).is_ok();
         (counts, samples)
@@ -201,7 +205,7 @@ impl Resources {
             self.areas.release(context);
         }
         if self.reserved && !counters_used {
-            platform.on_each_processor(&|processor, cpu| hal.release(cpu, processor));
+            platform.on_each_processor(&|current| hal.release(current));
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
@@ -211,7 +215,7 @@ impl Resources {
             }
             if sampler.is_silenced() {
                 // The entry was not masked when the interrupt was acquired.
-                platform.on_each_processor(&|processor, cpu| _ = sampler.end_silence(cpu, processor));
+                platform.on_each_processor(&|current| _ = sampler.end_silence(current));
             }
             platform.close_local_apic();
             self.interrupt = Interrupt::Free;
@@ -239,8 +243,9 @@ impl FirstFailure {
         Self { processor: AtomicU32::new(NOWHERE), detail: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    fn tell(&self, processor: u32, first: u64, second: u64) {
-        let exchanged = self.processor.compare_exchange(NOWHERE, processor, Ordering::Relaxed, Ordering::Relaxed);
+    fn tell(&self, processor: ProcessorIndex, first: u64, second: u64) {
+        let exchanged =
+            self.processor.compare_exchange(NOWHERE, processor.number(), Ordering::Relaxed, Ordering::Relaxed);
         if exchanged.is_ok() {
             for (cell, value) in self.detail.iter().zip([first, second]) {
                 cell.store(value, Ordering::Relaxed);
@@ -253,7 +258,9 @@ impl FirstFailure {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {
             NOWHERE => Ok(()),
-            processor => Err(Refusal::new(status, cause).processor(processor).detail(first, second)),
+            processor => {
+                Err(Refusal::new(status, cause).processor(ProcessorIndex::new(processor)).detail(first, second))
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use pmu::ProcessorIndex;
 use pmu::state::CounterSet;
 use protocol::{Sample, SampleKind};
 use sample_ring::{Consumer, Slot};
@@ -10,7 +11,7 @@ use crate::reply::{Refusal, Reply};
 use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
-/// The rings of a session that samples.
+/// Rings of a session that samples.
 #[derive(Debug)]
 pub struct Rings {
     /// Subscriber number of the session, the same on every processor.
@@ -27,7 +28,7 @@ pub struct Rings {
 
 #[derive(Debug)]
 struct Ring {
-    processor: u32,
+    processor: ProcessorIndex,
     /// The producer, while the processor does not have it.
     producer: Slot<SampleProducer>,
     samples: Consumer<Sample, CpuSampleStats>,
@@ -58,7 +59,7 @@ impl Rings {
     }
 
     /// Adds the ring of the next processor, with the counters sampled there and their sources.
-    pub fn add(&mut self, processor: u32, counters: &[(u8, u32)]) -> Result<(), Refusal> {
+    pub fn add(&mut self, processor: ProcessorIndex, counters: &[(u8, u32)]) -> Result<(), Refusal> {
         let (producer, samples) =
             sample_ring::channel(self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
         let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
@@ -68,29 +69,29 @@ impl Rings {
         self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
     }
 
-    fn ring(&self, processor: u32) -> Option<&Ring> {
+    fn ring(&self, processor: ProcessorIndex) -> Option<&Ring> {
         let index = self.each.binary_search_by_key(&processor, |ring| ring.processor).ok()?;
         self.each.get(index)
     }
 
     /// Takes the producer of a processor's ring.
-    pub fn take_producer(&self, processor: u32) -> Option<SampleProducer> {
+    pub fn take_producer(&self, processor: ProcessorIndex) -> Option<SampleProducer> {
         self.ring(processor)?.producer.take()
     }
 
     /// Puts the producer of a processor's ring back.
-    pub fn put_producer(&self, processor: u32, producer: SampleProducer) {
+    pub fn put_producer(&self, processor: ProcessorIndex, producer: SampleProducer) {
         // The slot has been empty since the producer was taken.
         put(self.ring(processor).map(|ring| &ring.producer), producer);
     }
 
     /// Returns the counters that are sampled on a processor.
-    pub fn counters(&self, processor: u32) -> CounterSet {
+    pub fn counters(&self, processor: ProcessorIndex) -> CounterSet {
         self.ring(processor).map(|ring| ring.counters().collect()).unwrap_or_default()
     }
 
     /// Returns the numbers of written, lost and throttled samples of a counter on a processor.
-    pub fn stats(&self, processor: u32, counter: u8) -> [u64; 3] {
+    pub fn stats(&self, processor: ProcessorIndex, counter: u8) -> [u64; 3] {
         let stats = self.ring(processor).map(|ring| ring.samples.side());
         stats.and_then(|stats| stats.of(counter)).map(SampleStats::read).unwrap_or_default()
     }
@@ -178,7 +179,7 @@ impl Ring {
                 ip: lost,
                 process: 0,
                 thread: 0,
-                processor: self.processor,
+                processor: self.processor.number(),
                 source,
                 interval: 0,
                 kind: SampleKind::Lost as u16,

@@ -1,12 +1,13 @@
 //! A session: events on processors, from their start to their final counts.
 //!
-//! It belongs to the handle that started it and ends with it, or is detached and ends when it is stopped.
+//! A session belongs to the handle that started it and ends with the handle. A detached session ends when it is
+//! stopped.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Cpu, Hal};
+use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
@@ -16,31 +17,31 @@ use crate::reply::Reply;
 use crate::rings::Rings;
 use crate::sampler::{BRANCH_STATS, Sampler, Subscriber};
 
-/// An event of a session, on all its processors.
+/// An event of a session, on all processors of the session.
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
     /// KPROFILE_SOURCE.
     pub source: u32,
     /// [`modes`](protocol::modes).
     pub modes: u32,
-    /// It is sampled.
+    /// The event is sampled.
     pub sampled: bool,
-    /// What serves it.
+    /// How the event is served.
     pub service: Service,
-    /// Until it is stopped.
+    /// The event has not been stopped.
     pub running: bool,
 }
 
 /// How an event is served.
 #[derive(Debug, Clone, Copy)]
 pub enum Service {
-    /// By the processor's timer.
+    /// By the timer of the processor.
     Timer,
     /// By a counter.
     Counter {
-        /// In this state, but for the owner.
+        /// State of the counter, without the owner.
         state: CounterState,
-        /// With an interval that is moved towards this frequency; 0 stays.
+        /// Samples per second to which the interval is adapted, or 0 for a constant interval.
         frequency: u32,
     },
     /// By the Branch Trace Store.
@@ -53,45 +54,45 @@ pub enum Service {
 /// Events that were started together.
 #[derive(Debug)]
 pub struct Session {
-    /// By which clients know it.
+    /// Number by which clients address the session.
     pub number: u64,
-    /// Marks the session's counters in the state of the processors.
+    /// Owner of the session's counters in the state of the processors.
     pub tag: u16,
-    /// `None`: detached.
+    /// Handle of the session. `None` if it is detached.
     pub owner: Option<ClientId>,
-    /// Of whom started it.
+    /// Process that started it.
     pub process: u32,
-    /// What is counted.
+    /// Events of the session.
     pub events: Vec<Event>,
-    /// It is on every processor, also on those that are added later.
+    /// The session is on every processor, including those that are added later.
     pub everywhere: bool,
-    /// Where, in ascending order.
-    pub processors: Vec<u32>,
-    /// In the same order, when it began there.
+    /// Processors of the session, in ascending order.
+    pub processors: Vec<ProcessorIndex>,
+    /// When the session began on each of `processors`.
     pub begun: Vec<Timestamp>,
-    /// For each processor and event, what serves it; in the order of `processors`, then of `events`.
+    /// For each processor and event, what serves it, in the order of `processors`, then of `events`.
     pub places: Vec<Place>,
-    /// In the same order, what was counted when it was last read.
+    /// What was counted at the last reading, in the order of `places`.
     pub counts: Vec<Count>,
-    /// Where the samples are, if some event is sampled.
+    /// Rings of the samples, if an event is sampled.
     pub rings: Option<Rings>,
-    /// What processors record themselves, if some event is precise or of branches.
+    /// Recording by the processors, if an event is precise or of branches.
     pub recording: Option<HardwareRecording>,
 }
 
-/// A moment of a session.
+/// A point in time of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Timestamp {
     /// Units of 100 ns.
     pub time: u64,
-    /// For how long the machine had slept by then, in the same units.
+    /// How long the machine had slept by then, in the same units.
     pub asleep: u64,
 }
 
-/// What an event counted on a processor.
+/// Count of an event on a processor.
 #[derive(Debug, Default)]
 pub struct Count {
-    /// At the last reading.
+    /// Count at the last reading.
     value: AtomicU64,
     /// What the counter had counted for another session before this one began to share it.
     before: AtomicU64,
@@ -103,7 +104,7 @@ impl Count {
         self.before.store(so_far, Ordering::Relaxed);
     }
 
-    /// Of a counter that has counted so much.
+    /// Updates the count from what the counter has counted so far.
     pub fn update(&self, so_far: u64) {
         self.value.store(so_far.wrapping_sub(self.before.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
@@ -118,15 +119,15 @@ impl Count {
 pub enum Place {
     /// This counter of the processor.
     Counter(u8),
-    /// The processor's timer, which had expired so often at the start.
+    /// The timer of the processor, with its ticks at the start.
     Timer(u64),
-    /// The processor's Branch Trace Store.
+    /// The Branch Trace Store of the processor.
     Branches,
 }
 
 impl Session {
-    /// The session's events on a processor, each with what serves it and the cell of its count.
-    fn on(&self, processor: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
+    /// Returns the events of the session on a processor, each with what serves it and its count.
+    fn on(&self, processor: ProcessorIndex) -> impl Iterator<Item = (&Event, Place, &Count)> {
         let width = self.events.len();
         let range = self.processors.binary_search(&processor).ok().map(|index| index * width..(index + 1) * width);
         let places = range.clone().and_then(|range| self.places.get(range)).unwrap_or_default();
@@ -134,40 +135,40 @@ impl Session {
         self.events.iter().zip(places).zip(counts).map(|((event, place), count)| (event, *place, count))
     }
 
-    /// Its running events of a source ([`ALL_SOURCES`] for all), on one processor.
-    pub fn running(&self, processor: u32, source: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
+    /// Returns the running events of a source, or all with [`ALL_SOURCES`], on one processor.
+    pub fn running(&self, processor: ProcessorIndex, source: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
         self.on(processor).filter(move |(event, ..)| event.is_running(source))
     }
 
-    /// The counters of [`running`](Self::running), each with the cell of its count.
-    pub fn counting(&self, processor: u32, source: u32) -> impl Iterator<Item = (u8, &Count)> {
+    /// Returns the counters of [`running`](Self::running), each with its count.
+    pub fn counting(&self, processor: ProcessorIndex, source: u32) -> impl Iterator<Item = (u8, &Count)> {
         self.running(processor, source).filter_map(|(_, place, count)| match place {
             Place::Counter(counter) => Some((counter, count)),
             Place::Timer(_) | Place::Branches => None,
         })
     }
 
-    /// Those counters as a set.
-    pub fn counters(&self, processor: u32, source: u32) -> CounterSet {
+    /// Returns those counters as a set.
+    pub fn counters(&self, processor: ProcessorIndex, source: u32) -> CounterSet {
         self.counting(processor, source).map(|(counter, _)| counter).collect()
     }
 
-    /// Whether an event of it runs that a counter serves.
+    /// Returns whether an event runs that a counter serves.
     pub fn uses_counters(&self) -> bool {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
     }
 
-    /// Whether one runs that the timer serves.
+    /// Returns whether an event runs that the timer serves.
     pub fn uses_timers(&self) -> bool {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Timer))
     }
 
-    /// Whether one runs that processors record themselves.
+    /// Returns whether an event runs that processors record themselves.
     pub fn records(&self) -> bool {
         self.events.iter().any(|event| event.running && event.service.is_recorded())
     }
 
-    /// Brings the counts of what timers serve up to date.
+    /// Updates the counts of events that timers serve.
     pub fn read_timers(&self, source: u32, platform: &impl Platform) {
         for processor in &self.processors {
             for (_, place, count) in self.running(*processor, source) {
@@ -178,7 +179,7 @@ impl Session {
         }
     }
 
-    /// Tells the counts of a source ([`ALL_SOURCES`] for all), as they were last read.
+    /// Writes the counts of a source, or all with [`ALL_SOURCES`], as they were last read.
     pub fn write_counts(&self, now: Timestamp, source: u32, reply: &mut Reply<'_>) {
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
             for (event, place, count) in self.running(*processor, source) {
@@ -191,7 +192,7 @@ impl Session {
                     session: self.number,
                     source: event.source,
                     modes: event.modes,
-                    processor: *processor,
+                    processor: processor.number(),
                     counter: match place {
                         Place::Counter(counter) => u32::from(counter),
                         Place::Timer(_) => TIMER,
@@ -208,7 +209,7 @@ impl Session {
         }
     }
 
-    /// Tells what it holds, and whose it is.
+    /// Writes the running events of the session and their owner.
     pub fn write_sessions(&self, reply: &mut Reply<'_>) {
         for event in self.events.iter().filter(|event| event.running) {
             reply.push(&SessionEvent {
@@ -218,12 +219,13 @@ impl Session {
                 process: self.process,
                 flags: if self.owner.is_none() { flags::DETACHED } else { 0 },
                 processors: u32::try_from(self.processors.len()).unwrap_or(u32::MAX),
-                first_processor: self.processors.first().copied().unwrap_or_default(),
+                first_processor: self.processors.first().map_or(0, |processor| processor.number()),
             });
         }
     }
 
-    /// Whether `number` means it, coming from `client`: as its own, as a detached one, or as one of all those.
+    /// Returns whether a request of `client` with `number` addresses the session: as its own, as a detached session, or
+    /// as one of all detached sessions.
     pub fn is_meant(&self, number: u64, client: ClientId) -> bool {
         match self.owner {
             Some(owner) => number == self.number && owner == client,
@@ -231,24 +233,24 @@ impl Session {
         }
     }
 
-    /// Whether an event of a source ([`ALL_SOURCES`] for any) runs.
+    /// Returns whether an event of a source, or any with [`ALL_SOURCES`], runs.
     pub fn has(&self, source: u32) -> bool {
         self.events.iter().any(|event| event.is_running(source))
     }
 
-    /// Whether one of its events has this index in the state of its counters.
+    /// Returns whether one of its events has this index in the state of its counters.
     pub fn counts_event(&self, index: u16) -> bool {
         let is_it = |event: &Event| matches!(event.service, Service::Counter { state, .. } if state.event() == index);
         self.events.iter().any(is_it)
     }
 
-    /// Its place at the desks, while something of it is sampled.
+    /// Returns its subscriber number, while an event of it runs and it samples.
     pub fn subscriber(&self) -> Option<Subscriber> {
         self.rings.as_ref().filter(|_| self.has(ALL_SOURCES)).map(|rings| rings.subscriber)
     }
 
-    /// Measures the time from now on, on its processors from this index on: nothing is left to do but to
-    /// [begin](Self::begin) there.
+    /// Sets the start time on the processors from the index `first` on. All that remains is to [begin](Self::begin)
+    /// there.
     pub fn begin_time<M: Platform>(&mut self, first: usize, context: EngineContext<'_, M>) {
         let now = context.moment();
         let width = self.events.len().max(1);
@@ -263,75 +265,80 @@ impl Session {
         }
     }
 
-    /// Begins on the current processor, which is `processor`. PROFILE_LEVEL.
-    pub fn begin(&self, cpu: &impl Cpu, processor: u32, sampler: &Sampler, now: u64) {
+    /// Begins on the current processor.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: u64) {
         let hal = sampler.hal();
-        let counters = self.counters(processor, ALL_SOURCES);
-        let is_own = |counter: &u8| hal.row(processor).get(*counter).owner() == self.tag;
+        let counters = self.counters(current.index(), ALL_SOURCES);
+        let is_own = |counter: &u8| hal.row(current.index()).get(*counter).owner() == self.tag;
         let own: CounterSet = counters.iter().filter(is_own).collect();
-        for (counter, count) in self.counting(processor, ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
-            count.begin(sampler.count(cpu, processor, counter, now));
+        for (counter, count) in self.counting(current.index(), ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
+            count.begin(sampler.count(current, counter, now));
         }
         if let Some(rings) = &self.rings
-            && let Some(producer) = rings.take_producer(processor)
+            && let Some(producer) = rings.take_producer(current.index())
         {
-            sampler.subscribe(processor, rings.subscriber, producer, rings.counters(processor));
+            sampler.subscribe(current, rings.subscriber, producer, rings.counters(current.index()));
         }
-        if let Some(ds_buffers) = self.recording.as_ref().and_then(|recording| recording.take(processor)) {
-            sampler.install(cpu, processor, ds_buffers);
+        if let Some(ds_buffers) = self.recording.as_ref().and_then(|recording| recording.take(current.index())) {
+            sampler.install(current, ds_buffers);
         }
-        let stopped = if self.rings.is_some() { sampler.rouse(cpu, processor, now) } else { CounterSet::NONE };
-        sampler.start(cpu, processor, own.or(stopped));
+        let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
+        sampler.start(current, own.or(stopped));
     }
 
-    /// Stops a source ([`ALL_SOURCES`] for all) on the current processor, which is `processor`. A counter that it
-    /// shares goes on for the others, of whom `successor` tells the tag. PROFILE_LEVEL.
+    /// Stops a source, or all with [`ALL_SOURCES`], on the current processor. A counter that the session shares goes on
+    /// for the others; `successor` returns the tag of a subscriber.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub fn end(
         &self,
-        cpu: &impl Cpu,
-        processor: u32,
+        current: CurrentCpu<'_, impl Cpu>,
         source: u32,
         sampler: &Sampler,
         now: u64,
         successor: impl Fn(Subscriber) -> Option<u16>,
     ) {
         let hal = sampler.hal();
-        let counters = self.counters(processor, source);
-        let ringed = self.rings.as_ref().map(|rings| rings.counters(processor)).unwrap_or_default();
-        let _ = hal.stop(cpu, processor, counters.without(ringed));
+        let counters = self.counters(current.index(), source);
+        let ringed = self.rings.as_ref().map(|rings| rings.counters(current.index())).unwrap_or_default();
+        let _ = hal.stop(current, counters.without(ringed));
         if let Some(rings) = &self.rings {
-            sampler.leave(cpu, processor, rings.subscriber, counters.and(ringed), now);
+            sampler.leave(current, rings.subscriber, counters.and(ringed), now);
             for counter in counters.and(ringed).iter() {
-                if let Some(heir) = sampler.subscribers(processor, counter).find_map(&successor) {
-                    hal.hand_over(processor, counter, heir);
+                if let Some(heir) = sampler.subscribers(current.index(), counter).find_map(&successor) {
+                    hal.hand_over(current, counter, heir);
                 }
             }
-            let rest = self.counters(processor, ALL_SOURCES).without(counters);
+            let rest = self.counters(current.index(), ALL_SOURCES).without(counters);
             let left = |event: &&Event| event.running && !event.is_running(source);
             let traced = self.events.iter().filter(left).any(|event| matches!(event.service, Service::Branches { .. }));
             if let Some(recording) = self.recording.as_ref().filter(|_| self.records()) {
                 if !traced {
-                    sampler.end_branches(cpu, processor, now);
+                    sampler.end_branches(current, now);
                 }
                 if !self.events.iter().filter(left).any(|event| event.service.is_recorded())
-                    && let Some(ds_buffers) = sampler.uninstall(cpu, processor)
+                    && let Some(ds_buffers) = sampler.uninstall(current)
                 {
-                    recording.put(processor, ds_buffers);
+                    recording.put(current.index(), ds_buffers);
                 }
             }
             if rest.and(ringed).is_empty()
                 && !traced
-                && let Some(producer) = sampler.withdraw(processor, rings.subscriber)
+                && let Some(producer) = sampler.withdraw(current, rings.subscriber)
             {
-                rings.put_producer(processor, producer);
+                rings.put_producer(current.index(), producer);
             }
         }
-        for (counter, count) in self.counting(processor, source) {
-            count.update(sampler.count(cpu, processor, counter, now));
+        for (counter, count) in self.counting(current.index(), source) {
+            count.update(sampler.count(current, counter, now));
         }
     }
 
-    /// Frees the counters of a source, as far as nobody shares them, and marks its events stopped.
+    /// Frees the counters of a source that no other session shares, and marks its events as stopped.
     pub fn free(&mut self, source: u32, sampler: &Sampler) {
         for processor in &self.processors {
             let is_left = |counter: &u8| sampler.subscribers(*processor, *counter).next().is_none();
@@ -343,21 +350,21 @@ impl Session {
         }
     }
 
-    /// Frees every counter that it has been given, none of which may count.
+    /// Frees every counter that was reserved for the session. None of them may count.
     pub fn release(&self, hal: &Hal) {
         for processor in &self.processors {
             self.release_on(*processor, hal);
         }
     }
 
-    /// The same on one processor.
-    pub fn release_on(&self, processor: u32, hal: &Hal) {
+    /// Frees the counters on one processor.
+    pub fn release_on(&self, processor: ProcessorIndex, hal: &Hal) {
         hal.free(processor, hal.row(processor).counters(|state| state.owner() == self.tag));
     }
 }
 
 impl Service {
-    /// Whether the processor itself records it.
+    /// Returns whether the processor itself records the event.
     pub const fn is_recorded(&self) -> bool {
         match self {
             Self::Timer => false,
@@ -368,7 +375,7 @@ impl Service {
 }
 
 impl Event {
-    /// Whether it runs and is of this source ([`ALL_SOURCES`] for any).
+    /// Returns whether the event runs and is of this source, or any with [`ALL_SOURCES`].
     pub const fn is_running(&self, source: u32) -> bool {
         self.running && (source == ALL_SOURCES || source == self.source)
     }

@@ -1,7 +1,8 @@
-//! All sessions: starting, reading and stopping them, on every processor at once.
+//! All sessions: start, read and stop on every processor at once.
 
 use alloc::vec::Vec;
 
+use pmu::ProcessorIndex;
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
 use protocol::{ALL_SOURCES, AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
 
@@ -14,23 +15,23 @@ use crate::rings::Account;
 use crate::session::Session;
 use crate::try_vec::{NO_MEMORY, TryPush};
 
-/// All sessions.
+/// All sessions, and the resources that they share.
 #[derive(Debug, Default)]
 pub struct Sessions {
     all: Vec<Session>,
     last_number: u64,
     resources: Resources,
-    /// What became of the samples of sessions that are gone, and how many were delivered in all.
+    /// Samples of sessions that have ended, and the number delivered in all.
     account: Account,
 }
 
 impl Sessions {
-    /// How many sessions run.
+    /// Returns the number of running sessions.
     pub fn running(&self) -> usize {
         self.all.iter().filter(|session| session.has(ALL_SOURCES)).count()
     }
 
-    /// What became of all samples.
+    /// Returns the account of all samples.
     pub fn account(&self) -> Account {
         self.all.iter().filter_map(|session| session.rings.as_ref()).fold(self.account, |sum, rings| {
             let Account { lost, throttled, .. } = rings.account();
@@ -38,13 +39,13 @@ impl Sessions {
         })
     }
 
-    /// On how many processors a source runs, in all sessions.
+    /// Returns on how many processors a source runs, summed over all sessions.
     pub fn processors_running(&self, source: u32) -> usize {
         self.all.iter().filter(|session| session.has(source)).map(|session| session.processors.len()).sum()
     }
 
-    /// Starts all of `events`, or none. Answers the session's number; refused for want of a counter, it
-    /// tells who holds them.
+    /// Starts all of `events`, or none. Returns the number of the session. If there is no free counter, the reply lists
+    /// the sessions that hold the counters.
     pub fn start<M: Platform>(
         &mut self,
         applicant: Requester,
@@ -56,7 +57,7 @@ impl Sessions {
         let planner = Planner { context, others: &self.all };
         let session = planner.plan(self.last_number + 1, applicant, header, events, reply)?;
         let number = session.number;
-        // Its place first: what has begun can always be ended.
+        // Stored before it begins, so that what has begun can always be ended.
         if let Err(session) = self.all.try_place(session) {
             session.release(context.hal);
             return Err(NO_MEMORY);
@@ -72,13 +73,13 @@ impl Sessions {
         let session = &*session;
         let EngineContext { platform, sampler, .. } = context;
         let now = platform.clock();
-        platform.on_each_processor(&|processor, cpu| session.begin(cpu, processor, sampler, now));
+        platform.on_each_processor(&|current| session.begin(current, sampler, now));
         self.last_number = number;
         self.set_budget(context);
         Ok(self.last_number)
     }
 
-    /// The budget of the most modest of the sessions that sample.
+    /// Sets the lowest budget of the sessions that sample.
     fn set_budget<M>(&self, EngineContext { sampler, .. }: EngineContext<'_, M>) {
         let sampling = self.all.iter().filter(|session| session.subscriber().is_some());
         if let Some(budget) = sampling.filter_map(|session| Some(session.rings.as_ref()?.budget)).min() {
@@ -86,13 +87,13 @@ impl Sessions {
         }
     }
 
-    /// A processor was added: the sessions that are everywhere go there as well, one after the other; one of which
-    /// something can not be had there stays where it is.
-    pub fn add_processor<M: Platform>(&mut self, processor: u32, context: EngineContext<'_, M>) {
+    /// Extends the sessions on all processors to a processor that was added, one after the other. A session stays where
+    /// it is if a resource is unavailable on the new processor.
+    pub fn add_processor<M: Platform>(&mut self, processor: ProcessorIndex, context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, .. } = context;
         let timed = platform.add_processor(processor);
         let (counts, samples) = self.resources.take_processor(processor, context);
-        // Nobody is told who holds the counters there.
+        // There is no reply for the holders of the counters.
         let planner = Planner { context, others: &[] };
         for session in &mut self.all {
             let is_fit = (timed || !session.uses_timers())
@@ -104,16 +105,16 @@ impl Sessions {
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
                 session.begin_time(session.processors.len().saturating_sub(1), context);
                 let now = platform.clock();
-                platform.on_each_processor(&|current, cpu| {
-                    if current == processor {
-                        session.begin(cpu, processor, sampler, now);
+                platform.on_each_processor(&|current| {
+                    if current.index() == processor {
+                        session.begin(current, sampler, now);
                     }
                 });
             }
         }
     }
 
-    /// Whether the counters are reserved with the HAL.
+    /// Returns whether the counters are reserved with the HAL.
     pub const fn are_counters_reserved(&self) -> bool {
         self.resources.are_counters_reserved()
     }
@@ -124,7 +125,7 @@ impl Sessions {
         if found { Ok(()) } else { Err(refusal) }
     }
 
-    /// Tells what the running events of the sessions meant have counted so far.
+    /// Writes what the running events of the addressed sessions have counted so far.
     pub fn read<M: Platform>(
         &self,
         number: u64,
@@ -143,7 +144,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Brings the counts of all sessions up to date, and frees control areas that could not be freed before.
+    /// Updates the counts of all sessions, and frees control areas that could not be freed before.
     pub fn accumulate_counts<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         self.update(|_| true, context);
         self.resources.areas().drop_unneeded(context);
@@ -158,16 +159,16 @@ impl Sessions {
             return;
         }
         let now = platform.clock();
-        platform.on_each_processor(&|processor, cpu| {
+        platform.on_each_processor(&|current| {
             for session in self.all.iter().filter(|session| meant(session)) {
-                for (counter, count) in session.counting(processor, ALL_SOURCES) {
-                    count.update(sampler.count(cpu, processor, counter, now));
+                for (counter, count) in session.counting(current.index(), ALL_SOURCES) {
+                    count.update(sampler.count(current, counter, now));
                 }
             }
         });
     }
 
-    /// Stops a source (or all) of the sessions meant, and tells the final counts.
+    /// Stops a source, or all with [`ALL_SOURCES`], of the addressed sessions, and writes the final counts.
     pub fn stop<M: Platform>(
         &mut self,
         number: u64,
@@ -192,7 +193,7 @@ impl Sessions {
         self.forget(|session| session.owner == Some(client));
     }
 
-    /// Allocates, frees or tells control areas.
+    /// Allocates, frees or lists control areas.
     pub fn serve_areas<M: Platform>(
         &mut self,
         request: &AreaRequest,
@@ -202,7 +203,7 @@ impl Sessions {
         self.resources.areas().serve(request, context, reply)
     }
 
-    /// Stops every session there is.
+    /// Stops every session.
     pub fn stop_every<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         self.stop_those(|_| true, ALL_SOURCES, context, &mut Reply::over(&mut []));
         self.forget(|_| true);
@@ -216,7 +217,7 @@ impl Sessions {
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) {
-        // One that has stopped already may have left its place at the desks to another.
+        // A session that has stopped may have left its subscriber number to another.
         let meant = |session: &Session| meant(session) && session.has(source);
         if !self.all.iter().any(meant) {
             return;
@@ -226,9 +227,9 @@ impl Sessions {
         let tag =
             |place| sessions.iter().find(|session| session.subscriber() == Some(place)).map(|session| session.tag);
         let clock = platform.clock();
-        platform.on_each_processor(&|processor, cpu| {
+        platform.on_each_processor(&|current| {
             for session in sessions.iter().filter(|session| meant(session)) {
-                session.end(cpu, processor, source, sampler, clock, tag);
+                session.end(current, source, sampler, clock, tag);
             }
         });
         let now = context.moment();
@@ -237,13 +238,13 @@ impl Sessions {
             session.write_counts(now, source, reply);
             session.free(source, sampler);
         }
-        // Of what was sampled the last has still to be fetched.
+        // Sessions that sampled stay until their last samples are fetched.
         self.all.retain(|session| session.has(ALL_SOURCES) || session.rings.is_some());
         self.set_budget(context);
         self.resources.release(&self.all, context);
     }
 
-    /// Tells samples of a session, unless it is better to wait for more of them; answers whether it told.
+    /// Writes samples of a session, unless it is better to wait for more. Returns whether it wrote.
     pub fn samples<M: Platform>(
         &mut self,
         number: u64,
@@ -270,7 +271,7 @@ impl Sessions {
         Ok(true)
     }
 
-    /// Ends the account of sessions that have stopped.
+    /// Adds the accounts of sessions that have ended to the total, and removes the sessions.
     fn forget(&mut self, gone: impl Fn(&Session) -> bool) {
         for rings in self.all.iter().filter(|session| gone(session)).filter_map(|session| session.rings.as_ref()) {
             let Account { lost, throttled, discarded, .. } = rings.account();
@@ -281,7 +282,7 @@ impl Sessions {
         self.all.retain(|session| !gone(session));
     }
 
-    /// Tells who holds which counters.
+    /// Writes the events of all sessions.
     pub fn write_sessions(&self, reply: &mut Reply<'_>) {
         self.all.iter().for_each(|session| session.write_sessions(reply));
     }

@@ -5,7 +5,7 @@
 use engine::Engine;
 use model::{Accesses, Mode, Processor, Selected};
 use pmu::state::CounterSet;
-use pmu::{ProfileInterface, Source};
+use pmu::{ProcessorIndex, ProfileInterface, Source};
 use protocol::{CountRecord, ErrorCode, ProcessorSet, Support, modes};
 use simulation::{Client, SimMachine};
 
@@ -49,9 +49,13 @@ fn each_processor_has_the_counters_of_its_own_leaves_whichever_kind_boots() {
         let hal = engine.sampler().hal();
         for number in 0..4 {
             let kind = cpuid_dumps::find(KINDS[(first + number as usize) % 2]).unwrap().expected;
-            let interface = hal.interface_of(number);
+            let interface = hal.interface_of(ProcessorIndex::new(number));
             assert_eq!((interface.counters(), interface.width()), (kind.counters, kind.width), "{first}, {number}");
-            assert_eq!(hal.row(number).cells.len(), 11, "{first}, {number}: room for the larger kind");
+            assert_eq!(
+                hal.row(ProcessorIndex::new(number)).cells.len(),
+                11,
+                "{first}, {number}: room for the larger kind"
+            );
         }
         let largest = cpuid_dumps::find(KINDS[0]).unwrap().expected.counters;
         assert_eq!(hal.state_bytes(), 4 * 8 * usize::from(largest));
@@ -111,7 +115,10 @@ fn a_source_that_one_kind_lacks_is_refused_where_it_is_asked_of_that_kind_and_ha
         let refusal = (everywhere.cause, everywhere.source, everywhere.processor, everywhere.detail);
         let unavailable = [Support::EventNotAvailable as u64, 1];
         assert_eq!(refusal, (ErrorCode::UnsupportedSource as u32, MISSES, lacking, unavailable), "{first}");
-        assert_eq!(engine.sampler().hal().row(1 - lacking).counters(|state| !state.is_free()), CounterSet::NONE);
+        assert_eq!(
+            engine.sampler().hal().row(ProcessorIndex::new(1 - lacking)).counters(|state| !state.is_free()),
+            CounterSet::NONE
+        );
         let there = client.start(&mut engine, 0, only(&[1 - lacking, 3 - lacking]), &[(MISSES, modes::BOTH)]);
         assert_eq!(there.header().status, 0, "{first}");
         machine.run(1 - lacking, Mode::User, &events);
@@ -131,7 +138,7 @@ fn a_processor_that_is_added_is_driven_as_its_own_leaves_say() {
         for number in 1..4 {
             machine.add_processor(&mut engine);
             let kind = cpuid_dumps::find(KINDS[(first + number) % 2]).unwrap().expected;
-            let interface = engine.sampler().hal().interface_of(u32::try_from(number).unwrap());
+            let interface = engine.sampler().hal().interface_of(ProcessorIndex::new(u32::try_from(number).unwrap()));
             assert_eq!((interface.counters(), interface.width()), (kind.counters, kind.width), "{first}, {number}");
         }
         (0..4).for_each(|number| machine.run(number, Mode::User, &events));

@@ -10,10 +10,11 @@ mod scene;
 
 use std::hint::black_box;
 
+use pmu::{CurrentCpu, ProcessorIndex};
 use scene::{INTERFACES, Scene, Use, measured_interrupt, measured_read, measured_start, measured_stop};
 
 /// Any but the first: a row's place has to be computed.
-const PROCESSOR: u32 = 5;
+const PROCESSOR: ProcessorIndex = ProcessorIndex::new(5);
 
 fn main() {
     for interface in INTERFACES {
@@ -25,12 +26,20 @@ fn main() {
         }
         for n in [1, 4] {
             run(interface, "stop", (n, 0), Use::Count, |Scene { hal, cpu, counters }| {
-                measured_stop(black_box(hal), black_box(cpu), black_box(PROCESSOR), black_box(*counters));
+                measured_stop(
+                    black_box(hal),
+                    CurrentCpu::new(black_box(cpu), black_box(PROCESSOR)),
+                    black_box(*counters),
+                );
             });
         }
         for n in [1, 4] {
             run(interface, "read", (n, 0), Use::Count, |Scene { hal, cpu, counters }| {
-                measured_read(black_box(hal), black_box(cpu), black_box(PROCESSOR), black_box(*counters));
+                measured_read(
+                    black_box(hal),
+                    CurrentCpu::new(black_box(cpu), black_box(PROCESSOR)),
+                    black_box(*counters),
+                );
             });
         }
         for of in [(1, 1), (4, 0), (4, 1), (4, 4)] {
@@ -42,13 +51,13 @@ fn main() {
 fn start((interface, identity): (&str, &str), operation: &str, n: u8, how: Use) {
     let scene = Scene::new(identity, n, how, 0);
     told(interface, operation, (n, 0), &scene, |Scene { hal, cpu, counters }| {
-        measured_start(black_box(hal), black_box(cpu), black_box(PROCESSOR), black_box(*counters));
+        measured_start(black_box(hal), CurrentCpu::new(black_box(cpu), black_box(PROCESSOR)), black_box(*counters));
     });
 }
 
 fn interrupt(interface: (&str, &str), operation: &str, of: (u8, u8), how: Use) {
     run(interface, operation, of, how, |Scene { hal, cpu, .. }| {
-        measured_interrupt(black_box(hal), black_box(cpu), black_box(PROCESSOR));
+        measured_interrupt(black_box(hal), CurrentCpu::new(black_box(cpu), black_box(PROCESSOR)));
     });
 }
 

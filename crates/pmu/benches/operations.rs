@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion};
+use pmu::{CurrentCpu, ProcessorIndex};
 use scene::{INTERFACES, PROCESSORS, Scene, Use, measured_interrupt, measured_read, measured_start, measured_stop};
 
 /// Any but the first: a row's place has to be computed.
-const PROCESSOR: u32 = 5;
+const PROCESSOR: ProcessorIndex = ProcessorIndex::new(5);
 
 fn main() {
     let mut criterion = Criterion::default()
@@ -40,7 +41,8 @@ fn main() {
 fn without_rdpmc(criterion: &mut Criterion) {
     let Scene { hal, cpu, counters } = Scene::new("amd-legacy", 1, Use::Count, 0);
     criterion.bench_function("read of a stopped counter", |bencher| {
-        bencher.iter(|| measured_read(black_box(&hal), &cpu, black_box(PROCESSOR), black_box(counters)));
+        bencher
+            .iter(|| measured_read(black_box(&hal), CurrentCpu::new(&cpu, black_box(PROCESSOR)), black_box(counters)));
     });
     assert_eq!(cpu.accesses().rdpmc, 0);
 }
@@ -49,7 +51,8 @@ fn without_rdpmc(criterion: &mut Criterion) {
 fn start(group: &mut BenchmarkGroup<'_, WallTime>, identity: &str, n: u8) {
     let Scene { hal, cpu, counters } = Scene::new(identity, n, Use::Count, 0);
     group.bench_function(format!("start of {n}"), |bencher| {
-        bencher.iter(|| measured_start(black_box(&hal), &cpu, black_box(PROCESSOR), black_box(counters)));
+        bencher
+            .iter(|| measured_start(black_box(&hal), CurrentCpu::new(&cpu, black_box(PROCESSOR)), black_box(counters)));
     });
 }
 
@@ -57,13 +60,14 @@ fn start(group: &mut BenchmarkGroup<'_, WallTime>, identity: &str, n: u8) {
 fn stop(group: &mut BenchmarkGroup<'_, WallTime>, identity: &str, n: u8) {
     let Scene { hal, cpu, counters } = Scene::new(identity, n, Use::Count, 0);
     let mut turns = (0..PROCESSORS).cycle();
+    let next = |processor| CurrentCpu::new(&cpu, ProcessorIndex::new(processor));
     group.bench_function(format!("stop of {n}"), |bencher| {
         let start = || {
-            let processor = turns.next().unwrap_or_default();
-            hal.start(&cpu, processor, counters);
-            processor
+            let current = next(turns.next().unwrap_or_default());
+            hal.start(current, counters);
+            current
         };
-        let stop = |processor| measured_stop(black_box(&hal), &cpu, processor, black_box(counters));
+        let stop = |current| measured_stop(black_box(&hal), current, black_box(counters));
         bencher.iter_batched(start, stop, BatchSize::NumIterations(PROCESSORS.into()));
     });
 }
@@ -71,13 +75,14 @@ fn stop(group: &mut BenchmarkGroup<'_, WallTime>, identity: &str, n: u8) {
 fn read(group: &mut BenchmarkGroup<'_, WallTime>, identity: &str, n: u8) {
     let Scene { hal, cpu, counters } = Scene::new(identity, n, Use::Count, 0).started();
     group.bench_function(format!("read of {n}"), |bencher| {
-        bencher.iter(|| measured_read(black_box(&hal), &cpu, black_box(PROCESSOR), black_box(counters)));
+        bencher
+            .iter(|| measured_read(black_box(&hal), CurrentCpu::new(&cpu, black_box(PROCESSOR)), black_box(counters)));
     });
 }
 
 fn interrupt(group: &mut BenchmarkGroup<'_, WallTime>, identity: &str, n: u8) {
     let Scene { hal, cpu, .. } = Scene::new(identity, n, Use::Sample, 1).started();
     group.bench_function(format!("interrupt, 1 of {n} overflowed"), |bencher| {
-        bencher.iter(|| measured_interrupt(black_box(&hal), &cpu, black_box(PROCESSOR)));
+        bencher.iter(|| measured_interrupt(black_box(&hal), CurrentCpu::new(&cpu, black_box(PROCESSOR))));
     });
 }

@@ -1,8 +1,8 @@
-//! The HAL functions (seed 003, section 2) over a profile interface, with what the document wishes for: a
-//! status and a cause from each.
+//! The HAL functions (HAL PMU design, section 2) over a profile interface. Each returns a status with its cause.
 //!
-//! [`Hal`] is shared by all processors. Who plans (which counter, which source, which interval) holds a
-//! lock of its own; what touches registers runs on the processor concerned at PROFILE_LEVEL.
+//! [`Hal`] is shared by all processors. The caller of the functions that plan (which counter, source and interval)
+//! holds a lock of its own. Functions that touch registers take a [`CurrentCpu`]: they run on that processor at
+//! PROFILE_LEVEL.
 
 pub mod information;
 
@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::{Cpu, Cpuid};
+use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::debug_store::Facilities;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
@@ -20,37 +21,37 @@ use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
 use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, CpuCounters, PmuSnapshot, Total};
 
-/// How many different raw events can be in use at a time.
+/// Number of different raw events that can be in use at a time.
 pub const MAX_RAW: u16 = 256;
 
-/// Why a HAL function refused.
+/// Reason for which a HAL function refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HalError {
-    /// No table has this number.
+    /// No table has this source.
     #[error("no profile source has the number {0}")]
     UnknownSource(Source),
-    /// The source can not be had here.
-    #[error("profile source {0} can not be had on this machine: {1:?}")]
+    /// The source is unsupported here.
+    #[error("profile source {0} is unsupported on this machine: {1:?}")]
     Unsupported(Source, Support),
-    /// The source is a raw event: its interval is said with each start.
+    /// The source is a raw event. Each start states the interval of a raw event.
     #[error("raw event {0} has no interval of its own")]
     NoInterval(Source),
-    /// All places for raw events are in use.
+    /// All slots of raw events are in use.
     #[error("no more than {MAX_RAW} different raw events can be in use at a time")]
     TooManyRaw(Source),
-    /// The source is counted by no counter.
+    /// No counter counts the source.
     #[error("profile source {0} is served by a timer, not by a counter")]
     NoCounter(Source),
-    /// The source's counters can not interrupt.
+    /// The counters of the source do not interrupt.
     #[error("profile source {0} can be counted here and not sampled: the counters do not interrupt")]
     NoInterrupt(Source),
-    /// The interrupt handler belongs to another.
+    /// Another owner has registered the interrupt handler.
     #[error("the interrupt handler is registered by another owner")]
     HandlerTaken,
-    /// The information class is none that has to do with profiling.
+    /// The information class does not concern profiling.
     #[error("information class {0} has nothing to do with profiling")]
     InvalidClass(u32),
-    /// The buffer is not as long as the structure of the class.
+    /// The length of the buffer differs from that of the structure of the class.
     #[error("the buffer has {found} bytes, the structure {wanted}")]
     LengthMismatch {
         /// Bytes of the structure.
@@ -58,7 +59,7 @@ pub enum HalError {
         /// Bytes of the buffer.
         found: usize,
     },
-    /// The memory for the counters' state could not be had.
+    /// There is no memory for the state of the counters.
     #[error("no memory for the counters' state")]
     NoMemory,
 }
@@ -66,22 +67,22 @@ pub enum HalError {
 /// A counter that overflowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow {
-    /// Which, of the processor that was interrupted.
+    /// Number of the counter on the processor that was interrupted.
     pub counter: u8,
-    /// What it is set to do; [`Hal::source`] says of it what it counts.
+    /// Its state. [`Hal::source`] returns what it counts.
     pub state: CounterState,
 }
 
-/// A processor's registers.
+/// State of the counters of one processor.
 #[derive(Debug)]
 struct PerCpuPmu {
-    /// The counters that count.
+    /// Counters that count.
     active: ActiveCell,
     by_us: AtomicBool,
     known: PmuSnapshot,
-    /// Counters that may have overflowed with nobody having served it, as a set: a status register may still tell of it.
+    /// Counters, as a set, that may have overflowed without being served: a status register may still report them.
     stale: AtomicU32,
-    /// Between [`Hal::save`] and [`Hal::restore`]: the registers are to be lost, and not touched.
+    /// Set from [`Hal::save`] to [`Hal::restore`]: the registers are about to be lost and must not be touched.
     asleep: AtomicBool,
 }
 
@@ -109,77 +110,82 @@ impl PerCpuPmu {
     }
 }
 
-/// OVERFLOW_STATUS: the counters that overflowed.
+/// OVERFLOW_STATUS: counters that overflowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverflowStatus(pub CounterSet);
 
 impl OverflowStatus {
-    /// OVERFLOW_STATUS.Number.
+    /// Returns OVERFLOW_STATUS.Number.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0.len()
     }
 }
 
-/// HAL_PROFILE_SOURCE_INFORMATION, with what the document wishes for.
+/// HAL_PROFILE_SOURCE_INFORMATION, with the limits of the source.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceInformation {
-    /// The row of the interface's table, or one made for a raw event.
+    /// Row of the table of the interface, or a row made for a raw event.
     pub source: ProfileSource,
-    /// Whether it can be had.
+    /// Whether the source is supported.
     pub support: Support,
-    /// The interval in force.
+    /// Interval in force.
     pub interval: u32,
-    /// What intervals it takes.
+    /// Intervals that the source accepts.
     pub range: IntervalRange,
-    /// The counters that can count it; none for ProfileTime, which needs none. Sources exclude each other by nothing
-    /// but the number of these.
+    /// Counters that can count the source. Empty for ProfileTime, which needs none. Sources compete for nothing except
+    /// counters.
     pub counters: CounterSet,
 }
 
-/// HalpProfileInterface, its state, and the intervals.
+/// HalpProfileInterface with its state and the intervals.
 #[derive(Debug)]
 pub struct Hal {
     selection: Selection,
     hypervisor: Hypervisor,
-    /// The boot processor's.
+    /// Interface of the boot processor.
     interface: Interface,
-    /// CPUID promises the interface's registers.
+    /// Whether CPUID enumerates the registers of the interface.
     enumerated: bool,
-    /// Cells of a row: as many as the processor with most counters has.
+    /// Cells of a row: the number of counters of the processor that has most.
     places: u8,
-    /// One row of cells for each processor; `None` when memory was short.
+    /// One row of cells per processor. `None` if memory was short.
     states: Option<Box<[CounterCell]>>,
-    /// Running totals, in the same order.
+    /// Running totals, in the order of `states`.
     totals: Box<[Total]>,
-    /// For each processor what counts there, whether it is held, what [`ProfileInterface::initialize`] found there, what
-    /// counters it has, and whether it sleeps.
+    /// Per processor: the active counters, the saved registers, the capabilities, and whether it sleeps.
     held: Box<[PerCpuPmu]>,
-    /// For each row of the interface's table.
+    /// One interval per row of the table of the interface.
     intervals: Box<[AtomicU32]>,
-    /// The numbers of the raw events in use, or 0. A counter's state has the place of its own here.
+    /// Raw events in use, or 0 in a free slot. The state of a counter has the index of its slot.
     raw: Box<[AtomicU32]>,
     /// Address of the interrupt handler, or 0.
     handler: AtomicU64,
-    /// Who registered it.
+    /// Owner that registered it, or 0.
     handler_owner: AtomicU64,
 }
 
 impl Hal {
-    /// Chooses the interface and makes its state. Runs on the boot processor at PASSIVE_LEVEL.
+    /// Chooses the interface and allocates its state. `cpu` is the boot processor.
     ///
     /// # Errors
-    /// [`HalError::NoMemory`] where memory is short. For the state of the counters that is so on Amd64,
-    /// where the HAL stops the machine; on Emon it makes every source unsupported, as in the HAL.
+    /// [`HalError::NoMemory`] if memory is short. If it is short for the state of the counters, the HAL stops the
+    /// machine on Amd64, and this refuses. On Emon every source becomes unsupported, as in the HAL.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn new(cpu: &impl Cpuid, maximum_processors: u32) -> Result<Self, HalError> {
         Self::with_states(cpu, maximum_processors, 0, state::allocate)
     }
 
-    /// [`new`](Self::new) with room for at least so many counters of each processor, because others than the boot
-    /// processor have more, and with the allocation in the caller's hands.
+    /// As [`new`](Self::new), with at least `most_counters` counters per processor, because other processors may have
+    /// more than the boot processor, and with the allocation of the states by the caller.
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
     pub fn with_states(
         cpu: &impl Cpuid,
         maximum_processors: u32,
@@ -220,70 +226,76 @@ impl Hal {
         })
     }
 
-    /// What was chosen, and why.
+    /// Returns the interface that was chosen, and the reason.
     #[must_use]
     pub const fn selection(&self) -> Selection {
         self.selection
     }
 
-    /// What stands between the system and the boot processor.
+    /// Returns the hypervisor between the system and the boot processor.
     #[must_use]
     pub const fn hypervisor(&self) -> Hypervisor {
         self.hypervisor
     }
 
-    /// Whether CPUID promises that the interface's registers exist; if not, none of them may be touched.
+    /// Returns whether CPUID enumerates the registers of the interface. If not, none of them may be touched.
     #[must_use]
     pub const fn is_enumerated(&self) -> bool {
         self.enumerated
     }
 
-    /// The interface in use, as it is on the boot processor.
+    /// Returns the interface in use, as it is on the boot processor.
     #[must_use]
     pub const fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    /// The interface as it is on a processor: with that processor's own counters, once it was [looked at](Self::probe).
+    /// Returns the interface as it is on a processor: with the counters of that processor, once it was
+    /// [probed](Self::probe).
     #[must_use]
     #[inline]
-    pub fn interface_of(&self, processor: u32) -> Interface {
+    pub fn interface_of(&self, processor: ProcessorIndex) -> Interface {
         self.held
-            .get(processor as usize)
+            .get(processor.as_usize())
             .map_or(self.interface, |held| self.interface.with_capabilities(held.known.capabilities()))
     }
 
-    /// Looks at the current processor, which is `processor`: its counters may be others than the boot processor's. Not
-    /// while it is held. No register is touched. Any IRQL at which the processor stays the same.
-    pub fn probe(&self, cpu: &impl Cpu, processor: u32) {
-        if let Some(held) = self.held.get(processor as usize)
+    /// Reads the capabilities of the current processor, which may differ from those of the boot processor. Touches no
+    /// register. Does nothing while the processor is [held](Self::holds).
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn probe(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(held) = self.held.get(current.index().as_usize())
             && !held.by_us.load(Ordering::Relaxed)
         {
-            held.known.set_capabilities(Interface::new(self.selection.interface, cpu).capabilities());
+            held.known.set_capabilities(Interface::new(self.selection.interface, current.cpu()).capabilities());
         }
     }
 
-    /// Notes which counters of `processor` record which events: what [`debug_store`](crate::debug_store) found.
-    pub fn probe_precise(&self, processor: u32, Facilities { counters, events, .. }: Facilities) {
-        if let Some(held) = self.held.get(processor as usize) {
+    /// Stores which counters of `processor` record which events precisely, as [`debug_store`](crate::debug_store) found
+    /// them.
+    pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, events, .. }: Facilities) {
+        if let Some(held) = self.held.get(processor.as_usize()) {
             held.known.set_capabilities(self.interface_of(processor).with_precise(counters, events).capabilities());
         }
     }
 
-    /// Bytes of the counters' state.
+    /// Returns the bytes of the state of the counters.
     #[must_use]
     pub fn state_bytes(&self) -> usize {
         self.states.as_deref().map_or(0, size_of_val)
     }
 
-    /// The cells and totals of a processor; none where there is no such processor or no memory.
+    /// Returns the cells and totals of a processor. The row is empty if the processor does not exist or memory was
+    /// short.
     #[must_use]
-    pub fn row(&self, processor: u32) -> CpuCounters<'_> {
+    pub fn row(&self, processor: ProcessorIndex) -> CpuCounters<'_> {
         let places = usize::from(self.places);
-        let begin = processor as usize * places;
+        let begin = processor.as_usize() * places;
         let range = begin..begin + places;
         let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
-        match (cells, self.totals.get(range), self.held.get(processor as usize)) {
+        match (cells, self.totals.get(range), self.held.get(processor.as_usize())) {
             (Some(cells), Some(totals), Some(held)) => {
                 CpuCounters { cells, totals, active: held.active.load(), known: &held.known, raw: &self.raw }
             }
@@ -291,18 +303,21 @@ impl Hal {
         }
     }
 
-    /// Whether the registers of `processor` must not be touched, since it [sleeps](Self::save). PROFILE_LEVEL there.
+    /// Returns whether the registers of `processor` must not be touched because it [sleeps](Self::save).
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL on that processor. Elsewhere the answer may be stale.
     #[must_use]
-    pub fn is_asleep(&self, processor: u32) -> bool {
-        self.held.get(processor as usize).is_some_and(PerCpuPmu::is_asleep)
+    pub fn is_asleep(&self, processor: ProcessorIndex) -> bool {
+        self.held.get(processor.as_usize()).is_some_and(PerCpuPmu::is_asleep)
     }
 
-    fn set_active(&self, processor: u32, counters: CounterSet, active: bool) {
+    fn set_active(&self, processor: ProcessorIndex, counters: CounterSet, active: bool) {
         let row = self.row(processor);
         for counter in counters.iter() {
             row.set(counter, row.get(counter).with_active(active));
         }
-        if let Some(held) = self.held.get(processor as usize) {
+        if let Some(held) = self.held.get(processor.as_usize()) {
             if held.is_asleep() {
                 held.active.clear();
             } else {
@@ -311,12 +326,12 @@ impl Hal {
         }
     }
 
-    /// HalQueryProfileSourceList: every source of the interface, in ascending order.
+    /// HalQueryProfileSourceList: returns every source of the interface, in ascending order.
     pub fn source_list(&self) -> impl Iterator<Item = SourceInformation> {
         (0_u16..).zip(self.interface.sources()).map(|(index, source)| self.information(index, *source))
     }
 
-    /// HalProfileSourceInformation. Of a raw event as well, whether or not it is in use.
+    /// HalProfileSourceInformation: returns what is known about a source, including raw events that are not in use.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`].
@@ -339,7 +354,7 @@ impl Hal {
         SourceInformation { source, support, interval: self.interval(index), range, counters }
     }
 
-    /// On some processor at least; if on none, what the boot processor says.
+    /// Returns the support on some processor, or that of the boot processor if no processor supports the source.
     fn support(&self, source: &ProfileSource) -> Support {
         let support = self.support_by(&self.interface, source);
         let of = |held: &PerCpuPmu| self.interface.with_capabilities(held.known.capabilities());
@@ -355,7 +370,7 @@ impl Hal {
         }
     }
 
-    /// Whether a source can be started, on some processor at least.
+    /// Checks whether a source can be started on some processor.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`].
@@ -366,8 +381,11 @@ impl Hal {
         }
     }
 
-    /// Raw events of which `is_used` says no have no place any more. It is asked of the
-    /// [index](CounterState::event) of each; no counter may count one that is not used. Any IRQL; who plans.
+    /// Frees the raw-event slots for which `is_used` returns false. Its argument is the [index](CounterState::event) of
+    /// the slot. No counter may count an event that is freed. The caller holds the planning lock.
+    ///
+    /// # IRQL
+    /// Any.
     pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
         for (index, place) in self.raw_places() {
             if !is_used(index) {
@@ -376,13 +394,14 @@ impl Hal {
         }
     }
 
-    /// The places of raw events, each with the index that a counter's state has of it.
+    /// Returns the slots of raw events, each with the index that the state of a counter has for it.
     fn raw_places(&self) -> impl Iterator<Item = (u16, &AtomicU32)> {
         let first = u16::try_from(self.interface.sources().len()).unwrap_or(u16::MAX);
         (first..).zip(&self.raw)
     }
 
-    /// The index of a source: of its row, or of the place of a raw event, which has one from now on.
+    /// Returns the index of a source: of its row, or of the slot of a raw event, which is taken if the event has none
+    /// yet.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::TooManyRaw`].
@@ -396,9 +415,9 @@ impl Hal {
         Ok(index)
     }
 
-    /// The counters of `processor` that can count what `state` says.
+    /// Returns the counters of `processor` that can count what `state` states.
     #[must_use]
-    pub fn counters_for(&self, processor: u32, state: CounterState) -> CounterSet {
+    pub fn counters_for(&self, processor: ProcessorIndex, state: CounterState) -> CounterSet {
         let Some(source) = self.profile_source(state) else { return CounterSet::NONE };
         let interface = self.interface_of(processor);
         if state.precise() { interface.precise(&source) } else { interface.counters_for(&source) }
@@ -407,14 +426,14 @@ impl Hal {
     /// Returns what a counter in this state counts.
     #[must_use]
     pub fn profile_source(&self, state: CounterState) -> Option<ProfileSource> {
-        self.row(0).source_of(self.interface.sources(), state)
+        self.row(ProcessorIndex::BOOT).source_of(self.interface.sources(), state)
     }
 
-    /// Whether what `state` says can be counted on `processor`.
+    /// Checks whether `processor` can count what `state` states.
     ///
     /// # Errors
     /// [`HalError::Unsupported`].
-    pub fn check_on(&self, processor: u32, state: CounterState) -> Result<(), HalError> {
+    pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<(), HalError> {
         let source = self.row(processor).source_of(self.interface.sources(), state);
         match source.map(|source| (source.source, self.support_by(&self.interface_of(processor), &source))) {
             None | Some((_, Support::Supported)) => Ok(()),
@@ -422,11 +441,11 @@ impl Hal {
         }
     }
 
-    /// HalProfileSourceInterval: the interval from the next start on, clamped to the source's range. Answers
-    /// the one before and the one in force.
+    /// HalProfileSourceInterval: sets the interval from the next start on, clamped to the range of the source. Returns
+    /// the previous interval and the one in force.
     ///
     /// # Errors
-    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoInterval`] of a raw event.
+    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoInterval`] for a raw event.
     pub fn set_interval(&self, source: Source, wanted: u32) -> Result<(u32, u32), HalError> {
         self.startable(source)?;
         if source.raw().is_some() {
@@ -439,12 +458,13 @@ impl Hal {
         Ok((previous, interval))
     }
 
-    /// How a source has to be set up: in modes, and with an interrupt after every interval in force, or without.
-    /// The owner is left to the caller. A raw event has a place from now on, until [`keep_raw`](Self::keep_raw). Who plans.
+    /// Returns the state of a counter for a source, with an interrupt after every interval in force or without. The
+    /// caller adds the modes and the owner. A raw event takes a slot until [`keep_raw`](Self::keep_raw) frees it. The
+    /// caller holds the planning lock.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime,
-    /// [`HalError::NoInterrupt`] where counters do not interrupt, [`HalError::TooManyRaw`].
+    /// [`HalError::NoInterrupt`] if the counters do not interrupt, [`HalError::TooManyRaw`].
     pub fn state_for(&self, source: Source, interrupt: bool) -> Result<CounterState, HalError> {
         self.startable(source)?;
         if source == Source::TIME {
@@ -458,21 +478,26 @@ impl Hal {
         Ok(CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval))
     }
 
-    /// Gives a free counter of `processor` to what `state` says (its owner must not be zero); `None` where
-    /// all are taken. Nothing counts before [`start`](Self::start).
-    pub fn reserve(&self, processor: u32, state: CounterState) -> Option<u8> {
+    /// Reserves a free counter of `processor` for `state`, which must have an owner. Returns `None` if all are taken.
+    /// The counter does not count before [`start`](Self::start).
+    pub fn reserve(&self, processor: ProcessorIndex, state: CounterState) -> Option<u8> {
         let mut assigned = [0];
         self.reserve_all(processor, &[state], &mut assigned).ok()?;
         let [counter] = assigned;
         Some(counter)
     }
 
-    /// The same for several at once, whose choices may stand in each other's way: all get a counter, written to the same
-    /// place of `assigned`, or none.
+    /// Reserves counters for several states at once, because one choice can exclude another. Each state gets a counter
+    /// at its own index of `assigned`, or no state gets one.
     ///
     /// # Errors
-    /// The place of an event that finds no counter.
-    pub fn reserve_all(&self, processor: u32, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    /// The index of a state for which there is no counter.
+    pub fn reserve_all(
+        &self,
+        processor: ProcessorIndex,
+        wanted: &[CounterState],
+        assigned: &mut [u8],
+    ) -> Result<(), usize> {
         let row = self.row(processor);
         self.interface_of(processor).assign(row, wanted, assigned)?;
         for (state, counter) in wanted.iter().zip(assigned) {
@@ -484,110 +509,133 @@ impl Hal {
         Ok(())
     }
 
-    /// The interval of a counter of `processor`, from its next load on. PROFILE_LEVEL there, or while it does not run.
-    pub fn set_counter_interval(&self, processor: u32, counter: u8, interval: u32) {
+    /// Sets the interval of a counter of `processor` from its next load on.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL on that processor, or any while the counter does not run.
+    pub fn set_counter_interval(&self, processor: ProcessorIndex, counter: u8, interval: u32) {
         let row = self.row(processor);
         row.set(counter, row.get(counter).with_interval(interval));
     }
 
-    /// Another has a counter of `processor` from now on. PROFILE_LEVEL there.
-    pub fn hand_over(&self, processor: u32, counter: u8, owner: u16) {
-        let row = self.row(processor);
+    /// Gives a counter of the current processor to another owner.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn hand_over(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, owner: u16) {
+        let row = self.row(current.index());
         row.set(counter, row.get(counter).owned_by(owner));
     }
 
-    /// Takes `counters` of `processor` back; they must have been stopped.
-    pub fn free(&self, processor: u32, counters: CounterSet) {
+    /// Frees `counters` of `processor`, which must have been stopped.
+    pub fn free(&self, processor: ProcessorIndex, counters: CounterSet) {
         for counter in counters.iter() {
             self.row(processor).set(counter, CounterState::FREE);
         }
     }
 
-    /// A counter of the current processor, which is `processor`, that somebody else has enabled. A read for each
-    /// counter up to that; nothing is read where the processor is held, or asleep. PROFILE_LEVEL.
-    pub fn in_use_elsewhere(&self, cpu: &impl Cpu, processor: u32) -> Option<Enabled> {
-        let held = self.held.get(processor as usize)?;
+    /// Returns a counter of the current processor that another program has enabled. Reads one register per counter up
+    /// to that one. Reads none if the processor is held or asleep.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn in_use_elsewhere(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Enabled> {
+        let held = self.held.get(current.index().as_usize())?;
         let is_open = !held.by_us.load(Ordering::Relaxed) && !held.is_asleep();
-        is_open.then(|| self.interface_of(processor).enabled(cpu)).flatten()
+        is_open.then(|| self.interface_of(current.index()).enabled(current.cpu())).flatten()
     }
 
-    /// InitializeProfiling on the current processor, which is `processor`. Answers whether its counters work; if
-    /// not, nothing may be started there. On one that is asleep [`restore`](Self::restore) does it. PROFILE_LEVEL.
-    pub fn initialize(&self, cpu: &impl Cpu, processor: u32) -> bool {
-        let Some(held) = self.held.get(processor as usize) else { return false };
+    /// InitializeProfiling on the current processor. Returns whether its counters work; if not, none may be started
+    /// there. If the processor is asleep, [`restore`](Self::restore) initializes it.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn initialize(&self, current: CurrentCpu<'_, impl Cpu>) -> bool {
+        let Some(held) = self.held.get(current.index().as_usize()) else { return false };
         let is_first = !held.by_us.swap(true, Ordering::Relaxed);
         if held.is_asleep() {
             return true;
         }
-        let interface = self.interface_of(processor).examined(cpu);
+        let interface = self.interface_of(current.index()).examined(current.cpu());
         held.known.set_capabilities(interface.capabilities());
-        let saved = interface.initialize(cpu);
+        let saved = interface.initialize(current.cpu());
         if is_first {
             held.known.set_saved(saved);
         }
         held.set_stale(CounterSet::NONE);
-        interface.readback_ok(cpu)
+        interface.readback_ok(current.cpu())
     }
 
-    /// Whether the current registers of `processor` are ours: from [`initialize`](Self::initialize) to
-    /// [`release`](Self::release). Any IRQL.
+    /// Returns whether the driver holds the counters of `processor`: from [`initialize`](Self::initialize) to
+    /// [`release`](Self::release).
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
-    pub fn holds(&self, processor: u32) -> bool {
-        self.held.get(processor as usize).is_some_and(|held| held.by_us.load(Ordering::Relaxed))
+    pub fn holds(&self, processor: ProcessorIndex) -> bool {
+        self.held.get(processor.as_usize()).is_some_and(|held| held.by_us.load(Ordering::Relaxed))
     }
 
-    /// Leaves the current processor, which is `processor`, as [`initialize`](Self::initialize) found it, but
-    /// with clear select registers. Nothing happens where it is not held. PROFILE_LEVEL.
-    pub fn release(&self, cpu: &impl Cpu, processor: u32) {
-        if let Some(held) = self.held.get(processor as usize)
+    /// Restores what [`initialize`](Self::initialize) found on the current processor, with the select registers
+    /// cleared. Does nothing if the processor is not held.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn release(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(held) = self.held.get(current.index().as_usize())
             && held.by_us.swap(false, Ordering::Relaxed)
             && !held.is_asleep()
         {
-            self.interface_of(processor).release(cpu, held.known.saved());
+            self.interface_of(current.index()).release(current.cpu(), held.known.saved());
         }
     }
 
-    /// HalStartProfileInterrupt on the current processor, which is `processor`, for counters that were
-    /// [reserved](Self::reserve) there. PROFILE_LEVEL.
-    pub fn start(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
-        let row = self.row(processor);
-        if self.is_asleep(processor) {
-            self.set_active(processor, counters, true);
+    /// HalStartProfileInterrupt on the current processor, for counters that were [reserved](Self::reserve) there.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        let row = self.row(current.index());
+        if self.is_asleep(current.index()) {
+            self.set_active(current.index(), counters, true);
         } else if !counters.is_empty() {
             let interface = self.interface.with_capabilities(row.known.capabilities());
             for counter in counters.iter() {
                 if let Some(total) = row.total(counter) {
-                    total.loaded(self.initial_count(processor, counter));
+                    total.loaded(self.initial_count(current.index(), counter));
                 }
             }
-            if let Some(held) = self.held.get(processor as usize) {
+            if let Some(held) = self.held.get(current.index().as_usize()) {
                 let stale = held.stale().and(counters).and(row.counters(|state| state.interrupt()));
                 if !stale.is_empty() {
-                    interface.forget(cpu, stale);
+                    interface.forget(current.cpu(), stale);
                     held.set_stale(held.stale().without(stale));
                 }
             }
-            interface.enable(cpu, row, counters);
-            self.set_active(processor, counters, true);
+            interface.enable(current.cpu(), row, counters);
+            self.set_active(current.index(), counters, true);
         }
     }
 
-    /// HalStopProfileInterrupt on the current processor, which is `processor`. What the counters hold is added to
-    /// their totals, which stay for [`total`](Self::total). Answers those that had overflowed with nobody serving it
-    /// yet: their interrupt comes late, or not at all. PROFILE_LEVEL.
-    pub fn stop(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) -> OverflowStatus {
-        let row = self.row(processor);
+    /// HalStopProfileInterrupt on the current processor. Adds the values of the counters to their totals, which remain
+    /// for [`total`](Self::total). Returns the counters that had overflowed without being served yet: their interrupt
+    /// comes late, or not at all.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn stop(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) -> OverflowStatus {
+        let row = self.row(current.index());
         let mut overflowed = CounterSet::NONE;
-        if self.is_asleep(processor) {
-            self.set_active(processor, counters, false);
+        if self.is_asleep(current.index()) {
+            self.set_active(current.index(), counters, false);
         } else if !counters.is_empty() {
             let interface = self.interface.with_capabilities(row.known.capabilities());
-            interface.disable(cpu, row, counters);
+            interface.disable(current.cpu(), row, counters);
             let mut doubtful = CounterSet::NONE;
             for counter in counters.iter() {
                 let state = row.get(counter);
                 if let (true, Some(total)) = (state.active(), row.total(counter)) {
-                    let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
+                    let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
                     if state.precise() {
                         total.follow(value, 64_u8.saturating_sub(width));
                     } else {
@@ -600,144 +648,173 @@ impl Hal {
                     }
                 }
             }
-            if let Some(held) = self.held.get(processor as usize) {
+            if let Some(held) = self.held.get(current.index().as_usize()) {
                 held.set_stale(held.stale().or(doubtful).or(overflowed));
             }
-            self.set_active(processor, counters, false);
+            self.set_active(current.index(), counters, false);
         }
         OverflowStatus(overflowed)
     }
 
-    /// Serves a performance monitor interrupt of the current processor, which is `processor`: CheckOverflowStatus,
-    /// then every counter that overflowed is loaded again and told. While no handler is registered, or the processor is
-    /// [asleep](Self::is_asleep), nothing is touched. PROFILE_LEVEL; nothing allocates, locks or waits.
+    /// Serves a performance monitor interrupt of the current processor: CheckOverflowStatus, then a load of every
+    /// counter that overflowed, each with a call of `handler`. Touches nothing while no handler is registered or the
+    /// processor is [asleep](Self::is_asleep). Nothing allocates, locks or waits.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     #[inline]
-    pub fn interrupt(&self, cpu: &impl Cpu, processor: u32, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
+    pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
         if self.interrupt_handler().is_none() {
             return OverflowStatus(CounterSet::NONE);
         }
-        let row = self.row(processor);
+        let row = self.row(current.index());
         if row.active.all.is_empty() {
             // While a processor is asleep none of its counters is active.
-            if !self.is_asleep(processor) {
-                self.acknowledge(cpu, processor);
-                lvt_pmi::unmask(cpu);
+            if !self.is_asleep(current.index()) {
+                self.acknowledge(current);
+                lvt_pmi::unmask(current.cpu());
             }
             return OverflowStatus(CounterSet::NONE);
         }
         let interface = self.interface.with_capabilities(row.known.capabilities());
-        let overflowed = interface.serve(cpu, row, |Reloaded { counter, state, value, initial, missing_bits }| {
-            if let Some(total) = row.total(counter) {
-                total.overflowed(value, initial, missing_bits);
-            }
-            handler(Overflow { counter, state });
-        });
+        let overflowed =
+            interface.serve(current.cpu(), row, |Reloaded { counter, state, value, initial, missing_bits }| {
+                if let Some(total) = row.total(counter) {
+                    total.overflowed(value, initial, missing_bits);
+                }
+                handler(Overflow { counter, state });
+            });
         OverflowStatus(overflowed)
     }
 
-    /// Clears what a status register of the current processor, which is `processor`, says of our counters, if the registers
-    /// are ours and can be touched. PROFILE_LEVEL.
+    /// Clears the overflows of the driver's counters in the status register of the current processor, if the processor
+    /// is held and awake.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     #[cold]
-    pub fn acknowledge(&self, cpu: &impl Cpu, processor: u32) {
-        if self.holds(processor) && !self.is_asleep(processor) {
-            self.interface_of(processor).acknowledge(cpu);
+    pub fn acknowledge(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if self.holds(current.index()) && !self.is_asleep(current.index()) {
+            self.interface_of(current.index()).acknowledge(current.cpu());
         }
     }
 
-    /// From now on nothing interrupts on the current processor, which is `processor`: `counters`, which were stopped, lose
-    /// their interrupt bits, the status is clear, and the entry of the local vector table is masked. The next
-    /// [`start`](Self::start) sets a counter up again; the entry stays as it is. A processor that sleeps is left alone.
+    /// Stops all interrupts on the current processor: `counters`, which were stopped, lose their interrupt bits, the
+    /// status is cleared, and the entry of the local vector table is masked. The next [`start`](Self::start) sets a
+    /// counter up again, but does not unmask the entry. Does nothing on a processor that sleeps.
+    ///
+    /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn silence(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
-        if self.is_asleep(processor) {
+    pub fn silence(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        if self.is_asleep(current.index()) {
             return;
         }
-        if self.holds(processor) {
-            self.interface_of(processor).disarm(cpu, self.row(processor), counters);
+        if self.holds(current.index()) {
+            self.interface_of(current.index()).disarm(current.cpu(), self.row(current.index()), counters);
         }
-        self.acknowledge(cpu, processor);
-        lvt_pmi::mask(cpu);
+        self.acknowledge(current);
+        lvt_pmi::mask(current.cpu());
     }
 
-    /// Runs `work` while all counters of the current processor, which is `processor`, stand still, as far as one register
-    /// stops them all. On one that is asleep they do. PROFILE_LEVEL.
-    pub fn with_frozen<R>(&self, cpu: &impl Cpu, processor: u32, work: impl FnOnce() -> R) -> R {
-        if self.is_asleep(processor) {
+    /// Runs `work` while all counters of the current processor are frozen, if one register freezes them all. On a
+    /// processor that is asleep no counter runs.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn with_frozen<R>(&self, current: CurrentCpu<'_, impl Cpu>, work: impl FnOnce() -> R) -> R {
+        if self.is_asleep(current.index()) {
             return work();
         }
-        self.interface_of(processor).freeze(cpu, self.row(processor));
+        self.interface_of(current.index()).freeze(current.cpu(), self.row(current.index()));
         let result = work();
-        self.interface_of(processor).unfreeze(cpu, self.row(processor));
+        self.interface_of(current.index()).unfreeze(current.cpu(), self.row(current.index()));
         result
     }
 
-    /// A precise counter of the current processor, which is `processor`, overflowed, was recorded, and was loaded again by
-    /// the processor itself, with `initial`. Answers the interval that this is. While the counters
-    /// [stand](Self::with_frozen), or do not run. PROFILE_LEVEL.
-    pub fn recorded(&self, processor: u32, counter: u8, initial: u64) -> u32 {
-        let missing_bits = 64_u8.saturating_sub(self.interface_of(processor).width_of(counter));
-        if let Some(total) = self.row(processor).total(counter) {
+    /// Accounts one overflow of a precise counter of the current processor. The processor recorded it and loaded the
+    /// counter with `initial`. Returns the interval that `initial` stands for. The counters are
+    /// [frozen](Self::with_frozen), or do not run.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn recorded(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
+        let missing_bits = 64_u8.saturating_sub(self.interface_of(current.index()).width_of(counter));
+        if let Some(total) = self.row(current.index()).total(counter) {
             total.overflowed(0, initial, missing_bits);
         }
         (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
     }
 
-    /// What a counter of `processor` is loaded with at its start and after each overflow.
+    /// Returns the value with which a counter of `processor` is loaded at its start and after each overflow.
     #[must_use]
-    pub fn initial_count(&self, processor: u32, counter: u8) -> u64 {
+    pub fn initial_count(&self, processor: ProcessorIndex, counter: u8) -> u64 {
         self.row(processor).get(counter).initial_count(self.interface_of(processor).width_of(counter))
     }
 
-    /// CheckOverflowStatus alone: which active counters with an interval have overflowed; on a processor that is asleep none
-    /// has. PROFILE_LEVEL.
-    pub fn check_overflow(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
-        if self.is_asleep(processor) {
+    /// CheckOverflowStatus alone: returns the active counters with an interval that have overflowed. On a processor
+    /// that is asleep there is none.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
+        if self.is_asleep(current.index()) {
             return OverflowStatus(CounterSet::NONE);
         }
-        OverflowStatus(self.interface_of(processor).check_overflow(cpu, self.row(processor).active))
+        OverflowStatus(
+            self.interface_of(current.index()).check_overflow(current.cpu(), self.row(current.index()).active),
+        )
     }
 
-    /// Before the current processor, which is `processor`, loses its registers: what runs there is stopped, its counts
-    /// are kept, and the registers are left as [`release`](Self::release) leaves them. Until
-    /// [`restore`](Self::restore) none is touched: what is started or stopped meanwhile is so in the state alone.
-    /// Answers as [`stop`](Self::stop). Again changes nothing. PROFILE_LEVEL.
-    pub fn save(&self, cpu: &impl Cpu, processor: u32) -> OverflowStatus {
-        let Some(held) = self.held.get(processor as usize).filter(|held| !held.is_asleep()) else {
+    /// Prepares the current processor for the loss of its registers: stops its counters, keeps their counts, and leaves
+    /// the registers as [`release`](Self::release) does. No register is touched until [`restore`](Self::restore): a
+    /// start or a stop in between only changes the state. Returns what [`stop`](Self::stop) returns. Repeated calls
+    /// change nothing.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn save(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
+        let Some(held) = self.held.get(current.index().as_usize()).filter(|held| !held.is_asleep()) else {
             return OverflowStatus(CounterSet::NONE);
         };
-        let active = self.row(processor).active.all;
-        let overflowed = self.stop(cpu, processor, active);
-        if self.holds(processor) {
-            self.interface_of(processor).release(cpu, held.known.saved());
+        let active = self.row(current.index()).active.all;
+        let overflowed = self.stop(current, active);
+        if self.holds(current.index()) {
+            self.interface_of(current.index()).release(current.cpu(), held.known.saved());
         }
         held.asleep.store(true, Ordering::Relaxed);
-        self.set_active(processor, active, true);
+        self.set_active(current.index(), active, true);
         overflowed
     }
 
-    /// After the registers were lost, or not: what should run goes on, from the state alone. Without
-    /// [`save`](Self::save) before it nothing happens. PROFILE_LEVEL.
-    pub fn restore(&self, cpu: &impl Cpu, processor: u32) {
-        if let Some(held) = self.held.get(processor as usize)
+    /// Starts the counters that are active by their state again, whether or not the registers were lost. Does nothing
+    /// without a [`save`](Self::save) before.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn restore(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(held) = self.held.get(current.index().as_usize())
             && held.asleep.swap(false, Ordering::Relaxed)
-            && self.holds(processor)
+            && self.holds(current.index())
         {
-            let active = self.row(processor).counters(|state| state.active());
-            self.set_active(processor, active, false);
-            held.known.set_saved(self.interface_of(processor).initialize(cpu));
+            let active = self.row(current.index()).counters(|state| state.active());
+            self.set_active(current.index(), active, false);
+            held.known.set_saved(self.interface_of(current.index()).initialize(current.cpu()));
             held.set_stale(CounterSet::NONE);
-            self.start(cpu, processor, active);
+            self.start(current, active);
         }
     }
 
-    /// What a counter of the current processor, which is `processor`, has counted since its start; with one RDPMC if
-    /// it runs. A counter that wraps is followed as long as it is asked at least once in between. PROFILE_LEVEL.
-    pub fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8) -> u64 {
-        let row = self.row(processor);
+    /// Returns what a counter of the current processor has counted since its start, with one RDPMC if it runs. A
+    /// counter that wraps is followed as long as this is called at least once per wrap.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> u64 {
+        let row = self.row(current.index());
         let interface = self.interface.with_capabilities(row.known.capabilities());
         match row.total(counter) {
             Some(total) if row.active.all.has(counter) => {
-                let (value, width) = (interface.read(cpu, counter), interface.width_of(counter));
+                let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
                 if row.get(counter).precise() {
                     total.follow(value, 64_u8.saturating_sub(width))
                 } else {
@@ -748,13 +825,16 @@ impl Hal {
         }
     }
 
-    /// What a stopped counter had counted since its start. Any IRQL.
+    /// Returns what a stopped counter had counted since its start.
+    ///
+    /// # IRQL
+    /// Any.
     #[must_use]
-    pub fn total(&self, processor: u32, counter: u8) -> u64 {
+    pub fn total(&self, processor: ProcessorIndex, counter: u8) -> u64 {
         self.row(processor).total(counter).map_or(0, Total::counted)
     }
 
-    /// What a counter in this state counts.
+    /// Returns the source that a counter in this state counts.
     #[must_use]
     pub fn source(&self, state: CounterState) -> Source {
         self.profile_source(state).map_or(Source::TIME, |source| source.source)
@@ -766,7 +846,7 @@ impl Hal {
     }
 }
 
-/// A slice made without a panic where memory is short.
+/// Returns a slice of `length` items, without a panic if memory is short.
 fn filled<T>(length: usize, make: impl FnMut(usize) -> T) -> Result<Box<[T]>, HalError> {
     let mut items = Vec::new();
     items.try_reserve_exact(length).map_err(|_| HalError::NoMemory)?;

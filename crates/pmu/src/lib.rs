@@ -23,6 +23,7 @@
 extern crate alloc;
 
 pub mod cpu;
+pub mod current_cpu;
 pub mod debug_store;
 pub mod hal;
 pub mod hypervisor;
@@ -34,6 +35,7 @@ pub mod source;
 pub mod state;
 
 pub use cpu::{Cpu, Cpuid, Msr};
+pub use current_cpu::{CurrentCpu, ProcessorIndex};
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};

@@ -2,7 +2,7 @@
 
 use model::Processor;
 use pmu::state::CounterState;
-use pmu::{Hal, ProfileInterface, Source};
+use pmu::{Hal, ProcessorIndex, ProfileInterface, Source};
 use proptest::prelude::*;
 use simulation::SimMachine;
 
@@ -33,7 +33,7 @@ proptest! {
     ) {
         let machine = machine(general, fixed);
         let hal = Hal::new(machine.processor(0), 1).unwrap();
-        let row = hal.row(0);
+        let row = hal.row(ProcessorIndex::BOOT);
         let state = |source: &u32| hal.state_for(Source(*source), false).unwrap().with_owner(1);
         for counter in (0..hal.interface().counters()).filter(|counter| taken >> counter & 1 == 1) {
             row.set(counter, CounterState::FREE.with_owner(2));
@@ -44,7 +44,7 @@ proptest! {
 
         let states: Vec<_> = wanted.iter().map(state).collect();
         let mut assigned = vec![u8::MAX; wanted.len()];
-        let outcome = hal.reserve_all(0, &states, &mut assigned);
+        let outcome = hal.reserve_all(ProcessorIndex::BOOT, &states, &mut assigned);
         prop_assert_eq!(outcome, if most == wanted.len() { Ok(()) } else { Err(most) });
         let held = row.counters(|state| state.owner() == 1);
         if outcome.is_ok() {

@@ -26,8 +26,8 @@ use model::{CounterId, Mode};
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::interface::Enabled;
 use pmu::state::CounterSet;
-use pmu::{Hal, Interface, ProfileInterface, Source};
-use simulation::SimMachine;
+use pmu::{Hal, Interface, ProcessorIndex, ProfileInterface, Source};
+use simulation::{SimMachine, boot};
 
 /// (RDMSR, WRMSR, RDPMC)
 type Cost = (u64, u64, u64);
@@ -45,7 +45,7 @@ impl Bench {
         let machine = SimMachine::named(identity, 1);
         let hal = Hal::new(machine.processor(0), 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        assert!(hal.initialize(machine.processor(0), 0));
+        assert!(hal.initialize(machine.current(0)));
         Self { machine, hal, is_global: GLOBAL.contains(&identity) }
     }
 
@@ -64,7 +64,7 @@ impl Bench {
         let sources = if self.is_intel() { [0x02, 0x13, 0x1B, 0x06].as_slice() } else { &[0x02] };
         let reserve = |source: &u32| {
             let state = self.hal.state_for(Source(*source), interrupt).unwrap();
-            self.hal.reserve(0, state.with_owner(1).with_user(true))
+            self.hal.reserve(ProcessorIndex::BOOT, state.with_owner(1).with_user(true))
         };
         let (mut fixed, mut any) = (sources.iter(), sources.iter().rev());
         let is_fixed = |counter: &u8| matches!(self.machine.counter(0, *counter), CounterId::Fixed(_));
@@ -75,7 +75,7 @@ impl Bench {
     fn kept(&self, counter: Option<u8>, wanted: impl Fn(&u8) -> bool) -> Option<u8> {
         let kept = counter.filter(wanted);
         if let (Some(other), None) = (counter, kept) {
-            self.hal.free(0, CounterSet::NONE.with(other));
+            self.hal.free(ProcessorIndex::BOOT, CounterSet::NONE.with(other));
         }
         kept
     }
@@ -96,18 +96,18 @@ impl Bench {
     /// With PerfMonV2 each start with an interval costs one more write, which clears the status and so unfreezes
     /// counters that other software froze. Checking first would cost as much.
     fn thaw(&self, counters: CounterSet) -> u64 {
-        let row = self.hal.row(0);
+        let row = self.hal.row(ProcessorIndex::BOOT);
         let sampling = counters.iter().any(|counter| row.get(counter).interrupt());
         u64::from(self.is_global && !self.is_intel() && sampling)
     }
 
     fn start(&self, counters: CounterSet) {
-        self.hal.start(self.machine.processor(0), 0, counters);
+        self.hal.start(self.machine.current(0), counters);
     }
 
     fn stop(&self, counters: CounterSet) {
-        let _ = self.hal.stop(self.machine.processor(0), 0, counters);
-        self.hal.free(0, counters);
+        let _ = self.hal.stop(self.machine.current(0), counters);
+        self.hal.free(ProcessorIndex::BOOT, counters);
     }
 }
 
@@ -212,11 +212,11 @@ fn initialization_and_release_cost_so_much() {
         let (n, has_fixed) = (u64::from(identity.expected.counters) - f, u64::from(f > 0));
         let cpu = bench.machine.processor(0);
         let capabilities = u64::from(bench.is_intel() && identity.cpuid().cpuid(1, 0)[2] >> 15 & 1 == 1);
-        assert_eq!(bench.cost(|| bench.hal.release(cpu, 0)), (0, n + has_fixed + 2 * g, 0), "{name}");
+        assert_eq!(bench.cost(|| bench.hal.release(boot(cpu))), (0, n + has_fixed + 2 * g, 0), "{name}");
         // The probe of a select register, a general counter and each fixed counter takes two writes and a read.
         let tried = 2 + f;
         let cost = (g + has_fixed + capabilities + tried, n + 2 * g + has_fixed + 2 * tried, 0);
-        assert_eq!(bench.cost(|| assert!(bench.hal.initialize(cpu, 0))), cost, "{name}");
+        assert_eq!(bench.cost(|| assert!(bench.hal.initialize(boot(cpu)))), cost, "{name}");
     }
 }
 
@@ -240,7 +240,7 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
 
                     let mut told = CounterSet::NONE;
                     let cost = bench.cost(|| {
-                        bench.hal.interrupt(bench.machine.processor(0), 0, |overflow| {
+                        bench.hal.interrupt(bench.machine.current(0), |overflow| {
                             told = told.with(overflow.counter);
                         });
                     });
@@ -260,11 +260,11 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
 fn an_interrupt_while_none_of_our_counters_runs_costs_what_the_status_takes_and_nothing_once_they_are_not_ours() {
     for (name, global) in all() {
         let bench = Bench::new(name);
-        let serve = || _ = bench.hal.interrupt(bench.machine.processor(0), 0, |_| ());
+        let serve = || _ = bench.hal.interrupt(bench.machine.current(0), |_| ());
         // The status is read, and the bits of our counters are cleared, even if none is set.
         let budget = if global { (1, 1, 0) } else { (0, 0, 0) };
         assert_eq!(bench.cost(serve), budget, "{name}");
-        bench.hal.release(bench.machine.processor(0), 0);
+        bench.hal.release(bench.machine.current(0));
         assert_eq!(bench.cost(serve), (0, 0, 0), "{name}: they are not ours");
     }
 }
@@ -285,7 +285,7 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_ma
                 let cpu = bench.machine.processor(0);
                 cpu.model().set_lvt(entry);
                 let before = cpu.local_accesses();
-                bench.hal.interrupt(cpu, 0, |_| ());
+                bench.hal.interrupt(boot(cpu), |_| ());
                 let (reads, written) = cpu.local_accesses();
                 let wanted = if intel { (1, writes, OPEN) } else { (0, 0, entry) };
                 assert_eq!((reads - before.0, written - before.1, cpu.model().lvt()), wanted, "{name}, {events}");
@@ -310,7 +310,7 @@ fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first_and
         };
         let look = || {
             let before = cpu.model().accesses();
-            let found = hal.in_use_elsewhere(cpu, 0);
+            let found = hal.in_use_elsewhere(boot(cpu));
             let after = cpu.model().accesses();
             assert_eq!((after.wrmsr, after.rdpmc), (before.wrmsr, before.rdpmc), "{name}");
             (found, after.rdmsr - before.rdmsr)
@@ -325,7 +325,7 @@ fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first_and
             cpu.model().wrmsr(first + stride * u32::from(counter), EN | 0xC0).unwrap();
             assert_eq!(look(), (Some(Enabled { counter, select: EN | 0xC0 }), u64::from(counter) + 1), "{name}");
         }
-        assert!(hal.initialize(cpu, 0));
+        assert!(hal.initialize(boot(cpu)));
         assert_eq!(look(), (None, 0), "{name}: ours");
     }
 }
@@ -338,9 +338,9 @@ fn a_read_costs_one_rdpmc_and_checking_for_overflow_no_write() {
         bench.start(counters);
         let cpu = bench.machine.processor(0);
         for counter in counters.iter() {
-            assert_eq!(bench.cost(|| assert_eq!(bench.hal.count(cpu, 0, counter), 0)), (0, 0, 1), "{name}");
+            assert_eq!(bench.cost(|| assert_eq!(bench.hal.count(boot(cpu), counter), 0)), (0, 0, 1), "{name}");
         }
         let check = if global { (1, 0, 0) } else { (0, 0, 2) };
-        assert_eq!(bench.cost(|| assert_eq!(bench.hal.check_overflow(cpu, 0).number(), 0)), check, "{name}");
+        assert_eq!(bench.cost(|| assert_eq!(bench.hal.check_overflow(boot(cpu)).number(), 0)), check, "{name}");
     }
 }

@@ -5,8 +5,8 @@
 use cpuid_dumps::Identity;
 use model::{Mode, Selected};
 use pmu::state::CounterSet;
-use pmu::{Hal, Kind, ProfileInterface, Source, Support};
-use simulation::{ModelCpu, SimMachine};
+use pmu::{Hal, Kind, ProcessorIndex, ProfileInterface, Source, Support};
+use simulation::{ModelCpu, SimMachine, boot};
 
 /// Returns a different number of occurrences for each event.
 fn work(selected: Selected) -> u64 {
@@ -19,13 +19,13 @@ fn hal(machine: &SimMachine) -> Hal {
 
 /// Starts these sources and returns their counters in the same order.
 fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> Vec<u8> {
-    assert!(hal.initialize(cpu, 0));
+    assert!(hal.initialize(boot(cpu)));
     let counters = sources.iter().map(|source| {
         let state = hal.state_for(*source, false).unwrap().with_owner(1).with_user(true).with_kernel(true);
-        hal.reserve(0, state).unwrap()
+        hal.reserve(ProcessorIndex::BOOT, state).unwrap()
     });
     let counters: Vec<u8> = counters.collect();
-    hal.start(cpu, 0, counters.iter().copied().collect());
+    hal.start(boot(cpu), counters.iter().copied().collect());
     counters
 }
 
@@ -106,18 +106,18 @@ fn every_supported_source_counts_what_the_model_counted_and_stops() {
             let counters = started.iter().copied().collect();
             machine.run(0, Mode::User, &work);
             machine.run(0, Mode::Kernel, &work);
-            hal.stop(cpu, 0, counters);
+            hal.stop(boot(cpu), counters);
             assert_eq!(cpu.model().enabled_counters(), [], "{}: stopped", identity.name);
             machine.run(0, Mode::User, &work);
             for (counter, source) in started.into_iter().zip(sources) {
-                let count = hal.total(0, counter);
+                let count = hal.total(ProcessorIndex::BOOT, counter);
                 let select = hal.source_information(*source).unwrap().source.select;
                 let events = 2 * work_of(kind, select);
                 let ledger = machine.counted(0, number(&hal, counter));
                 assert_eq!((count, ledger), (events, events), "{} {source}", identity.name);
             }
-            hal.free(0, counters);
-            hal.release(cpu, 0);
+            hal.free(ProcessorIndex::BOOT, counters);
+            hal.release(boot(cpu));
             ran += sources.len();
         }
     }
@@ -139,13 +139,13 @@ fn initialization_and_release_leave_every_select_register_clear() {
         for index in 0..4 {
             cpu.model().wrmsr(select0 + stride * index, 0x0043_003C).unwrap();
         }
-        hal.initialize(cpu, 0);
+        hal.initialize(boot(cpu));
         assert_eq!(selects(), [0; 4], "{name}");
         let sources: Vec<_> = [2, 6].map(Source).to_vec();
         let counters = started(&hal, cpu, &sources).into_iter().collect();
         assert_ne!(selects(), [0; 4], "{name}");
-        hal.stop(cpu, 0, counters);
-        hal.release(cpu, 0);
+        hal.stop(boot(cpu), counters);
+        hal.release(boot(cpu));
         assert_eq!(selects(), [0; 4], "{name}");
     }
 }
@@ -162,9 +162,9 @@ fn release_puts_the_global_control_register_back() {
         for found in values {
             cpu.model().wrmsr(control, found).unwrap();
             let counters = started(&hal, cpu, &[Source(2)]).into_iter().collect();
-            hal.stop(cpu, 0, counters);
-            hal.free(0, counters);
-            hal.release(cpu, 0);
+            hal.stop(boot(cpu), counters);
+            hal.free(ProcessorIndex::BOOT, counters);
+            hal.release(boot(cpu));
             assert_eq!(cpu.model().rdmsr(control), Ok(found), "{name}");
         }
     }
@@ -184,13 +184,14 @@ fn modes_are_counted_apart() {
     ] {
         let machine = SimMachine::named(name, 1);
         let (hal, cpu) = (hal(&machine), machine.processor(0));
-        hal.initialize(cpu, 0);
+        hal.initialize(boot(cpu));
         let base = hal.state_for(Source(2), false).unwrap().with_owner(1);
-        let [user, kernel] = [base.with_user(true), base.with_kernel(true)].map(|state| hal.reserve(0, state).unwrap());
-        hal.start(cpu, 0, [user, kernel].into_iter().collect());
+        let [user, kernel] = [base.with_user(true), base.with_kernel(true)]
+            .map(|state| hal.reserve(ProcessorIndex::BOOT, state).unwrap());
+        hal.start(boot(cpu), [user, kernel].into_iter().collect());
         machine.run(0, Mode::User, &|_| 30);
         machine.run(0, Mode::Kernel, &|_| 7);
-        assert_eq!([user, kernel].map(|counter| hal.count(cpu, 0, counter)), [30, 7], "{name}");
+        assert_eq!([user, kernel].map(|counter| hal.count(boot(cpu), counter)), [30, 7], "{name}");
     }
 }
 
@@ -211,20 +212,20 @@ fn a_counter_started_beside_others_leaves_them_undisturbed() {
     ] {
         let machine = SimMachine::named(name, 1);
         let (hal, cpu) = (hal(&machine), machine.processor(0));
-        hal.initialize(cpu, 0);
+        hal.initialize(boot(cpu));
         let reserve = |owner| {
             let state = hal.state_for(Source(2), false).unwrap().with_owner(owner).with_user(true);
-            CounterSet::NONE.with(hal.reserve(0, state).unwrap())
+            CounterSet::NONE.with(hal.reserve(ProcessorIndex::BOOT, state).unwrap())
         };
         let (first, second) = (reserve(1), reserve(2));
         let run = || machine.run(0, Mode::User, &|_| 100);
-        hal.start(cpu, 0, first);
+        hal.start(boot(cpu), first);
         run();
-        hal.start(cpu, 0, second);
+        hal.start(boot(cpu), second);
         run();
-        hal.stop(cpu, 0, first);
+        hal.stop(boot(cpu), first);
         run();
-        let counts = [first, second].map(|set| set.iter().map(|counter| hal.count(cpu, 0, counter)).sum::<u64>());
+        let counts = [first, second].map(|set| set.iter().map(|counter| hal.count(boot(cpu), counter)).sum::<u64>());
         assert_eq!(counts, [200, 200], "{name}");
     }
 }

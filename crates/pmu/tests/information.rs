@@ -7,7 +7,7 @@ use pmu::hal::information::{
     HAL_QUERY_PROFILE_SOURCE_LIST,
 };
 use pmu::state::{self, CounterCell};
-use pmu::{Hal, HalError, Source, Support};
+use pmu::{Hal, HalError, ProcessorIndex, Source, Support};
 use simulation::SimMachine;
 
 fn hal(identity: &str) -> Hal {
@@ -164,7 +164,7 @@ fn without_memory_amd64_refuses_to_start_and_emon_has_no_source() {
         let refused = HalError::Unsupported(source.source.source, Support::NoMemory);
         assert_eq!(hal.startable(source.source.source), Err(refused));
     }
-    assert_eq!(hal.reserve(0, state::CounterState::FREE.with_owner(1)), None);
+    assert_eq!(hal.reserve(ProcessorIndex::BOOT, state::CounterState::FREE.with_owner(1)), None);
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{InterruptMode, Mode};
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
-use pmu::{Cpu, Cpuid, Hal, Msr, ProfileInterface, Source};
+use pmu::{Cpu, Cpuid, Hal, Msr, ProcessorIndex, ProfileInterface, Source};
 use proptest::prelude::*;
 use raw_cpuid::CpuIdResult;
-use simulation::{ModelCpu, SimMachine};
+use simulation::{ModelCpu, SimMachine, boot, current};
 
 /// A processor that records which registers are accessed.
 struct Recorder<'a> {
@@ -181,7 +181,7 @@ impl World<'_> {
                 let entry = model.lvt();
                 model.set_lvt(entry & !masked);
             }
-            self.hal.interrupt(&self.cpu(processor), processor, |_| ());
+            self.hal.interrupt(current(&self.cpu(processor), processor), |_| ());
         }
     }
 
@@ -189,7 +189,7 @@ impl World<'_> {
     fn check(&self) -> Result<(), TestCaseError> {
         for ((processor, counter), before) in &self.before {
             let ledger = self.machine.counted(*processor, u32::from(*counter)) - before;
-            let count = self.hal.count(&self.cpu(*processor), *processor, *counter);
+            let count = self.hal.count(current(&self.cpu(*processor), *processor), *counter);
             prop_assert_eq!(count, ledger, "counter {} of processor {}", counter, processor);
         }
         Ok(())
@@ -203,7 +203,7 @@ impl World<'_> {
                 self.machine.processor(processor).model().wrmsr(register, 0).unwrap();
             }
         }
-        self.hal.restore(&self.cpu(processor), processor);
+        self.hal.restore(current(&self.cpu(processor), processor));
     }
 
     fn take(&mut self, step: Step, sources: &[Source], processors: u32) {
@@ -213,17 +213,17 @@ impl World<'_> {
                 let interrupt = interrupt && self.hal.interface().interrupts();
                 let state = self.hal.state_for(sources[source], interrupt).unwrap().with_owner(1);
                 let state = state.with_user(modes & 1 != 0).with_kernel(modes & 2 != 0);
-                let Some(counter) = self.hal.reserve(processor, state) else { return };
+                let Some(counter) = self.hal.reserve(ProcessorIndex::new(processor), state) else { return };
                 self.before.insert((processor, counter), self.machine.counted(processor, u32::from(counter)));
-                self.hal.start(&self.cpu(processor), processor, CounterSet::NONE.with(counter));
+                self.hal.start(current(&self.cpu(processor), processor), CounterSet::NONE.with(counter));
             }
             Step::Stop { processor, counter } => {
                 let processor = processor % processors;
                 if let Some(before) = self.before.remove(&(processor, counter)) {
-                    self.hal.stop(&self.cpu(processor), processor, CounterSet::NONE.with(counter));
+                    self.hal.stop(current(&self.cpu(processor), processor), CounterSet::NONE.with(counter));
                     let ledger = self.machine.counted(processor, u32::from(counter)) - before;
-                    assert_eq!(self.hal.total(processor, counter), ledger, "the final count");
-                    self.hal.free(processor, CounterSet::NONE.with(counter));
+                    assert_eq!(self.hal.total(ProcessorIndex::new(processor), counter), ledger, "the final count");
+                    self.hal.free(ProcessorIndex::new(processor), CounterSet::NONE.with(counter));
                 }
             }
             Step::Interval { source, interval } => {
@@ -240,7 +240,7 @@ impl World<'_> {
             }
             Step::Sleep { processor } => {
                 let processor = processor % processors;
-                let _ = self.hal.save(&self.cpu(processor), processor);
+                let _ = self.hal.save(current(&self.cpu(processor), processor));
                 self.asleep.insert(processor);
             }
             Step::Wake { processor, lost } => self.wake(processor % processors, lost),
@@ -275,8 +275,8 @@ proptest! {
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
         let mut world = World { name, machine: &machine, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new(), hal_unmasks };
         for processor in 0..processors {
-            world.hal.probe(&world.cpu(processor), processor);
-            prop_assert!(world.hal.initialize(&world.cpu(processor), processor));
+            world.hal.probe(current(&world.cpu(processor), processor));
+            prop_assert!(world.hal.initialize(current(&world.cpu(processor), processor)));
         }
         let sources = match name {
             "pentium-p54c" => [2, 6, 8, 9],
@@ -291,7 +291,7 @@ proptest! {
         }
 
         for (processor, counter) in std::mem::take(&mut world.before).into_keys() {
-            world.hal.stop(&world.cpu(processor), processor, CounterSet::NONE.with(counter));
+            world.hal.stop(current(&world.cpu(processor), processor), CounterSet::NONE.with(counter));
         }
         for (processor, cpu) in (0..).zip(machine.all()) {
             prop_assert_eq!(cpu.model().enabled_counters(), [], "stopped, processor {}", processor);
@@ -299,7 +299,7 @@ proptest! {
                 world.wake(processor, true); // the others are released while asleep, which restores their state
             }
             world.serve(processor); // a late interrupt
-            world.hal.release(&world.cpu(processor), processor);
+            world.hal.release(current(&world.cpu(processor), processor));
             world.wake(processor, false);
             prop_assert_eq!(cpu.model().enabled_counters(), [], "released, processor {}", processor);
             prop_assert_eq!(cpu.model().accesses().faulted, 0);
@@ -332,19 +332,19 @@ proptest! {
         let machine = SimMachine::named(name, 1);
         let cpu = machine.processor(0);
         let hal = Hal::new(cpu, 1).unwrap();
-        prop_assert!(hal.initialize(cpu, 0));
+        prop_assert!(hal.initialize(boot(cpu)));
         let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
-        let counter = hal.reserve(0, state).unwrap();
-        hal.start(cpu, 0, CounterSet::NONE.with(counter));
+        let counter = hal.reserve(ProcessorIndex::BOOT, state).unwrap();
+        hal.start(boot(cpu), CounterSet::NONE.with(counter));
         let mut happened = 0;
         for chunk in chunks {
             let chunk = chunk >> (48 - hal.interface().width_of(counter));
             machine.run(0, Mode::User, &|_| chunk);
             happened += chunk;
-            prop_assert_eq!(hal.count(cpu, 0, counter), happened);
+            prop_assert_eq!(hal.count(boot(cpu), counter), happened);
         }
-        hal.stop(cpu, 0, CounterSet::NONE.with(counter));
-        prop_assert_eq!(hal.total(0, counter), happened);
+        hal.stop(boot(cpu), CounterSet::NONE.with(counter));
+        prop_assert_eq!(hal.total(ProcessorIndex::BOOT, counter), happened);
     }
 
     #[test]
@@ -369,25 +369,25 @@ proptest! {
         let cpu = machine.processor(0);
         let hal = Hal::new(cpu, 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
-        prop_assert!(hal.initialize(cpu, 0));
+        prop_assert!(hal.initialize(boot(cpu)));
         hal.set_interval(Source(source), interval).unwrap();
         let state = hal.state_for(Source(source), true).unwrap().with_owner(1).with_user(true);
-        let reserved = hal.reserve(0, state).unwrap();
+        let reserved = hal.reserve(ProcessorIndex::BOOT, state).unwrap();
         let counter = CounterSet::NONE.with(reserved);
-        hal.start(cpu, 0, counter);
+        hal.start(boot(cpu), counter);
         for _ in 0..rounds {
             machine.run(0, Mode::User, &|_| u64::from(interval) - 1);
-            hal.count(cpu, 0, reserved); // an intermediate read changes nothing
+            hal.count(boot(cpu), reserved); // an intermediate read changes nothing
             prop_assert!(!cpu.model().interrupt_pending());
-            prop_assert_eq!(hal.check_overflow(cpu, 0).number(), 0);
+            prop_assert_eq!(hal.check_overflow(boot(cpu)).number(), 0);
             machine.run(0, Mode::User, &|_| 1);
             prop_assert!(cpu.model().take_interrupt());
             let entry = cpu.model().lvt();
             cpu.model().set_lvt(entry & !(1 << 16));
-            prop_assert_eq!(hal.check_overflow(cpu, 0).0, counter);
-            prop_assert_eq!(hal.interrupt(cpu, 0, |_| ()).0, counter);
+            prop_assert_eq!(hal.check_overflow(boot(cpu)).0, counter);
+            prop_assert_eq!(hal.interrupt(boot(cpu), |_| ()).0, counter);
         }
-        hal.stop(cpu, 0, counter);
-        prop_assert_eq!(hal.total(0, reserved), u64::from(interval) * u64::from(rounds));
+        hal.stop(boot(cpu), counter);
+        prop_assert_eq!(hal.total(ProcessorIndex::BOOT, reserved), u64::from(interval) * u64::from(rounds));
     }
 }

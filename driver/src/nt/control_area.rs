@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
+use pmu::ProcessorIndex;
 use protocol::PROCESSOR_WORDS;
 use wdk_sys::ntddk::{MmGetSystemRoutineAddress, RtlGetVersion};
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
@@ -76,7 +77,7 @@ const MAX_WORDS: usize = Layout::V1903.size() / 8;
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn word(word: u8) -> Option<&'static AtomicU64> {
-    let words = PLACES.get(processors::current() as usize)?.words.load(Ordering::Acquire);
+    let words = PLACES.get(processors::current().as_usize())?.words.load(Ordering::Acquire);
     let index = usize::from(word);
     if words.is_null() || index >= LEAST_WORDS {
         return None;
@@ -95,9 +96,9 @@ pub fn word(word: u8) -> Option<&'static AtomicU64> {
 ///
 /// # IRQL
 /// At most APC_LEVEL.
-pub fn allocate(processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
+pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
-    let place = PLACES.get(processor as usize).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
+    let place = PLACES.get(processor.as_usize()).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
     let worker = Worker::new().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES))?;
     let mut made = Err(refused(STATUS_INSUFFICIENT_RESOURCES));
     worker.run(&mut || {
@@ -126,8 +127,8 @@ pub fn allocate(processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRe
 ///
 /// # IRQL
 /// At most APC_LEVEL.
-pub fn free(processor: u32) -> Result<(), NTSTATUS> {
-    let place = PLACES.get(processor as usize).ok_or(STATUS_INVALID_PARAMETER)?;
+pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
+    let place = PLACES.get(processor.as_usize()).ok_or(STATUS_INVALID_PARAMETER)?;
     // Allocated first: if this fails, the area remains and can be freed later.
     let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
     let words = place.words.swap(core::ptr::null_mut(), Ordering::AcqRel);
@@ -176,7 +177,7 @@ pub fn is_shadowed() -> Result<bool, NTSTATUS> {
 ///
 /// # IRQL
 /// PASSIVE_LEVEL.
-fn ask_kernel(processor: u32, allocate: bool) -> Result<*mut AtomicU64, AreaRefused> {
+fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU64, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
     let set = routine(&SET_NAME).ok_or_else(|| refused(STATUS_NOT_IMPLEMENTED))?;
     // SAFETY: this routine has this signature in every version of Windows

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use pmu::ProcessorIndex;
 use wdk_sys::ntddk::{KeDeregisterProcessorChangeCallback, KeRegisterProcessorChangeCallback};
 use wdk_sys::{
     KE_PROCESSOR_CHANGE_NOTIFY_CONTEXT, KE_PROCESSOR_CHANGE_NOTIFY_STATE, NTSTATUS, PNTSTATUS, PVOID,
@@ -10,13 +11,13 @@ use wdk_sys::{
 
 /// Calls a function at PASSIVE_LEVEL with the index of each processor that became active.
 pub struct ProcessorChange {
-    work: fn(u32),
+    work: fn(ProcessorIndex),
     registration: AtomicPtr<core::ffi::c_void>,
 }
 
 impl ProcessorChange {
     /// Creates an unregistered callback.
-    pub const fn new(work: fn(u32)) -> Self {
+    pub const fn new(work: fn(ProcessorIndex)) -> Self {
         Self { work, registration: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
@@ -61,6 +62,6 @@ unsafe extern "C" fn called(context: PVOID, change: *mut KE_PROCESSOR_CHANGE_NOT
     // SAFETY: the kernel passes a structure that lives during the call
     let change = unsafe { &*change };
     if change.State == KE_PROCESSOR_CHANGE_NOTIFY_STATE::KeProcessorAddCompleteNotify {
-        (callback.work)(change.NtNumber);
+        (callback.work)(ProcessorIndex::new(change.NtNumber));
     }
 }

@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 
+use pmu::ProcessorIndex;
 use wdk_sys::ntddk::{
     KeGetCurrentProcessorNumberEx, KeGetProcessorNumberFromIndex, KeIpiGenericCall, KeLowerIrql,
     KeQueryActiveProcessorCountEx, KeQueryMaximumProcessorCountEx, KeRevertToUserGroupAffinityThread,
@@ -40,9 +41,9 @@ pub fn maximum() -> u32 {
 ///
 /// # IRQL
 /// Any.
-pub fn current() -> u32 {
+pub fn current() -> ProcessorIndex {
     // SAFETY: the pointer is optional
-    unsafe { KeGetCurrentProcessorNumberEx(core::ptr::null_mut()) }
+    ProcessorIndex::new(unsafe { KeGetCurrentProcessorNumberEx(core::ptr::null_mut()) })
 }
 
 /// Runs `work` on all active processors at the same time, at HIGH_LEVEL, and waits until all are done.
@@ -112,10 +113,10 @@ impl Pinned {
     ///
     /// # IRQL
     /// Below DISPATCH_LEVEL.
-    pub fn to(processor: u32) -> Result<Self, NTSTATUS> {
+    pub fn to(processor: ProcessorIndex) -> Result<Self, NTSTATUS> {
         let mut place = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
         // SAFETY: the kernel may write to `place`
-        check(unsafe { KeGetProcessorNumberFromIndex(processor, &raw mut place) })?;
+        check(unsafe { KeGetProcessorNumberFromIndex(processor.number(), &raw mut place) })?;
         Ok(Self::to_place(place))
     }
 

@@ -6,6 +6,7 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use pmu::ProcessorIndex;
 use wdk_sys::ntddk::{
     ExSetTimerResolution, KeCancelTimer, KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeTimerEx,
     KeSetTargetProcessorDpcEx, KeSetTimerEx,
@@ -53,13 +54,13 @@ impl Timer {
     }
 
     /// Binds the timer to a processor, once. It must not move afterwards.
-    fn aim(&self, processor: u32) -> bool {
+    fn aim(&self, processor: ProcessorIndex) -> bool {
         if self.is_aimed() {
             return true;
         }
         let mut number = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
         // SAFETY: the kernel may write to `number`
-        let found = unsafe { KeGetProcessorNumberFromIndex(processor, &raw mut number) };
+        let found = unsafe { KeGetProcessorNumberFromIndex(processor.number(), &raw mut number) };
         // SAFETY: the timer's own memory, in non-paged pool, and not in use yet
         unsafe { KeInitializeTimerEx(self.object(), _TIMER_TYPE::NotificationTimer) };
         let context = core::ptr::from_ref(self).cast_mut().cast();
@@ -119,15 +120,15 @@ impl Timers {
         timers.try_reserve_exact(most).ok()?;
         timers.resize_with(most, || Timer::new(work));
         let timers = Self { timers, interval: AtomicU32::new(0) };
-        (0..processors::active()).all(|processor| timers.adopt(processor)).then_some(timers)
+        ProcessorIndex::first(processors::active()).all(|processor| timers.adopt(processor)).then_some(timers)
     }
 
     /// Adds the timer of a processor, and starts it if the others run. Returns false if that is impossible.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.
-    pub fn adopt(&self, processor: u32) -> bool {
-        let Some(timer) = self.timers.get(processor as usize).filter(|timer| timer.aim(processor)) else {
+    pub fn adopt(&self, processor: ProcessorIndex) -> bool {
+        let Some(timer) = self.timers.get(processor.as_usize()).filter(|timer| timer.aim(processor)) else {
             return false;
         };
         let interval = self.interval.load(Ordering::Relaxed);
@@ -167,8 +168,8 @@ impl Timers {
     ///
     /// # IRQL
     /// Any.
-    pub fn ticks(&self, processor: u32) -> u64 {
-        self.timers.get(processor as usize).map_or(0, |timer| timer.ticks.load(Ordering::Relaxed))
+    pub fn ticks(&self, processor: ProcessorIndex) -> u64 {
+        self.timers.get(processor.as_usize()).map_or(0, |timer| timer.ticks.load(Ordering::Relaxed))
     }
 }
 

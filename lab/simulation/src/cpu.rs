@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Mode, Processor};
-use pmu::{Cpu, Cpuid, Msr};
+use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
 
 /// A model processor that the code under test runs on.
@@ -105,6 +105,16 @@ impl ModelCpu {
     pub fn model(&self) -> MutexGuard<'_, Processor> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the token of code that runs on the processor `number` at PROFILE_LEVEL, with the registers that `cpu` accesses.
+pub const fn current<C: Cpu>(cpu: &C, number: u32) -> CurrentCpu<'_, C> {
+    CurrentCpu::new(cpu, ProcessorIndex::new(number))
+}
+
+/// Returns the token of code that runs on the boot processor at PROFILE_LEVEL, with the registers that `cpu` accesses.
+pub const fn boot<C: Cpu>(cpu: &C) -> CurrentCpu<'_, C> {
+    current(cpu, ProcessorIndex::BOOT.number())
 }
 
 /// Returns the result of an access.

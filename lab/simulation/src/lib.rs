@@ -10,5 +10,5 @@ mod cpu;
 mod sim_machine;
 
 pub use client::{Answer, Client};
-pub use cpu::ModelCpu;
+pub use cpu::{ModelCpu, boot, current};
 pub use sim_machine::{Call, SimMachine};

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cpuid_dumps::Identity;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Engine, Interrupted, Platform};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
+use pmu::{CurrentCpu, ProcessorIndex};
 
-use crate::cpu::{ModelCpu, served};
+use crate::cpu::{self, ModelCpu, served};
 
 /// A machine with processors and a clock that tests advance.
 pub struct SimMachine {
@@ -139,6 +140,15 @@ impl SimMachine {
         &self.processors[number as usize]
     }
 
+    /// Returns the token of code that runs on a processor at PROFILE_LEVEL.
+    ///
+    /// # Panics
+    /// If the processor does not exist.
+    #[must_use]
+    pub fn current(&self, number: u32) -> CurrentCpu<'_, ModelCpu> {
+        cpu::current(self.processor(number), number)
+    }
+
     /// Returns all processors by number.
     pub fn all(&self) -> impl Iterator<Item = &ModelCpu> {
         self.processors.iter()
@@ -252,7 +262,7 @@ impl SimMachine {
     /// Adds a processor and notifies the engine.
     pub fn add_processor(&self, engine: &mut Engine<&Self>) {
         let added = self.active.fetch_add(1, Ordering::Relaxed);
-        engine.add_processor(added);
+        engine.add_processor(ProcessorIndex::new(added));
     }
 
     /// Puts the machine to sleep: notifies the engine, then takes the power from the processors. Until
@@ -264,7 +274,7 @@ impl SimMachine {
         let sampler = engine.sampler();
         let now = self.clock();
         sampler.sleeps().begin(now);
-        self.on_each_processor(&|number, cpu| sampler.fall_asleep(cpu, number, now));
+        self.on_each_processor(&|current| sampler.fall_asleep(current, now));
         self.all().for_each(|cpu| {
             cpu.model().lose_power();
             cpu.set_asleep(true);
@@ -283,8 +293,8 @@ impl SimMachine {
         self.all().for_each(|cpu| cpu.set_asleep(false));
         let (sampler, now) = (engine.sampler(), self.clock());
         let slept = sampler.sleeps().end(now);
-        self.on_each_processor(&|number, cpu| {
-            sampler.wake(cpu, number, now, slept);
+        self.on_each_processor(&|current| {
+            sampler.wake(current, now, slept);
         });
     }
 
@@ -303,8 +313,7 @@ impl SimMachine {
     pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
         let (mut count, mut watermark_hit) = (0, false);
         while self.take_interrupt(processor) {
-            let cpu = self.processor(processor);
-            watermark_hit |= engine.sampler().interrupt(cpu, processor, || self.clock(), interrupted);
+            watermark_hit |= engine.sampler().interrupt(self.current(processor), || self.clock(), interrupted);
             count += 1;
             assert!(count < MAX_INTERRUPTS, "an interrupt storm on processor {processor}");
         }
@@ -313,7 +322,7 @@ impl SimMachine {
 
     /// Delivers an interrupt to a processor even if its counters raised none, or raised it before the machine slept.
     pub fn interrupt(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
-        engine.sampler().interrupt(self.processor(processor), processor, || self.clock(), interrupted);
+        engine.sampler().interrupt(self.current(processor), || self.clock(), interrupted);
     }
 
     fn take_interrupt(&self, processor: u32) -> bool {
@@ -322,7 +331,7 @@ impl SimMachine {
 
     /// Runs the sampler's tick on a processor.
     pub fn tick_sampling(&self, engine: &Engine<&Self>, processor: u32) {
-        engine.sampler().tick(self.processor(processor), processor, self.clock());
+        engine.sampler().tick(self.current(processor), self.clock());
     }
 
     /// Executes code on a processor. `events` returns the number of occurrences of each selected event.
@@ -367,9 +376,9 @@ impl Platform for &SimMachine {
         work(self.processor(0))
     }
 
-    fn on_each_processor(&self, work: &(impl Fn(u32, &ModelCpu) + Sync)) {
-        for (number, cpu) in (0..self.processors()).zip(&self.processors) {
-            work(number, cpu);
+    fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, ModelCpu>) + Sync)) {
+        for (index, cpu) in ProcessorIndex::first(self.processors()).zip(&self.processors) {
+            work(CurrentCpu::new(cpu, index));
         }
     }
 
@@ -394,8 +403,8 @@ impl Platform for &SimMachine {
         self.timers.store(0, Ordering::Relaxed);
     }
 
-    fn ticks(&self, processor: u32) -> u64 {
-        self.ticks.get(processor as usize).map_or(0, |ticks| ticks.load(Ordering::Relaxed))
+    fn ticks(&self, processor: ProcessorIndex) -> u64 {
+        self.ticks.get(processor.as_usize()).map_or(0, |ticks| ticks.load(Ordering::Relaxed))
     }
 
     fn clock_frequency(&self) -> u64 {
@@ -406,7 +415,7 @@ impl Platform for &SimMachine {
         self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed)
     }
 
-    fn add_processor(&self, _processor: u32) -> bool {
+    fn add_processor(&self, _processor: ProcessorIndex) -> bool {
         !self.fails(Call::AdoptProcessor)
     }
 
@@ -439,21 +448,21 @@ impl Platform for &SimMachine {
         }
     }
 
-    fn current_processor(&self) -> u32 {
-        self.current.load(Ordering::Relaxed)
+    fn current_processor(&self) -> ProcessorIndex {
+        ProcessorIndex::new(self.current.load(Ordering::Relaxed))
     }
 
-    fn allocate_area(&self, processor: u32, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
+    fn allocate_area(&self, processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
         let (status, first, address) = &self.area_refusal;
         let status = status.load(Ordering::Relaxed);
-        if by == AreaAllocator::Kernel && status != SUCCESS && processor >= first.load(Ordering::Relaxed) {
+        if by == AreaAllocator::Kernel && status != SUCCESS && processor.number() >= first.load(Ordering::Relaxed) {
             return Err(AreaRefused { status, address: address.load(Ordering::Relaxed) });
         }
-        Ok(ControlArea { address: self.processor(processor).allocate_area(), size: 0xA0 })
+        Ok(ControlArea { address: self.processor(processor.number()).allocate_area(), size: 0xA0 })
     }
 
-    fn free_area(&self, processor: u32) -> Result<(), u32> {
-        self.processor(processor).free_area();
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), u32> {
+        self.processor(processor.number()).free_area();
         Ok(())
     }
 

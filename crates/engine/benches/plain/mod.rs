@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cpuid_dumps::Identity;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
 use pmu::state::CounterSet;
-use pmu::{Cpu, Cpuid, Msr};
+use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
 use raw_cpuid::CpuIdResult;
 
@@ -104,8 +104,8 @@ impl Platform for &Plain {
         work(&self.cpu)
     }
 
-    fn on_each_processor(&self, work: &(impl Fn(u32, &PlainCpu) + Sync)) {
-        work(0, &self.cpu);
+    fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, PlainCpu>) + Sync)) {
+        work(CurrentCpu::new(&self.cpu, ProcessorIndex::BOOT));
     }
 
     fn now(&self) -> u64 {
@@ -122,7 +122,7 @@ impl Platform for &Plain {
 
     fn stop_timers(&self) {}
 
-    fn ticks(&self, _processor: u32) -> u64 {
+    fn ticks(&self, _processor: ProcessorIndex) -> u64 {
         0
     }
 
@@ -134,7 +134,7 @@ impl Platform for &Plain {
         self.cpu.clock.load(Ordering::Relaxed)
     }
 
-    fn add_processor(&self, _processor: u32) -> bool {
+    fn add_processor(&self, _processor: ProcessorIndex) -> bool {
         false
     }
 
@@ -154,15 +154,15 @@ impl Platform for &Plain {
         Ok(false)
     }
 
-    fn current_processor(&self) -> u32 {
-        0
+    fn current_processor(&self) -> ProcessorIndex {
+        ProcessorIndex::BOOT
     }
 
-    fn allocate_area(&self, _processor: u32, _by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
+    fn allocate_area(&self, _processor: ProcessorIndex, _by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
         Err(AreaRefused { status: STATUS_NOT_SUPPORTED, address: 0 })
     }
 
-    fn free_area(&self, _processor: u32) -> Result<(), u32> {
+    fn free_area(&self, _processor: ProcessorIndex) -> Result<(), u32> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
-//! A processor's Debug Store: what the processor itself writes, and how it comes from there to who subscribed.
+//! Debug Store of one processor: the buffers that the processor writes, and the way of the records to the subscribers.
 //!
-//! Touched by that processor alone at PROFILE_LEVEL, as all at its desk. The buffers are words that two write, the processor
-//! and this; what the processor wrote is believed in nothing but its value.
+//! Only that processor accesses it, at PROFILE_LEVEL. Both the processor and this code write the buffers. A record is
+//! data from the hardware: it is never used as an index or an address without a check.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -20,23 +20,23 @@ use super::per_cpu::Subscriber;
 /// Words that the processor writes.
 type Words = Box<[AtomicU64]>;
 
-/// Words of a branch.
+/// Words of a branch record.
 const BRANCH_WORDS: u8 = 3;
 
 const _: () = assert!(size_of::<BtsRecord>() == BRANCH_WORDS as usize * 8);
 
-/// Branches for which there is room behind the threshold, for those that come before the interrupt does.
+/// Room for branches behind the threshold, which are recorded before the interrupt occurs.
 const SPARE_BRANCHES: u32 = 512;
 
 /// The same for precise records: each counter can write some.
 const SPARE_RECORDS: u32 = 32;
 
-/// Words of a page: Core 2 stands still with a larger buffer of precise records (Linux, intel_ds_init), and memory of a whole
-/// page lies in one.
+/// Words of a part of a page. Core 2 stops with a larger buffer of precise records (Linux, intel_ds_init), and an
+/// allocation of one page does not cross a page boundary.
 const PAGE_WORDS: u8 = 128;
 const PAGE_PARTS: u32 = 4;
 
-/// Precise records that a processor with this format can write before it interrupts.
+/// Returns how many precise records a processor with this format can write before it interrupts.
 pub const fn most_before(format: Format) -> u32 {
     match format {
         Format::Core2 => 16,
@@ -44,16 +44,16 @@ pub const fn most_before(format: Format) -> u32 {
     }
 }
 
-/// See the module.
+/// Debug Store buffers of one processor, and the state of its registers.
 #[derive(Debug)]
 pub struct DsBuffers {
     branches: Option<Branches>,
     precise: Option<Precise>,
-    /// Where the save area is.
+    /// Address of the save area.
     area: u64,
-    /// What was in the registers before.
+    /// Registers as they were found.
     saved: SavedDebugStore,
-    /// The registers are ours.
+    /// The registers are in use by the driver.
     installed: bool,
     /// Precise records fetched so far.
     fetched: u64,
@@ -65,9 +65,9 @@ struct Branches {
     /// Branches before an interrupt.
     before: u32,
     modes: Modes,
-    /// Who gets them, until it has stopped them.
+    /// Subscriber of the branches, until it has stopped them.
     subscriber: Option<Subscriber>,
-    /// None are written for a while.
+    /// The recording is paused.
     paused: bool,
 }
 
@@ -77,40 +77,42 @@ struct Precise {
     /// Records before an interrupt.
     before: u32,
     format: Format,
-    /// Those that record.
+    /// Counters that record.
     counters: CounterSet,
 }
 
 /// A precise record.
 #[derive(Debug, Clone, Copy)]
 pub struct Fetched {
-    /// Where it was.
+    /// Instruction pointer.
     pub ip: u64,
-    /// That is the instruction itself.
+    /// The instruction at `ip` is the one that caused the event.
     pub is_exact: bool,
-    /// Whose overflow it is; not only one's, it is lost to each.
+    /// Counters that overflowed. If the record is ambiguous, each of them is charged with one lost sample.
     pub counters: CounterSet,
-    /// It can be told whose it is.
+    /// The counters are certain.
     pub is_told: bool,
-    /// Its number on the processor.
+    /// Sequence number of the record on the processor.
     pub number: u64,
 }
 
 impl DsBuffers {
-    /// Without branches or precise records, and without a save area.
+    /// Makes a Debug Store without branches, precise records or a save area.
     pub fn new() -> Self {
         let saved = SavedDebugStore::default();
         Self { branches: None, precise: None, area: 0, saved, installed: false, fetched: 0 }
     }
 
-    /// With branches of these modes for a subscriber, an interrupt after so many; `None` when memory is short.
+    /// Adds branches of these modes for a subscriber, with an interrupt after `before` branches. Returns `None` if
+    /// memory is short.
     pub fn with_branches(self, modes: Modes, before: u32, subscriber: Subscriber) -> Option<Self> {
         let words = state::allocate(before + SPARE_BRANCHES, BRANCH_WORDS)?;
         let branches = Branches { words, before, modes, subscriber: Some(subscriber), paused: false };
         Some(Self { branches: Some(branches), ..self })
     }
 
-    /// With precise records of this format, an interrupt after so many; `None` when memory is short.
+    /// Adds precise records of this format, with an interrupt after `before` records. Returns `None` if memory is
+    /// short.
     pub fn with_precise(self, before: u32, format: Format) -> Option<Self> {
         let words = match format {
             Format::Core2 => state::allocate(PAGE_PARTS, PAGE_WORDS)?,
@@ -121,12 +123,12 @@ impl DsBuffers {
         Some(Self { precise: Some(precise), ..self })
     }
 
-    /// The save area is at this address.
+    /// Sets the address of the save area.
     pub const fn set_area(&mut self, address: u64) {
         self.area = address;
     }
 
-    /// Takes the registers, and lets branches be written. Nothing is recorded precisely yet.
+    /// Takes the registers, and starts the recording of branches. No counter records precisely yet.
     pub fn install(&mut self, cpu: &impl Cpu) {
         if let Some(precise) = &self.precise {
             put(cpu, word::PEBS_BUFFER_BASE, &precise.words, precise.format.least_size() as u64, precise.before);
@@ -139,7 +141,7 @@ impl DsBuffers {
         self.trace(cpu);
     }
 
-    /// Puts the registers back as they were found. What was in the buffers has been fetched before.
+    /// Restores the registers as they were found. The caller has fetched the buffers.
     pub fn uninstall(&mut self, cpu: &impl Cpu) {
         if !self.installed {
             return;
@@ -155,24 +157,24 @@ impl DsBuffers {
         self.installed = false;
     }
 
-    /// Who gets the branches, if somebody does.
+    /// Returns the subscriber of the branches, if there is one.
     pub fn traced_for(&self) -> Option<Subscriber> {
         self.branches.as_ref()?.subscriber
     }
 
-    /// Whether precise records are wanted.
+    /// Returns whether there is a buffer for precise records.
     pub const fn has_precise(&self) -> bool {
         self.precise.is_some()
     }
 
-    /// Nobody gets branches any more. None are written.
+    /// Removes the subscriber of the branches. The recording has been stopped.
     pub fn end_branches(&mut self) {
         if let Some(branches) = &mut self.branches {
             branches.subscriber = None;
         }
     }
 
-    /// Branches are written, or not for a while.
+    /// Pauses or resumes the recording of branches.
     pub fn pause_branches(&mut self, cpu: &impl Cpu, paused: bool) {
         if let Some(branches) = &mut self.branches {
             branches.paused = paused;
@@ -180,14 +182,14 @@ impl DsBuffers {
         }
     }
 
-    /// No branch is written until [`trace`](Self::trace).
+    /// Stops the recording of branches until [`trace`](Self::trace).
     fn freeze_branches(&self, cpu: &impl Cpu) {
         if self.branches.is_some() && self.installed {
             registers::trace(cpu, Modes::default(), self.saved);
         }
     }
 
-    /// Branches are written, if they are to be.
+    /// Starts the recording of branches, unless they are paused or have no subscriber.
     fn trace(&self, cpu: &impl Cpu) {
         if let (Some(branches), true) = (&self.branches, self.installed) {
             let on = branches.subscriber.is_some() && !branches.paused;
@@ -195,7 +197,7 @@ impl DsBuffers {
         }
     }
 
-    /// These counters record as well from now on, each loaded with its initial count after a record.
+    /// Starts precise recording for more counters. The processor loads each with its initial count after a record.
     pub fn record(&mut self, cpu: &impl Cpu, counters: CounterSet, initial: impl Fn(u8) -> u64) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.or(counters);
@@ -205,7 +207,7 @@ impl DsBuffers {
         }
     }
 
-    /// What each counter that records is loaded with after its next record.
+    /// Stores the value with which each counter that records is loaded after its next record.
     pub fn set_initial(&self, cpu: &impl Cpu, initial: impl Fn(u8) -> u64) {
         let recording = self.precise.as_ref().filter(|_| self.installed).map(|precise| precise.counters);
         for counter in recording.unwrap_or_default().iter() {
@@ -213,7 +215,7 @@ impl DsBuffers {
         }
     }
 
-    /// These counters, which stand, record no more.
+    /// Ends precise recording for these counters, which do not run.
     pub fn forget(&mut self, cpu: &impl Cpu, counters: CounterSet) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.without(counters);
@@ -223,7 +225,7 @@ impl DsBuffers {
         }
     }
 
-    /// Whether a buffer has come to its threshold.
+    /// Returns whether a buffer has reached its threshold.
     pub fn is_due(&self, cpu: &impl Cpu) -> bool {
         let watermark_hit = |index, threshold| cpu.save_area(index) >= cpu.save_area(threshold);
         self.installed
@@ -231,19 +233,19 @@ impl DsBuffers {
                 || (self.precise.is_some() && watermark_hit(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD)))
     }
 
-    /// Precise records that the processor has written by now: its PebsIndex, counted on over all buffers.
+    /// Returns the number of precise records that the processor has written: its PebsIndex, summed over all buffers.
     pub fn written(&self, cpu: &impl Cpu) -> u64 {
         let waiting = self.precise.as_ref().map_or(0, |precise| precise.waiting(cpu));
         self.fetched.wrapping_add(waiting as u64)
     }
 
-    /// Whether one precise record waits, and the interrupt came for it: then who is interrupted made it.
+    /// Returns whether one precise record is pending and caused the interrupt: then the interrupted thread made it.
     pub fn is_attributed(&self, cpu: &impl Cpu) -> bool {
         self.precise.as_ref().is_some_and(|precise| precise.before == 1 && precise.waiting(cpu) == 1)
     }
 
-    /// Gives each precise record to `each`, oldest first, and empties the buffer; answers whether there were any. No counter
-    /// that records may count meanwhile.
+    /// Passes each precise record to `each`, oldest first, and empties the buffer. Returns whether there were any. No
+    /// counter that records may count in the meantime.
     pub fn fetch_precise(&mut self, cpu: &impl Cpu, mut each: impl FnMut(Fetched)) -> bool {
         let (Some(precise), true) = (&self.precise, self.installed) else { return false };
         let length = precise.format.least_size();
@@ -263,8 +265,8 @@ impl DsBuffers {
         count > 0
     }
 
-    /// Gives each branch to `each`, oldest first, and empties the buffer; answers whether there were any. None is written
-    /// meanwhile, nor behind it unless it is to `go_on`.
+    /// Passes each branch to `each`, oldest first, and empties the buffer. Returns whether there were any. None is
+    /// recorded in the meantime, and none afterwards unless `go_on`.
     pub fn fetch_branches(&mut self, cpu: &impl Cpu, go_on: bool, mut each: impl FnMut(BtsRecord)) -> bool {
         let (Some(branches), true) = (&self.branches, self.installed) else { return false };
         self.freeze_branches(cpu);
@@ -287,9 +289,10 @@ impl Precise {
         written(cpu, word::PEBS_BUFFER_BASE, &self.words) / self.format.least_size().max(1)
     }
 
-    /// Whose a record with these bits is, and whether that is certain. Where one counter records it is that one's. The word of
-    /// formats 1 to 3 is the status at the time (SDM Vol. 3B, "PEBS Record Format"), in which others may be set or it may be
-    /// cleared by then; later ones have the counters themselves.
+    /// Returns the counters to which a record with these bits belongs, and whether that is certain. If one counter
+    /// records, it is that one. The word of formats 1 to 3 is the status at the time (SDM Vol. 3B, "PEBS Record
+    /// Format"), in which other bits may be set or the bit may be cleared by then. Later formats have the counters
+    /// themselves.
     fn those(&self, counters: Option<u64>) -> (CounterSet, bool) {
         if self.counters.len() == 1 {
             return (self.counters, true);
@@ -309,17 +312,17 @@ impl Branches {
     }
 }
 
-/// What the processor wrote.
+/// Returns a word that the processor wrote.
 fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// Where words are: who writes there is not the compiler's to see.
+/// Returns the address of the words. The compiler must assume that other code writes there.
 fn address(words: &Words) -> u64 {
     words.as_ptr().expose_provenance() as u64
 }
 
-/// A buffer into the save area, from the word of its base on: base, index, maximum, threshold.
+/// Stores a buffer in the save area, from the word of its base on: base, index, maximum, threshold.
 fn put(cpu: &impl Cpu, base: u8, words: &Words, size: u64, before: u32) {
     let buffer = Buffer::whole(address(words), size_of_val::<[AtomicU64]>(words) as u64, size);
     let threshold = buffer.threshold(size, before.into());
@@ -328,12 +331,12 @@ fn put(cpu: &impl Cpu, base: u8, words: &Words, size: u64, before: u32) {
     }
 }
 
-/// What a counter is loaded with after its records, as the save area has it.
+/// Returns the value with which the save area loads a counter after its records.
 pub fn initial(cpu: &impl Cpu, counter: u8) -> u64 {
     cpu.save_area(word::PEBS_COUNTER_RESET.wrapping_add(counter))
 }
 
-/// Bytes that have been written to a buffer.
+/// Returns the bytes that have been written to a buffer.
 fn written(cpu: &impl Cpu, base: u8, words: &Words) -> usize {
     let buffer = Buffer {
         base: address(words),

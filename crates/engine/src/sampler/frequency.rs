@@ -1,12 +1,12 @@
-//! An interval that follows a frequency: so many samples per second, whatever the rate of the events.
+//! Adaptation of an interval to a frequency: a constant number of samples per second at any rate of events.
 
 use pmu::interval::IntervalRange;
 
-/// The interval after `interval`, when `events` happened in `elapsed` units of a clock of `clock` units per second, and
-/// `frequency` samples per second are wanted.
+/// Returns the interval that follows `interval`, after `events` events in `elapsed` units of a clock of `clock` units
+/// per second, for `frequency` samples per second.
 ///
-/// A longer interval is taken at once, since the shorter one costs the processor too much; a shorter one by an
-/// eighth of the way, as a rate that falls for a moment often rises again.
+/// A longer interval is taken at once, since the shorter one costs the processor too much. A shorter interval is
+/// approached by an eighth of the distance, since a rate that falls for a moment often rises again.
 pub fn next(interval: u32, events: u64, elapsed: u64, clock: u64, frequency: u32) -> u32 {
     if events == 0 {
         return interval;

@@ -1,4 +1,4 @@
-//! A processor's desk: who gets the samples of its counters.
+//! State of one processor: the subscribers of the samples of its counters.
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -14,22 +14,22 @@ use crate::boxed::Boxed;
 
 use super::{CpuSampleStats, Interrupts, SampleStats};
 
-/// How many sessions can sample at a time.
+/// Maximum number of sessions that sample at a time.
 pub const MAX_SAMPLERS: u8 = 8;
 
-/// The writing end of a session's ring.
+/// Writing end of the ring of a session.
 pub type SampleProducer = Producer<Sample, CpuSampleStats>;
 
-/// A session that samples, by its place at every desk.
+/// A session that samples, by its number on every processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscriber(pub u8);
 
-/// Some subscribers.
+/// A set of subscribers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Subscribers(u8);
 
 impl Subscribers {
-    /// In ascending order.
+    /// Returns the subscribers in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Subscriber> + use<> {
         let mut left = self.0;
         core::iter::from_fn(move || {
@@ -41,38 +41,38 @@ impl Subscribers {
     }
 }
 
-/// What the handler has to know of a counter beyond its state.
+/// What the handler needs to know about a counter besides its state.
 #[derive(Debug, Default)]
 pub struct CounterSubscriptions {
     /// Bit n is subscriber n.
     subscribers: AtomicU8,
     /// KPROFILE_SOURCE that it counts.
     source: AtomicU32,
-    /// The interval with which the counter was loaded.
+    /// Interval with which the counter was loaded.
     loaded: AtomicU32,
-    /// Samples per second wanted, or 0.
+    /// Samples per second to which the interval is adapted, or 0.
     frequency: AtomicU32,
-    /// The counter's count at the last tick.
+    /// Count of the counter at the last tick.
     counted: AtomicU64,
 }
 
 impl CounterSubscriptions {
-    /// Who subscribed.
+    /// Returns the subscribers.
     pub fn subscribers(&self) -> Subscribers {
         Subscribers(self.subscribers.load(Ordering::Relaxed))
     }
 
-    /// One more.
+    /// Adds a subscriber.
     pub fn add(&self, subscriber: Subscriber) {
         self.subscribers.store(self.subscribers().0 | 1 << (subscriber.0 & 7), Ordering::Relaxed);
     }
 
-    /// One less.
+    /// Removes a subscriber.
     pub fn remove(&self, subscriber: Subscriber) {
         self.subscribers.store(self.others(subscriber), Ordering::Relaxed);
     }
 
-    /// Whether anyone but this one subscribed.
+    /// Returns whether there is another subscriber.
     pub fn has_others(&self, subscriber: Subscriber) -> bool {
         self.others(subscriber) != 0
     }
@@ -81,33 +81,34 @@ impl CounterSubscriptions {
         self.subscribers().0 & !(1 << (subscriber.0 & 7))
     }
 
-    /// What the counter counts, and the interval with which it was loaded.
+    /// Returns what the counter counts, and the interval with which it was loaded.
     pub fn loaded(&self) -> (u32, u32) {
         (self.source.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
     }
 
-    /// The counter counts this from now on.
+    /// Sets what the counter counts.
     pub fn set_source(&self, source: u32) {
         self.source.store(source, Ordering::Relaxed);
     }
 
-    /// The counter was loaded with this interval.
+    /// Sets the interval with which the counter was loaded.
     pub fn reloaded(&self, interval: u32) {
         self.loaded.store(interval, Ordering::Relaxed);
     }
 
-    /// Samples per second wanted.
+    /// Returns the samples per second to which the interval is adapted, if it is.
     pub fn frequency(&self) -> Option<u32> {
         Some(self.frequency.load(Ordering::Relaxed)).filter(|frequency| *frequency != 0)
     }
 
-    /// Zero: the interval stays. The count begins anew.
+    /// Sets the samples per second to which the interval is adapted, or 0 for a constant interval. The count of events
+    /// begins anew.
     pub fn set_frequency(&self, frequency: u32) {
         self.frequency.store(frequency, Ordering::Relaxed);
         self.counted.store(0, Ordering::Relaxed);
     }
 
-    /// Events since this was last asked, with the count of now.
+    /// Returns the events since the last call, from the count of now.
     pub fn events_since(&self, count: u64) -> u64 {
         let before = self.counted.load(Ordering::Relaxed);
         self.counted.store(count, Ordering::Relaxed);
@@ -115,8 +116,10 @@ impl CounterSubscriptions {
     }
 }
 
-/// Puts the writing end of a ring into a slot that is empty. PROFILE_LEVEL: an end without a place is never freed, since
-/// memory can not be given back here.
+/// Puts the writing end of a ring into an empty slot. An end without a slot leaks, since memory cannot be freed here.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
 pub fn put(slot: Option<&Slot<SampleProducer>>, producer: SampleProducer) {
     core::mem::forget(match slot {
         Some(slot) => slot.put(producer).err(),
@@ -124,13 +127,13 @@ pub fn put(slot: Option<&Slot<SampleProducer>>, producer: SampleProducer) {
     });
 }
 
-/// The processor's Debug Store is in use.
+/// The Debug Store of the processor is in use.
 const STORED: u8 = 1;
 
-/// Nothing interrupts, because too many interrupts came that nothing explained.
+/// The processor is silenced: spurious interrupts came in a storm.
 const SILENCED: u8 = 1 << 1;
 
-/// What one processor alone touches, at PROFILE_LEVEL.
+/// State that only its processor accesses, at PROFILE_LEVEL.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct PerCpu {
@@ -142,39 +145,39 @@ pub struct PerCpu {
     spurious: AtomicU64,
     /// Spurious interrupts in a row.
     pub storm: Storm,
-    /// Counters whose overflow waited for its interrupt at the last tick, as a set.
+    /// Counters, as a set, that had overflowed and waited for their interrupt at the last tick.
     waiting: AtomicU32,
-    /// How many interrupts there had been by then.
+    /// Interrupts up to the last tick.
     interrupts: AtomicU64,
-    /// Subscribers that were not told yet that the processor was silenced, as a set.
+    /// Subscribers, as a set, that have not been told yet that the processor was silenced.
     untold: AtomicU8,
-    /// When it last ticked.
+    /// Time of the last tick.
     ticked: AtomicU64,
-    /// The processor's Debug Store, while a session has it.
+    /// Debug Store of the processor, while a session uses it.
     ds_buffers: Slot<Boxed<DsBuffers>>,
-    /// Some of [`STORED`] and [`SILENCED`]: asked in each interrupt.
+    /// A combination of [`STORED`] and [`SILENCED`], which each interrupt reads.
     special: AtomicU8,
-    /// Something of it was fetched in this interrupt.
+    /// Records were fetched in this interrupt.
     fetched: AtomicBool,
-    /// A ring has become half full outside of interrupts.
+    /// A ring has become half full outside of an interrupt.
     watermark_hit: AtomicBool,
-    /// Precise records that it had written at the last interrupt.
+    /// Precise records that the processor had written at the last interrupt.
     pebs_sequence: AtomicU64,
 }
 
 impl PerCpu {
-    /// What is to be known of a counter.
+    /// Returns the subscriptions of a counter.
     #[inline]
     pub fn subscriptions(&self, counter: u8) -> Option<&CounterSubscriptions> {
         self.all_subscriptions.get(usize::from(counter))
     }
 
-    /// Of every counter.
+    /// Returns the subscriptions of every counter.
     pub fn all_subscriptions(&self) -> impl Iterator<Item = (u8, &CounterSubscriptions)> {
         (0..).zip(&self.all_subscriptions)
     }
 
-    /// Whether interrupts take the uncommon path: the processor's Debug Store is in use, or the processor is silenced.
+    /// Returns whether interrupts take the uncommon path: the Debug Store is in use, or the processor is silenced.
     #[inline]
     pub fn is_special(&self) -> bool {
         self.special() != 0
@@ -189,29 +192,29 @@ impl PerCpu {
         self.special.store(if on { others | flag } else { others }, Ordering::Relaxed);
     }
 
-    /// Whether the processor's Debug Store is in use.
+    /// Returns whether the Debug Store of the processor is in use.
     pub fn has_ds_buffers(&self) -> bool {
         self.special() & STORED != 0
     }
 
-    /// Whether nothing interrupts, because too many interrupts came that nothing explained.
+    /// Returns whether the processor is silenced.
     pub fn is_silenced(&self) -> bool {
         self.special() & SILENCED != 0
     }
 
-    /// Marks the processor as silenced, which everyone who samples here has to be [told](Self::tell_silenced).
+    /// Marks the processor as silenced, which every subscriber has to be [told](Self::tell_silenced).
     pub fn silence(&self) {
         self.set_special(SILENCED, true);
         self.untold.store(u8::MAX, Ordering::Relaxed);
     }
 
-    /// Marks the processor as not silenced any more.
+    /// Marks the processor as not silenced.
     pub fn end_silence(&self) {
         self.set_special(SILENCED, false);
     }
 
-    /// Gives the record of a silence to everyone who has not been told yet and whose ring has room. Returns whether a ring has
-    /// become half full.
+    /// Pushes the record of a silence for each subscriber that has not been told yet and has room in its ring. Returns
+    /// whether a ring has become half full.
     pub fn tell_silenced(&self, record: &Sample) -> bool {
         let mut watermark_hit = false;
         for subscriber in Subscribers(self.untold.load(Ordering::Relaxed)).iter() {
@@ -229,73 +232,73 @@ impl PerCpu {
         self.untold.store(others, Ordering::Relaxed);
     }
 
-    /// Puts it in.
+    /// Puts the Debug Store into use.
     pub fn put_ds_buffers(&self, ds_buffers: Boxed<DsBuffers>) {
-        // Its slot is empty: one session at a time has the Debug Store. Memory can not be given back here.
+        // The slot is empty: one session at a time has the Debug Store. Memory cannot be freed here.
         core::mem::forget(self.ds_buffers.put(ds_buffers));
         self.set_special(STORED, true);
     }
 
-    /// Takes it out.
+    /// Takes the Debug Store out of use.
     pub fn take_ds_buffers(&self) -> Option<Boxed<DsBuffers>> {
         self.set_special(STORED, false);
         self.ds_buffers.take()
     }
 
-    /// Does something with it, where it is in use.
+    /// Runs `work` with the Debug Store, if it is in use.
     pub fn with_ds_buffers<R>(&self, work: impl FnOnce(&mut DsBuffers) -> R) -> Option<R> {
         if self.has_ds_buffers() { self.ds_buffers.with(|ds_buffers| work(ds_buffers)) } else { None }
     }
 
-    /// Precise records that the processor has written by now; 0 where nothing is recorded.
+    /// Returns the number of precise records that the processor has written, or 0 if none are recorded.
     #[inline]
     pub fn pebs_sequence(&self) -> u64 {
         self.pebs_sequence.load(Ordering::Relaxed)
     }
 
-    /// An interrupt begins: what the Debug Store has come to, and whether something of it was `fetched`.
+    /// Stores at the beginning of an interrupt the number of precise records, and whether records were `fetched`.
     pub fn set_pebs_sequence(&self, pebs_sequence: u64, fetched: bool) {
         self.pebs_sequence.store(pebs_sequence, Ordering::Relaxed);
         self.fetched.store(fetched, Ordering::Relaxed);
     }
 
-    /// A ring has become half full where nobody wakes who waits for it.
+    /// Notes that a ring has become half full where no reader can be woken.
     pub fn note_watermark_hit(&self) {
         self.watermark_hit.store(true, Ordering::Relaxed);
     }
 
-    /// Whether one has since this was last asked.
+    /// Returns whether that has happened since the last call.
     pub fn take_watermark_hit(&self) -> bool {
         let watermark_hit = self.watermark_hit.load(Ordering::Relaxed);
         self.watermark_hit.store(false, Ordering::Relaxed);
         watermark_hit
     }
 
-    /// Whether something of the Debug Store was fetched in this interrupt.
+    /// Returns whether records of the Debug Store were fetched in this interrupt.
     pub fn has_fetched(&self) -> bool {
         self.fetched.load(Ordering::Relaxed)
     }
 
-    /// Counts an interrupt that found something of ours.
+    /// Counts an interrupt that found an overflow.
     pub fn count_served(&self) {
         add_one(&self.served);
     }
 
-    /// Counts an interrupt that found nothing of ours. Returns whether it was one too many in a row.
+    /// Counts a spurious interrupt. Returns whether there are too many in a row.
     pub fn count_spurious(&self) -> bool {
         add_one(&self.spurious);
         self.storm.note(self.served.load(Ordering::Relaxed))
     }
 
-    /// All so far.
+    /// Returns the numbers of interrupts so far.
     pub fn interrupts(&self) -> Interrupts {
         let spurious = self.spurious.load(Ordering::Relaxed);
         let served = self.served.load(Ordering::Relaxed) + spurious;
         Interrupts { served, spurious, throttles: self.throttle.times() }
     }
 
-    /// Notes the counters whose overflows wait for their interrupts at this tick. Returns those that waited at the last tick
-    /// as well, if no interrupt came since: theirs were lost.
+    /// Notes the counters that have overflowed and wait for their interrupts at this tick. Returns those that waited at
+    /// the last tick as well, if no interrupt came in between: their interrupts were lost.
     pub fn note_waiting(&self, waiting: CounterSet) -> CounterSet {
         let Interrupts { served, .. } = self.interrupts();
         let before = CounterSet::from_bits(self.waiting.load(Ordering::Relaxed).into());
@@ -305,7 +308,7 @@ impl PerCpu {
         if is_quiet { waiting.and(before) } else { CounterSet::NONE }
     }
 
-    /// A sample for everyone who subscribed to the counter; answers whether a ring has become half full.
+    /// Pushes a sample for every subscriber of the counter. Returns whether a ring has become half full.
     #[inline]
     pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, sample: Sample) -> bool {
         let mut watermark_hit = false;
@@ -315,7 +318,8 @@ impl PerCpu {
         watermark_hit
     }
 
-    /// A sample for one, in its account of a counter, or of branches; answers whether its ring has become half full.
+    /// Pushes a sample for one subscriber, and counts it for a counter or for the branches. Returns whether the ring
+    /// has become half full.
     #[inline]
     pub fn push(&self, subscriber: Subscriber, counter: u8, sample: Sample) -> bool {
         let mut watermark_hit = false;
@@ -334,25 +338,25 @@ impl PerCpu {
         watermark_hit
     }
 
-    /// A record for everyone who samples here. Where a ring is full it is dropped.
+    /// Pushes a record for every session that samples on the processor. It is dropped if a ring is full.
     pub fn tell(&self, record: &Sample) -> bool {
         let mut watermark_hit = false;
         for producer in &self.producers {
             producer.with(|producer| {
-                watermark_hit |= matches!(producer.push(*record), Pushed::Stored { watermark_hit: true })
+                watermark_hit |= matches!(producer.push(*record), Pushed::Stored { watermark_hit: true });
             });
         }
         watermark_hit
     }
 
-    /// Accounts an overflow without a sample to everyone who subscribed to the counter.
+    /// Counts an overflow without a sample for every subscriber of the counter.
     pub fn stats(&self, subscriptions: &CounterSubscriptions, counter: u8, account: fn(&SampleStats)) {
         for subscriber in subscriptions.subscribers().iter() {
             self.count_for(subscriber, counter, account);
         }
     }
 
-    /// The same to one.
+    /// Counts an overflow without a sample for one subscriber.
     pub fn count_for(&self, subscriber: Subscriber, counter: u8, account: fn(&SampleStats)) {
         self.with(subscriber, |producer| producer.side().of(counter).map(account));
     }
@@ -361,18 +365,18 @@ impl PerCpu {
         self.producers.get(usize::from(subscriber.0))?.with(work)
     }
 
-    /// A subscriber's end of its ring.
+    /// Returns the slot of the writing end of a subscriber.
     pub fn slot(&self, subscriber: Subscriber) -> Option<&Slot<SampleProducer>> {
         self.producers.get(usize::from(subscriber.0))
     }
 
-    /// The end again.
+    /// Takes the writing end of a subscriber.
     pub fn withdraw(&self, subscriber: Subscriber) -> Option<SampleProducer> {
         self.set_told(subscriber);
         self.producers.get(usize::from(subscriber.0))?.take()
     }
 
-    /// Time since this was last asked.
+    /// Returns the time since the last call.
     pub fn elapsed(&self, now: u64) -> u64 {
         let before = self.ticked.load(Ordering::Relaxed);
         self.ticked.store(now, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! What the processor itself records, on its way to who subscribed: precise records and branches.
+//! Delivery of what the processor itself records, precise records and branches, to the subscribers.
 
 use pmu::state::CounterSet;
-use pmu::{Cpu, Hal};
+use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
 
 use super::ds_buffers::{self, DsBuffers, Fetched};
@@ -10,182 +10,239 @@ use super::sample_stats::{BRANCH_STATS, SampleStats};
 use super::{Interrupted, Sampler};
 use crate::boxed::Boxed;
 
-/// Where what is fetched goes.
+/// Destination of the records that are fetched.
 struct DrainContext<'a> {
     hal: &'a Hal,
     per_cpu: &'a PerCpu,
-    processor: u32,
-    /// When it was fetched.
+    processor: ProcessorIndex,
+    /// Time at which the records are fetched.
     time: u64,
-    /// Process and thread that made it.
+    /// Process and thread of the records.
     who: (u32, u32),
     watermark_hit: bool,
 }
 
 impl Sampler {
-    /// The Debug Store of the current processor, which is `processor`, is in use from now on. PROFILE_LEVEL.
-    pub(crate) fn install(&self, cpu: &impl Cpu, processor: u32, mut ds_buffers: Boxed<DsBuffers>) {
-        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return core::mem::forget(ds_buffers) };
-        if !self.hal.is_asleep(processor) {
-            ds_buffers.install(cpu);
+    /// Puts the Debug Store of the current processor into use.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(crate) fn install(&self, current: CurrentCpu<'_, impl Cpu>, mut ds_buffers: Boxed<DsBuffers>) {
+        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return core::mem::forget(ds_buffers) };
+        if !self.hal.is_asleep(current.index()) {
+            ds_buffers.install(current.cpu());
         }
         per_cpu.put_ds_buffers(ds_buffers);
     }
 
-    /// It is in use no more, and its registers are as they were found. PROFILE_LEVEL.
-    pub(crate) fn uninstall(&self, cpu: &impl Cpu, processor: u32) -> Option<Boxed<DsBuffers>> {
-        let per_cpu = self.per_cpu.get(processor as usize)?;
+    /// Takes the Debug Store of the current processor out of use, with its registers as they were found.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(crate) fn uninstall(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Boxed<DsBuffers>> {
+        let per_cpu = self.per_cpu.get(current.index().as_usize())?;
         let mut ds_buffers = per_cpu.take_ds_buffers()?;
-        ds_buffers.uninstall(cpu);
+        ds_buffers.uninstall(current.cpu());
         Some(ds_buffers)
     }
 
-    /// Branches of the current processor, which is `processor`, are recorded no more; what was recorded goes to who
-    /// subscribed. PROFILE_LEVEL.
-    pub(crate) fn end_branches(&self, cpu: &impl Cpu, processor: u32, now: u64) {
-        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return };
+    /// Ends the recording of branches of the current processor, after the recorded branches were delivered.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(crate) fn end_branches(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
+        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return };
         per_cpu.with_ds_buffers(|ds_buffers| {
-            self.aside(processor, per_cpu, now, |way| way.branches(cpu, ds_buffers, false));
+            self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.end_branches();
         });
         per_cpu.throttle.forget_branches();
     }
 
-    /// They are recorded for a while no more, or again. Answers whether somebody wants any. PROFILE_LEVEL.
-    pub(super) fn pause_branches(&self, cpu: &impl Cpu, processor: u32, paused: bool, now: u64) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return false };
+    /// Pauses or resumes the recording of branches of the current processor. Returns whether a session records branches
+    /// there.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(super) fn pause_branches(&self, current: CurrentCpu<'_, impl Cpu>, paused: bool, now: u64) -> bool {
+        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let traced = per_cpu.with_ds_buffers(|ds_buffers| {
             if paused {
-                self.aside(processor, per_cpu, now, |way| way.branches(cpu, ds_buffers, false));
+                self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             }
-            ds_buffers.pause_branches(cpu, paused);
+            ds_buffers.pause_branches(current.cpu(), paused);
             ds_buffers.traced_for().is_some()
         });
         traced.unwrap_or(false)
     }
 
-    /// Fetches what is due of the current processor, which is `processor`; answers whether a ring has become half full.
+    /// Fetches the records of the current processor if a buffer is at its threshold. Returns whether a ring has become
+    /// half full.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     #[cold]
     #[inline(never)]
-    pub(super) fn fetch(&self, cpu: &impl Cpu, processor: u32, time: u64, interrupted: Option<&Interrupted>) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(processor as usize) else { return false };
+    pub(super) fn fetch(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        time: u64,
+        interrupted: Option<&Interrupted>,
+    ) -> bool {
+        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
-            let mut way = self.way(processor, per_cpu, time);
-            if let Some(Interrupted { process, thread, .. }) = interrupted.filter(|_| ds_buffers.is_attributed(cpu)) {
-                way.who = (*process, *thread);
+            let mut drain = self.drain_context(current.index(), per_cpu, time);
+            if let Some(Interrupted { process, thread, .. }) =
+                interrupted.filter(|_| ds_buffers.is_attributed(current.cpu()))
+            {
+                drain.who = (*process, *thread);
             }
-            let fetched = ds_buffers.is_due(cpu) && way.all(cpu, ds_buffers);
-            per_cpu.set_pebs_sequence(ds_buffers.written(cpu), fetched);
-            way.watermark_hit
+            let fetched = ds_buffers.is_due(current.cpu()) && drain.all(current, ds_buffers);
+            per_cpu.set_pebs_sequence(ds_buffers.written(current.cpu()), fetched);
+            drain.watermark_hit
         });
         watermark_hit.unwrap_or(false)
     }
 
-    /// The precise ones of counters that are about to start are recorded.
-    pub(super) fn record(&self, cpu: &impl Cpu, processor: u32, counters: CounterSet) {
-        let row = self.hal.row(processor);
+    /// Starts precise recording for those of `counters` that are precise and are about to start.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(super) fn record(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        let row = self.hal.row(current.index());
         let precise = counters.and(row.counters(|state| state.precise()));
         if precise.is_empty() {
             return;
         }
-        let initial = |counter| self.hal.initial_count(processor, counter);
-        if let Some(per_cpu) = self.per_cpu.get(processor as usize) {
-            per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.record(cpu, precise, initial));
+        let initial = |counter| self.hal.initial_count(current.index(), counter);
+        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
+            per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.record(current.cpu(), precise, initial));
         }
     }
 
-    /// Stops counters of the current processor, which is `processor`, and fetches the records of those that are precise.
-    /// Answers those that had overflowed with nobody having served it.
+    /// Stops counters of the current processor, and fetches the records of the precise ones. Returns the counters that
+    /// had overflowed without being served.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
     pub(super) fn stop(
         &self,
-        cpu: &impl Cpu,
-        processor: u32,
+        current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpu,
         counters: CounterSet,
         now: u64,
     ) -> CounterSet {
-        let precise = counters.and(self.hal.row(processor).counters(|state| state.precise()));
-        let stop = || self.hal.stop(cpu, processor, counters).0;
+        let precise = counters.and(self.hal.row(current.index()).counters(|state| state.precise()));
+        let stop = || self.hal.stop(current, counters).0;
         if precise.is_empty() {
             return stop();
         }
-        let overflowed = self.without_records(cpu, processor, now, stop);
-        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.forget(cpu, precise));
+        let overflowed = self.without_records(current, now, stop);
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.forget(current.cpu(), precise));
         overflowed
     }
 
-    /// Does something while no precise record of the current processor, which is `processor`, waits and none is written: so
-    /// that what a counter holds is what it counted since the last.
-    pub(super) fn without_records<R>(&self, cpu: &impl Cpu, processor: u32, now: u64, work: impl FnOnce() -> R) -> R {
-        match self.per_cpu.get(processor as usize).filter(|per_cpu| per_cpu.has_ds_buffers()) {
+    /// Runs `work` while no precise record of the current processor is pending and none is written: the value of a
+    /// counter is then what it counted since its last record.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(super) fn without_records<R>(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        now: u64,
+        work: impl FnOnce() -> R,
+    ) -> R {
+        match self.per_cpu.get(current.index().as_usize()).filter(|per_cpu| per_cpu.has_ds_buffers()) {
             None => work(),
-            Some(per_cpu) => self.hal.with_frozen(cpu, processor, || {
+            Some(per_cpu) => self.hal.with_frozen(current, || {
                 per_cpu.with_ds_buffers(|ds_buffers| {
-                    self.aside(processor, per_cpu, now, |way| way.precise(cpu, ds_buffers))
+                    self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
                 });
                 work()
             }),
         }
     }
 
-    /// What a counter of the current processor, which is `processor`, has counted: [`Hal::count`], with the records that
-    /// wait accounted before. PROFILE_LEVEL.
-    pub(crate) fn count(&self, cpu: &impl Cpu, processor: u32, counter: u8, now: u64) -> u64 {
-        let count = || self.hal.count(cpu, processor, counter);
-        let is_precise = self.hal.row(processor).get(counter).precise();
-        if is_precise { self.without_records(cpu, processor, now, count) } else { count() }
+    /// Returns what a counter of the current processor has counted, as [`Hal::count`], after the pending records were
+    /// accounted.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(crate) fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, now: u64) -> u64 {
+        let count = || self.hal.count(current, counter);
+        let is_precise = self.hal.row(current.index()).get(counter).precise();
+        if is_precise { self.without_records(current, now, count) } else { count() }
     }
 
-    /// The machine is about to sleep, and no precise record waits.
-    pub(super) fn suspend(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu, now: u64) {
+    /// Takes the Debug Store of the current processor out of use before a sleep. No precise record is pending.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) {
         per_cpu.with_ds_buffers(|ds_buffers| {
-            self.aside(processor, per_cpu, now, |way| way.branches(cpu, ds_buffers, false));
-            ds_buffers.uninstall(cpu);
+            self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
+            ds_buffers.uninstall(current.cpu());
         });
     }
 
-    /// It is awake, and its counters are about to start again.
-    pub(super) fn resume(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu) {
-        if !self.hal.is_asleep(processor) {
+    /// Puts the Debug Store of the current processor into use again after a sleep, before the counters start.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(super) fn resume(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
+        if !self.hal.is_asleep(current.index()) {
             return;
         }
-        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(cpu));
-        self.record(cpu, processor, self.hal.row(processor).counters(|state| state.active()));
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(current.cpu()));
+        self.record(current, self.hal.row(current.index()).counters(|state| state.active()));
     }
 
-    const fn way<'a>(&'a self, processor: u32, per_cpu: &'a PerCpu, time: u64) -> DrainContext<'a> {
+    /// Returns the destination of records that are fetched at `time`.
+    const fn drain_context<'a>(
+        &'a self,
+        processor: ProcessorIndex,
+        per_cpu: &'a PerCpu,
+        time: u64,
+    ) -> DrainContext<'a> {
         DrainContext { hal: &self.hal, per_cpu, processor, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
     }
 
-    /// Fetches outside of an interrupt: that a ring has become half full is told with the next tick.
-    fn aside(&self, processor: u32, per_cpu: &PerCpu, now: u64, fetch: impl FnOnce(&mut DrainContext<'_>) -> bool) {
-        let mut way = self.way(processor, per_cpu, now);
-        fetch(&mut way);
-        if way.watermark_hit {
+    /// Fetches outside of an interrupt. The next tick reports that a ring has become half full.
+    fn aside(
+        &self,
+        processor: ProcessorIndex,
+        per_cpu: &PerCpu,
+        now: u64,
+        fetch: impl FnOnce(&mut DrainContext<'_>) -> bool,
+    ) {
+        let mut drain = self.drain_context(processor, per_cpu, now);
+        fetch(&mut drain);
+        if drain.watermark_hit {
             per_cpu.note_watermark_hit();
         }
     }
 }
 
 impl DrainContext<'_> {
-    /// Branches and precise records; answers whether there were any.
-    fn all(&mut self, cpu: &impl Cpu, ds_buffers: &mut DsBuffers) -> bool {
-        let branches = self.branches(cpu, ds_buffers, true);
-        let (hal, processor) = (self.hal, self.processor);
-        let precise = ds_buffers.has_precise() && hal.with_frozen(cpu, processor, || self.precise(cpu, ds_buffers));
+    /// Fetches branches and precise records. Returns whether there were any.
+    fn all(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers) -> bool {
+        let branches = self.branches(current, ds_buffers, true);
+        let hal = self.hal;
+        let precise = ds_buffers.has_precise() && hal.with_frozen(current, || self.precise(current, ds_buffers));
         branches || precise
     }
 
-    /// Precise records, while the counters stand.
-    fn precise(&mut self, cpu: &impl Cpu, ds_buffers: &mut DsBuffers) -> bool {
-        let fetched = ds_buffers.fetch_precise(cpu, |record| self.record(cpu, record));
-        // Their intervals may have been moved: that is so from the next load on.
-        ds_buffers.set_initial(cpu, |counter| self.hal.initial_count(self.processor, counter));
+    /// Fetches precise records, while the counters are frozen. Returns whether there were any.
+    fn precise(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers) -> bool {
+        let fetched = ds_buffers.fetch_precise(current.cpu(), |record| self.record(current, record));
+        // Their intervals may have been adapted, which takes effect with the next load.
+        ds_buffers.set_initial(current.cpu(), |counter| self.hal.initial_count(current.index(), counter));
         fetched
     }
 
-    /// One record, for each counter whose it is.
-    fn record(&mut self, cpu: &impl Cpu, record: Fetched) {
+    /// Delivers one record for each counter to which it belongs.
+    fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: Fetched) {
         let (process, thread) = self.who;
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
@@ -194,18 +251,18 @@ impl DrainContext<'_> {
                 continue;
             }
             let (source, interval) = subscriptions.loaded();
-            let initial = ds_buffers::initial(cpu, counter);
-            subscriptions.reloaded(self.hal.recorded(self.processor, counter, initial));
+            let initial = ds_buffers::initial(current.cpu(), counter);
+            subscriptions.reloaded(self.hal.recorded(current, counter, initial));
             let kind = if record.is_exact { SampleKind::Precise } else { SampleKind::PreciseNext };
             let sample = self.sample(record.ip, record.number, source, interval, kind);
             self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, Sample { process, thread, ..sample });
         }
     }
 
-    /// Branches, which then `go_on`, or are held.
-    fn branches(&mut self, cpu: &impl Cpu, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
+    /// Fetches branches, which are recorded further if `go_on`. Returns whether there were any.
+    fn branches(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
         let Some(subscriber) = ds_buffers.traced_for() else { return false };
-        ds_buffers.fetch_branches(cpu, go_on, |branch| {
+        ds_buffers.fetch_branches(current.cpu(), go_on, |branch| {
             let sample =
                 self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.flags.predicted()), SampleKind::Branch);
             self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, sample);
@@ -221,7 +278,7 @@ impl DrainContext<'_> {
             ip,
             process: UNKNOWN,
             thread: UNKNOWN,
-            processor: self.processor,
+            processor: self.processor.number(),
             source,
             interval,
             kind: kind as u16,
@@ -286,15 +343,16 @@ mod tests {
         fn set_save_area(&self, _: u8, _: u64) {}
     }
 
-    /// The machine can fall asleep when everything that a start needs has been looked at.
+    /// The machine can fall asleep after a start has checked everything that it needs.
     #[test]
     fn a_store_that_comes_to_a_sleeping_processor_touches_no_register_until_it_is_awake() {
         let cpu = Counting::default();
         let sampler = Sampler::new(Hal::new(&cpu, 1).unwrap(), 1, 1_000).unwrap();
-        sampler.fall_asleep(&cpu, 0, 0);
-        sampler.install(&cpu, 0, Boxed::new(DsBuffers::new()).unwrap());
+        let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);
+        sampler.fall_asleep(current, 0);
+        sampler.install(current, Boxed::new(DsBuffers::new()).unwrap());
         assert_eq!(cpu.0.load(Ordering::Relaxed), 0);
-        sampler.wake(&cpu, 0, 1, 1);
+        sampler.wake(current, 1, 1);
         assert_ne!(cpu.0.load(Ordering::Relaxed), 0);
     }
 }

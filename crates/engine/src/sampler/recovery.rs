@@ -1,109 +1,121 @@
-//! Interrupts that do not come, and interrupts that do not end.
+//! Recovery from lost interrupts and from interrupt storms.
 
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Cpu, lvt_pmi};
+use pmu::{Cpu, CurrentCpu, lvt_pmi};
 use protocol::SampleKind;
 
 use super::per_cpu::PerCpu;
 use super::{SampleStats, Sampler, event};
 
 impl Sampler {
-    /// Serves counters of the current processor, which is `processor`, whose interrupts were lost, and unmasks the entry of
-    /// the local vector table. Called in each tick.
+    /// Serves counters of the current processor whose interrupts were lost, and unmasks the entry of the local vector
+    /// table. Called in each tick.
     ///
-    /// An overflow whose interrupt is on its way looks the same as one whose interrupt was lost. So the first tick that finds
-    /// an overflow only unmasks the entry. If the counter still waits at the next tick, and no interrupt came in between, it
-    /// is loaded again. Nothing tells where that overflow was, so its sample is lost. Sampling stalls for two ticks at most.
-    pub(super) fn recover(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu) {
+    /// A pending interrupt and a lost one look the same. Therefore the first tick that finds an overflow only unmasks
+    /// the entry. If the counter is still unserved at the next tick, and no interrupt came in between, it is loaded
+    /// again. The place of that overflow is unknown, so that its sample is lost. Sampling stalls for two ticks at most.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(super) fn recover(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
         per_cpu.storm.next_window();
-        if per_cpu.is_silenced() || self.hal.is_asleep(processor) {
+        if per_cpu.is_silenced() || self.hal.is_asleep(current.index()) {
             return;
         }
-        let is_sampled = !self.hal.row(processor).active.interrupting.is_empty();
+        let is_sampled = !self.hal.row(current.index()).active.interrupting.is_empty();
         if !is_sampled && !per_cpu.has_ds_buffers() {
             return; // nothing of ours interrupts, so the entry is left alone
         }
-        let waiting = if is_sampled { self.hal.check_overflow(cpu, processor).0 } else { CounterSet::NONE };
+        let waiting = if is_sampled { self.hal.check_overflow(current).0 } else { CounterSet::NONE };
         if per_cpu.note_waiting(waiting).is_empty() {
             // An entry that the HAL did not set up is left as it is.
-            let _ = lvt_pmi::enable(cpu);
+            let _ = lvt_pmi::enable(current.cpu());
         } else {
-            self.serve_lost(cpu, processor, per_cpu);
+            self.serve_lost(current, per_cpu);
         }
     }
 
     /// Loads every counter that overflowed again, and counts the samples as lost.
     #[cold]
-    fn serve_lost(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu) {
-        let overflowed = self.hal.interrupt(cpu, processor, |_| ()).0;
+    fn serve_lost(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
+        let overflowed = self.hal.interrupt(current, |_| ()).0;
         for (counter, subscriptions) in
             overflowed.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
         {
-            subscriptions.reloaded(self.hal.row(processor).get(counter).interval());
+            subscriptions.reloaded(self.hal.row(current.index()).get(counter).interval());
             per_cpu.stats(subscriptions, counter, SampleStats::lose);
         }
     }
 
-    /// Counts an interrupt of the current processor, which is `processor`, that found no overflow of ours. After too many of
-    /// them in a row nothing is sampled there any more. Returns whether a ring has become half full.
+    /// Counts an interrupt of the current processor that found no overflow of the driver's counters. Too many of them
+    /// in a row silence the processor. Returns whether a ring has become half full.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_spurious(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu, now: u64) -> bool {
-        per_cpu.count_spurious() && self.silence(cpu, processor, per_cpu, now)
+    pub(super) fn note_spurious(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) -> bool {
+        per_cpu.count_spurious() && self.silence(current, per_cpu, now)
     }
 
-    /// Stops every sampling counter of the current processor, which is `processor`, and masks the entry of the local vector
-    /// table, until [`rouse`](Self::rouse). Returns whether a ring has become half full.
+    /// Stops every sampling counter of the current processor, and masks the entry of the local vector table, until
+    /// [`rouse`](Self::rouse). Returns whether a ring has become half full.
     #[cold]
-    fn silence(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu, now: u64) -> bool {
-        let row = self.hal.row(processor);
-        let late = self.stop(cpu, processor, per_cpu, row.counters(CounterState::is_sampling), now);
-        self.pause_branches(cpu, processor, true, now);
+    fn silence(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) -> bool {
+        let row = self.hal.row(current.index());
+        let late = self.stop(current, per_cpu, row.counters(CounterState::is_sampling), now);
+        self.pause_branches(current, true, now);
         for (counter, subscriptions) in
             late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
         {
             per_cpu.stats(subscriptions, counter, SampleStats::lose);
         }
-        // Throttled counters as well: they do not go on with the next tick.
+        // Throttled counters as well: the next tick must not resume them.
         let all = row.counters(|state| state.interrupt());
-        self.hal.silence(cpu, processor, all);
+        self.hal.silence(current, all);
         per_cpu.throttle.forget(all);
         per_cpu.throttle.forget_branches();
         per_cpu.silence();
-        per_cpu.tell_silenced(&event(SampleKind::Silenced, processor, now, 0))
+        per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0))
     }
 
-    /// Counts an interrupt of a silenced processor, which was on its way or came because the HAL unmasked the entry, and masks
-    /// the entry again.
-    pub(super) fn keep_silent(&self, cpu: &impl Cpu, processor: u32, per_cpu: &PerCpu) {
+    /// Counts an interrupt of a silenced processor, and masks the entry again. The interrupt was pending, or came
+    /// because the HAL unmasked the entry.
+    pub(super) fn keep_silent(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
         let _ = per_cpu.count_spurious();
-        self.hal.silence(cpu, processor, CounterSet::NONE);
+        self.hal.silence(current, CounterSet::NONE);
     }
 
-    /// Ends the silence of the current processor, which is `processor`, because a session starts to sample there. Returns
-    /// the counters that were stopped, which are to be started again. PROFILE_LEVEL.
-    pub fn rouse(&self, cpu: &impl Cpu, processor: u32, now: u64) -> CounterSet {
-        if !self.end_silence(cpu, processor) {
+    /// Ends the silence of the current processor, because a session starts to sample there. Returns the counters that
+    /// were stopped, which the caller starts again.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn rouse(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> CounterSet {
+        if !self.end_silence(current) {
             return CounterSet::NONE;
         }
-        self.pause_branches(cpu, processor, false, now);
-        self.hal.row(processor).counters(|state| state.interrupt() && !state.active())
+        self.pause_branches(current, false, now);
+        self.hal.row(current.index()).counters(|state| state.interrupt() && !state.active())
     }
 
-    /// Whether a processor is silenced. Any IRQL.
+    /// Returns whether a processor is silenced.
+    ///
+    /// # IRQL
+    /// Any.
     pub fn is_silenced(&self) -> bool {
         self.per_cpu.iter().any(PerCpu::is_silenced)
     }
 
-    /// Unmasks the entry of the local vector table of the current processor, which is `processor`, if it is silenced. On one
-    /// that sleeps, the HAL sets the entry up before it wakes. Returns whether it was silenced. PROFILE_LEVEL.
-    pub fn end_silence(&self, cpu: &impl Cpu, processor: u32) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(processor as usize).filter(|per_cpu| per_cpu.is_silenced()) else {
+    /// Unmasks the entry of the local vector table of the current processor, if it is silenced. On a processor that
+    /// sleeps, the HAL sets the entry up before the processor wakes. Returns whether it was silenced.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn end_silence(&self, current: CurrentCpu<'_, impl Cpu>) -> bool {
+        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()).filter(|per_cpu| per_cpu.is_silenced()) else {
             return false;
         };
         per_cpu.end_silence();
-        if !self.hal.is_asleep(processor) {
-            let _ = lvt_pmi::enable(cpu);
+        if !self.hal.is_asleep(current.index()) {
+            let _ = lvt_pmi::enable(current.cpu());
         }
         true
     }

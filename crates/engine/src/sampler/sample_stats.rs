@@ -1,10 +1,11 @@
-//! The account of one counter's samples, for one session.
+//! Statistics of the samples of one counter, for one session.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
 
-/// What became of the overflows of a counter. Written on its processor at PROFILE_LEVEL only, read by anyone.
+/// Numbers of delivered, lost and throttled samples of a counter. Only its processor writes them, at PROFILE_LEVEL; any
+/// code may read them.
 #[derive(Debug, Default)]
 pub struct SampleStats {
     samples: AtomicU64,
@@ -13,36 +14,37 @@ pub struct SampleStats {
 }
 
 impl SampleStats {
-    /// The sample is in the ring.
+    /// Counts a sample that is in the ring.
     pub fn deliver(&self) {
         add_one(&self.samples);
     }
 
-    /// The ring had no room, or the interrupt did not come before the counter was stopped or a tick recovered it.
+    /// Counts a lost sample: the ring was full, or the interrupt did not come before the counter was stopped or
+    /// recovered by a tick.
     pub fn lose(&self) {
         add_one(&self.lost);
     }
 
-    /// The processor had spent its budget.
+    /// Counts a sample that was dropped because the processor had spent its budget.
     pub fn throttle(&self) {
         add_one(&self.throttled);
     }
 
-    /// Samples, lost ones, throttled ones.
+    /// Returns the numbers of delivered, lost and throttled samples.
     pub fn read(&self) -> [u64; 3] {
         [&self.samples, &self.lost, &self.throttled].map(|count| count.load(Ordering::Relaxed))
     }
 }
 
-/// There is one writer: no locked instruction is needed.
+/// Adds one. The cell has one writer, so that no locked instruction is needed.
 pub(super) fn add_one(count: &AtomicU64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
-/// The place of the branches: behind the counters.
+/// Index of the branches in [`CpuSampleStats`], after the counters.
 pub const BRANCH_STATS: u8 = CounterSet::MOST;
 
-/// One for each counter of a processor, and one for its branches.
+/// Statistics of each counter of a processor, and of its branches.
 #[derive(Debug)]
 pub struct CpuSampleStats([SampleStats; BRANCH_STATS as usize + 1]);
 
@@ -53,7 +55,7 @@ impl Default for CpuSampleStats {
 }
 
 impl CpuSampleStats {
-    /// The account of a counter, or of the branches.
+    /// Returns the statistics of a counter, or of the branches at `BRANCH_STATS`.
     pub fn of(&self, counter: u8) -> Option<&SampleStats> {
         self.0.get(usize::from(counter))
     }

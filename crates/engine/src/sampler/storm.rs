@@ -1,22 +1,23 @@
-//! Interrupts that nothing explains: how many came in a row, and whether that was too many.
+//! Detection of interrupt storms: spurious interrupts in a row.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Interrupts without a served overflow that may follow each other between two ticks. One or two are usual: an interrupt
-/// that was on its way when its counter was stopped or served, or that unmasking raised again.
+/// Maximum number of spurious interrupts in a row between two ticks. One or two are normal: an interrupt that was
+/// pending when its counter was stopped or served, or that unmasking raised again.
 const MAX_IN_A_ROW: u32 = 64;
 
-/// One processor's. Touched by that processor alone.
+/// State of one processor, which only that processor accesses.
 #[derive(Debug, Default)]
 pub struct Storm {
     /// Spurious interrupts since the last tick or the last overflow that was served.
     in_a_row: AtomicU32,
-    /// How many interrupts with an overflow had been served at the last spurious one.
+    /// Interrupts with an overflow that had been served at the last spurious interrupt.
     served: AtomicU64,
 }
 
 impl Storm {
-    /// Notes a spurious interrupt that came after `served` interrupts with an overflow. Returns whether it is one too many.
+    /// Counts a spurious interrupt that came after `served` interrupts with an overflow. Returns whether there are too
+    /// many in a row.
     pub fn note(&self, served: u64) -> bool {
         let before = if self.served.load(Ordering::Relaxed) == served { self.in_a_row() } else { 0 };
         self.served.store(served, Ordering::Relaxed);
@@ -24,7 +25,7 @@ impl Storm {
         before >= MAX_IN_A_ROW
     }
 
-    /// Begins to count anew, at a tick.
+    /// Begins a new count, at a tick.
     pub fn next_window(&self) {
         self.in_a_row.store(0, Ordering::Relaxed);
     }

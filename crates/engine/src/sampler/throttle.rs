@@ -1,32 +1,32 @@
-//! The budget for time in the handler: what a processor has spent since its last tick.
+//! Budget of the time in the handler: what a processor has spent since its last tick.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
 
-/// One processor's. Touched by that processor alone.
+/// State of one processor, which only that processor accesses.
 #[derive(Debug, Default)]
 pub struct Throttle {
     /// Time spent since the last tick.
     spent: AtomicU64,
-    /// The counters that wait for the next tick; bit n is counter n.
+    /// Counters that are stopped until the next tick. Bit n is counter n.
     waiting: AtomicU32,
-    /// So do the branches.
+    /// The recording of branches is stopped until the next tick.
     traced: AtomicBool,
-    /// Since when.
+    /// Time at which they were stopped.
     since: AtomicU64,
     times: AtomicU64,
 }
 
 impl Throttle {
-    /// Time was spent; answers whether that is more than the budget.
+    /// Adds time in the handler. Returns whether the sum since the last tick exceeds the budget.
     pub fn spend(&self, time: u64, budget: u64) -> bool {
         let spent = self.spent.load(Ordering::Relaxed).saturating_add(time);
         self.spent.store(spent, Ordering::Relaxed);
         spent > budget
     }
 
-    /// Counters were stopped until the next tick, and the recording of branches if they were `traced`.
+    /// Notes counters that were stopped until the next tick, and the recording of branches if it was `traced`.
     pub fn begin(&self, counters: CounterSet, traced: bool, now: u64) {
         self.traced.fetch_or(traced, Ordering::Relaxed);
         let waiting = self.waiting().or(counters);
@@ -35,22 +35,23 @@ impl Throttle {
         self.times.store(self.times().wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Whether something waits for the next tick.
+    /// Returns whether a counter or the branches are stopped until the next tick.
     pub fn is_waiting(&self) -> bool {
         self.traced.load(Ordering::Relaxed) || !self.waiting().is_empty()
     }
 
-    /// Counters wait no more: they belong to nobody.
+    /// Removes counters that have no subscriber any more.
     pub fn forget(&self, counters: CounterSet) {
         self.waiting.store(self.waiting().without(counters).bits(), Ordering::Relaxed);
     }
 
-    /// Branches wait no more.
+    /// Removes the branches.
     pub fn forget_branches(&self) {
         self.traced.store(false, Ordering::Relaxed);
     }
 
-    /// A tick: what was spent is forgotten. Answers the counters that waited, whether branches did, and since when.
+    /// Begins a new window, at a tick. Returns the counters that were stopped, whether the branches were, and since
+    /// when.
     pub fn next_window(&self) -> Option<(CounterSet, bool, u64)> {
         self.spent.store(0, Ordering::Relaxed);
         let waiting = self.waiting();
@@ -60,7 +61,7 @@ impl Throttle {
         (traced || !waiting.is_empty()).then(|| (waiting, traced, self.since.load(Ordering::Relaxed)))
     }
 
-    /// How often the budget was spent.
+    /// Returns how often the budget was exceeded.
     pub fn times(&self) -> u64 {
         self.times.load(Ordering::Relaxed)
     }

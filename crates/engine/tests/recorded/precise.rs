@@ -218,7 +218,7 @@ fn a_ring_that_a_read_fills_half_is_told_with_the_next_tick_once() {
     let session = started(client, &mut engine, &header, &[precise(INSTRUCTIONS, INTERVAL)]);
     (0..40).for_each(|_| run(&machine, &engine, 0, 0x1000, INTERVAL.into()));
     client.read(&mut engine, session);
-    let tick = || engine.sampler().tick(machine.processor(0), 0, engine::Platform::clock(&&machine));
+    let tick = || engine.sampler().tick(machine.current(0), engine::Platform::clock(&&machine));
     assert_eq!([tick(), tick()], [true, false]);
 }
 

@@ -2,7 +2,7 @@
 
 use engine::Engine;
 use model::{Mode, Selected};
-use simulation::{Client, SimMachine};
+use simulation::{Client, SimMachine, boot};
 
 use super::scene::{
     SHORT, encoding, engine, event, fetched, info, interrupted, is_sample, machines, on, overflows, run, started,
@@ -26,7 +26,7 @@ fn tick_twice(machine: &SimMachine, engine: &Engine<&SimMachine>) {
 /// Checks that no overflow is pending, and that the next overflow becomes a sample.
 fn is_sampling_on(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, session: u64) {
     let cpu = machine.processor(0);
-    assert_eq!(engine.sampler().hal().check_overflow(cpu, 0).number(), 0, "stuck");
+    assert_eq!(engine.sampler().hal().check_overflow(boot(cpu)).number(), 0, "stuck");
     assert_eq!(cpu.model().lvt() & 0x1_0000, 0, "the entry is masked");
     fetched(client, engine, session);
     run(machine, engine, 0, SHORT.into());
@@ -52,7 +52,7 @@ fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_a
                 machine.processor(0).happen_before_access(0, 0);
                 // On NetBurst an overflow between two flag reads may be delayed until a tick.
                 if !name.starts_with("netburst") {
-                    let stuck = engine.sampler().hal().check_overflow(machine.processor(0), 0);
+                    let stuck = engine.sampler().hal().check_overflow(machine.current(0));
                     assert_eq!(stuck.number(), 0, "{name}, before access {access}: stuck");
                 }
                 tick_twice(&machine, &engine);

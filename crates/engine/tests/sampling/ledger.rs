@@ -12,6 +12,7 @@ use super::scene::{
     IDENTITIES, SOURCES, engine, event, fetched, header, info, interrupted, is_left_clean, is_sample, machine,
     machines, on, run, started, stopped,
 };
+use pmu::ProcessorIndex;
 
 const PROCESSORS: u32 = 3;
 
@@ -128,8 +129,8 @@ impl Session {
         let hal = engine.sampler().hal();
         let counter = |count: &CountRecord| {
             let (processor, counter) = (count.processor, u8::try_from(count.counter).unwrap());
-            let waits =
-                !hal.is_asleep(processor) && hal.check_overflow(machine.processor(processor), processor).0.has(counter);
+            let waits = !hal.is_asleep(ProcessorIndex::new(processor))
+                && hal.check_overflow(machine.current(processor)).0.has(counter);
             (processor, counter, overflows_of(machine, processor, counter) - u64::from(waits))
         };
         let counters = counts.iter().map(counter).collect();
@@ -195,8 +196,8 @@ fn settle(machine: &SimMachine, engine: &Engine<&SimMachine>) -> Result<(), Test
             machine.deliver(engine, processor, &interrupted(processor));
         }
         let hal = engine.sampler().hal();
-        if !hal.is_asleep(processor) {
-            let stuck = hal.check_overflow(machine.processor(processor), processor);
+        if !hal.is_asleep(ProcessorIndex::new(processor)) {
+            let stuck = hal.check_overflow(machine.current(processor));
             prop_assert_eq!(stuck.number(), 0, "{:?} of processor {}", stuck, processor);
         }
     }
@@ -224,8 +225,8 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
             Step::Mask { processor } => machine.processor(processor).model().set_lvt(MASKED),
             Step::Spurious { processor, count } => {
                 for _ in 0..count {
-                    let (cpu, clock) = (machine.processor(processor), || (&machine).clock());
-                    engine.sampler().interrupt(cpu, processor, clock, &interrupted(processor));
+                    let (current, clock) = (machine.current(processor), || (&machine).clock());
+                    engine.sampler().interrupt(current, clock, &interrupted(processor));
                 }
             }
             Step::Fetch { session, room } => {

@@ -6,6 +6,7 @@ use simulation::Client;
 use super::scene::{
     SHORT, boards, engine, event, fetched, header, info, is_left_clean, is_sample, machines, on, run, started, stopped,
 };
+use pmu::ProcessorIndex;
 
 /// Units of 100 ns in a tick.
 const TICK: u64 = 100_000;
@@ -94,7 +95,7 @@ fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
         let counting = client.started(&mut engine, 0, &[6]);
         // A second session would receive a record if the tick restarted anything.
         let other = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
-        let active = || engine.sampler().hal().row(0).active.all;
+        let active = || engine.sampler().hal().row(ProcessorIndex::BOOT).active.all;
         let (before, writes) = (active(), machine.processor(0).model().accesses().wrmsr);
         machine.tick_sampling(&engine, 0);
         assert_eq!((active(), machine.processor(0).model().accesses().wrmsr), (before, writes), "{name}");

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use cpuid_dumps::Identity;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
-use pmu::{Cpu, Cpuid, Hal, Msr, Source};
+use pmu::{Cpu, Cpuid, CurrentCpu, Hal, Msr, ProcessorIndex, Source};
 use raw_cpuid::CpuIdResult;
 
 /// The interfaces with counters, each with a processor that has four of them at least. Both stand here twice: the older
@@ -145,14 +145,14 @@ impl Scene {
             state = state.with_interrupt(true).with_interval(65_536);
         }
         let reserve = |processor| (0..count).map(|_| hal.reserve(processor, state).expect("a free counter")).collect();
-        let counters = (0..PROCESSORS).map(reserve).last().unwrap_or_default();
+        let counters = ProcessorIndex::first(PROCESSORS).map(reserve).last().unwrap_or_default();
         Self { hal, cpu, counters }
     }
 
     /// The counters of every processor are started.
     pub fn started(self) -> Self {
-        for processor in 0..PROCESSORS {
-            self.hal.start(&self.cpu, processor, self.counters);
+        for processor in ProcessorIndex::first(PROCESSORS) {
+            self.hal.start(CurrentCpu::new(&self.cpu, processor), self.counters);
         }
         self
     }
@@ -160,28 +160,28 @@ impl Scene {
 
 /// Starts counters.
 #[inline(never)]
-pub fn measured_start(hal: &Hal, cpu: &Recorder, processor: u32, counters: CounterSet) {
-    hal.start(cpu, processor, counters);
+pub fn measured_start(hal: &Hal, current: CurrentCpu<'_, Recorder>, counters: CounterSet) {
+    hal.start(current, counters);
 }
 
 /// Stops counters.
 #[inline(never)]
-pub fn measured_stop(hal: &Hal, cpu: &Recorder, processor: u32, counters: CounterSet) {
-    black_box(hal.stop(cpu, processor, counters));
+pub fn measured_stop(hal: &Hal, current: CurrentCpu<'_, Recorder>, counters: CounterSet) {
+    black_box(hal.stop(current, counters));
 }
 
 /// Reads counters.
 #[inline(never)]
-pub fn measured_read(hal: &Hal, cpu: &Recorder, processor: u32, counters: CounterSet) {
+pub fn measured_read(hal: &Hal, current: CurrentCpu<'_, Recorder>, counters: CounterSet) {
     for counter in counters.iter() {
-        black_box(hal.count(cpu, processor, counter));
+        black_box(hal.count(current, counter));
     }
 }
 
 /// Serves an interrupt, with a handler that looks at what it is told and does no more.
 #[inline(never)]
-pub fn measured_interrupt(hal: &Hal, cpu: &Recorder, processor: u32) {
-    black_box(hal.interrupt(cpu, processor, |overflow| {
+pub fn measured_interrupt(hal: &Hal, current: CurrentCpu<'_, Recorder>) {
+    black_box(hal.interrupt(current, |overflow| {
         black_box(overflow);
     }));
 }

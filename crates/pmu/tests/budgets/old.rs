@@ -10,6 +10,7 @@ use pmu::state::CounterSet;
 use pmu::{Hal, ProfileInterface};
 
 use super::{Bench, Cost};
+use simulation::boot;
 
 /// Identity, and the number of counters that can count its source 2 at the same time.
 const NETBURST: [(&str, u64); 2] = [("netburst-cedarmill", 6), ("netburst-irwindale", 3)];
@@ -91,8 +92,8 @@ fn an_interrupt_with_k_of_n_counters_overflowed_and_a_check_for_it() {
                 bench.start(later);
                 bench.machine.run(0, Mode::User, &|_| 10_000);
                 let cpu = bench.machine.processor(0);
-                let check = bench.cost(|| assert_eq!(bench.hal.check_overflow(cpu, 0).0, due, "{name}"));
-                let cost = bench.cost(|| assert_eq!(bench.hal.interrupt(cpu, 0, |_| ()).0, due, "{name}"));
+                let check = bench.cost(|| assert_eq!(bench.hal.check_overflow(boot(cpu)).0, due, "{name}"));
+                let cost = bench.cost(|| assert_eq!(bench.hal.interrupt(boot(cpu), |_| ()).0, due, "{name}"));
                 // On NetBurst each counter is read: with a clear flag for an overflow that did not set it, and with a
                 // set flag for the events since the overflow.
                 let budget = if netburst { ((n, 0, n - k), (n, 3 * k, n)) } else { ((0, 0, n), (0, k, n)) };
@@ -114,7 +115,7 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_it_is_ma
             let cpu = bench.machine.processor(0);
             cpu.model().set_lvt(entry);
             let before = cpu.local_accesses();
-            bench.hal.interrupt(cpu, 0, |_| ());
+            bench.hal.interrupt(boot(cpu), |_| ());
             let (reads, written) = cpu.local_accesses();
             assert_eq!((reads - before.0, written - before.1, cpu.model().lvt()), (1, writes, OPEN), "{name}");
         }
@@ -138,13 +139,13 @@ fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_regis
         let counters = reserved(&bench, 1, false);
         bench.start(counters);
         let cpu = bench.machine.processor(0);
-        let count = || counters.iter().for_each(|counter| _ = bench.hal.count(cpu, 0, counter));
+        let count = || counters.iter().for_each(|counter| _ = bench.hal.count(boot(cpu), counter));
         assert_eq!(bench.cost(count), read, "{name}");
         bench.stop(counters);
-        assert_eq!(bench.cost(|| bench.hal.release(cpu, 0)), release, "{name}");
+        assert_eq!(bench.cost(|| bench.hal.release(boot(cpu))), release, "{name}");
         let hal = Hal::new(cpu, 1).unwrap();
-        assert_eq!(bench.cost(|| assert_eq!(hal.in_use_elsewhere(cpu, 0), None)), look, "{name}");
-        assert_eq!(bench.cost(|| assert!(hal.initialize(cpu, 0))), initialize, "{name}");
+        assert_eq!(bench.cost(|| assert_eq!(hal.in_use_elsewhere(boot(cpu)), None)), look, "{name}");
+        assert_eq!(bench.cost(|| assert!(hal.initialize(boot(cpu)))), initialize, "{name}");
         assert!(hal.interface().counters() >= 2, "{name}");
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Hal, Source};
+use pmu::{Hal, ProcessorIndex, Source};
 use proptest::prelude::*;
 
 use super::bench::{Bench, processor_of};
+use simulation::boot;
 
 /// The source and the modes of an event.
 type Wanted = (u32, bool, bool);
@@ -77,7 +78,7 @@ fn assigned(bench: &Bench, used: &[(u8, Wanted)], wanted: &[Wanted]) -> Result<V
     let threaded = bench.counters() == 9;
     let states: Vec<_> = wanted.iter().map(|wanted| state(&bench.hal, *wanted)).collect();
     let mut counters = vec![0xFF; wanted.len()];
-    let outcome = bench.hal.reserve_all(0, &states, &mut counters);
+    let outcome = bench.hal.reserve_all(ProcessorIndex::BOOT, &states, &mut counters);
     let (escrs, taken) = held(used, threaded);
     let refused = (1..=wanted.len()).find(|length| !exists(&wanted[..*length], threaded, &escrs, &taken));
     assert_eq!(outcome, refused.map_or(Ok(()), |length| Err(length - 1)), "{used:?} then {wanted:?}");
@@ -102,7 +103,7 @@ fn counts_right(bench: &Bench, used: &[(u8, Wanted)]) {
         let (_, event, _) = wiring(*source, false);
         let event = 1 + u64::from(if event == 0xC { 0x070C } else { event }); // with bits 15:8 of its mask
         let wanted = u64::from(*user) * event + u64::from(*kernel) * event * 1_000_000;
-        assert_eq!(bench.hal.count(bench, 0, *counter), wanted, "{counter} of {used:?}");
+        assert_eq!(bench.hal.count(boot(bench), *counter), wanted, "{counter} of {used:?}");
     }
     bench.finish();
 }
@@ -120,7 +121,10 @@ fn every_subset_of_the_sources_runs_or_is_refused_as_the_search_says() {
                     counts_right(&bench, &used);
                     ran += 1;
                 } else {
-                    assert_eq!(bench.hal.row(0).counters(|state| !state.is_free()), CounterSet::NONE);
+                    assert_eq!(
+                        bench.hal.row(ProcessorIndex::BOOT).counters(|state| !state.is_free()),
+                        CounterSet::NONE
+                    );
                     refused += 1;
                 }
             }
@@ -164,7 +168,7 @@ proptest! {
         // Some events stop, so that the remaining ones use arbitrary counters.
         let left: Vec<_> = used.iter().copied().filter(|(counter, _)| freed >> counter & 1 == 0).collect();
         let stopped = used.iter().map(|(counter, _)| *counter).filter(|counter| freed >> counter & 1 == 1).collect();
-        bench.hal.free(0, stopped);
+        bench.hal.free(ProcessorIndex::BOOT, stopped);
         let used = assigned(&bench, &left, &second).unwrap_or(left);
         counts_right(&bench, &used);
     }

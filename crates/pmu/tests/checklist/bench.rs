@@ -8,9 +8,9 @@ use model::{CounterId, Mode, Processor, Selected};
 use pmu::hal::SourceInformation;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
-use pmu::{Cpu, Cpuid, Hal, Kind, Msr, ProfileInterface, Source, Support};
+use pmu::{Cpu, Cpuid, Hal, Kind, Msr, ProcessorIndex, ProfileInterface, Source, Support};
 use raw_cpuid::CpuIdResult;
-use simulation::SimMachine;
+use simulation::{SimMachine, boot};
 
 /// IA32_PERF_GLOBAL_CTRL.
 pub const GLOBAL_CTRL: u32 = 0x38F;
@@ -257,11 +257,11 @@ impl Bench {
     }
 
     pub fn initialize(&self) {
-        assert!(self.hal.initialize(self, 0));
+        assert!(self.hal.initialize(boot(self)));
     }
 
     pub fn release(&self) {
-        self.hal.release(self, 0);
+        self.hal.release(boot(self));
     }
 
     pub fn model(&self) -> MutexGuard<'_, Processor> {
@@ -444,7 +444,7 @@ impl Bench {
             self.hal.set_interval(Source(source), interval).unwrap();
         }
         let state = self.hal.state_for(Source(source), interval.is_some()).unwrap();
-        self.hal.reserve(0, state.with_owner(1).with_user(true).with_kernel(true))
+        self.hal.reserve(ProcessorIndex::BOOT, state.with_owner(1).with_user(true).with_kernel(true))
     }
 
     /// Reserves exactly this counter, for a source that differs from that of the next counter.
@@ -460,7 +460,7 @@ impl Bench {
         loop {
             let taken = self.reserve(source, interval);
             if taken == counter {
-                self.hal.free(0, others);
+                self.hal.free(ProcessorIndex::BOOT, others);
                 return counter;
             }
             others = others.with(taken);
@@ -469,7 +469,7 @@ impl Bench {
 
     pub fn start(&self, counters: impl IntoIterator<Item = u8>) -> CounterSet {
         let counters = counters.into_iter().collect();
-        self.hal.start(self, 0, counters);
+        self.hal.start(boot(self), counters);
         counters
     }
 
@@ -481,15 +481,15 @@ impl Bench {
     }
 
     pub fn stop(&self, counters: CounterSet) {
-        self.hal.stop(self, 0, counters);
+        self.hal.stop(boot(self), counters);
     }
 
     /// Stops and frees all counters and returns the totals.
     pub fn finish(&self) -> Vec<u64> {
-        let counters = self.hal.row(0).counters(|state| !state.is_free());
+        let counters = self.hal.row(ProcessorIndex::BOOT).counters(|state| !state.is_free());
         self.stop(counters);
-        let totals = counters.iter().map(|counter| self.hal.total(0, counter)).collect();
-        self.hal.free(0, counters);
+        let totals = counters.iter().map(|counter| self.hal.total(ProcessorIndex::BOOT, counter)).collect();
+        self.hal.free(ProcessorIndex::BOOT, counters);
         totals
     }
 
@@ -513,7 +513,7 @@ impl Bench {
     /// Lets the driver serve an interrupt, pending or not, and returns the counters that it reports.
     pub fn serve(&self) -> Vec<u8> {
         let mut told = Vec::new();
-        let status = self.hal.interrupt(self, 0, |overflow| told.push(overflow.counter));
+        let status = self.hal.interrupt(boot(self), |overflow| told.push(overflow.counter));
         assert_eq!(status.0, told.iter().copied().collect(), "told once each");
         told
     }
@@ -561,19 +561,19 @@ impl Bench {
         for events in [u64::from(SHORT) + 20, 1, u64::from(SHORT) - 1, 77] {
             self.run(events);
             self.deliver();
-            self.hal.check_overflow(self, 0);
+            self.hal.check_overflow(boot(self));
             self.serve();
-            all.iter().for_each(|counter| assert!(self.hal.count(self, 0, counter) > 0));
+            all.iter().for_each(|counter| assert!(self.hal.count(boot(self), counter) > 0));
         }
-        self.hal.save(self, 0);
+        self.hal.save(boot(self));
         self.lose_registers();
-        self.hal.restore(self, 0);
+        self.hal.restore(boot(self));
         self.run(u64::from(SHORT) - 100);
         for counter in all.iter() {
             self.stop(CounterSet::NONE.with(counter));
             self.serve();
         }
-        self.hal.free(0, all);
+        self.hal.free(ProcessorIndex::BOOT, all);
         self.release();
         assert_eq!(self.model().enabled_counters(), []);
         assert_eq!(self.model().accesses().faulted, 0);

@@ -2,13 +2,14 @@
 
 use model::Mode;
 use pmu::state::CounterSet;
-use pmu::{ProfileInterface, Source};
+use pmu::{ProcessorIndex, ProfileInterface, Source};
 use proptest::prelude::*;
 
 use super::bench::{
     Access, Bench, FIXED_CTR_CTRL, FIXED_CTR0, GLOBAL_CTRL, LONG, PLAIN, SHORT, amd, intel, leaf_a_eax, of_interface,
     processor_of, version_of, with_counters, with_equal_counters, with_global_registers,
 };
+use simulation::boot;
 
 /// Returns a different number of occurrences for each event.
 fn work(selected: model::Selected) -> u64 {
@@ -96,7 +97,7 @@ fn d12_a_source_goes_to_the_fixed_counter_that_counts_it_and_then_to_general_one
             let counters = bench.hal.source_information(Source(source)).unwrap().counters;
             assert_eq!(counters, wanted, "{} {source:#x}", identity.name);
             let state = bench.hal.state_for(Source(source), false).unwrap().with_owner(1);
-            let order: Vec<_> = std::iter::from_fn(|| bench.hal.reserve(0, state)).collect();
+            let order: Vec<_> = std::iter::from_fn(|| bench.hal.reserve(ProcessorIndex::BOOT, state)).collect();
             let fixed_first = counters.without(general).iter().chain(counters.and(general).iter());
             assert_eq!(order, fixed_first.collect::<Vec<_>>(), "{} {source:#x}", identity.name);
             bench.finish();
@@ -116,7 +117,8 @@ fn d12_all_counters_count_at_once() {
                     break;
                 }
                 let state = bench.hal.state_for(Source(*source), false).unwrap().with_owner(1);
-                if let Some(counter) = bench.hal.reserve(0, state.with_user(true).with_kernel(true)) {
+                if let Some(counter) = bench.hal.reserve(ProcessorIndex::BOOT, state.with_user(true).with_kernel(true))
+                {
                     wanted.insert(counter, work_of(&bench, *source));
                 }
             }
@@ -140,7 +142,7 @@ fn d14_each_counter_counts_in_its_own_modes() {
             let mut wanted = Vec::new();
             for (counter, (user, kernel)) in usable.iter().zip(modes.iter().cycle().skip(first)) {
                 bench.reserve_on(*counter, None);
-                let row = bench.hal.row(0);
+                let row = bench.hal.row(ProcessorIndex::BOOT);
                 row.set(*counter, row.get(*counter).with_user(*user).with_kernel(*kernel));
                 wanted.push(u64::from(*user) * 30 + u64::from(*kernel) * 7);
             }
@@ -293,7 +295,7 @@ fn d16_a_count_has_what_came_between_an_overflow_and_its_reload() {
             bench.run(u64::from(SHORT) + late);
             bench.deliver();
             assert_eq!(bench.serve(), [counter], "{}, {late}", identity.name);
-            assert_eq!(bench.hal.count(&bench, 0, counter), bench.given(counter), "{}, {late}", identity.name);
+            assert_eq!(bench.hal.count(boot(&bench), counter), bench.given(counter), "{}, {late}", identity.name);
         }
         assert_eq!(bench.finish(), [bench.given(counter)], "{}", identity.name);
     }
@@ -422,7 +424,7 @@ fn d25_without_a_status_register_the_top_bit_of_the_counter_tells_of_overflow() 
             bench.run(value); // version 1 writes only 32 bits
             assert_eq!(bench.msr(bench.counter(counter)), value, "{name}");
             bench.take_log();
-            assert_eq!(bench.hal.check_overflow(&bench, 0).number() == 1, overflowed, "{name}: {value:#x}");
+            assert_eq!(bench.hal.check_overflow(boot(&bench)).number() == 1, overflowed, "{name}: {value:#x}");
             assert_eq!(bench.take_log(), [Access::Counter(u32::from(counter))], "{name}");
             assert_eq!(bench.serve().len() == 1, overflowed, "{name}: {value:#x}");
             let global = |access: &Access| matches!(access, Access::Read(_));

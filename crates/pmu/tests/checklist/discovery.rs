@@ -3,6 +3,7 @@
 use pmu::{Hal, HalError, Interface, Kind, ProfileInterface, Reason, Source, Support};
 
 use super::bench::{Access, Bench, amd, amd_of_family, intel, leaf_a_eax, of_interface, processor_of, with_counters};
+use simulation::boot;
 
 /// EBX bits that the sources of Emon use.
 const KNOWN_EVENTS: u8 = 7;
@@ -171,15 +172,15 @@ fn d27_registers_that_drop_writes_are_found_out() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
         let pretender = pretends();
-        assert!(!bench.hal.initialize(&pretender, 0), "{}", identity.name);
-        bench.hal.release(&pretender, 0);
-        assert!(bench.hal.initialize(&bench, 0), "{}", identity.name);
+        assert!(!bench.hal.initialize(boot(&pretender)), "{}", identity.name);
+        bench.hal.release(boot(&pretender));
+        assert!(bench.hal.initialize(boot(&bench)), "{}", identity.name);
         bench.release();
     }
     for (counters, width) in [(1, 32), (4, 40), (10, 48)] {
         let bench = Bench::idle(intel([leaf_a_eax(2, counters, width, 7), 0, 0, 0]));
-        assert!(!bench.hal.initialize(&pretends(), 0));
-        assert!(bench.hal.initialize(&bench, 0));
+        assert!(!bench.hal.initialize(boot(&pretends())));
+        assert!(bench.hal.initialize(boot(&bench)));
     }
 }
 

@@ -1,13 +1,14 @@
 //! The order of steps in serving an interrupt, and the registers that it must not touch.
 
 use model::Processor;
-use pmu::Kind;
 use pmu::state::CounterSet;
+use pmu::{Kind, ProcessorIndex};
 
 use super::bench::{
     Access, Bench, FIXED_CTR_CTRL, FIXED_CTR0, GLOBAL_CTRL, LONG, SHORT, processor_of, with_counters,
     with_global_registers,
 };
+use simulation::boot;
 
 /// LVT entry of the Windows HAL, unmasked.
 const OPEN: u32 = 0xFE;
@@ -60,7 +61,7 @@ fn the_status_of_our_counters_is_acknowledged_also_while_none_counts_and_no_regi
         let bench = Bench::new(processor_of(identity));
         let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
-        assert!(bench.hal.stop(&bench, 0, CounterSet::NONE.with(counter)).0.has(counter), "{}", identity.name);
+        assert!(bench.hal.stop(boot(&bench), CounterSet::NONE.with(counter)).0.has(counter), "{}", identity.name);
         assert_eq!(bench.msr(global.status), bench.bit(counter), "{}", identity.name);
         assert!(bench.model().take_interrupt(), "{}", identity.name);
         bench.take_log();
@@ -69,11 +70,11 @@ fn the_status_of_our_counters_is_acknowledged_also_while_none_counts_and_no_regi
         assert_eq!(bench.take_log()[..2], acknowledged, "{}", identity.name);
         assert_eq!((bench.msr(global.status), bench.model().lvt()), (0, OPEN), "{}", identity.name);
 
-        bench.hal.save(&bench, 0);
+        bench.hal.save(boot(&bench));
         bench.take_log();
         bench.serve();
         assert_eq!(bench.take_log(), [], "{}: asleep", identity.name);
-        bench.hal.restore(&bench, 0);
+        bench.hal.restore(boot(&bench));
         bench.finish();
         bench.release();
         bench.take_log();
@@ -109,7 +110,7 @@ fn counters_of_others_go_on_while_ours_stand_still_or_are_served() {
         let counter = bench.started(bench.anywhere(), Some(LONG));
         let (others, all) = (1_u64 << 35, 1 << 35 | bench.bit(counter));
         assert_eq!(bench.msr(GLOBAL_CTRL), all, "{}", identity.name);
-        bench.hal.with_frozen(&bench, 0, || assert_eq!(bench.msr(GLOBAL_CTRL), others, "{}: held", identity.name));
+        bench.hal.with_frozen(boot(&bench), || assert_eq!(bench.msr(GLOBAL_CTRL), others, "{}: held", identity.name));
         assert_eq!(bench.msr(GLOBAL_CTRL), all, "{}: let go", identity.name);
         bench.take_log();
         assert_eq!(bench.serve(), [], "{}", identity.name);
@@ -136,7 +137,7 @@ fn the_stale_status_of_one_counter_is_remembered_while_others_stop() {
             for counter in [first, second] {
                 bench.stop(CounterSet::NONE.with(counter));
             }
-            bench.hal.free(0, CounterSet::NONE.with(first).with(second));
+            bench.hal.free(ProcessorIndex::BOOT, CounterSet::NONE.with(first).with(second));
             assert_eq!(bench.msr(global.status), bench.bit(first), "{}", identity.name);
             assert_eq!(bench.started(bench.anywhere(), Some(LONG)), first);
             assert_eq!(bench.msr(global.status), 0, "{}: cleared before it counts again", identity.name);

@@ -4,6 +4,7 @@ use pmu::state::CounterSet;
 use pmu::{Kind, Source};
 
 use super::bench::{Access, Bench, LONG, SHORT, of_interface, processor_of};
+use simulation::boot;
 
 /// Each event by the manual: source, first ESCR of the unit, ESCR select in the CCCR, event select, event mask.
 const EVENTS: [(u32, u32, u64, u64, u64); 6] = [
@@ -72,7 +73,7 @@ fn disabling_clears_enable_and_ovf_pmi_of_the_events_own_cccr_and_nothing_else()
                 assert_eq!(bench.msr(0x360 + number) & OVF, OVF, "{source:#x}");
             }
             bench.take_log();
-            let told = bench.hal.stop(bench, 0, CounterSet::NONE.with(counter)).0;
+            let told = bench.hal.stop(boot(bench), CounterSet::NONE.with(counter)).0;
             assert_eq!(told.has(counter), overflowed, "{source:#x}");
             let wanted = [Access::Write(0x360 + number, ANY_THREAD | select << 13), Access::Counter(number)];
             assert_eq!(bench.take_log(), wanted, "{source:#x}");
@@ -89,7 +90,7 @@ fn checking_for_overflow_examines_ovf_of_each_cccr_that_interrupts() {
         bench.started(6, None);
         bench.run(u64::from(SHORT));
         bench.take_log();
-        assert_eq!(bench.hal.check_overflow(&bench, 0).0, CounterSet::NONE.with(due), "{}", identity.name);
+        assert_eq!(bench.hal.check_overflow(boot(&bench)).0, CounterSet::NONE.with(due), "{}", identity.name);
         let [due, later] = [due, later].map(|counter| u32::from(bench.number(counter)));
         // With a clear flag the counter is read as well.
         let wanted = [Access::Read(0x360 + due), Access::Read(0x360 + later), Access::Counter(later)];
@@ -129,7 +130,7 @@ fn an_overflow_that_left_no_flag_is_found_by_the_counter() {
         assert!(bench.deliver(), "{}", identity.name);
         let cccr = bench.select(counter);
         bench.set_msr(cccr, bench.msr(cccr) & !OVF);
-        assert_eq!(bench.hal.check_overflow(&bench, 0).number(), 1, "{}", identity.name);
+        assert_eq!(bench.hal.check_overflow(boot(&bench)).number(), 1, "{}", identity.name);
         assert_eq!(bench.serve(), [counter], "{}", identity.name);
         assert_eq!(bench.serve(), [], "{}: once", identity.name);
     }
@@ -174,9 +175,9 @@ fn where_misc_enable_says_that_nothing_can_be_monitored_no_other_register_is_tou
     let bench = Bench::idle(processor_of(identity));
     assert_eq!(bench.hal.selection().interface, Kind::NetBurst);
     let nothing = Bench::idle(model::Processor::new(Box::new(|_, _| [0; 4])).with_absent_msrs_ignored());
-    assert!(!bench.hal.initialize(&nothing, 0));
-    bench.hal.release(&nothing, 0);
-    assert_eq!(bench.hal.in_use_elsewhere(&nothing, 0), None);
+    assert!(!bench.hal.initialize(boot(&nothing)));
+    bench.hal.release(boot(&nothing));
+    assert_eq!(bench.hal.in_use_elsewhere(boot(&nothing)), None);
     let others = nothing.take_log().into_iter().filter(|access| *access != Access::Read(0x1A0));
     assert_eq!(others.collect::<Vec<_>>(), []);
 }

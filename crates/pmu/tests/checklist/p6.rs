@@ -3,6 +3,7 @@
 use pmu::state::CounterSet;
 
 use super::bench::{Access, Bench, SHORT, of_interface, processor_of};
+use simulation::boot;
 
 const EN: u64 = 1 << 22;
 const INT: u64 = 1 << 20;
@@ -92,7 +93,7 @@ fn checking_for_overflow_examines_the_value_of_each_active_counter() {
         bench.start([1]);
         bench.run(u64::from(SHORT) - 100);
         bench.take_log();
-        assert_eq!(bench.hal.check_overflow(bench, 0).0, CounterSet::NONE.with(0));
+        assert_eq!(bench.hal.check_overflow(boot(bench)).0, CounterSet::NONE.with(0));
         assert_eq!(bench.take_log(), [Access::Counter(0), Access::Counter(1)]);
         assert!(bench.deliver());
         assert_eq!(bench.serve(), [0]);
@@ -110,7 +111,7 @@ fn somebody_elses_counter_is_one_that_is_let_count_and_counts_something() {
             let bench = Bench::idle(processor_of(identity));
             bench.set_msr(SELECT0, first);
             bench.set_msr(SELECT1, second);
-            let told = bench.hal.in_use_elsewhere(&bench, 0).map(|enabled| (enabled.counter, enabled.select));
+            let told = bench.hal.in_use_elsewhere(boot(&bench)).map(|enabled| (enabled.counter, enabled.select));
             let select = |counter| if counter == 0 { first } else { second };
             assert_eq!(told, counter.map(|counter| (counter, select(counter))), "{first:#x}, {second:#x}");
         }

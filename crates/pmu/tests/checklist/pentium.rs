@@ -2,9 +2,10 @@
 
 use model::Mode;
 use pmu::state::CounterSet;
-use pmu::{HalError, Source};
+use pmu::{HalError, ProcessorIndex, Source};
 
 use super::bench::{Access, Bench, processor_of};
+use simulation::boot;
 
 fn each(law: impl Fn(&Bench)) {
     for identity in cpuid_dumps::all().iter().filter(|identity| identity.expected.interface == "Pentium") {
@@ -46,7 +47,7 @@ fn sampling_is_refused_with_its_reason_and_touches_nothing() {
             assert!(bench.hal.state_for(source, false).is_ok());
         }
         assert_eq!(bench.serve(), []);
-        assert_eq!(bench.hal.check_overflow(bench, 0).number(), 0);
+        assert_eq!(bench.hal.check_overflow(boot(bench)).number(), 0);
         assert_eq!(bench.take_log(), []);
     });
 }
@@ -63,7 +64,7 @@ fn each_mode_and_every_source_is_counted_as_the_model_counted() {
                     .with_owner(1)
                     .with_user(user)
                     .with_kernel(kernel);
-                let counters = [0, 1].map(|_| bench.hal.reserve(0, state).unwrap());
+                let counters = [0, 1].map(|_| bench.hal.reserve(ProcessorIndex::BOOT, state).unwrap());
                 bench.start(counters);
                 bench.machine.run(0, Mode::User, &|selected| u64::from(selected.event) + 100);
                 bench.machine.run(0, Mode::Kernel, &|selected| u64::from(selected.event) + 10_000);
@@ -81,15 +82,15 @@ fn counts_outlive_a_sleep_and_a_release_leaves_the_register_clear() {
     each(|bench| {
         let counters = [2, 6].map(|source| bench.started(source, None));
         bench.run(30);
-        bench.hal.save(bench, 0);
+        bench.hal.save(boot(bench));
         assert_eq!(bench.msr(0x11), 0);
         for counter in [0x12, 0x13] {
             bench.set_msr(counter, 0x55);
         }
         bench.run(1_000);
-        bench.hal.restore(bench, 0);
+        bench.hal.restore(boot(bench));
         bench.run(4);
-        assert_eq!(counters.map(|counter| bench.hal.count(bench, 0, counter)), [34; 2]);
+        assert_eq!(counters.map(|counter| bench.hal.count(boot(bench), counter)), [34; 2]);
         assert_eq!(bench.finish(), [34; 2]);
         bench.release();
         assert_eq!(bench.msr(0x11), 0);
@@ -106,10 +107,10 @@ fn somebody_elses_counter_is_found_and_registers_that_drop_writes_are_found_out(
         bench.release();
         for (cesr, counter) in [(0, None), (0x16, None), (0x40, Some(0)), (0x80, Some(0)), (0x40 << 16, Some(1))] {
             bench.set_msr(0x11, cesr);
-            let told = bench.hal.in_use_elsewhere(bench, 0).map(|enabled| (enabled.counter, enabled.select));
+            let told = bench.hal.in_use_elsewhere(boot(bench)).map(|enabled| (enabled.counter, enabled.select));
             assert_eq!(told, counter.map(|counter| (counter, cesr)), "{cesr:#x}");
         }
         let nothing = Bench::idle(model::Processor::new(Box::new(|_, _| [0; 4])).with_absent_msrs_ignored());
-        assert!(!bench.hal.initialize(&nothing, 0));
+        assert!(!bench.hal.initialize(boot(&nothing)));
     });
 }

@@ -4,7 +4,7 @@ use model::Selected;
 use pmu::hal::MAX_RAW;
 use pmu::source::RawEvent;
 use pmu::state::CounterSet;
-use pmu::{Hal, HalError, Source, Support};
+use pmu::{Hal, HalError, ProcessorIndex, Source, Support};
 
 use super::bench::{Bench, SHORT, amd_of_family, intel, leaf_a_eax, processor_of};
 
@@ -49,7 +49,7 @@ fn select_of(event: RawEvent) -> u64 {
 fn selected(bench: &Bench, event: RawEvent) -> Result<u64, HalError> {
     bench.hal.keep_raw(|_| false);
     let state = bench.hal.state_for(event.source(), true)?.with_owner(1).with_user(true).with_kernel(true);
-    let counter = bench.hal.reserve(0, state).unwrap();
+    let counter = bench.hal.reserve(ProcessorIndex::BOOT, state).unwrap();
     bench.start([counter]);
     let register = bench.msr(bench.select(counter));
     bench.finish();
@@ -97,7 +97,7 @@ fn a_raw_event_counts_what_it_selects_and_nothing_else() {
         let event = raw(0xA1, 0x03).with_cmask(2).with_edge(true);
         let other = raw(0xA1, 0x03).with_cmask(2);
         let counters = [event, other].map(|event| bench.reserve(event.source().0, None));
-        let states = counters.map(|counter| bench.hal.row(0).get(counter));
+        let states = counters.map(|counter| bench.hal.row(ProcessorIndex::BOOT).get(counter));
         assert_eq!(states.map(|state| bench.hal.source(state)), [event, other].map(RawEvent::source), "{name}");
         bench.start(counters);
         let meant = Selected { event: 0xA1, umask: 0x03, cmask: 2, invert: false, edge: true };
@@ -112,7 +112,7 @@ fn a_raw_event_is_sampled_in_the_modes_asked_for() {
         let bench = Bench::named(name);
         let state = bench.hal.state_for(raw(0xA1, 1).source(), true).unwrap();
         let state = state.with_owner(1).with_interval(SHORT).with_user(true);
-        let counter = bench.hal.reserve(0, state).unwrap();
+        let counter = bench.hal.reserve(ProcessorIndex::BOOT, state).unwrap();
         bench.start([counter]);
         let (user, kernel, interrupt, _) = bench.control(counter);
         assert_eq!((user, kernel, interrupt), (true, false, true), "{name}");

@@ -7,6 +7,7 @@ use super::bench::{
     Access, Bench, FIXED_CTR_CTRL, FIXED_CTR0, GLOBAL_CTRL, PERF_CAPABILITIES, amd, intel, leaf_a_eax, of_interface,
     processor_of, with_counters, with_fixed_counters, with_global_registers,
 };
+use simulation::boot;
 
 /// Returns the values that a life cycle writes to the registers that `meant` selects.
 fn writes(life: &[Access], meant: impl Fn(u32) -> bool) -> Vec<u64> {
@@ -93,7 +94,7 @@ fn d05_a_fixed_counter_that_no_source_needs_and_its_control_are_left_alone_and_g
         bench.set_msr(FIXED_CTR_CTRL, 0x3000); // kernel and user
         let control = bench.msr(GLOBAL_CTRL) | 1 << 35;
         bench.set_msr(GLOBAL_CTRL, control);
-        assert_eq!(bench.hal.in_use_elsewhere(&bench, 0), None, "{}: in nobody's way", identity.name);
+        assert_eq!(bench.hal.in_use_elsewhere(boot(&bench)), None, "{}: in nobody's way", identity.name);
         bench.initialize();
         assert_eq!((bench.msr(GLOBAL_CTRL), bench.msr(FIXED_CTR_CTRL)), (1 << 35, 0x3000), "{}", identity.name);
         bench.take_log();
@@ -102,8 +103,8 @@ fn d05_a_fixed_counter_that_no_source_needs_and_its_control_are_left_alone_and_g
         bench.run(4_096);
         bench.serve();
         assert_eq!(bench.msr(GLOBAL_CTRL), 1 << 35 | bench.bit(counter), "{}", identity.name);
-        bench.hal.save(&bench, 0);
-        bench.hal.restore(&bench, 0);
+        bench.hal.save(boot(&bench));
+        bench.hal.restore(boot(&bench));
         assert_eq!(bench.msr(FIXED_CTR_CTRL), 0x30B0, "{}: over a sleep that was called off", identity.name);
         bench.finish();
         bench.release();
@@ -129,7 +130,7 @@ fn d05_a_fixed_counter_that_another_has_enabled_is_told_and_after_it_is_taken_st
                     continue; // no such bit
                 }
                 bench.set_msr(FIXED_CTR_CTRL, control);
-                let found = bench.hal.in_use_elsewhere(&bench, 0).map(|enabled| (enabled.counter, enabled.select));
+                let found = bench.hal.in_use_elsewhere(boot(&bench)).map(|enabled| (enabled.counter, enabled.select));
                 assert_eq!(found, Some((counter, field)), "{}", identity.name);
             }
             bench.set_msr(GLOBAL_CTRL, bench.bit(counter));
@@ -137,7 +138,7 @@ fn d05_a_fixed_counter_that_another_has_enabled_is_told_and_after_it_is_taken_st
             assert_eq!((bench.msr(FIXED_CTR_CTRL), bench.msr(GLOBAL_CTRL)), (0, 0), "{}", identity.name);
             bench.release();
             assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
-            assert_eq!(bench.hal.in_use_elsewhere(&bench, 0), None, "{}", identity.name);
+            assert_eq!(bench.hal.in_use_elsewhere(boot(&bench)), None, "{}", identity.name);
         }
     }
 }

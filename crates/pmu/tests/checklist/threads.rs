@@ -2,9 +2,10 @@
 
 use model::{Mode, Processor};
 use pmu::state::CounterSet;
-use pmu::{Hal, Source};
+use pmu::{Hal, ProcessorIndex, Source};
 
 use super::bench::{Access, Bench, SHORT, processor_of};
+use simulation::{boot, current};
 
 /// Returns the two threads of a core, each with its own HAL, so that they share only the registers.
 fn threads() -> [Bench; 2] {
@@ -53,7 +54,7 @@ fn both_threads_count_and_sample_the_same_at_once_and_neither_sees_the_others_ev
         bench.machine.run(0, Mode::Kernel, &|_| factor * 10);
     }
     for ((bench, factor), counters) in both.into_iter().zip(counters) {
-        assert_eq!(counters.map(|counter| bench.hal.count(bench, 0, counter)), [factor * 1_010; 2]);
+        assert_eq!(counters.map(|counter| bench.hal.count(boot(bench), counter)), [factor * 1_010; 2]);
     }
     for (bench, factor) in both {
         let rest = u64::from(SHORT) - factor * 1_010;
@@ -80,9 +81,9 @@ fn initializing_stopping_and_releasing_one_thread_leaves_the_other_running() {
         goes.whole_life();
         stays.run(u64::from(SHORT));
         assert_eq!((stays.deliver(), stays.serve()), (true, vec![counter]));
-        assert_eq!(stays.hal.in_use_elsewhere(stays, 0), None, "ours");
+        assert_eq!(stays.hal.in_use_elsewhere(boot(stays)), None, "ours");
         assert_eq!(
-            goes.hal.in_use_elsewhere(goes, 0),
+            goes.hal.in_use_elsewhere(boot(goes)),
             None,
             "and what the other thread counts is not in this one's way"
         );
@@ -95,12 +96,12 @@ fn one_hal_serves_both_threads_each_by_what_it_found_there() {
     let [first, second] = threads();
     let hal = Hal::new(&first, 2).unwrap();
     for (processor, bench) in [(0, &first), (1, &second)] {
-        assert!(hal.initialize(bench, processor));
+        assert!(hal.initialize(current(bench, processor)));
         let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
-        let counter = hal.reserve(processor, state).unwrap();
-        hal.start(bench, processor, CounterSet::NONE.with(counter));
+        let counter = hal.reserve(ProcessorIndex::new(processor), state).unwrap();
+        hal.start(current(bench, processor), CounterSet::NONE.with(counter));
         bench.run(100 + u64::from(processor));
-        assert_eq!(hal.count(bench, processor, counter), 100 + u64::from(processor));
+        assert_eq!(hal.count(current(bench, processor), counter), 100 + u64::from(processor));
     }
     let counting = |bench: &Bench| bench.model().enabled_counters().len();
     assert_eq!((counting(&first), counting(&second)), (1, 1));

@@ -4,6 +4,8 @@ use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
 
 use super::bench::{Bench, LONG, PLAIN, SHORT, amd, processor_of, with_counters, with_global_registers};
+use pmu::ProcessorIndex;
+use simulation::boot;
 
 #[test]
 fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
@@ -14,17 +16,17 @@ fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
         let other = bench.started(bench.anywhere(), Some(LONG));
         bench.run(u64::from(SHORT) + 3);
         bench.stop(CounterSet::NONE.with(stopped));
-        assert_eq!(bench.hal.total(0, stopped), u64::from(SHORT) + 3, "{name}: the count is whole");
+        assert_eq!(bench.hal.total(ProcessorIndex::BOOT, stopped), u64::from(SHORT) + 3, "{name}: the count is whole");
         assert!(bench.deliver(), "{name}: nothing recalls it");
         assert_eq!(bench.serve(), [], "{name}");
-        assert_eq!(bench.hal.total(0, stopped), u64::from(SHORT) + 3, "{name}: told once");
+        assert_eq!(bench.hal.total(ProcessorIndex::BOOT, stopped), u64::from(SHORT) + 3, "{name}: told once");
         assert_eq!(bench.model().enabled_counters().len(), 1, "{name}: serving does not start it again");
         if let Some(global) = bench.global {
             assert_eq!(bench.msr(global.status), 0, "{name}: nothing is left for the next");
         }
         bench.run(1_000);
-        assert_eq!(bench.hal.total(0, stopped), u64::from(SHORT) + 3, "{name}: it stays stopped");
-        assert_eq!(bench.hal.count(&bench, 0, other), u64::from(SHORT) + 1_003, "{name}: the other goes on");
+        assert_eq!(bench.hal.total(ProcessorIndex::BOOT, stopped), u64::from(SHORT) + 3, "{name}: it stays stopped");
+        assert_eq!(bench.hal.count(boot(&bench), other), u64::from(SHORT) + 1_003, "{name}: the other goes on");
         bench.finish();
         bench.release();
         assert_eq!(bench.serve(), [], "{name}: nor after the release");
@@ -41,16 +43,16 @@ fn no_peer_a_stop_tells_of_the_overflows_that_nobody_served() {
         let later = bench.started(bench.anywhere(), Some(LONG));
         bench.run(u64::from(SHORT));
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![due]), "{name}: served");
-        assert_eq!(bench.hal.stop(&bench, 0, CounterSet::NONE.with(due)).0, CounterSet::NONE, "{name}");
-        bench.hal.start(&bench, 0, CounterSet::NONE.with(due));
+        assert_eq!(bench.hal.stop(boot(&bench), CounterSet::NONE.with(due)).0, CounterSet::NONE, "{name}");
+        bench.hal.start(boot(&bench), CounterSet::NONE.with(due));
         bench.run(u64::from(SHORT) + 9);
         let both = CounterSet::NONE.with(due).with(later);
-        assert_eq!(bench.hal.stop(&bench, 0, both).0, CounterSet::NONE.with(due), "{name}: not served");
-        assert_eq!(bench.hal.stop(&bench, 0, both).0, CounterSet::NONE, "{name}: told once");
-        bench.hal.free(0, both);
+        assert_eq!(bench.hal.stop(boot(&bench), both).0, CounterSet::NONE.with(due), "{name}: not served");
+        assert_eq!(bench.hal.stop(boot(&bench), both).0, CounterSet::NONE, "{name}: told once");
+        bench.hal.free(ProcessorIndex::BOOT, both);
         let counting = bench.started(bench.anywhere(), None);
         bench.run(1);
-        assert_eq!(bench.hal.stop(&bench, 0, CounterSet::NONE.with(counting)).number(), 0, "{name}: no interval");
+        assert_eq!(bench.hal.stop(boot(&bench), CounterSet::NONE.with(counting)).number(), 0, "{name}: no interval");
     }
 }
 
@@ -95,7 +97,7 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
         let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{name}");
-        bench.hal.interrupt(&bench, 0, |_| bench.run(u64::from(SHORT) + 2)); // the counter keeps counting
+        bench.hal.interrupt(boot(&bench), |_| bench.run(u64::from(SHORT) + 2)); // the counter keeps counting
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![counter]), "{name}");
         assert_eq!((bench.deliver(), bench.serve()), (false, vec![]), "{name}");
         assert_eq!(bench.finish(), [2 * u64::from(SHORT) + 2], "{name}");
@@ -105,7 +107,7 @@ fn no_peer_a_second_overflow_inside_the_handler_is_served_by_a_second_interrupt(
         let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(u64::from(SHORT));
         assert!(bench.deliver(), "{}", identity.name);
-        bench.hal.interrupt(&bench, 0, |_| bench.run(u64::from(SHORT) + 2)); // all counters are stopped
+        bench.hal.interrupt(boot(&bench), |_| bench.run(u64::from(SHORT) + 2)); // all counters are stopped
         assert_eq!((bench.deliver(), bench.serve()), (false, vec![]), "{}", identity.name);
         bench.run(u64::from(SHORT));
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![counter]), "{}", identity.name);
@@ -142,7 +144,7 @@ fn no_peer_a_spurious_interrupt_changes_nothing() {
             assert_eq!(bench.serve(), [], "{}", identity.name);
             assert_eq!(bench.model().enabled_counters().len(), 2, "{}: they go on", identity.name);
         }
-        let counts = [armed, free].map(|counter| bench.hal.count(&bench, 0, counter));
+        let counts = [armed, free].map(|counter| bench.hal.count(boot(&bench), counter));
         assert_eq!(counts, [3_000, 3_000], "{}", identity.name);
         bench.run(u64::from(SHORT) - 3_000);
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![armed]), "{}", identity.name);
@@ -157,7 +159,7 @@ fn no_peer_a_handler_that_does_nothing_finds_its_counter_armed_again() {
         for round in 1..=5 {
             bench.run(u64::from(SHORT));
             assert!(bench.deliver(), "{}, round {round}", identity.name);
-            bench.hal.interrupt(&bench, 0, |_| ());
+            bench.hal.interrupt(boot(&bench), |_| ());
         }
         assert_eq!(bench.finish(), [5 * u64::from(SHORT)], "{}", identity.name);
     }
@@ -177,7 +179,7 @@ fn no_peer_a_counter_that_firmware_left_running_is_stopped_and_stays_so() {
         assert!(!bench.model().interrupt_pending(), "{}", identity.name);
         let counter = bench.started(bench.anywhere(), None);
         bench.run(9);
-        assert_eq!(bench.hal.count(&bench, 0, counter), 9, "{}: from zero", identity.name);
+        assert_eq!(bench.hal.count(boot(&bench), counter), 9, "{}: from zero", identity.name);
         bench.finish();
         bench.release();
         assert!(bench.controls().iter().all(|control| *control == 0), "{}", identity.name);
@@ -194,22 +196,26 @@ fn no_peer_counts_and_intervals_outlive_the_loss_of_registers() {
         let mut given = 0;
         for before in [0, 1, 4_999, 5_000, 5_001, 12_345] {
             bench.run(before); // an overflow here is not served before the sleep
-            bench.hal.save(&bench, 0);
+            bench.hal.save(boot(&bench));
             assert_eq!(bench.model().enabled_counters(), [], "{name}");
             given += before;
-            assert_eq!([armed, free].map(|counter| bench.hal.total(0, counter)), [given; 2], "{name}");
+            assert_eq!(
+                [armed, free].map(|counter| bench.hal.total(ProcessorIndex::BOOT, counter)),
+                [given; 2],
+                "{name}"
+            );
             bench.lose_registers();
             bench.run(500); // nothing counts
-            bench.hal.restore(&bench, 0);
+            bench.hal.restore(boot(&bench));
             bench.deliver();
             assert_eq!(bench.serve(), [], "{name}: an interrupt of before the sleep is nobody's");
-            assert_eq!([armed, free].map(|counter| bench.hal.count(&bench, 0, counter)), [given; 2], "{name}");
+            assert_eq!([armed, free].map(|counter| bench.hal.count(boot(&bench), counter)), [given; 2], "{name}");
             bench.run(u64::from(SHORT) - 1);
             assert_eq!((bench.deliver(), bench.serve()), (false, vec![]), "{name}: a whole interval anew");
             bench.run(1);
             assert_eq!((bench.deliver(), bench.serve()), (true, vec![armed]), "{name}");
             given += u64::from(SHORT);
-            assert_eq!([armed, free].map(|counter| bench.hal.count(&bench, 0, counter)), [given; 2], "{name}");
+            assert_eq!([armed, free].map(|counter| bench.hal.count(boot(&bench), counter)), [given; 2], "{name}");
         }
         assert_eq!([armed, free].map(|counter| bench.given(counter)), [given; 2], "{name}: by the model");
         assert_eq!(bench.finish(), [given; 2], "{name}");
@@ -223,12 +229,12 @@ fn no_peer_what_was_stopped_before_the_sleep_is_stopped_after_it() {
         let counter = bench.started(bench.anywhere(), Some(SHORT));
         bench.run(10);
         bench.stop(CounterSet::NONE.with(counter));
-        bench.hal.save(&bench, 0);
+        bench.hal.save(boot(&bench));
         bench.lose_registers();
-        bench.hal.restore(&bench, 0);
+        bench.hal.restore(boot(&bench));
         bench.run(100);
         assert_eq!(bench.model().enabled_counters(), [], "{}", identity.name);
-        assert_eq!(bench.hal.total(0, counter), 10, "{}", identity.name);
+        assert_eq!(bench.hal.total(ProcessorIndex::BOOT, counter), 10, "{}", identity.name);
     }
 }
 
@@ -238,10 +244,10 @@ fn no_peer_what_firmware_starts_during_the_sleep_is_stopped_after_it() {
         let bench = Bench::new(processor_of(identity));
         let (counter, other) = (bench.started(bench.anywhere(), None), bench.general() - 1);
         assert_ne!(counter, other, "{}", identity.name);
-        bench.hal.save(&bench, 0);
+        bench.hal.save(boot(&bench));
         bench.lose_registers();
         bench.occupy(other);
-        bench.hal.restore(&bench, 0);
+        bench.hal.restore(boot(&bench));
         assert_eq!(bench.msr(bench.select(other)), 0, "{}", identity.name);
         bench.run(100);
         assert_eq!(bench.finish(), [100], "{}", identity.name);
@@ -272,9 +278,9 @@ fn no_peer_waking_without_a_session_leaves_the_registers_alone() {
         bench.started(bench.anywhere(), None);
         bench.finish();
         bench.release();
-        bench.hal.save(&bench, 0);
+        bench.hal.save(boot(&bench));
         bench.lose_registers();
-        bench.hal.restore(&bench, 0);
+        bench.hal.restore(boot(&bench));
         assert_eq!(bench.msr(global.control), (1 << bench.general()) - 1, "{}: as from reset", identity.name);
     }
 }
@@ -325,7 +331,7 @@ fn no_peer_counters_that_freeze_with_every_interrupt_go_on_after_it() {
         assert_eq!((bench.deliver(), bench.serve()), (true, vec![armed]));
         assert_eq!(bench.msr(0xC000_0300), 0);
     }
-    assert_eq!([armed, free].map(|counter| bench.hal.count(&bench, 0, counter)), [3 * u64::from(SHORT); 2]);
+    assert_eq!([armed, free].map(|counter| bench.hal.count(boot(&bench), counter)), [3 * u64::from(SHORT); 2]);
     assert_eq!(bench.msr(0x1D9), 1 << 12, "left as it was");
 }
 
