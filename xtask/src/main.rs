@@ -1,8 +1,8 @@
-//! What people run: `cargo xtask build`, `test`, `soak`, `demo`, `package`, `install`, `uninstall`, `bench`, `clean-lab`. The
-//! same on Linux and on Windows, but for what takes a Windows to be done to.
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `package`, `install`, `uninstall`, `bench`,
+//! `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist on Windows only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
-//! of the hardware; on Windows the installed WDK and the machine's own processor take their places.
+//! of the hardware. On Windows the installed WDK and the machine's own processor are used.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,8 @@ mod bench;
 mod checks;
 mod consumers;
 mod demo;
+#[cfg(test)]
+mod documents;
 mod elevated;
 mod import_library;
 mod installed;
@@ -83,8 +85,8 @@ enum Command {
 
     /// Install the driver on this machine and start it
     ///
-    /// On Windows, from an elevated prompt: makes the package, then calls its client. docs/windows.md says what Windows
-    /// has to be told before.
+    /// On Windows, from an elevated prompt: makes the package, then calls its client. docs/windows.md describes
+    /// the settings of Windows that it needs.
     Install,
 
     /// Stop the driver on this machine and remove it
@@ -159,8 +161,11 @@ mod tests {
 
     const TASKS: &str = include_str!("../../Makefile.toml");
 
-    const DOCUMENTS: [(&str, &str); 4] = [
+    const DOCUMENTS: [(&str, &str); 7] = [
         ("README.md", include_str!("../../README.md")),
+        ("CONTRIBUTING.md", include_str!("../../CONTRIBUTING.md")),
+        ("CHANGELOG.md", include_str!("../../CHANGELOG.md")),
+        ("docs/proof.md", include_str!("../../docs/proof.md")),
         ("BENCHMARKS.md", include_str!("../../BENCHMARKS.md")),
         ("docs/windows.md", include_str!("../../docs/windows.md")),
         ("docs/security.md", include_str!("../../docs/security.md")),

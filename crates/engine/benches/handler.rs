@@ -5,7 +5,7 @@
 //! store here, so that the compiler has its registers as free as in the driver, where it is an instruction, too; they
 //! are taken off.
 
-#![expect(clippy::expect_used, reason = "a bench that can not be set up must not measure")]
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up must not measure")]
 #![forbid(unsafe_code)]
 
 #[path = "plain/mod.rs"]

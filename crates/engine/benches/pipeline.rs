@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p engine --bench pipeline`
 
-#![expect(clippy::expect_used, reason = "a bench that can not be set up must not measure")]
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up must not measure")]
 #![forbid(unsafe_code)]
 
 #[path = "plain/mod.rs"]

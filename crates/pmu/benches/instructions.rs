@@ -4,7 +4,7 @@
 //! order in which callgrind writes its counts.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::expect_used, reason = "a bench that can not be set up must not measure")]
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up must not measure")]
 
 mod scene;
 

@@ -2,7 +2,7 @@
 //! the processor here only takes notes. BENCHMARKS.md says what the figures tell, and what they do not.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::expect_used, reason = "a bench that can not be set up must not measure")]
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up must not measure")]
 
 mod scene;
 

@@ -80,7 +80,7 @@ fn a_processor_has_the_registers_that_cpuid_enumerates() {
     for (name, mut processor, exist) in [
         ("everything", with_capabilities(capabilities(4)), baseline),
         ("no adaptive records", with_capabilities(capabilities(3)), format_0),
-        ("a format that nobody knows", with_capabilities(6 << 8 | BASELINE), store),
+        ("an unknown format", with_capabilities(6 << 8 | BASELINE), store),
         ("no capabilities, whatever they would be", intel(at(2, capabilities(4)), SKYLAKE, DTES64, DS), format_0),
         ("version 1", intel(at(1, 0), YONAH, ALL, DS), store),
         ("no Debug Store", intel(at(5, capabilities(4)), SKYLAKE, ALL, 0), misc_alone),

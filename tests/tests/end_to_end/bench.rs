@@ -205,7 +205,7 @@ fn keipigenericcall_returns_when_no_unregistered_handler_runs() {
         before += ran[0];
         assert_eq!(ran[1], 0, "after the call");
     }
-    assert!(before >= 5, "the handler runs on after it was taken away: nobody else waits for it");
+    assert!(before >= 5, "the handler still runs after it was unregistered, because no other code waits for it");
     bench.lab.scripted().unwrap();
     bench.finish();
 }

@@ -123,7 +123,7 @@ fn the_driver_reads_running_counters_periodically() {
         lab.wire.advance(5_000).unwrap();
         let begun = Instant::now();
         while lab.wire.accesses().unwrap()[0].rdpmc == before {
-            assert!(begun.elapsed() < Duration::from_secs(5), "nobody follows, round {round}");
+            assert!(begun.elapsed() < Duration::from_secs(5), "the counts do not follow, round {round}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -14,7 +14,7 @@ use raw_cpuid::CpuIdResult;
 /// IA32_PERF_GLOBAL_STATUS, and PerfCntrGlobalStatus.
 const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
-/// A processor of which some counters have overflowed whenever somebody looks.
+/// A processor with some counters that have overflowed at every look.
 pub struct PlainCpu {
     identity: &'static Identity,
     status: AtomicU64,

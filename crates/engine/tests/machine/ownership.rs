@@ -85,7 +85,7 @@ fn a_counter_that_another_enabled_is_told_and_taken_only_by_force() {
 
         // Other software uses no counter of the other processors.
         let beside = started(client, &mut engine, on(&[0, 2]), &[event(2, 0)]);
-        assert_eq!(machine.processor(1).model().rdmsr(register), Ok(theirs), "{name}: nobody asked for that one");
+        assert_eq!(machine.processor(1).model().rdmsr(register), Ok(theirs), "{name}: no session asked for that one");
         client.stop(&mut engine, beside, None);
 
         let forced = client.start_with(&mut engine, header(flags::FORCE, false, ProcessorSet::EMPTY), &[event(2, 0)]);

@@ -160,7 +160,7 @@ fn where_the_kernel_has_no_such_call_the_driver_makes_it_and_tells() {
         assert_eq!((made[0].status, made[0].flags & area::OF_KERNEL), (status, 0));
         assert_ne!(made[0].address, 0);
         engine.shut_down();
-        assert!(is_left_clean(&machine), "an area that nobody freed goes with the driver");
+        assert!(is_left_clean(&machine), "the driver frees the area that no client freed");
     }
 }
 
@@ -299,7 +299,7 @@ fn beside_the_areas_that_windows_keeps_a_session_records_into_areas_of_the_drive
         assert_eq!(
             refused(&ask(client, &mut engine, area::ALLOCATE, None)).0,
             EXISTS,
-            "a client is told of Windows' own"
+            "the reply has the address of Windows' own area"
         );
         let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), record()]);
         for (processor, of_windows) in (0..2).map(|processor| (processor, address(processor))) {

@@ -346,7 +346,11 @@ fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
         assert_eq!((samples.len(), others.len(), last), (64, 1, false), "{name}");
         assert_eq!((others[0].kind, others[0].ip), (SampleKind::Lost as u16, 36), "{name}");
         run(&machine, &engine, 0, 5_000);
-        assert_eq!(fetched(client, &mut engine, session).0.len(), 1, "{name}: the loss is told once, and it goes on");
+        assert_eq!(
+            fetched(client, &mut engine, session).0.len(),
+            1,
+            "{name}: the loss is reported once, and sampling continues"
+        );
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[0].samples, counts[0].lost, counts[0].count), (65, 36, 505_000), "{name}");
     }

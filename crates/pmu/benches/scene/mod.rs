@@ -123,7 +123,7 @@ pub enum Use {
 }
 
 impl Scene {
-    /// `count` counters of an identity, of which the first `overflowed` have overflowed whenever somebody looks.
+    /// `count` counters of an identity. The first `overflowed` of them have overflowed at every look.
     pub fn new(identity: &str, count: u8, how: Use, overflowed: u8) -> Self {
         let identity = cpuid_dumps::find(identity).expect("an identity");
         let overflowed = CounterSet::first(overflowed);
@@ -178,7 +178,7 @@ pub fn measured_read(hal: &Hal, current: CurrentCpu<'_, Recorder>, counters: Cou
     }
 }
 
-/// Serves an interrupt, with a handler that looks at what it is told and does no more.
+/// Serves an interrupt with a handler that inspects its arguments and does nothing else.
 #[inline(never)]
 pub fn measured_interrupt(hal: &Hal, current: CurrentCpu<'_, Recorder>) {
     black_box(hal.interrupt(current, |overflow| {

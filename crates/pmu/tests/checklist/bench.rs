@@ -556,7 +556,7 @@ impl Bench {
         } else {
             self.usable().iter().map(|counter| self.reserve_on(counter, armed(counter))).collect()
         };
-        assert_eq!(all, self.usable(), "all that can be had");
+        assert_eq!(all, self.usable(), "all that are usable");
         self.start(all.iter());
         for events in [u64::from(SHORT) + 20, 1, u64::from(SHORT) - 1, 77] {
             self.run(events);

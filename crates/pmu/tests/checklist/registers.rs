@@ -94,7 +94,7 @@ fn d05_a_fixed_counter_that_no_source_needs_and_its_control_are_left_alone_and_g
         bench.set_msr(FIXED_CTR_CTRL, 0x3000); // kernel and user
         let control = bench.msr(GLOBAL_CTRL) | 1 << 35;
         bench.set_msr(GLOBAL_CTRL, control);
-        assert_eq!(bench.hal.in_use_elsewhere(boot(&bench)), None, "{}: in nobody's way", identity.name);
+        assert_eq!(bench.hal.in_use_elsewhere(boot(&bench)), None, "{}: in use by no other program", identity.name);
         bench.initialize();
         assert_eq!((bench.msr(GLOBAL_CTRL), bench.msr(FIXED_CTR_CTRL)), (1 << 35, 0x3000), "{}", identity.name);
         bench.take_log();

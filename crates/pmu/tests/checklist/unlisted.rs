@@ -208,7 +208,7 @@ fn no_peer_counts_and_intervals_outlive_the_loss_of_registers() {
             bench.run(500); // nothing counts
             bench.hal.restore(boot(&bench));
             bench.deliver();
-            assert_eq!(bench.serve(), [], "{name}: an interrupt of before the sleep is nobody's");
+            assert_eq!(bench.serve(), [], "{name}: an interrupt from before the sleep has no overflow");
             assert_eq!([armed, free].map(|counter| bench.hal.count(boot(&bench), counter)), [given; 2], "{name}");
             bench.run(u64::from(SHORT) - 1);
             assert_eq!((bench.deliver(), bench.serve()), (false, vec![]), "{name}: a whole interval anew");

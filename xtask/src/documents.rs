@@ -1,0 +1,82 @@
+//! Tests of the tracked text: its wording, and the files that documents name.
+
+use std::{fs, process::Command};
+
+use crate::workspace::Workspace;
+
+/// Wordings that slow a reader down, matched as whole words in lower case.
+const UNCLEAR: [&str; 14] = [
+    "can not",
+    "to be had",
+    "can be had",
+    "is had",
+    "in the place of",
+    "but for",
+    "has to be told",
+    "is told",
+    "are told",
+    "nobody",
+    "somebody",
+    "he",
+    "his",
+    "him",
+];
+
+/// Files that are data, licenses or quotations, and this list itself.
+const EXCEPT: [&str; 6] =
+    [".cpuid", "LICENSE-", "Cargo.lock", ".snap", "cpuid-dumps/src/table.rs", "xtask/src/documents.rs"];
+
+fn tracked_files() -> Vec<String> {
+    let workspace = Workspace::find().unwrap();
+    let output = Command::new("git").arg("-C").arg(workspace.root()).arg("ls-files").output().unwrap();
+    let files = String::from_utf8(output.stdout).unwrap();
+    files.lines().filter(|file| !EXCEPT.iter().any(|except| file.contains(except))).map(str::to_owned).collect()
+}
+
+/// Returns the text of a tracked file; `None` if it is not text or was deleted in the working tree.
+fn text(file: &str) -> Option<String> {
+    fs::read_to_string(Workspace::find().unwrap().root().join(file)).ok()
+}
+
+fn has_words(line: &str, words: &str) -> bool {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    line.match_indices(words)
+        .any(|(begin, _)| !line[..begin].ends_with(is_part) && !line[begin + words.len()..].starts_with(is_part))
+}
+
+#[test]
+fn words_are_found_as_words_alone() {
+    assert!(has_words("/// It can not work.", "can not"));
+    assert!(!has_words("this is the history of the ring", "his"));
+    assert!(!has_words("let nobody_else = 1;", "nobody"));
+}
+
+#[test]
+fn no_text_has_an_unclear_wording() {
+    let mut found = Vec::new();
+    for file in tracked_files() {
+        for (number, line) in (1..).zip(text(&file).unwrap_or_default().lines()) {
+            let unclear = UNCLEAR.iter().filter(|words| has_words(&line.to_lowercase(), words));
+            found.extend(unclear.map(|words| format!("{file}:{number}: {words:?}: {}", line.trim())));
+        }
+    }
+    assert!(found.is_empty(), "{} lines:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn every_path_that_a_document_names_exists() {
+    const ROOTS: [&str; 8] = ["crates/", "lab/", "driver/", "client/", "tests/", "xtask/", "docs/", "inf/"];
+    let root = Workspace::find().unwrap().root().to_owned();
+    let mut named = 0;
+    for file in tracked_files().iter().filter(|file| file.ends_with(".md")) {
+        let text = text(file).unwrap_or_default();
+        let spans = text.split('`').skip(1).step_by(2);
+        for path in spans.filter(|span| ROOTS.iter().any(|root| span.starts_with(root)) && !span.contains([' ', '*'])) {
+            if !path.contains("NAME") {
+                named += 1;
+                assert!(root.join(path.trim_end_matches('/')).exists(), "{file} names {path}");
+            }
+        }
+    }
+    assert!(named > 50, "{named}");
+}
