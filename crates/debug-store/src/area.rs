@@ -1,4 +1,5 @@
-//! The control area that Windows gives a processor, PROCESSOR_PROFILE_CONTROL_AREA: which layout it has (seed 004).
+//! The control area that Windows gives a processor, PROCESSOR_PROFILE_CONTROL_AREA: which layout it has (HAL control
+//! area).
 
 use x86_defs::intel::debug_store::area::{ControlArea1903, ControlAreaV62, GENERAL_RESETS_1903, GENERAL_RESETS_V62};
 

@@ -1,5 +1,5 @@
-//! Intel's Debug Store (SDM Vol. 3B, "Debug Store (DS) Mechanism"; seed 004): memory into which the processor itself
-//! writes the branches that it takes (BTS) and its state at events (PEBS).
+//! Intel's Debug Store (SDM Vol. 3B, "Debug Store (DS) Mechanism"; HAL control area): memory into which the processor
+//! itself writes the branches that it takes (BTS) and its state at events (PEBS).
 //!
 //! | module | contents |
 //! |---|---|

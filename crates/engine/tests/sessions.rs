@@ -429,7 +429,7 @@ proptest! {
     }
 }
 
-/// Returns the event select of a source, from the seeds.
+/// Returns the event select of a source, from docs/hal-spec.
 fn event(name: &str, source: u32) -> u64 {
     match (name, source) {
         (_, 2) => 0xC0,

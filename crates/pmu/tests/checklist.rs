@@ -11,7 +11,7 @@
 //! | 9, 12, 14, 16, 17, 19, 20, 24, 25: counting and overflow | `counting.rs` |
 //! | behaviors that no other suite checks | `unlisted.rs`; `interrupts.rs` for interrupts |
 //! | raw events | `raw.rs` |
-//! | seed 003's steps and peculiarities of NetBurst, P6, Pentium | `netburst.rs`, `p6.rs`, `pentium.rs` |
+//! | HAL PMU design's steps and peculiarities of NetBurst, P6, Pentium | `netburst.rs`, `p6.rs`, `pentium.rs` |
 //! | NetBurst: counter assignment; two threads of a core | `assignment.rs`, `threads.rs` |
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]

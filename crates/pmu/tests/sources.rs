@@ -1,4 +1,4 @@
-//! The source tables compared with the seeds row by row, and those of Zen with AMD's event lists.
+//! The source tables compared with the HAL's tables row by row, and those of Zen with AMD's event lists.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use pmu::{Interface, Kind, ProfileInterface, ProfileSource, Source, Support};
 use simulation::SimMachine;
 
-/// Seed 000: Value, Symbol, Select.
-const AMD64: &str = include_str!("seeds/amd64.txt");
+/// HAL Amd64 interface, section 2.2: Value, Symbol, Select.
+const AMD64: &str = include_str!("hal_tables/amd64.txt");
 
-/// Seed 002: Value, Name, EBX Bit (`-` for none), Select.
-const EMON: &str = include_str!("seeds/emon.txt");
+/// HAL Emon interface, section 2.2: Value, Name, EBX Bit (`-` for none), Select.
+const EMON: &str = include_str!("hal_tables/emon.txt");
 
 /// Number, name, and for Zen and Zen 2, Zen 3, Zen 4 and Zen 5 event and unit mask, or `-`; after the event lists in
 /// tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5 of Linux.
@@ -29,13 +29,13 @@ fn interface_of(name: &str) -> Interface {
 }
 
 /// (value, name, EBX bit, select)
-fn rows(seed: &'static str) -> Vec<(u64, &'static str, Option<u8>, u64)> {
+fn rows(table: &'static str) -> Vec<(u64, &'static str, Option<u8>, u64)> {
     let row = |line: &'static str| match line.split(' ').collect::<Vec<_>>()[..] {
         [value, name, select] => (number(value), name, None, number(select)),
         [value, name, bit, select] => (number(value), name, bit.parse().ok(), number(select)),
         _ => panic!("{line}"),
     };
-    seed.lines().map(row).collect()
+    table.lines().map(row).collect()
 }
 
 fn as_in_the_seed(source: &ProfileSource) -> (u64, String, Option<u8>, u64) {
@@ -44,8 +44,8 @@ fn as_in_the_seed(source: &ProfileSource) -> (u64, String, Option<u8>, u64) {
 
 #[test]
 fn every_row_of_the_seeds_is_a_row_of_the_table_and_there_are_no_others() {
-    for (kind, seed, length) in [(Kind::Amd64, AMD64, 176), (Kind::Emon, EMON, 13)] {
-        let wanted = rows(seed);
+    for (kind, table, length) in [(Kind::Amd64, AMD64, 176), (Kind::Emon, EMON, 13)] {
+        let wanted = rows(table);
         assert_eq!(wanted.len(), length);
         let table: Vec<_> = kind.sources().iter().map(as_in_the_seed).collect();
         let wanted: Vec<_> = wanted.into_iter().map(|(v, name, bit, s)| (v, name.to_owned(), bit, s)).collect();
@@ -92,10 +92,10 @@ fn a_zen_has_the_events_of_its_own_generation_and_tells_of_the_others_that_it_ha
         }
         assert_eq!(had, zen_rows(column), "{name}");
         assert!(without.iter().all(|(.., select)| *select == 0), "{name}");
-        // Every name of the seed is listed with its number.
+        // Every name of the HAL's table is listed with its number.
         let told: BTreeSet<_> = had.iter().chain(&without).map(|(number, name, _)| (*number, *name)).collect();
-        let seed = rows(AMD64).into_iter().map(|(number, name, ..)| (number, name.trim_start_matches("Profile")));
-        assert!(seed.into_iter().all(|row| told.contains(&row)), "{name}");
+        let table = rows(AMD64).into_iter().map(|(number, name, ..)| (number, name.trim_start_matches("Profile")));
+        assert!(table.into_iter().all(|row| told.contains(&row)), "{name}");
     }
 }
 

@@ -1,10 +1,10 @@
-//! Sources that AMD's families support, as ascending values of `KPROFILE_SOURCE` without `ProfileTime`; from seed 000
-//! and from the events in the Processor Programming Reference of each family.
+//! Sources that AMD's families support, as ascending values of `KPROFILE_SOURCE` without `ProfileTime`; from the HAL's
+//! table and from the events in the Processor Programming Reference of each family.
 
-/// First and last northbridge source in seed 000.
+/// First and last northbridge source in the HAL's table.
 const NORTHBRIDGE: [u32; 2] = [0x93, 0xBD];
 
-/// Sources of seed 000 below 0x19.
+/// Sources of the HAL's table below 0x19.
 const BELOW_19: [u32; 8] = [0x02, 0x06, 0x08, 0x09, 0x0B, 0x0D, 0x14, 0x15];
 
 #[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
@@ -27,7 +27,7 @@ const fn sources<const LENGTH: usize>(with_northbridge: bool) -> [u32; LENGTH] {
     list
 }
 
-/// Families before 17h: all sources of seed 000.
+/// Families before 17h: all sources of the HAL's table.
 pub static K8: [u32; 175] = sources(true);
 
 /// Families before 17h with separate northbridge counters (80000001:ECX[24]): all except the northbridge sources.

@@ -100,7 +100,7 @@ fn the_outcome_of_amd64_agrees_with_the_extended_leaves() {
     }
 }
 
-/// The sources of Emon and their EBX bits, according to seed 002.
+/// The sources of Emon and their EBX bits, according to HAL Emon interface.
 const EMON: [(u32, u32); 12] =
     [(2, 1), (6, 5), (10, 4), (11, 6), (19, 0), (25, 0), (26, 1), (27, 2), (28, 3), (29, 4), (30, 5), (31, 6)];
 

@@ -1,5 +1,5 @@
-//! The profiling classes of HalSetSystemInformation and HalQuerySystemInformation, by class number and buffer (seed
-//! 003, section 2).
+//! The profiling classes of HalSetSystemInformation and HalQuerySystemInformation, by class number and buffer (HAL PMU
+//! design, section 2).
 
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;

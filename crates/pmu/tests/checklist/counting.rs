@@ -77,7 +77,7 @@ fn d12_every_available_event_counts_on_every_counter_that_can_count_it() {
     }
 }
 
-/// Profile sources of Emon by the fixed counter that counts them, by the seed and the manual.
+/// Profile sources of Emon by the fixed counter that counts them, by the HAL Emon interface and the manual.
 const BY_FIXED: [&[u32]; 3] = [&[0x02, 0x1A], &[0x13, 0x19], &[0x1B]];
 
 #[test]

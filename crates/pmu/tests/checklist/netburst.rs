@@ -1,4 +1,4 @@
-//! NetBurst: the steps of seed 003, 3.2, in order, and its peculiarities.
+//! NetBurst: the steps of the HAL PMU design, section 3.2, in order, and its peculiarities.
 
 use pmu::state::CounterSet;
 use pmu::{Kind, Source};

@@ -1,4 +1,4 @@
-//! P6: the steps of seed 003, 3.2, in order, and the common enable flag of both counters.
+//! P6: the steps of the HAL PMU design, section 3.2, in order, and the common enable flag of both counters.
 
 use pmu::state::CounterSet;
 

@@ -208,21 +208,21 @@ const LENGTH: usize = SOURCES.len() + 2 + 40;
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
 const fn table(generation: usize) -> [ProfileSource; LENGTH] {
     let mut table = [SOURCES[0]; LENGTH];
-    let (mut place, mut seed, mut ours) = (0, 0, 0);
+    let (mut place, mut hal, mut ours) = (0, 0, 0);
     while place < LENGTH {
-        let of_seed = if seed < SOURCES.len() { SOURCES[seed].source.0 } else { u32::MAX };
+        let of_hal = if hal < SOURCES.len() { SOURCES[hal].source.0 } else { u32::MAX };
         let of_ours = if ours < ROWS.len() { ROWS[ours].source } else { u32::MAX };
-        table[place] = if of_ours <= of_seed {
+        table[place] = if of_ours <= of_hal {
             let Row { source, name, encodings } = &ROWS[ours];
             ProfileSource { source: Source(*source), name, select: encodings[generation], ebx_bit: None }
         } else {
-            ProfileSource { select: ABSENT, ..SOURCES[seed] }
+            ProfileSource { select: ABSENT, ..SOURCES[hal] }
         };
-        seed += (of_seed <= of_ours) as usize;
-        ours += (of_ours <= of_seed) as usize;
+        hal += (of_hal <= of_ours) as usize;
+        ours += (of_ours <= of_hal) as usize;
         place += 1;
     }
-    assert!(seed == SOURCES.len() && ours == ROWS.len());
+    assert!(hal == SOURCES.len() && ours == ROWS.len());
     table
 }
 
