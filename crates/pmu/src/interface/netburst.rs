@@ -233,6 +233,9 @@ impl ProfileInterface for NetBurst {
 
     /// For each counter, in the seed's order: the ESCR, the counter, twice, and the CCCR, which starts it: 4N writes. An
     /// ESCR to which another counter listens already is written with what it holds.
+    ///
+    /// Never inlined: `Hal::start` inlines the other interfaces, and this one costs them registers there.
+    #[inline(never)]
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let thread = Standing::of(row.known.saved()).thread();
         for counter in counters.iter() {
