@@ -237,6 +237,9 @@ impl ProfileInterface for NetBurst {
 
     /// For each counter, in the order of the HAL PMU design: the ESCR, the counter twice, and the CCCR, which starts
     /// it: 4N writes. An ESCR that another counter uses too is rewritten with its current value.
+    ///
+    /// Never inlined: `Hal::start` inlines the other interfaces, and this one costs them registers there.
+    #[inline(never)]
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let thread = Standing::of(row.known.saved()).thread();
         for counter in counters.iter() {
