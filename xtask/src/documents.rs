@@ -1,6 +1,6 @@
 //! Tests of the tracked text: its wording, and the files that documents name.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use crate::workspace::Workspace;
 
@@ -68,7 +68,9 @@ fn every_path_that_a_document_names_exists() {
     const ROOTS: [&str; 8] = ["crates/", "lab/", "driver/", "client/", "tests/", "xtask/", "docs/", "inf/"];
     let root = Workspace::find().unwrap().root().to_owned();
     let mut named = 0;
-    for file in tracked_files().iter().filter(|file| file.ends_with(".md")) {
+    for file in
+        tracked_files().iter().filter(|file| Path::new(file).extension().is_some_and(|extension| extension == "md"))
+    {
         let text = text(file).unwrap_or_default();
         let spans = text.split('`').skip(1).step_by(2);
         for path in spans.filter(|span| ROOTS.iter().any(|root| span.starts_with(root)) && !span.contains([' ', '*'])) {
