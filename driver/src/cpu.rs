@@ -24,9 +24,6 @@ use crate::nt::processors::{self, Pinned};
 #[derive(Debug)]
 pub struct Processor(PhantomData<*const ()>);
 
-/// The interrupt handler passes the token in two registers.
-const _: () = assert!(size_of::<CurrentCpu<'_, Processor>>() == 16);
-
 /// Runs `work` on the boot processor.
 ///
 /// # IRQL

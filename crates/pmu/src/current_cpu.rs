@@ -71,6 +71,7 @@ impl<'a, C: Cpu> CurrentCpu<'a, C> {
     #[must_use]
     #[inline]
     pub const fn new(cpu: &'a C, index: ProcessorIndex) -> Self {
+        const { assert!(size_of::<Self>() == 2 * size_of::<usize>(), "the token is passed in two registers") };
         Self { cpu, index, not_send: PhantomData }
     }
 
