@@ -86,7 +86,7 @@ pub struct FakeDriver {
     pub samples: RefCell<VecDeque<Vec<Sample>>>,
     /// Number of replies after which requests for samples fail.
     pub fail_samples_after: Cell<Option<u32>>,
-    /// Reply to Holders.
+    /// Reply to ListSessions.
     pub session_events: Vec<SessionEvent>,
     /// Reply to ControlArea, limited to the requested processors.
     pub areas: Vec<AreaRecord>,

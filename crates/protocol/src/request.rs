@@ -153,7 +153,7 @@ pub const REQUESTS: [RequestSpec; 11] = [
     request(Code::Start, "Start", Access::ReadWrite, EVENTS, HEADER),
     request(Code::Stop, "Stop", Access::ReadWrite, of::<StopRequest>(), HEADER),
     request(Code::Read, "Read", Access::Read, of::<SessionRequest>(), HEADER),
-    request(Code::ListSessions, "Holders", Access::Read, NOTHING, HEADER),
+    request(Code::ListSessions, "ListSessions", Access::Read, NOTHING, HEADER),
     request(Code::Samples, "Samples", Access::Read, of::<SamplesRequest>(), ONE_SAMPLE),
     request(Code::ControlArea, "ControlArea", Access::ReadWrite, of::<AreaRequest>(), HEADER),
 ];
