@@ -96,7 +96,8 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     stages.extend([
         Stage::new("tests, native", 240, || run::shown(workspace.cargo("test").args(["--quiet", "--locked"]))),
         Stage::new("tests, every order", 60, || loom(workspace)),
-        Stage::new("build", 300, || artifacts::build(workspace).map(|_| ())),
+        Stage::new("documentation", 60, || documentation(workspace)),
+        Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
         Stage::new("package", 20, || package::make(workspace).map(|_| ())),
         Stage::new("tests, end to end", 240, || end_to_end_tests(workspace, Scope::Short)),
     ]);
@@ -110,6 +111,12 @@ fn native_lints(workspace: &Workspace) -> Result<()> {
         command.args(["--exclude", package]);
     }
     run::shown(command.args(["--all-targets", "--", "-D", "warnings"]))
+}
+
+/// Builds the documentation of the native packages; a broken link fails.
+fn documentation(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo("doc");
+    run::shown(command.args(["--quiet", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
