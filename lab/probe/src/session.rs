@@ -32,7 +32,7 @@ struct Session {
     aside: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
 }
 
-/// Answers commands until the input ends.
+/// Executes commands and prints their results until the input ends.
 pub fn run() -> io::Result<()> {
     let mut session = Session::default();
     for line in io::stdin().lines() {
