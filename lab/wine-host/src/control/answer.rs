@@ -3,14 +3,16 @@
 use crate::{
     cpu::{
         interrupt_sites::InterruptSites,
-        machine::MACHINE,
-        processor::{self, Core, State},
+        processor::{Core, State},
+        processors,
     },
     kernel::{
         callbacks, cancel_race, control_areas, deferred, hal, loaded_images, pool, power, processor_change, requests,
         security, system_information, system_threads, time, version,
     },
-    nt, violation,
+    nt,
+    state::machine::MACHINE,
+    violation,
 };
 use bench_protocol::{
     Accesses, Answer, Command, Counter, DebugStore, Enabled, Handler, Happened, InterruptMode, Place, Registration,
@@ -34,7 +36,7 @@ pub fn answer(command: Command) -> Answer {
         Command::SetIdentity(name) => done(set_identity(&name)),
         Command::SetProcessors { active, maximum } => done(set_processors(active, maximum)),
         Command::AddProcessor => reply(add_processor()),
-        Command::SetApic { x2apic } => done(unloaded().map(|()| processor::set_apic(x2apic))),
+        Command::SetApic { x2apic } => done(unloaded().map(|()| processors::set_apic(x2apic))),
         Command::SetLvt { processor, value } => {
             done(core(processor).map(|core| core.with(|state| state.processor.set_lvt(value))))
         }
@@ -72,7 +74,7 @@ pub fn answer(command: Command) -> Answer {
             Answer::Done
         }
         Command::SetTime(time) => {
-            processor::set_time(time);
+            processors::set_time(time);
             deferred::time_changed();
             Answer::Done
         }
@@ -128,7 +130,7 @@ fn set<T>(change: fn(T), value: T) -> Answer {
 }
 
 fn per_processor<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
-    processor::active().iter().map(|core| core.with(&mut body)).collect()
+    processors::active().iter().map(|core| core.with(&mut body)).collect()
 }
 
 fn refused<T>(why: &str) -> Result<T, String> {
@@ -144,7 +146,7 @@ fn done(result: Result<(), String>) -> Answer {
 }
 
 fn core(processor: u32) -> Result<&'static Core, String> {
-    processor::find(processor).ok_or_else(|| format!("there is no processor {processor}"))
+    processors::find(processor).ok_or_else(|| format!("there is no processor {processor}"))
 }
 
 /// Returns a processor where events happen only by script.
@@ -162,7 +164,7 @@ fn unloaded() -> Result<(), String> {
 
 fn set_identity(name: &str) -> Result<(), String> {
     unloaded()?;
-    if !processor::reset(name) {
+    if !processors::reset(name) {
         return Err(format!("there is no identity {name}"));
     }
     hal::set_unmasks(true);

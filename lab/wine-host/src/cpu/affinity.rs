@@ -1,10 +1,7 @@
 //! The processor on which a thread runs. The number of processors is set by the test. An unrestricted thread runs on
 //! the processor that Wine reports, modulo that number.
 
-use crate::{
-    cpu::{machine::MACHINE, topology},
-    nt,
-};
+use crate::{cpu::topology, nt, state::machine::MACHINE};
 use std::cell::Cell;
 
 thread_local! {

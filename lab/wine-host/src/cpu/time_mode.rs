@@ -8,12 +8,14 @@ pub struct TimeMode {
     asleep: AtomicBool,
 }
 
-impl TimeMode {
+impl Default for TimeMode {
     /// Returns live time, awake.
-    pub const fn new() -> Self {
+    fn default() -> Self {
         Self { live: AtomicBool::new(true), asleep: AtomicBool::new(false) }
     }
+}
 
+impl TimeMode {
     /// Selects live time or scripted time.
     pub fn set_live(&self, live: bool) {
         self.live.store(live, Ordering::SeqCst);

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::processor,
+    cpu::processors,
     kernel::irql,
     nt::DISPATCH_LEVEL,
     violation::{self, catch_panic},
@@ -37,7 +37,7 @@ pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut
         // SAFETY: the driver must pass an affinity that can be read.
         let GroupAffinity { mask, group, .. } = unsafe { affinity.read() };
         let before = SYSTEM.get();
-        let runs = processor::active().iter().any(|core| mask >> core.number & 1 == 1);
+        let runs = processors::active().iter().any(|core| mask >> core.number & 1 == 1);
         let own = if runs && group == 0 { irql::set_affinity(mask) } else { 0 };
         if own == 0 {
             return violation::other(format!("KeSetSystemGroupAffinityThread of {mask:#x} in group {group}"));

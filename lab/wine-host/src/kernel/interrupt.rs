@@ -6,7 +6,8 @@ use crate::{
     cpu::{
         affinity,
         pmi_handler::{Routine, TrapFrame},
-        processor::{self, Core},
+        processor::Core,
+        processors,
     },
     kernel::{current_ids, hal, irql},
     nt,
@@ -31,7 +32,7 @@ pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
 }
 
 pub fn stop() {
-    for core in processor::possible() {
+    for core in processors::possible() {
         core.pmi.stop();
     }
 }

@@ -6,10 +6,10 @@ use crate::{
     kernel::{control_areas, irql, version},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
+    state::machine::MACHINE,
     violation::catch_panic,
 };
 use bench_protocol::Shadow;
-use std::sync::Mutex;
 
 #[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -25,10 +25,8 @@ const SHADOW_BYTES: u32 = 4;
 /// Its flag KvaShadowEnabled.
 const SHADOW_ENABLED: u32 = 1;
 
-static SHADOW: Mutex<Shadow> = Mutex::new(Shadow::Off);
-
 pub fn set_shadow(shadow: Shadow) {
-    *lock(&SHADOW) = shadow;
+    *lock(&MACHINE.kernel.windows.shadow) = shadow;
 }
 
 /// Restores the defaults.
@@ -58,7 +56,7 @@ pub unsafe extern "system" fn query(class: u32, buffer: Pointer, length: u32, re
             // SAFETY: the arguments are the driver's own.
             return unsafe { NtQuerySystemInformation(class, buffer, length, returned) };
         }
-        let flags = match *lock(&SHADOW) {
+        let flags = match *lock(&MACHINE.kernel.windows.shadow) {
             Shadow::Untold(status) => return nt::status(status),
             Shadow::On => SHADOW_ENABLED,
             Shadow::Off => 0,

@@ -3,13 +3,13 @@
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
 use crate::{
-    cpu::machine::MACHINE,
     kernel::{
         callbacks, current_ids, devices, dpc, group_affinity, hal, io_space, ipi, irql, irql_checked, pool,
         processor_change, processor_numbers, requests, security, synchronization, system_information, system_threads,
         time, timer, version, work_items,
     },
     nt::{self, PASSIVE_LEVEL, Pointer, UnicodeString},
+    state::machine::MACHINE,
     violation::catch_panic,
 };
 
