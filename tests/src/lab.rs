@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use bench_protocol::{Stored, Time, Violation};
 
 use crate::probe::Probe;
-use crate::program::Ran;
+use crate::program::ProgramOutput;
 use crate::wine::{Wine, artifacts};
 use crate::workload::Workload;
 
@@ -65,10 +65,10 @@ impl Services {
 
     /// Stops a driver if it runs, and deletes its service and its file if they exist.
     fn remove(&mut self, wine: &Wine, name: &str) -> Result<()> {
-        for deed in ["unload", "delete"] {
-            match self.0.service(deed, name)? {
+        for action in ["unload", "delete"] {
+            match self.0.service(action, name)? {
                 Ok(()) | Err(ERROR_SERVICE_DOES_NOT_EXIST | ERROR_SERVICE_NOT_ACTIVE) => {}
-                Err(error) => bail!("{deed} {name}: {error}\n{}", wine.log_text()),
+                Err(error) => bail!("{action} {name}: {error}\n{}", wine.log_text()),
             }
         }
         match fs::remove_file(wine.drive_c(&format!("{DRIVERS}/{name}.sys"))) {
@@ -121,7 +121,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Boots a machine of this identity. Events occur only on commands of the test; see [`Lab::live`].
+    /// Boots a machine of this identity. Events occur only on commands of the test; see [`Lab::run_in_real_time`].
     ///
     /// # Errors
     /// Something is missing, or the identity does not exist.
@@ -133,7 +133,7 @@ impl Lab {
         let (client, probe) = (path("client.exe"), path("probe.exe"));
         let mut lab = Self { wire: bench.wire, services: bench.services, wine: bench.wine, client, probe };
         lab.become_processor(identity)?;
-        lab.scripted()?;
+        lab.run_by_script()?;
         Ok(lab)
     }
 
@@ -149,7 +149,7 @@ impl Lab {
     ///
     /// # Errors
     /// The connection to the lab is lost.
-    pub fn live(&mut self) -> Result<()> {
+    pub fn run_in_real_time(&mut self) -> Result<()> {
         Ok(self.wire.set_time(Time::Live)?)
     }
 
@@ -157,7 +157,7 @@ impl Lab {
     ///
     /// # Errors
     /// The connection to the lab is lost.
-    pub fn scripted(&mut self) -> Result<()> {
+    pub fn run_by_script(&mut self) -> Result<()> {
         Ok(self.wire.set_time(Time::Script)?)
     }
 
@@ -171,7 +171,7 @@ impl Lab {
     ///
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
-    pub fn client(&self, arguments: &[&str]) -> Result<Ran> {
+    pub fn client(&self, arguments: &[&str]) -> Result<ProgramOutput> {
         let ran = self.wine.run(&self.client, arguments)?;
         // The client never fails without a message. On a busy machine Wine sometimes ends a program before it begins;
         // that is printed and the program started again.
@@ -212,7 +212,7 @@ impl Lab {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn target(&self) -> Result<Workload> {
+    pub fn workload(&self) -> Result<Workload> {
         let program = artifacts()?.join("workload.exe");
         Workload::start(self.wine.program(&program.to_string_lossy(), &[]))
     }
@@ -264,7 +264,7 @@ impl Lab {
     ///
     /// # Errors
     /// The connection to the lab is lost.
-    pub fn counting(&mut self) -> Result<usize> {
+    pub fn enabled_counters(&mut self) -> Result<usize> {
         Ok(self.wire.enabled()?.iter().map(Vec::len).sum())
     }
 
@@ -294,13 +294,13 @@ impl Lab {
         Ok(entries.iter().filter(|entry| (entry.event, entry.umask) == (event, umask)).map(|entry| entry.counted).sum())
     }
 
-    /// Uninstalls the driver and checks that it [left nothing](Self::left_nothing).
+    /// Uninstalls the driver and checks that it [left nothing](Self::check_clean).
     ///
     /// # Errors
     /// The driver left something behind or violated a rule.
     pub fn finish(mut self) -> Result<()> {
         self.uninstall()?;
-        self.left_nothing()?;
+        self.check_clean()?;
         if let Ok(mut next) = CLEAN_BENCH.lock() {
             *next = Some(Bench { services: self.services, wine: self.wine, wire: self.wire });
         }
@@ -312,7 +312,7 @@ impl Lab {
     ///
     /// # Errors
     /// The driver left something behind or violated a rule.
-    pub fn left_nothing(&mut self) -> Result<()> {
+    pub fn check_clean(&mut self) -> Result<()> {
         let violations: Vec<String> = self.wire.violations()?.iter().map(Violation::to_string).collect();
         ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
         // Wine keeps the image of a driver after a failed DriverEntry, so the lab does not see it unload.
@@ -324,7 +324,7 @@ impl Lab {
             stored.iter().all(|stored| stored.faults == 0),
             "a processor wrote to memory that is not mapped: {stored:?}"
         );
-        ensure!(self.counting()? == 0, "counters are still enabled: {:?}", self.wire.enabled()?);
+        ensure!(self.enabled_counters()? == 0, "counters are still enabled: {:?}", self.wire.enabled()?);
         ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
         ensure!(!self.wire.reserved()?, "the counters are still reserved");
         Ok(())

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::program::Ran;
+use crate::program::ProgramOutput;
 
 const WINE: &str = "/usr/lib/wine/wine64";
 const SERVER: &str = "/usr/lib/wine/wineserver64";
@@ -111,10 +111,10 @@ impl Wine {
     ///
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
-    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Ran> {
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<ProgramOutput> {
         let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
         let line = format!("{name} {}", arguments.join(" "));
-        Ran::run(&mut self.program(program, arguments), line)
+        ProgramOutput::run(&mut self.program(program, arguments), line)
     }
 
     fn command(&self, program: &str) -> Command {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use bench_protocol::Place;
 use serde::Deserialize;
 
-/// Share of the interrupts in each function by [`Workload::places`], in percent. The remainder is in the kernel.
+/// Share of the interrupts in each function by [`Workload::interrupt_sites`], in percent. The remainder is in the kernel.
 pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
 
 /// Number of addresses in each function that are interrupted.
@@ -21,7 +21,7 @@ const KERNEL: Place = Place { ip: 0xFFFF_F801_2345_6000, user: false, process: 4
 pub struct Workload {
     child: Child,
     /// Its description of itself.
-    pub says: Description,
+    pub description: Description,
 }
 
 /// The line that workload.exe prints.
@@ -53,14 +53,14 @@ impl Workload {
         let mut line = String::new();
         let out = child.stdout.take().context("no pipe from workload.exe")?;
         BufReader::new(out).read_line(&mut line).context("workload.exe printed nothing")?;
-        let says = serde_json::from_str(&line).with_context(|| format!("workload.exe printed {line:?}"))?;
-        Ok(Self { child, says })
+        let description = serde_json::from_str(&line).with_context(|| format!("workload.exe printed {line:?}"))?;
+        Ok(Self { child, description })
     }
 
     /// Returns where a processor is interrupted, by [`SHARES`]: at several addresses of each function.
     #[must_use]
-    pub fn places(&self) -> Vec<Place> {
-        let Description { process, thread, functions } = &self.says;
+    pub fn interrupt_sites(&self) -> Vec<Place> {
+        let Description { process, thread, functions } = &self.description;
         let shared = functions.iter().filter_map(|function| {
             let (_, percent) = SHARES.iter().find(|(name, _)| function.name == *name)?;
             Some((function, percent))

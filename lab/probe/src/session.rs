@@ -25,11 +25,11 @@ impl From<Win32Error> for Error {
     }
 }
 
-/// The devices and threads that earlier commands opened and started.
+/// The devices that earlier commands opened, and the threads of the requests that they spawned.
 #[derive(Default)]
 struct Session {
     devices: BTreeMap<u32, Device>,
-    aside: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
+    requests: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
 }
 
 /// Executes commands and prints their results until the input ends.
@@ -60,13 +60,13 @@ impl Session {
                 Ok(format!("handle {}", add(&mut self.devices, device)))
             }
             ["ioctl", ref request @ ..] => answered(self.request(request)?()),
-            ["aside", ref request @ ..] => {
+            ["spawn", ref request @ ..] => {
                 let thread = thread::spawn(self.request(request)?);
-                Ok(format!("aside {}", add(&mut self.aside, thread)))
+                Ok(format!("spawned {}", add(&mut self.requests, thread)))
             }
             ["join", thread] => {
                 let thread =
-                    number(thread).and_then(|thread| self.aside.remove(&thread)).ok_or(Error::Bad("thread"))?;
+                    number(thread).and_then(|thread| self.requests.remove(&thread)).ok_or(Error::Bad("thread"))?;
                 answered(thread.join().map_err(|_| Error::Bad("thread, which failed"))?)
             }
             ["cancel", handle] => {

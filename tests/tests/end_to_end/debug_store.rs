@@ -8,7 +8,7 @@ use serde_json::Value;
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::IntoBytes;
 
-use crate::life::{greet, header};
+use crate::life::{connect, header};
 
 /// An identity for each PEBS format.
 const FORMATS: [(&str, u64); 5] =
@@ -40,8 +40,8 @@ fn become_processor(lab: &mut Lab, probe: &mut Probe, identity: &str) {
 /// Replaces the machine, sets how its kernel handles control areas, and loads the driver.
 fn become_machine(lab: &mut Lab, probe: &mut Probe, identity: &str, areas: Areas) {
     probe.service("unload", "halprof").unwrap().unwrap();
-    lab.left_nothing().unwrap();
-    lab.scripted().unwrap();
+    lab.check_clean().unwrap();
+    lab.run_by_script().unwrap();
     lab.become_processor(identity).unwrap();
     lab.wire.set_control_areas(areas).unwrap();
     probe.service("load", "halprof").unwrap().unwrap();
@@ -95,7 +95,7 @@ fn a_refused_area_is_reported_and_remaining_areas_are_freed_at_unload() {
     assert_eq!(made["areas"][0]["owner"], "halprof", "{made}");
     assert_eq!(lab.control_areas().unwrap(), 0, "the kernel knows of none");
     lab.uninstall().unwrap();
-    lab.left_nothing().unwrap();
+    lab.check_clean().unwrap();
     lab.wire.set_control_areas(Areas::Served).unwrap();
     lab.install().unwrap();
     lab.client(&["control-area", "allocate"]).unwrap().success().unwrap();
@@ -122,11 +122,11 @@ fn every_branch_record_is_delivered_or_reported_lost() {
     ] {
         become_machine(&mut lab, &mut probe, identity, areas);
         let found = (lab.wire.debug_store().unwrap(), lab.wire.control_areas().unwrap());
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         let arguments = ["branches", "-C", "0", "--duration", "0.4", "--buffer", "512", "--json"];
         let arguments: Vec<&str> = arguments.into_iter().chain(mode).collect();
         let told = json(&lab, &arguments);
-        lab.scripted().unwrap();
+        lab.run_by_script().unwrap();
         let stored = lab.wire.stored().unwrap();
         let of = |name: &str| told[name].as_u64().unwrap_or_else(|| panic!("no {name} in {told}"));
         assert_eq!(of("records") + of("lost"), stored[0].branches, "{identity}: {told}");
@@ -151,10 +151,10 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
         let areas = if format >= 3 { Areas::OfWindows } else { Areas::Served };
         become_machine(&mut lab, &mut probe, identity, areas);
         let found = lab.wire.debug_store().unwrap();
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         let arguments = ["record", "-a", "--duration", "0.2", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
         lab.client(&arguments).unwrap().success().unwrap();
-        lab.scripted().unwrap();
+        lab.run_by_script().unwrap();
         let file = std::fs::File::open(lab.wine().drive_c("precise.rec")).unwrap();
         let mut samples = Vec::new();
         let mut counts = Vec::new();
@@ -190,11 +190,11 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
 fn merged_reports_order_samples_and_precise_records_together() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     let events = "InstructionRetired:p@4M,TotalCycles@7M";
     let arguments = ["record", "-a", "--duration", "0.2", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
-    lab.scripted().unwrap();
+    lab.run_by_script().unwrap();
     let merged = json(&lab, &["report", "--merge", "C:\\merge.rec", "--json", "--limit", "100000"]);
     let rows = merged["samples"].as_array().unwrap_or_else(|| panic!("{merged}"));
     let (mut last, mut kinds) = ((0, 0), [0, 0]);
@@ -264,7 +264,7 @@ fn recording_is_refused_with_its_reason() {
         assert_eq!(ran.code, code, "{identity} {arguments:?}: {}", ran.err);
         assert!(ran.err.contains(said), "{identity} {arguments:?}: {}", ran.err);
         assert_eq!(lab.wire.debug_store().unwrap(), before, "{identity} {arguments:?}");
-        assert_eq!((lab.control_areas().unwrap(), lab.counting().unwrap()), (0, 0), "{identity} {arguments:?}");
+        assert_eq!((lab.control_areas().unwrap(), lab.enabled_counters().unwrap()), (0, 0), "{identity} {arguments:?}");
     }
     drop(probe);
     lab.finish().unwrap();
@@ -282,10 +282,10 @@ fn unloading_while_recording_restores_the_registers() {
         lab.become_processor(identity).unwrap();
         (0..2).for_each(|processor| lab.wire.set_debug_store(processor, 0, OTHERS, None).unwrap());
         let found = lab.wire.debug_store().unwrap();
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         for round in 0..10_u64 {
             probe.service("load", "halprof").unwrap().unwrap();
-            let handle = greet(&mut probe);
+            let handle = connect(&mut probe);
             match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
                 Reply::Done(bytes) => assert_eq!((header(&bytes).status, header(&bytes).cause), (0, 0), "{identity}"),
                 Reply::Failed(error) => panic!("{identity}, round {round}: {error}"),
@@ -293,11 +293,11 @@ fn unloading_while_recording_restores_the_registers() {
             let running = lab.wire.debug_store().unwrap();
             assert!(running.iter().all(|of| of.area != 0), "{running:?}");
             std::thread::sleep(Duration::from_millis(round % 9));
-            probe.say(&format!("close {handle}")).unwrap();
+            probe.command(&format!("close {handle}")).unwrap();
             probe.service("unload", "halprof").unwrap().unwrap();
             assert_eq!(lab.wire.debug_store().unwrap(), found, "{identity}, round {round}");
             assert_eq!(lab.control_areas().unwrap(), 0, "{identity}, round {round}");
-            lab.left_nothing().unwrap();
+            lab.check_clean().unwrap();
         }
         let stored = lab.wire.stored().unwrap();
         assert!(stored.iter().all(|of| of.branches > 0 && !of.records.is_empty() && of.faults == 0), "{stored:?}");
@@ -318,9 +318,9 @@ fn start() -> String {
 fn killing_a_client_stops_its_recording() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     let mut probe = lab.probe().unwrap();
-    let handle = greet(&mut probe);
+    let handle = connect(&mut probe);
     match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
         Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0),
         Reply::Failed(error) => panic!("{error}"),
@@ -328,7 +328,7 @@ fn killing_a_client_stops_its_recording() {
     std::thread::sleep(Duration::from_millis(50));
     probe.kill().unwrap();
     assert!(is_soon_idle(&mut lab));
-    assert_eq!((lab.control_areas().unwrap(), lab.counting().unwrap()), (0, 0));
+    assert_eq!((lab.control_areas().unwrap(), lab.enabled_counters().unwrap()), (0, 0));
     lab.finish().unwrap();
 }
 
@@ -337,7 +337,7 @@ fn recording_continues_after_a_sleep() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
-    let handle = greet(&mut probe);
+    let handle = connect(&mut probe);
     match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
         Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0),
         Reply::Failed(error) => panic!("{error}"),
@@ -348,7 +348,7 @@ fn recording_continues_after_a_sleep() {
     lab.wire.wake(500).unwrap();
     lab.wire.branch(0, true, 0x1000, 16, 100).unwrap();
     assert_eq!(lab.wire.stored().unwrap()[0].branches, 200);
-    probe.say(&format!("close {handle}")).unwrap();
+    probe.command(&format!("close {handle}")).unwrap();
     assert!(is_soon_idle(&mut lab));
     drop(probe);
     lab.finish().unwrap();

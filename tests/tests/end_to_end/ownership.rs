@@ -38,7 +38,7 @@ fn counters_that_the_hal_refuses_are_reported_and_not_accessed() {
         // Unloading the driver frees them as well.
         lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }
@@ -61,7 +61,7 @@ fn a_foreign_counter_is_reported_and_used_only_with_force() {
         lab.client(&["stat", "-C", "0", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
         assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
         lab.client(&["start", "TotalIssues", "--force"]).unwrap().success().unwrap();
-        assert_eq!(lab.counting().unwrap(), 2, "{identity}: ours alone");
+        assert_eq!(lab.enabled_counters().unwrap(), 2, "{identity}: ours alone");
         lab.uninstall().unwrap();
     }
     lab.finish().unwrap();
