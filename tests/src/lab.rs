@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use bench_protocol::{Stored, Time, Violation};
+use bench_protocol::{DsWrites, Time, Violation};
 
 use crate::probe::Probe;
 use crate::program::ProgramOutput;
@@ -150,7 +150,7 @@ impl Lab {
     /// # Errors
     /// The connection to the lab is lost.
     pub fn run_in_real_time(&mut self) -> Result<()> {
-        Ok(self.wire.set_time(Time::Live)?)
+        Ok(self.wire.set_time(Time::Real)?)
     }
 
     /// Makes events occur only on commands of the test.
@@ -265,7 +265,7 @@ impl Lab {
     /// # Errors
     /// The connection to the lab is lost.
     pub fn enabled_counters(&mut self) -> Result<usize> {
-        Ok(self.wire.enabled()?.iter().map(Vec::len).sum())
+        Ok(self.wire.enabled_counters()?.iter().map(Vec::len).sum())
     }
 
     /// Returns the number of processors that have a control area, regardless of its owner.
@@ -280,8 +280,8 @@ impl Lab {
     ///
     /// # Errors
     /// The connection to the lab is lost, or there is no such processor.
-    pub fn stored(&mut self, processor: usize) -> Result<Stored> {
-        self.wire.stored()?.into_iter().nth(processor).context("no such processor")
+    pub fn ds_writes(&mut self, processor: usize) -> Result<DsWrites> {
+        self.wire.ds_writes()?.into_iter().nth(processor).context("no such processor")
     }
 
     /// Returns the number of events (event, unit mask) that the model delivered to the counters of a processor.
@@ -319,14 +319,14 @@ impl Lab {
         ensure!(self.wire.threads()? == 0, "a thread of the driver still runs");
         let pool = self.wire.pool()?;
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
-        let stored = self.wire.stored()?;
+        let stored = self.wire.ds_writes()?;
         ensure!(
             stored.iter().all(|stored| stored.faults == 0),
             "a processor wrote to memory that is not mapped: {stored:?}"
         );
-        ensure!(self.enabled_counters()? == 0, "counters are still enabled: {:?}", self.wire.enabled()?);
+        ensure!(self.enabled_counters()? == 0, "counters are still enabled: {:?}", self.wire.enabled_counters()?);
         ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
-        ensure!(!self.wire.reserved()?, "the counters are still reserved");
+        ensure!(!self.wire.counters_reserved()?, "the counters are still reserved");
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! The client side of the connection, for tests.
 
 use crate::{
-    Accesses, Answer, Areas, CancelMoment, Command, DebugStore, Descriptor, Enabled, Handler, Happened, InterruptMode,
-    LedgerEntry, Place, Pool, Shadow, Stored, Ticks, Time, Violation, Visited,
+    Accesses, Answer, CancelMoment, Command, ControlAreaMode, DebugStore, Descriptor, DsWrites, EnabledCounter,
+    EventCount, Handler, InterruptMode, InterruptSite, KvaShadow, LedgerEntry, Pool, SiteInterrupts, Ticks, Time,
+    Violation,
 };
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -195,19 +196,19 @@ impl Client {
         ask!(self, Command::SetWindows { build }, Answer::Done => ())
     }
 
-    /// [`Command::SetShadow`].
+    /// [`Command::SetKvaShadow`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn set_shadow(&mut self, shadow: Shadow) -> Result<(), Error> {
-        ask!(self, Command::SetShadow(shadow), Answer::Done => ())
+    pub fn set_kva_shadow(&mut self, shadow: KvaShadow) -> Result<(), Error> {
+        ask!(self, Command::SetKvaShadow(shadow), Answer::Done => ())
     }
 
     /// [`Command::SetControlAreas`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn set_control_areas(&mut self, areas: Areas) -> Result<(), Error> {
+    pub fn set_control_areas(&mut self, areas: ControlAreaMode) -> Result<(), Error> {
         ask!(self, Command::SetControlAreas(areas), Answer::Done => ())
     }
 
@@ -252,17 +253,17 @@ impl Client {
     /// [`Command::Branch`].
     ///
     /// # Errors
-    /// Also if the time is live, there is no such processor, or it stays at HIGH_LEVEL.
+    /// Also if the time is real, there is no such processor, or it stays at HIGH_LEVEL.
     pub fn branch(&mut self, processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), Error> {
         ask!(self, Command::Branch { processor, user, from, step, count }, Answer::Done => ())
     }
 
-    /// [`Command::Stored`].
+    /// [`Command::DsWrites`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn stored(&mut self) -> Result<Vec<Stored>, Error> {
-        ask!(self, Command::Stored, Answer::Stored(stored) => stored)
+    pub fn ds_writes(&mut self) -> Result<Vec<DsWrites>, Error> {
+        ask!(self, Command::DsWrites, Answer::DsWrites(writes) => writes)
     }
 
     /// [`Command::Sleep`].
@@ -316,15 +317,15 @@ impl Client {
     /// [`Command::Run`].
     ///
     /// # Errors
-    /// Also if the time is live, there is no such processor, or it stays at HIGH_LEVEL.
-    pub fn run(&mut self, processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), Error> {
+    /// Also if the time is real, there is no such processor, or it stays at HIGH_LEVEL.
+    pub fn run(&mut self, processor: u32, user: &[EventCount], kernel: &[EventCount]) -> Result<(), Error> {
         ask!(self, Command::Run { processor, user: user.to_vec(), kernel: kernel.to_vec() }, Answer::Done => ())
     }
 
     /// [`Command::Tick`].
     ///
     /// # Errors
-    /// Also if the time is live, there is no such processor, or the routines do not end.
+    /// Also if the time is real, there is no such processor, or the routines do not end.
     pub fn tick(&mut self, processor: u32, times: u64) -> Result<(), Error> {
         ask!(self, Command::Tick { processor, times }, Answer::Done => ())
     }
@@ -345,20 +346,20 @@ impl Client {
         ask!(self, Command::Skipped, Answer::Skipped(skipped) => skipped)
     }
 
-    /// [`Command::SetScene`].
+    /// [`Command::SetInterruptSites`].
     ///
     /// # Errors
-    /// Also if no place has a weight, or there is no such processor.
-    pub fn set_scene(&mut self, processor: u32, places: &[Place]) -> Result<(), Error> {
-        ask!(self, Command::SetScene { processor, places: places.to_vec() }, Answer::Done => ())
+    /// Also if no site has a weight, or there is no such processor.
+    pub fn set_interrupt_sites(&mut self, processor: u32, sites: &[InterruptSite]) -> Result<(), Error> {
+        ask!(self, Command::SetInterruptSites { processor, sites: sites.to_vec() }, Answer::Done => ())
     }
 
-    /// [`Command::Scene`].
+    /// [`Command::InterruptSites`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn scene(&mut self) -> Result<Vec<Vec<Visited>>, Error> {
-        ask!(self, Command::Scene, Answer::Scene(scene) => scene)
+    pub fn interrupt_sites(&mut self) -> Result<Vec<Vec<SiteInterrupts>>, Error> {
+        ask!(self, Command::InterruptSites, Answer::InterruptSites(sites) => sites)
     }
 
     /// [`Command::Ledger`].
@@ -377,12 +378,12 @@ impl Client {
         ask!(self, Command::ClearLedger, Answer::Done => ())
     }
 
-    /// [`Command::Enabled`].
+    /// [`Command::EnabledCounters`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn enabled(&mut self) -> Result<Vec<Vec<Enabled>>, Error> {
-        ask!(self, Command::Enabled, Answer::Enabled(enabled) => enabled)
+    pub fn enabled_counters(&mut self) -> Result<Vec<Vec<EnabledCounter>>, Error> {
+        ask!(self, Command::EnabledCounters, Answer::EnabledCounters(enabled) => enabled)
     }
 
     /// [`Command::Accesses`].
@@ -449,20 +450,20 @@ impl Client {
         ask!(self, Command::RefuseCounters(status), Answer::Done => ())
     }
 
-    /// [`Command::Reserved`].
+    /// [`Command::CountersReserved`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn reserved(&mut self) -> Result<bool, Error> {
-        ask!(self, Command::Reserved, Answer::Reserved(reserved) => reserved)
+    pub fn counters_reserved(&mut self) -> Result<bool, Error> {
+        ask!(self, Command::CountersReserved, Answer::CountersReserved(reserved) => reserved)
     }
 
-    /// [`Command::Waiting`].
+    /// [`Command::PendingRequests`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn waiting(&mut self) -> Result<usize, Error> {
-        ask!(self, Command::Waiting, Answer::Waiting(requests) => requests)
+    pub fn pending_requests(&mut self) -> Result<usize, Error> {
+        ask!(self, Command::PendingRequests, Answer::PendingRequests(requests) => requests)
     }
 
     /// [`Command::Threads`].
@@ -565,14 +566,14 @@ mod tests {
             value: Some(u64::MAX),
         };
         let records = vec![(Counter::General(0), 7), (Counter::Fixed(3), u64::MAX)];
-        let stored = Stored { branches: 1, branches_refused: 2, records, records_refused: 3, faults: 4 };
+        let stored = DsWrites { branches: 1, branches_dropped: 2, records, records_dropped: 3, faults: 4 };
         let (port, served) = lab(vec![
             Answer::Done,
             Answer::Ledger(vec![vec![], vec![entry]]),
             Answer::Violations(vec![violation.clone()]),
             Answer::Refused("busy".to_owned()),
             Answer::Ticks(Ticks { ran: vec![0, u64::MAX], set: 1 }),
-            Answer::Stored(vec![stored.clone()]),
+            Answer::DsWrites(vec![stored.clone()]),
             Answer::ControlAreas(vec![None, Some(u64::MAX)]),
             Answer::DebugStore(vec![DebugStore { area: u64::MAX, debugctl: 0x1C0, pebs_enable: 1 << 32 }]),
             Answer::Done,
@@ -584,18 +585,18 @@ mod tests {
         assert_eq!(client.violations().unwrap(), [violation]);
         assert!(matches!(client.set_identity("x"), Err(Error::Refused(why)) if why == "busy"));
         assert_eq!(client.ticks().unwrap(), Ticks { ran: vec![0, u64::MAX], set: 1 });
-        assert_eq!(client.stored().unwrap(), [stored]);
+        assert_eq!(client.ds_writes().unwrap(), [stored]);
         assert_eq!(client.control_areas().unwrap(), [None, Some(u64::MAX)]);
         let registers = DebugStore { area: u64::MAX, debugctl: 0x1C0, pebs_enable: 1 << 32 };
         assert_eq!(client.debug_store().unwrap(), [registers]);
-        client.set_shadow(Shadow::Untold(0xC000_0003)).unwrap();
+        client.set_kva_shadow(KvaShadow::QueryFails(0xC000_0003)).unwrap();
         assert!(matches!(client.pool(), Err(Error::Unexpected(answer)) if *answer == Answer::Done));
         assert!(matches!(client.pool(), Err(Error::Io(_))));
         let run = Command::Run { processor: 1, user: vec![(0xC0, 0, 7)], kernel: vec![] };
         let refused = Command::SetIdentity("x".to_owned());
-        let shadow = Command::SetShadow(Shadow::Untold(0xC000_0003));
+        let shadow = Command::SetKvaShadow(KvaShadow::QueryFails(0xC000_0003));
         let asked = [run, Command::Ledger, Command::Violations, refused, Command::Ticks];
-        let more = [Command::Stored, Command::ControlAreas, Command::DebugStore, shadow, Command::Pool];
+        let more = [Command::DsWrites, Command::ControlAreas, Command::DebugStore, shadow, Command::Pool];
         assert_eq!(served.join().unwrap(), [&asked[..], &more].concat());
     }
 

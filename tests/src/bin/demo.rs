@@ -85,7 +85,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         let mut lab = Lab::boot(name)?;
         let workload = lab.workload()?;
         for processor in 0..lab.processors()? {
-            lab.wire.set_scene(processor, &workload.interrupt_sites())?;
+            lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites())?;
         }
         lab.run_in_real_time()?;
         let client = |arguments: &[&str]| {

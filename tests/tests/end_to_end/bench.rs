@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use bench_protocol::{Place, Violation};
+use bench_protocol::{InterruptSite, Violation};
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::IntoBytes;
 
@@ -115,9 +115,14 @@ fn a_handler_gets_the_interrupted_state_and_its_dpc_runs_on_its_processor() {
     let mut bench = Bench::start();
     bench.ask(BEGIN, &[0, 0], 0);
     for (processor, user) in [(0, false), (1, true), (1, false), (0, true)] {
-        let place =
-            Place { ip: 0x1234_5678 + u64::from(processor), user, process: 40 + processor, thread: 50, weight: 1 };
-        bench.lab.wire.set_scene(processor, &[place]).unwrap();
+        let place = InterruptSite {
+            ip: 0x1234_5678 + u64::from(processor),
+            user,
+            process: 40 + processor,
+            thread: 50,
+            weight: 1,
+        };
+        bench.lab.wire.set_interrupt_sites(processor, &[place]).unwrap();
         bench.interrupt(processor);
         let begun = Instant::now();
         let report = loop {

@@ -71,7 +71,8 @@ fn invalid_requests_fail_and_change_nothing() {
     let mut probe = lab.probe().unwrap();
     let handle = connect(&mut probe);
     assert_eq!(start(&mut probe, handle, &[2]).status, 0);
-    let before = (lab.wire.enabled().unwrap(), lab.wire.accesses().unwrap(), lab.wire.pool().unwrap().allocations);
+    let before =
+        (lab.wire.enabled_counters().unwrap(), lab.wire.accesses().unwrap(), lab.wire.pool().unwrap().allocations);
     let failed = |reply: Reply, wanted: &[u32], what: &str| match reply {
         Reply::Failed(code) => assert!(wanted.contains(&code), "{what}: error {code}"),
         Reply::Done(bytes) => panic!("{what}: {} bytes", bytes.len()),
@@ -96,7 +97,8 @@ fn invalid_requests_fail_and_change_nothing() {
             failed(probe.control(handle, code, &right, "4096").unwrap(), &[ERROR_INVALID_FUNCTION], "unknown code");
         }
     }
-    let after = (lab.wire.enabled().unwrap(), lab.wire.accesses().unwrap(), lab.wire.pool().unwrap().allocations);
+    let after =
+        (lab.wire.enabled_counters().unwrap(), lab.wire.accesses().unwrap(), lab.wire.pool().unwrap().allocations);
     assert_eq!(before, after);
     drop(probe);
     lab.finish().unwrap();

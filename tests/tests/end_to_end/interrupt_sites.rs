@@ -5,7 +5,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use bench_protocol::{LedgerEntry, Place};
+use bench_protocol::{InterruptSite, LedgerEntry};
 use object::read::pe::PeFile64;
 use object::{Object, ObjectSection};
 use protocol::{ErrorCode, Sample, SampleKind, modes};
@@ -22,9 +22,9 @@ const SHORTEST: u32 = 4_096;
 const INSTRUCTIONS: u16 = 0xC0;
 
 /// Returns interrupt sites in user and kernel mode, one of them with weight 0.
-fn sites(processor: u32) -> Vec<Place> {
-    let kernel = |ip, weight| Place { ip, user: false, process: 0, thread: 0, weight };
-    let user = |ip, thread, weight| Place { ip, user: true, process: 4_321 + processor, thread, weight };
+fn sites(processor: u32) -> Vec<InterruptSite> {
+    let kernel = |ip, weight| InterruptSite { ip, user: false, process: 0, thread: 0, weight };
+    let user = |ip, thread, weight| InterruptSite { ip, user: true, process: 4_321 + processor, thread, weight };
     vec![
         user(0x7FF6_1234_5678, 77, 5),
         user(0x1_4000_1000, 78, 2 + processor),
@@ -52,7 +52,7 @@ fn samples_match_the_interrupted_places_and_their_frequency() {
         let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
         for processor in 0..2 {
             let places = sites(processor);
-            lab.wire.set_scene(processor, &places).unwrap();
+            lab.wire.set_interrupt_sites(processor, &places).unwrap();
             let round: u32 = places.iter().map(|place| place.weight).sum();
             for _ in 0..2 * round {
                 lab.wire.run(processor, &[(INSTRUCTIONS, 0, INTERVAL.into())], &[]).unwrap();
@@ -61,7 +61,7 @@ fn samples_match_the_interrupted_places_and_their_frequency() {
         let (records, _) = sampler.fetch(100);
         for processor in 0..2 {
             let mut expected = BTreeMap::new();
-            for Place { ip, user, process, thread, weight } in sites(processor) {
+            for InterruptSite { ip, user, process, thread, weight } in sites(processor) {
                 let modes = if user { modes::USER } else { modes::KERNEL };
                 if weight > 0 {
                     expected.insert((ip, u16::try_from(modes).unwrap(), process, thread), 2 * u64::from(weight));
@@ -69,14 +69,14 @@ fn samples_match_the_interrupted_places_and_their_frequency() {
             }
             assert_eq!(count_by_site(&records, processor), expected, "{identity}, processor {processor}");
         }
-        let visited = lab.wire.scene().unwrap();
-        let times: Vec<Vec<u64>> = visited.iter().map(|of| of.iter().map(|visited| visited.times).collect()).collect();
+        let sites = lab.wire.interrupt_sites().unwrap();
+        let times: Vec<Vec<u64>> = sites.iter().map(|of| of.iter().map(|site| site.interrupts).collect()).collect();
         assert_eq!(times, [[10, 4, 6, 0], [10, 6, 6, 0]], "{identity}");
         drop(sampler);
         lab.uninstall().unwrap();
     }
-    assert!(lab.wire.set_scene(2, &sites(0)).is_err(), "there are two processors");
-    assert!(lab.wire.set_scene(0, &[]).is_err(), "nowhere to be");
+    assert!(lab.wire.set_interrupt_sites(2, &sites(0)).is_err(), "there are two processors");
+    assert!(lab.wire.set_interrupt_sites(0, &[]).is_err(), "nowhere to be");
     lab.finish().unwrap();
 }
 

@@ -48,7 +48,7 @@ fn every_overflow_is_accounted_for_in_every_interrupt_mode() {
         sleep(Duration::from_millis(100));
         lab.run_by_script().unwrap();
         let (records, _) = sampler.fetch(4_096);
-        assert!(records.iter().any(is_sample), "{what}: in live time");
+        assert!(records.iter().any(is_sample), "{what}: in real time");
         let counts = sampler.stop();
         assert!(counts[1][1] >= lost, "{what}: {counts:?}");
         let accounted: Vec<u64> = counts.iter().map(|count| count.iter().sum()).collect();

@@ -43,7 +43,7 @@ fn the_report_shows_the_true_shares_of_the_functions() {
         lab.install().unwrap();
         let workload = lab.workload().unwrap();
         for processor in 0..2 {
-            lab.wire.set_scene(processor, &workload.interrupt_sites()).unwrap();
+            lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
         }
         lab.run_in_real_time().unwrap();
         let file = lab.wine().drive_c("halprof.rec");
@@ -69,12 +69,12 @@ fn the_report_shows_the_true_shares_of_the_functions() {
             addresses.rows.iter().map(|row| (row.address.unwrap(), row.weight.samples)).collect();
         let summary = contents.summary.expect("a whole recording");
         let mut missing: u64 = summary.counts.iter().map(|count| count.lost + count.throttled).sum();
-        let mut visited: BTreeMap<u64, u64> = BTreeMap::new();
-        for one in lab.wire.scene().unwrap().into_iter().flatten() {
-            *visited.entry(one.place.ip).or_default() += one.times;
+        let mut interrupted: BTreeMap<u64, u64> = BTreeMap::new();
+        for one in lab.wire.interrupt_sites().unwrap().into_iter().flatten() {
+            *interrupted.entry(one.site.ip).or_default() += one.interrupts;
         }
-        assert!(found.keys().all(|address| visited.contains_key(address)), "{identity}: nothing else was there");
-        for (address, times) in &visited {
+        assert!(found.keys().all(|address| interrupted.contains_key(address)), "{identity}: nothing else was there");
+        for (address, times) in &interrupted {
             let samples = found.get(address).copied().unwrap_or_default();
             assert!(samples <= *times && times - samples <= missing, "{identity}: {address:#x}: {samples} of {times}");
             missing -= times - samples;
@@ -90,7 +90,7 @@ fn the_client_reports_exports_and_draws_its_recording() {
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
     for processor in 0..2 {
-        lab.wire.set_scene(processor, &workload.interrupt_sites()).unwrap();
+        lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
     }
     lab.run_in_real_time().unwrap();
     let recorded =

@@ -297,16 +297,16 @@ fn counters_are_reserved_or_refused_with_the_set_status() {
     for status in [BUSY, INSUFFICIENT] {
         bench.lab.wire.refuse_counters(Some(status)).unwrap();
         assert_eq!(bench.ask(RESERVE, &[ACQUIRE], 1), [status]);
-        assert!(!bench.lab.wire.reserved().unwrap());
+        assert!(!bench.lab.wire.counters_reserved().unwrap());
     }
     bench.lab.wire.refuse_counters(None).unwrap();
     assert_eq!(bench.ask(RESERVE, &[ACQUIRE], 1), [0]);
     assert_eq!(bench.ask(RESERVE, &[ACQUIRE], 1), [INSUFFICIENT], "they are taken");
-    assert!(bench.lab.wire.reserved().unwrap());
+    assert!(bench.lab.wire.counters_reserved().unwrap());
     bench.ask(WRITE, &[SELECT, SELECTED], 0);
     assert_eq!(bench.new_violations(), NOTHING);
     bench.ask(RESERVE, &[FREE], 1);
-    assert!(!bench.lab.wire.reserved().unwrap());
+    assert!(!bench.lab.wire.counters_reserved().unwrap());
     for processor in 0..2 {
         bench.lab.wire.write_msr(processor, SELECT, 0).unwrap();
     }

@@ -39,7 +39,7 @@ fn spawn_samples_request(sampler: &mut Sampler, wait: u32) -> u32 {
 fn spawn_pending_request(lab: &mut Lab, sampler: &mut Sampler) -> u32 {
     let request = spawn_samples_request(sampler, LONG);
     let begun = Instant::now();
-    while lab.wire.waiting().unwrap() == 0 {
+    while lab.wire.pending_requests().unwrap() == 0 {
         assert!(begun.elapsed() < Duration::from_secs(5), "the driver does not let the request wait");
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -62,7 +62,7 @@ fn overflow(lab: &mut Lab, times: u32) {
 fn wait_until_idle(lab: &mut Lab) {
     let begun = Instant::now();
     while lab.enabled_counters().unwrap() != 0 || lab.wire.handler().unwrap().registration.is_some() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", lab.wire.enabled().unwrap());
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", lab.wire.enabled_counters().unwrap());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -116,7 +116,7 @@ fn a_racing_cancellation_completes_the_request_once() {
         let ended = sampler.probe.join(request).unwrap();
         assert_eq!(ended, Reply::Failed(ERROR_OPERATION_ABORTED), "{moment:?}");
         assert_eq!(lab.wire.violations().unwrap(), [], "{moment:?}");
-        assert_eq!(lab.wire.waiting().unwrap(), 0, "{moment:?}");
+        assert_eq!(lab.wire.pending_requests().unwrap(), 0, "{moment:?}");
     }
     overflow(&mut lab, 3);
     assert_eq!(sampler.fetch(64).0.len(), 3, "the session goes on");

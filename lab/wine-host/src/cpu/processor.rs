@@ -8,18 +8,18 @@ use crate::{
     lock::lock,
     nt,
 };
-use bench_protocol::Happened;
+use bench_protocol::EventCount;
 use cpuid_dumps::Identity;
 use model::{Memory, Mode, Processor, Selected};
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
-/// The longest time between two updates of a processor in live time.
+/// The longest time between two updates of a processor in real time.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The interval at which an inactive processor checks whether it is active.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time between two branches in live time, while branches are stored.
+/// The time between two branches in real time, while branches are stored.
 const BRANCH_INTERVAL: Duration = Duration::from_micros(50);
 
 /// `IA32_PERF_GLOBAL_STATUS` (SDM, "Architectural Performance Monitoring Version 2 Facilities"), and its bit OvfBuffer.
@@ -56,7 +56,7 @@ pub struct State {
     pub processor: Processor,
     /// Number of calls of the profile interrupt's handler.
     pub delivered: u64,
-    /// The places at which interrupts arrive.
+    /// The sites at which interrupts arrive.
     pub sites: InterruptSites,
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
     pub interrupted: bool,
@@ -105,10 +105,10 @@ impl ProcessorType {
 }
 
 impl Core {
-    /// Calls `body` with the state of the processor, up to date in live time.
+    /// Calls `body` with the state of the processor, up to date in real time.
     pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.state);
-        if self.time_mode.is_live() {
+        if self.time_mode.is_real() {
             state.catch_up();
         }
         let result = body(&mut state);
@@ -125,7 +125,7 @@ impl Core {
         if self.number >= self.topology.active() {
             return IDLE_INTERVAL;
         }
-        if !self.time_mode.is_live() {
+        if !self.time_mode.is_real() {
             return UPDATE_INTERVAL;
         }
         let ticks = self.with(|state| if state.processor.interrupt_due() { Some(0) } else { state.until_overflow() });
@@ -134,7 +134,7 @@ impl Core {
 }
 
 impl State {
-    /// Advances live time to now, but not beyond an overflow, a record or a branch that raises an interrupt: the
+    /// Advances real time to now, but not beyond an overflow, a record or a branch that raises an interrupt: the
     /// interrupt must be handled first.
     fn catch_up(&mut self) {
         let mut behind = self.clock.behind(nt::time_stamp());
@@ -163,14 +163,14 @@ impl State {
         self.processor.stores_branches().then(|| self.branches.ticks_until(nt::ticks(BRANCH_INTERVAL)))
     }
 
-    /// Sets the address of new PEBS records to the place of the next interrupt.
-    fn set_record_place(&mut self) {
-        if let Some(place) = self.sites.peek() {
-            self.processor.set_place(place.ip, nt::time_stamp());
+    /// Sets the address of new PEBS records to the site of the next interrupt.
+    fn set_record_site(&mut self) {
+        if let Some(site) = self.sites.peek() {
+            self.processor.set_place(site.ip, nt::time_stamp());
         }
     }
 
-    /// Returns the distance in bytes between the place and the interrupt that is delivered now. It is nonzero for an
+    /// Returns the distance in bytes between the site and the interrupt that is delivered now. It is nonzero for an
     /// interrupt of the PEBS buffer.
     pub fn skid(&mut self) -> u64 {
         let status = self.processor.uncounted(|processor| processor.rdmsr(GLOBAL_STATUS));
@@ -184,7 +184,7 @@ impl State {
 
     fn advance(&mut self, ticks: u64) {
         self.clock.advance(ticks);
-        self.set_record_place();
+        self.set_record_site();
         let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
         selected.sort_unstable();
         selected.dedup();
@@ -194,16 +194,16 @@ impl State {
             self.processor.run(mode, &|what| events.get(&what).copied().unwrap_or_default());
         }
         let is_due = self.processor.stores_branches() && self.branches.advance(ticks, nt::ticks(BRANCH_INTERVAL));
-        if is_due && let Some((mode, branch)) = self.branches.next_branch(&self.sites.places()) {
+        if is_due && let Some((mode, branch)) = self.branches.next_branch(&self.sites.sites()) {
             self.processor.branch(mode, branch);
         }
     }
 
     /// Executes the events of a script.
-    pub fn run(&mut self, mode: Mode, happened: &[Happened]) {
-        self.set_record_place();
+    pub fn run(&mut self, mode: Mode, events: &[EventCount]) {
+        self.set_record_site();
         self.processor.run(mode, &|what| {
-            let same = happened.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
+            let same = events.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
             same.map(|(_, _, count)| *count).sum()
         });
     }

@@ -116,7 +116,7 @@ pub fn with_current_state<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<
 }
 
 pub fn set_time(time: Time) {
-    change_time(|| MACHINE.time_mode.set_live(time == Time::Live));
+    change_time(|| MACHINE.time_mode.set_real(time == Time::Real));
 }
 
 /// Changes the time mode.

@@ -10,7 +10,7 @@ use crate::{
     state::{control_areas::ControlArea, machine::MACHINE},
     violation,
 };
-use bench_protocol::Areas;
+use bench_protocol::ControlAreaMode;
 use std::ptr;
 
 /// SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA.
@@ -37,19 +37,19 @@ const PEBS_UNAVAILABLE: u64 = 1 << 12;
 const DS_AREA: u32 = 0x600;
 
 /// Selects how the information class behaves.
-pub fn set_mode(areas: Areas) {
+pub fn set_mode(areas: ControlAreaMode) {
     *lock(&MACHINE.kernel.control_areas.mode) = areas;
     write_addresses();
 }
 
-fn mode() -> Areas {
+fn mode() -> ControlAreaMode {
     *lock(&MACHINE.kernel.control_areas.mode)
 }
 
 /// Writes the address of each area to its register, and allocates missing areas, if Windows owns the areas. Windows
 /// does this at boot and after sleep.
 pub fn write_addresses() {
-    if mode() != Areas::OfWindows {
+    if mode() != ControlAreaMode::OwnedByWindows {
         return;
     }
     let thread = nt::current_thread();
@@ -67,7 +67,7 @@ pub fn write_addresses() {
 
 /// Resets the areas to those of a machine that has just booted.
 pub fn reset() {
-    set_mode(Areas::Served);
+    set_mode(ControlAreaMode::Supported);
     lock(&MACHINE.kernel.control_areas.areas).clear();
 }
 
@@ -106,7 +106,7 @@ fn allocate(processor: u32) -> Result<usize, usize> {
 /// The buffer has `length` bytes, which are readable and writable.
 pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
     let mode = mode();
-    if mode == Areas::Missing {
+    if mode == ControlAreaMode::Missing {
         return nt::INVALID_INFO_CLASS;
     }
     if usize::try_from(length) != Ok(size_of::<Request>()) {
@@ -124,9 +124,9 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
     }
     if !wants_one {
         match mode {
-            Areas::OfWindows => return nt::SUCCESS,
-            Areas::NotFreed(status) => return nt::status(status),
-            Areas::Served | Areas::Missing => {}
+            ControlAreaMode::OwnedByWindows => return nt::SUCCESS,
+            ControlAreaMode::FreeFails(status) => return nt::status(status),
+            ControlAreaMode::Supported | ControlAreaMode::Missing => {}
         }
         let freed = lock(&MACHINE.kernel.control_areas.areas).remove(&core.number);
         return if freed.is_some() { nt::SUCCESS } else { nt::MEMORY_NOT_ALLOCATED };

@@ -84,7 +84,7 @@ pub fn stop() {
 fn wait_for_work(processor: u32) -> bool {
     let mut work = lock(&MACHINE.kernel.deferred.work);
     while !work.stop {
-        let next = if MACHINE.time_mode.is_live() { work.timers.next(processor, &work.dpcs) } else { None };
+        let next = if MACHINE.time_mode.is_real() { work.timers.next(processor, &work.dpcs) } else { None };
         let left = next.map(|due| due.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) || work.dpcs.has_waiting(processor) || work.ticks.contains_key(&processor) {
             return true;
@@ -128,7 +128,7 @@ impl DeferredWork {
                 self.ticks.remove(&processor);
             }
             None
-        } else if MACHINE.time_mode.is_live() {
+        } else if MACHINE.time_mode.is_real() {
             Some(Instant::now())
         } else {
             return;

@@ -9,7 +9,7 @@ use crate::{
     state::machine::MACHINE,
     violation::catch_panic,
 };
-use bench_protocol::Shadow;
+use bench_protocol::KvaShadow;
 
 #[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -25,14 +25,14 @@ const SHADOW_BYTES: u32 = 4;
 /// Its flag KvaShadowEnabled.
 const SHADOW_ENABLED: u32 = 1;
 
-pub fn set_shadow(shadow: Shadow) {
+pub fn set_kva_shadow(shadow: KvaShadow) {
     *lock(&MACHINE.kernel.windows.shadow) = shadow;
 }
 
 /// Restores the defaults.
 pub fn reset() {
     version::reset();
-    set_shadow(Shadow::Off);
+    set_kva_shadow(KvaShadow::Off);
 }
 
 /// Implements ZwSetSystemInformation.
@@ -57,9 +57,9 @@ pub unsafe extern "system" fn query(class: u32, buffer: Pointer, length: u32, re
             return unsafe { NtQuerySystemInformation(class, buffer, length, returned) };
         }
         let flags = match *lock(&MACHINE.kernel.windows.shadow) {
-            Shadow::Untold(status) => return nt::status(status),
-            Shadow::On => SHADOW_ENABLED,
-            Shadow::Off => 0,
+            KvaShadow::QueryFails(status) => return nt::status(status),
+            KvaShadow::On => SHADOW_ENABLED,
+            KvaShadow::Off => 0,
         };
         if !returned.is_null() {
             // SAFETY: the pointer is not null, so it must point to a variable of the driver.

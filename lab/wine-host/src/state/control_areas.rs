@@ -1,6 +1,6 @@
 //! The PROCESSOR_PROFILE_CONTROL_AREA of each processor.
 
-use bench_protocol::Areas;
+use bench_protocol::ControlAreaMode;
 use std::{
     collections::BTreeMap,
     sync::{Mutex, atomic::AtomicU64},
@@ -10,12 +10,12 @@ use std::{
 pub struct ControlAreas {
     /// The areas by processor number.
     pub areas: Mutex<BTreeMap<u32, ControlArea>>,
-    pub mode: Mutex<Areas>,
+    pub mode: Mutex<ControlAreaMode>,
 }
 
 impl Default for ControlAreas {
     fn default() -> Self {
-        Self { areas: Mutex::default(), mode: Mutex::new(Areas::Served) }
+        Self { areas: Mutex::default(), mode: Mutex::new(ControlAreaMode::Supported) }
     }
 }
 

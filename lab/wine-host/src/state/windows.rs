@@ -1,6 +1,6 @@
 //! The version and the settings of Windows that a test selects.
 
-use bench_protocol::{Descriptor, Shadow};
+use bench_protocol::{Descriptor, KvaShadow};
 use std::sync::{
     Mutex,
     atomic::{AtomicBool, AtomicU32},
@@ -12,12 +12,12 @@ pub const DEFAULT_BUILD: u32 = 19_045;
 /// The reported version and mitigation.
 pub struct Windows {
     pub build: AtomicU32,
-    pub shadow: Mutex<Shadow>,
+    pub shadow: Mutex<KvaShadow>,
 }
 
 impl Default for Windows {
     fn default() -> Self {
-        Self { build: AtomicU32::new(DEFAULT_BUILD), shadow: Mutex::new(Shadow::Off) }
+        Self { build: AtomicU32::new(DEFAULT_BUILD), shadow: Mutex::new(KvaShadow::Off) }
     }
 }
 
