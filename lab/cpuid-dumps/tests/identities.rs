@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use cpuid_dumps::{Expected, Identity, all, find, named};
+use cpuid_dumps::{CpuIdentity, Expected, all, find, named};
 
 const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
-fn vendor(identity: &Identity) -> [u32; 3] {
+fn vendor(identity: &CpuIdentity) -> [u32; 3] {
     let [_, ebx, ecx, edx] = identity.cpuid().cpuid(0, 0);
     [ebx, ecx, edx]
 }
@@ -57,7 +57,7 @@ fn each_interface_is_selected_only_for_its_vendor() {
 
 #[test]
 fn every_outcome_is_consistent() {
-    for Identity { name, expected, .. } in all() {
+    for CpuIdentity { name, expected, .. } in all() {
         let Expected { windows10, interface, counters, fixed, width, supported, why } = *expected;
         assert!(!why.is_empty(), "{name}");
         match interface {
@@ -76,7 +76,7 @@ fn every_outcome_is_consistent() {
 #[test]
 fn the_outcome_of_amd64_agrees_with_the_extended_leaves() {
     for identity in all().iter().filter(|identity| identity.expected.interface == "Amd64") {
-        let Identity { name, expected, .. } = identity;
+        let CpuIdentity { name, expected, .. } = identity;
         let dump = identity.cpuid();
         let [signature, _, features, _] = dump.cpuid(0x8000_0001, 0);
         let [base, extended] = [signature >> 8 & 0xF, signature >> 20 & 0xFF];
@@ -124,7 +124,7 @@ fn the_outcome_of_emon_agrees_with_leaf_a() {
 
 #[test]
 fn the_brand_string_of_a_real_processor_is_text() {
-    let has_brand = |identity: &&Identity| identity.cpuid().cpuid(0x8000_0000, 0)[0] >= 0x8000_0004;
+    let has_brand = |identity: &&CpuIdentity| identity.cpuid().cpuid(0x8000_0000, 0)[0] >= 0x8000_0004;
     for identity in all().iter().filter(|identity| identity.real).filter(has_brand) {
         let dump = identity.cpuid();
         let words = (0x8000_0002..=0x8000_0004).flat_map(|leaf| dump.cpuid(leaf, 0));
@@ -143,7 +143,7 @@ fn only_processors_before_2001_have_no_brand_string() {
 
 #[test]
 fn the_older_interfaces_are_selected_for_their_families_without_leaf_a() {
-    for Identity { name, expected, .. } in all() {
+    for CpuIdentity { name, expected, .. } in all() {
         let family = match expected.interface {
             "NetBurst" => 0xF,
             "P6" => 6,
@@ -163,7 +163,7 @@ fn there_are_at_least_24_real_processors() {
 }
 
 /// Returns the core type (CPUID.1A:EAX[31:24]) of a hybrid processor (CPUID.7.0:EDX[15]).
-fn hybrid_type(identity: &Identity) -> Option<u32> {
+fn hybrid_type(identity: &CpuIdentity) -> Option<u32> {
     let ([.., features], [native, ..]) = (identity.cpuid().cpuid(7, 0), identity.cpuid().cpuid(0x1A, 0));
     (features >> 15 & 1 == 1).then_some(native >> 24)
 }

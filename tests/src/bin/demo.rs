@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use serde_json::Value;
 use tests::{Lab, package};
 
@@ -19,7 +19,7 @@ struct Arguments {
         default_values = ["haswell-4710mq", "amd-legacy"],
         value_parser = cpuid_dumps::named
     )]
-    processors: Vec<&'static Identity>,
+    processors: Vec<&'static CpuIdentity>,
     /// Show one processor of each generation after the other
     #[arg(long, conflicts_with = "processors")]
     generations: bool,

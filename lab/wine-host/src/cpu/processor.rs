@@ -9,7 +9,7 @@ use crate::{
     nt,
 };
 use bench_protocol::EventCount;
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use model::{Memory, Mode, Processor, Selected};
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
@@ -70,7 +70,7 @@ pub type MemoryOf = fn(u32) -> Box<dyn Memory>;
 /// The type of all processors.
 #[derive(Clone, Copy)]
 pub struct ProcessorType {
-    pub identity: &'static Identity,
+    pub identity: &'static CpuIdentity,
     pub x2apic: bool,
     pub memory: MemoryOf,
 }
