@@ -161,7 +161,7 @@ pub struct PoolTag {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// Number of successful allocations since the lab started.
-    pub made: u64,
+    pub total_allocations: u64,
     /// Allocations that were not freed.
     pub allocations: u64,
     /// Their bytes.

@@ -16,7 +16,7 @@ use std::{
 use thiserror::Error;
 
 /// Time limit for an answer, longer than any wait inside the lab.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Interval between attempts to connect.
 const POLL: Duration = Duration::from_millis(20);
@@ -62,19 +62,19 @@ impl Client {
     /// The connection cannot be established.
     pub fn connect(port: u16) -> Result<Self, Error> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = TcpStream::connect_timeout(&address, WAIT_LIMIT)?;
+        stream.set_read_timeout(Some(WAIT_LIMIT))?;
+        stream.set_write_timeout(Some(WAIT_LIMIT))?;
         stream.set_nodelay(true)?;
         Ok(Self { lab: BufReader::new(stream) })
     }
 
-    /// Connects to the lab that writes its port to this file. Waits for it for at most `patience`.
+    /// Connects to the lab that writes its port to this file. Waits for it for at most `limit`.
     ///
     /// # Errors
     /// The lab cannot be reached within that time.
-    pub fn find(port_file: &Path, patience: Duration) -> Result<Self, Error> {
-        let deadline = Instant::now() + patience;
+    pub fn find(port_file: &Path, limit: Duration) -> Result<Self, Error> {
+        let deadline = Instant::now() + limit;
         loop {
             let port = std::fs::read_to_string(port_file)
                 .and_then(|text| text.trim().parse().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e)));

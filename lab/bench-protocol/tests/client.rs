@@ -18,7 +18,7 @@ use std::{
 fn lab(answers: Vec<Answer>) -> (u16, thread::JoinHandle<Vec<Command>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let served = thread::spawn(move || {
+    let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
         let mut commands = Vec::new();
@@ -28,7 +28,7 @@ fn lab(answers: Vec<Answer>) -> (u16, thread::JoinHandle<Vec<Command>>) {
         }
         commands
     });
-    (port, served)
+    (port, server)
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn commands_and_answers_arrive_unchanged() {
     };
     let records = vec![(Counter::General(0), 7), (Counter::Fixed(3), u64::MAX)];
     let stored = DsWrites { branches: 1, branches_dropped: 2, records, records_dropped: 3, faults: 4 };
-    let (port, served) = lab(vec![
+    let (port, server) = lab(vec![
         Answer::Done,
         Answer::Ledger(vec![vec![], vec![entry]]),
         Answer::Violations(vec![violation.clone()]),
@@ -79,9 +79,9 @@ fn commands_and_answers_arrive_unchanged() {
     let run = Command::Run { processor: 1, user: vec![(0xC0, 0, 7)], kernel: vec![] };
     let refused = Command::SetIdentity("x".to_owned());
     let shadow = Command::SetKvaShadow(KvaShadow::QueryFails(0xC000_0003));
-    let asked = [run, Command::Ledger, Command::Violations, refused, Command::Ticks];
-    let more = [Command::DsWrites, Command::ControlAreas, Command::DebugStore, shadow, Command::Pool];
-    assert_eq!(served.join().unwrap(), [&asked[..], &more].concat());
+    let first = [run, Command::Ledger, Command::Violations, refused, Command::Ticks];
+    let rest = [Command::DsWrites, Command::ControlAreas, Command::DebugStore, shadow, Command::Pool];
+    assert_eq!(server.join().unwrap(), [&first[..], &rest].concat());
 }
 
 #[test]

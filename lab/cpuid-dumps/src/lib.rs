@@ -21,7 +21,7 @@ pub struct CpuIdentity {
     /// The expected outcome.
     pub expected: Expected,
     /// The name of the identity of the processors with odd numbers, on a machine with two kinds of processors.
-    pub beside: Option<&'static str>,
+    pub odd_processors: Option<&'static str>,
 }
 
 /// The expected outcome for a processor, determined by hand from the leaves and not by the code under test.
@@ -83,7 +83,7 @@ impl CpuIdentity {
     /// Returns the identity of processor `number` on a machine that has this identity as processor 0.
     #[must_use]
     pub fn of_processor(&self, number: u32) -> &Self {
-        let other = if number % 2 == 1 { self.beside } else { None };
+        let other = if number % 2 == 1 { self.odd_processors } else { None };
         other.and_then(find).unwrap_or(self)
     }
 }
@@ -124,7 +124,7 @@ pub fn find(name: &str) -> Option<&'static CpuIdentity> {
 ///
 /// # Errors
 /// If there is none; the error names the nearest ones.
-pub fn named(name: &str) -> Result<&'static CpuIdentity, String> {
+pub fn parse_name(name: &str) -> Result<&'static CpuIdentity, String> {
     /// The number of names in the error.
     const NEAREST: usize = 3;
     find(name).ok_or_else(|| {

@@ -61,7 +61,7 @@ macro_rules! identity {
             real: $real,
             dump: include_str!(concat!("../identities/", $name, ".cpuid")),
             expected: $expected,
-            beside: None,
+            odd_processors: None,
         }
     };
 }
@@ -159,7 +159,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
         Expected { windows10: "Emon", ..default("Emon by leaf 0xA, but EAX[15:8] is 0: there are no counters") }
     ),
     CpuIdentity {
-        beside: Some("intel-hybrid-efficient"),
+        odd_processors: Some("intel-hybrid-efficient"),
         ..made_up!("intel-hybrid", emon(8, 48, ALL, CLEAR).and_fixed(3))
     },
     made_up!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cpuid_dumps::{CpuIdentity, Expected, all, find, named};
+use cpuid_dumps::{CpuIdentity, Expected, all, find, parse_name};
 
 const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
@@ -170,14 +170,14 @@ fn hybrid_type(identity: &CpuIdentity) -> Option<u32> {
 
 #[test]
 fn processors_with_odd_numbers_report_the_other_core_type() {
-    let machines: Vec<_> = all().iter().filter(|identity| identity.beside.is_some()).collect();
+    let machines: Vec<_> = all().iter().filter(|identity| identity.odd_processors.is_some()).collect();
     assert!(!machines.is_empty());
     for identity in machines {
         let kinds = [0, 1, 2, 3].map(|number| identity.of_processor(number));
         assert_eq!(kinds.map(hybrid_type), [0x40, 0x20, 0x40, 0x20].map(Some), "{}", identity.name);
         assert_eq!(kinds.map(|kind| kind.name), [kinds[0].name, kinds[1].name, kinds[0].name, kinds[1].name]);
     }
-    for identity in all().iter().filter(|identity| identity.beside.is_none()) {
+    for identity in all().iter().filter(|identity| identity.odd_processors.is_none()) {
         assert_eq!(identity.of_processor(1).name, identity.name);
     }
 }
@@ -242,7 +242,7 @@ fn find_requires_the_exact_name() {
 
 #[test]
 fn a_name_that_does_not_exist_comes_back_with_the_nearest_ones() {
-    assert_eq!(named("zen4-7700x").unwrap().name, "zen4-7700x");
+    assert_eq!(parse_name("zen4-7700x").unwrap().name, "zen4-7700x");
     for (wanted, nearest) in [
         ("zen4", "zen4-7700x"),
         ("ZEN5", "zen5-9800x3d"),
@@ -251,11 +251,11 @@ fn a_name_that_does_not_exist_comes_back_with_the_nearest_ones() {
         ("sapphire_rapids", "sapphire-rapids-2475x"),
         ("6300u", "hyperv-root-6300u"),
     ] {
-        let told = named(wanted).unwrap_err();
-        assert!(told.starts_with(&format!("no processor has this name; the nearest ones: {nearest}, ")), "{told}");
-        assert_eq!(told.split(", ").count(), 3, "{told}");
+        let error = parse_name(wanted).unwrap_err();
+        assert!(error.starts_with(&format!("no processor has this name; the nearest ones: {nearest}, ")), "{error}");
+        assert_eq!(error.split(", ").count(), 3, "{error}");
     }
     for wanted in ["", "quux", "\u{1F9A5}"] {
-        assert!(named(wanted).unwrap_err().contains("the nearest ones: "), "{wanted:?}");
+        assert!(parse_name(wanted).unwrap_err().contains("the nearest ones: "), "{wanted:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the commands of a test and answers them.
 
 use crate::{
-    device::{Buffer, Device, How, Win32Error},
+    device::{Buffer, Device, OpenOptions, Win32Error},
     service,
 };
 use std::{
@@ -56,7 +56,8 @@ impl Session {
             ["open", ref rest @ ..] => {
                 let (writable, rest) = rest.strip_prefix(&["ro"]).map_or((true, rest), |rest| (false, rest));
                 let (overlapped, rest) = rest.strip_prefix(&["overlapped"]).map_or((false, rest), |rest| (true, rest));
-                let device = Device::open(rest.first().copied().unwrap_or(DEVICE), How { writable, overlapped })?;
+                let device =
+                    Device::open(rest.first().copied().unwrap_or(DEVICE), OpenOptions { writable, overlapped })?;
                 Ok(format!("handle {}", add(&mut self.devices, device)))
             }
             ["ioctl", ref request @ ..] => answered(self.request(request)?()),

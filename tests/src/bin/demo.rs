@@ -17,7 +17,7 @@ struct Arguments {
         long = "processor",
         value_name = "NAME",
         default_values = ["haswell-4710mq", "amd-legacy"],
-        value_parser = cpuid_dumps::named
+        value_parser = cpuid_dumps::parse_name
     )]
     processors: Vec<&'static CpuIdentity>,
     /// Show one processor of each generation after the other

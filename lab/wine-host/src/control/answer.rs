@@ -100,7 +100,7 @@ pub fn answer(command: Command) -> Answer {
             Accesses { rdmsr, wrmsr, rdpmc, faulted }
         })),
         Command::Violations => Answer::Violations(violation::take()),
-        Command::Pool => Answer::Pool(pool::account()),
+        Command::Pool => Answer::Pool(pool::statistics()),
         Command::DenyPrivilege(deny) => set(security::deny, deny),
         Command::FailAllocation(nth) => set(pool::fail_nth, nth),
         Command::FailCall(nth) => set(|nth| MACHINE.faults.fail_nth(nth), nth),

@@ -51,8 +51,8 @@ fn accept(listener: &TcpListener) {
         let connection = stream.and_then(|stream| Ok((stream.peer_addr()?, stream.try_clone()?, stream)));
         let mut connections = lock(&MACHINE.control.connections);
         let Some(connections) = &mut *connections else { break };
-        if let Ok((peer, ours, stream)) = connection {
-            connections.insert(peer, ours);
+        if let Ok((peer, clone, stream)) = connection {
+            connections.insert(peer, clone);
             threads.push(thread::spawn(move || {
                 // An error ends only this connection, and the test sees it.
                 let _ = serve(stream);

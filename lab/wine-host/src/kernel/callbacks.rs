@@ -28,7 +28,7 @@ const STEP: usize = 0x100;
 const CASE_INSENSITIVE: u32 = 0x40;
 
 /// The longest wait for a routine of a driver that was unloaded.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// OBJECT_ATTRIBUTES (ntdef.h, x64).
 #[repr(C)]
@@ -165,7 +165,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     if MACHINE.kernel.callbacks.registry.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other("a driver was unloaded that had registered a callback, with ExRegisterCallback");
     }
-    if MACHINE.kernel.callbacks.registry.wait_until_idle(PATIENCE, |registered| registered.is_in(addresses)) {
+    if MACHINE.kernel.callbacks.registry.wait_until_idle(WAIT_LIMIT, |registered| registered.is_in(addresses)) {
         violation::other("a driver was unloaded while its callback ran, of ExRegisterCallback");
     }
     for object in &mut *lock(&MACHINE.kernel.callbacks.objects) {

@@ -30,7 +30,7 @@ use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 const TRAP_FLAG: u32 = 0x100;
 
 /// The longest wait for a cancel to reach a lock or to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 thread_local! {
     /// Whether this thread holds a spin lock and single-steps.
@@ -132,7 +132,7 @@ fn cancel(request: usize) {
         unsafe { requests::cancel(ptr::with_exposed_provenance_mut(request)) };
         before_lock();
     });
-    if reached.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+    if reached.recv_timeout(WAIT_LIMIT) == Err(RecvTimeoutError::Timeout) {
         violation::other("the lab itself failed: a cancel neither reached a lock nor ended");
     }
 }

@@ -31,7 +31,7 @@ use std::{
 };
 
 /// The longest wait of a test for routines.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
 
@@ -199,7 +199,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     if lock(&MACHINE.kernel.deferred.work).dpcs.runs_in(addresses) {
         violation::other("a driver was unloaded while a DPC of it ran");
         // The code is unmapped when this returns. The lab survives if the routine ends first.
-        wait_until(Instant::now() + PATIENCE, |work| !work.dpcs.runs_in(addresses));
+        wait_until(Instant::now() + WAIT_LIMIT, |work| !work.dpcs.runs_in(addresses));
     }
 }
 
@@ -209,12 +209,12 @@ pub fn time_changed() {
         work.timers.restart(Instant::now());
         work.dpcs.mark()
     });
-    wait_until(Instant::now() + PATIENCE, |work| work.dpcs.done(mark));
+    wait_until(Instant::now() + WAIT_LIMIT, |work| work.dpcs.done(mark));
 }
 
 /// Expires the timers of a processor `times` times, and runs the resulting DPCs each time. Returns false on timeout.
 pub fn tick(processor: u32, times: u64) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     if times > 0 {
         change(|work| {
             let left = work.ticks.entry(processor).or_default();

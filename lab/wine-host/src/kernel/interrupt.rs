@@ -26,7 +26,7 @@ pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
         affinity::restrict(1 << core.number);
         while let Some(request) = core.pmi.wait(core.until_interrupt()) {
             catch_panic("an interrupt", (), || deliver(core));
-            core.pmi.served(request);
+            core.pmi.handled(request);
         }
     })
 }

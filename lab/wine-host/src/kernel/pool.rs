@@ -36,7 +36,7 @@ pub fn fail_nth(nth: Option<u64>) {
     lock(&MACHINE.kernel.pool).fail.set(nth);
 }
 
-pub fn account() -> bench_protocol::Pool {
+pub fn statistics() -> bench_protocol::Pool {
     let pool = lock(&MACHINE.kernel.pool);
     let mut tags: BTreeMap<u32, PoolTag> = BTreeMap::new();
     for block in pool.blocks.values() {
@@ -48,7 +48,7 @@ pub fn account() -> bench_protocol::Pool {
     let tags: Vec<PoolTag> = tags.into_values().collect();
     let allocations = tags.iter().map(|tag| tag.allocations).sum();
     let bytes = tags.iter().map(|tag| tag.bytes).sum();
-    bench_protocol::Pool { made: pool.made, allocations, bytes, tags }
+    bench_protocol::Pool { total_allocations: pool.total_allocations, allocations, bytes, tags }
 }
 
 /// Keeps the pool unchanged while the result lives, if the 64-bit word at the address is in allocated nonpaged pool.
@@ -83,7 +83,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
     if !memory.is_null() {
         // SAFETY: the memory has this size.
         unsafe { memory.write_bytes(filling, size) };
-        pool.made += 1;
+        pool.total_allocations += 1;
         pool.blocks.insert(memory.expose_provenance(), Block { layout, tag, paged });
     }
     memory.cast()

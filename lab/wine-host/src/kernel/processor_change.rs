@@ -20,7 +20,7 @@ use std::{ops::Range, ptr, time::Duration};
 const ADD_EXISTING: u32 = 1;
 
 /// The longest wait for a routine of a driver that was unloaded.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// KE_PROCESSOR_CHANGE_NOTIFY_STATE: KeProcessorAddStartNotify, KeProcessorAddCompleteNotify,
 /// KeProcessorAddFailureNotify.
@@ -71,8 +71,8 @@ pub extern "system" fn register(routine: ChangeRoutine, context: Pointer, flags:
         }
         let registered = ChangeRegistration { routine, context: context.expose_provenance() };
         let one_at_a_time = lock(&MACHINE.kernel.processor_changes.additions);
-        let told = flags & ADD_EXISTING == 0 || notify_existing(registered);
-        let handle = if told { MACHINE.kernel.processor_changes.registry.add(registered) } else { 0 };
+        let accepted = flags & ADD_EXISTING == 0 || notify_existing(registered);
+        let handle = if accepted { MACHINE.kernel.processor_changes.registry.add(registered) } else { 0 };
         drop(one_at_a_time);
         ptr::without_provenance_mut(handle)
     })
@@ -140,7 +140,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     if MACHINE.kernel.processor_changes.registry.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other(format!("a driver was unloaded that had registered a callback, with {function}"));
     }
-    if MACHINE.kernel.processor_changes.registry.wait_until_idle(PATIENCE, |registered| registered.is_in(addresses)) {
+    if MACHINE.kernel.processor_changes.registry.wait_until_idle(WAIT_LIMIT, |registered| registered.is_in(addresses)) {
         violation::other(format!("a driver was unloaded while its callback ran, of {function}"));
     }
 }

@@ -45,7 +45,7 @@ struct Start {
 }
 
 /// The longest wait for the threads of an unloaded driver.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 thread_local! {
     /// The address of this thread's [`Start`].
@@ -170,7 +170,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
         violation::other("a driver was unloaded while a thread of it ran");
         MACHINE.kernel.system_threads.advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
         // The code is unmapped when this returns. The lab survives if the threads end first.
-        let ended = MACHINE.kernel.system_threads.ended.wait_timeout_while(running, PATIENCE, run);
+        let ended = MACHINE.kernel.system_threads.ended.wait_timeout_while(running, WAIT_LIMIT, run);
         drop(ended.unwrap_or_else(PoisonError::into_inner));
     }
 }

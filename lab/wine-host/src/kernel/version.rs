@@ -52,9 +52,10 @@ pub unsafe extern "system" fn get(version: *mut Version) -> NtStatus {
             violation::other(format!("RtlGetVersion with a structure of {size:#x} bytes"));
             return nt::INVALID_PARAMETER;
         }
-        let told = Version { size, major: 10, minor: 0, build: build(), platform: PLATFORM, service_pack: [0; 128] };
+        let reported =
+            Version { size, major: 10, minor: 0, build: build(), platform: PLATFORM, service_pack: [0; 128] };
         // SAFETY: the driver must pass a structure of the checked size.
-        unsafe { version.write_unaligned(told) };
+        unsafe { version.write_unaligned(reported) };
         nt::SUCCESS
     })
 }

@@ -9,7 +9,7 @@ pub struct Pool {
     /// The allocated blocks by address.
     pub blocks: BTreeMap<usize, Block>,
     /// The number of allocations since the lab started.
-    pub made: u64,
+    pub total_allocations: u64,
     pub fail: Countdown,
 }
 
