@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use bench_protocol::InterruptSite;
 use serde::Deserialize;
 
-/// Share of the interrupts in each function by [`Workload::interrupt_sites`], in percent. The remainder is in the kernel.
+/// Share of the interrupts in each function by [`Workload::interrupt_sites`], in percent. The remainder is in the
+/// kernel.
 pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
 
 /// Number of addresses in each function that are interrupted.

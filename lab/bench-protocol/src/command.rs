@@ -28,8 +28,8 @@ pub enum Time {
     /// at every overflow that interrupts, and at least every 10 ms. At such an overflow it stops until the handler has
     /// returned, and the handler takes no model time. So each overflow has its own interrupt, and counters that the
     /// handler loads count from there on. For the limit of this, see [`Command::Skipped`]. While branches are stored, a
-    /// processor takes about 20,000 per second, from one of its interrupt sites to the next. Timers expire when they are
-    /// due.
+    /// processor takes about 20,000 per second, from one of its interrupt sites to the next. Timers expire when they
+    /// are due.
     Real,
     /// Only [`Command::Run`], [`Command::Branch`] and, for timers, [`Command::Tick`] make anything happen.
     Script,

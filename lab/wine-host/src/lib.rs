@@ -25,13 +25,15 @@
 //! | a cancel at the worst moment | `kernel/cancel_race.rs`, `cpu/xchg.rs` |
 //! | devices, work items, system threads | `kernel/devices.rs`, `kernel/work_items.rs`, `kernel/system_threads.rs` |
 //!
-//! One static, `MACHINE`, owns the state that the foreign callbacks share. `state` declares that state and uses the types
-//! of `cpu`; the functions that the driver or Wine call are in `kernel`, `loader` and `control`. The other statics are
-//! thread-locals, the table `HalDispatchTable`, whose address the driver imports, and the measured frequency of the
-//! time-stamp counter.
+//! One static, `MACHINE`, owns the state that the foreign callbacks share. `state` declares that state and uses the
+//! types of `cpu`; the functions that the driver or Wine call are in `kernel`, `loader` and `control`. Other statics:
 //!
-//! Imports go one way: `control` uses `loader`, `loader` uses `kernel`, `kernel` uses `state` and `cpu`. No files import
-//! each other. Modules that call no Windows function are built and tested on every system.
+//! - thread-locals, which belong to a thread of Windows and not to the machine;
+//! - `HalDispatchTable`, because a driver imports the address of the table itself;
+//! - the frequency of the time-stamp counter in `nt.rs`, which is measured once and never changes.
+//!
+//! Imports go one way: `control` uses `loader`, `loader` uses `kernel`, `kernel` uses `state` and `cpu`. No two files
+//! import each other. Modules that call no Windows function are built and tested on every system.
 
 #[cfg(windows)]
 mod control;
