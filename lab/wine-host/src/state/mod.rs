@@ -1,6 +1,6 @@
 //! The state of the machine, without functions that the driver or Wine call.
 //!
-//! The files here import no function of `kernel`, `loader` or `control`, so that [`machine`] can own what they declare.
+//! The files here import no function of `kernel`, `loader` or `control`, so that `machine` can own what they declare.
 
 pub mod dpc_queues;
 pub mod irp_tracker;
