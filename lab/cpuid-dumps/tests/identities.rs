@@ -241,7 +241,7 @@ fn find_requires_the_exact_name() {
 }
 
 #[test]
-fn a_name_that_does_not_exist_comes_back_with_the_nearest_ones() {
+fn an_unknown_name_is_refused_with_the_most_similar_names() {
     assert_eq!(parse_name("zen4-7700x").unwrap().name, "zen4-7700x");
     for (wanted, nearest) in [
         ("zen4", "zen4-7700x"),

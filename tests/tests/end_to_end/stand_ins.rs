@@ -161,7 +161,7 @@ fn callback_objects_are_found_by_name_and_leaks_are_reported() {
 }
 
 #[test]
-fn added_processors_take_part_in_everything() {
+fn added_processors_run_calls_interrupts_and_dpcs() {
     let mut bench = Bench::start_on("amd-legacy", |lab| {
         for (active, maximum) in [(0, 1), (3, 2), (1, 99)] {
             assert!(lab.wire.set_processors(active, maximum).is_err(), "{active} of {maximum}");
@@ -354,7 +354,7 @@ const FALLIBLE: [&str; 19] = [
 ];
 
 #[test]
-fn each_call_that_can_fail_does_so_in_its_turn() {
+fn each_call_that_can_fail_fails_on_request() {
     let mut bench = Bench::start();
     bench.ask(CALLS, &[], 1);
     assert_eq!(bench.ask(CALLS_REPORT, &[], 1), [0], "none was asked for");

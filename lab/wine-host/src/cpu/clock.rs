@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn all_time_is_advanced_skipped_or_behind() {
+    fn elapsed_time_equals_advanced_plus_skipped_plus_behind() {
         let mut clock = Clock::default();
         assert_eq!(clock.behind(1_000), 0);
         let mut lived = 0;
