@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 
 use crate::{demo::Show, workspace::Workspace};
 
@@ -69,8 +69,8 @@ enum Command {
     /// this happens under Wine and the counters are those of a model; on Windows they are the machine's own.
     Demo {
         /// The processor that the model plays, by name; without it the demo chooses
-        #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::named)]
-        processor: Option<&'static Identity>,
+        #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::parse_name)]
+        processor: Option<&'static CpuIdentity>,
         /// One after the other, a processor of each generation
         #[arg(long, conflicts_with = "processor")]
         generations: bool,

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{import_library::IMPORT_LIBRARIES, kit::Clang, prefix, run, workspace::Workspace};
+use crate::{import_library::IMPORT_LIBRARIES, kit::Clang, run, workspace::Workspace};
 
 /// Time limit for an installation, which downloads packages.
 const INSTALL_LIMIT: Duration = Duration::from_mins(45);
@@ -32,7 +32,7 @@ struct Package {
 }
 
 const PACKAGES: &[Package] = &[
-    Package { name: "wine64", reason: "runs the driver and the client", present: prefix::wine_is_installed },
+    Package { name: "wine64", reason: "runs the driver and the client", present: wine_prefix::is_installed },
     Package {
         name: "libclang-dev",
         reason: "bindgen reads the kernel's headers with it",

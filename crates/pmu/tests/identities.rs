@@ -2,7 +2,7 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use model::{Mode, Selected};
 use pmu::state::CounterSet;
 use pmu::{Hal, Kind, ProcessorIndex, ProfileInterface, Source, Support};
@@ -31,7 +31,7 @@ fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> Vec<u8> {
 
 #[test]
 fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
-    for Identity { name, expected, .. } in cpuid_dumps::all() {
+    for CpuIdentity { name, expected, .. } in cpuid_dumps::all() {
         let machine = SimMachine::named(name, 1);
         let hal = hal(&machine);
         let (selection, interface) = (hal.selection(), hal.interface());

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Engine, Interrupted, Platform};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
@@ -77,13 +77,13 @@ impl SimMachine {
     /// Creates a machine with `count` active processors of an identity, after reset. Odd processors get the identity's
     /// counterpart for them, if it has one.
     #[must_use]
-    pub fn new(identity: &'static Identity, count: u32) -> Self {
+    pub fn new(identity: &'static CpuIdentity, count: u32) -> Self {
         let processor = |number| {
             let identity = identity.of_processor(number);
             let dump = identity.cpuid();
             let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
             let mut processor = processor.with_perf_capabilities(identity.perf_capabilities());
-            processor.set_memory(Box::new(host_memory::Own));
+            processor.set_memory(Box::new(host_memory::ProcessMemory));
             processor
         };
         Self::of((0..count).map(processor))

@@ -35,7 +35,7 @@ fn a_session_on_all_processors_counts_on_an_added_processor() {
         assert_eq!(counts("Time"), [0, 0, 7, 7], "{identity}");
         assert_eq!(counts("BranchInstructions"), [0], "{identity}: it is on processor 0 alone");
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }
@@ -63,7 +63,7 @@ fn a_session_on_all_processors_samples_on_an_added_processor() {
         assert_eq!(sampler.stop(), [[0, 0, 0], [3, 0, 0], [3, 0, 0]], "{identity}");
         drop(sampler);
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }

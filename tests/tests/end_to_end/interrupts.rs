@@ -44,11 +44,11 @@ fn every_overflow_is_accounted_for_in_every_interrupt_mode() {
         let (records, _) = sampler.fetch(100);
         assert_eq!(records.iter().filter(|record| is_sample(record)).count() as u64, 2 - lost, "{what}");
         lab.wire.hold_counter(false).unwrap();
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         sleep(Duration::from_millis(100));
-        lab.scripted().unwrap();
+        lab.run_by_script().unwrap();
         let (records, _) = sampler.fetch(4_096);
-        assert!(records.iter().any(is_sample), "{what}: in live time");
+        assert!(records.iter().any(is_sample), "{what}: in real time");
         let counts = sampler.stop();
         assert!(counts[1][1] >= lost, "{what}: {counts:?}");
         let accounted: Vec<u64> = counts.iter().map(|count| count.iter().sum()).collect();

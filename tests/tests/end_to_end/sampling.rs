@@ -11,7 +11,7 @@ use tests::{Lab, Probe, Reply, hex, is_soak, rounds};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::counts::SOME;
-use crate::life::{greet_with, header};
+use crate::life::{connect_with, header};
 
 /// Returns event select and unit mask of TotalIssues: INSTR_RETIRED on NetBurst, otherwise the same for all vendors.
 fn total_issues(identity: &str) -> (u16, u8) {
@@ -60,7 +60,7 @@ impl Sampler {
     /// Requests a session from a new client and returns the answer.
     pub fn ask(lab: &Lab, kind: &str, ring: u32, interval: u32, budget: u32) -> (Probe, u32, ReplyHeader) {
         let mut probe = lab.probe().unwrap();
-        let handle = greet_with(&mut probe, kind);
+        let handle = connect_with(&mut probe, kind);
         let (header, _) = ask(&mut probe, handle, Code::Start, &start_sampling(ring, interval, budget), 4_096);
         (probe, handle, header)
     }
@@ -80,12 +80,12 @@ impl Sampler {
     /// Requests samples and leaves the request pending.
     pub fn wait(&mut self, milliseconds: u32, room: usize) {
         let input = self.wanted(milliseconds);
-        self.probe.begin(self.handle, Code::Samples as u32, &input, &(48 + 40 * room).to_string()).unwrap();
+        self.probe.send_request(self.handle, Code::Samples as u32, &input, &(48 + 40 * room).to_string()).unwrap();
     }
 
     /// Waits for the result of the pending request.
     pub fn waited(&mut self) -> Vec<Sample> {
-        match self.probe.end_of_request().unwrap() {
+        match self.probe.wait_for_result().unwrap() {
             Reply::Done(bytes) => records(header(&bytes), &bytes),
             Reply::Failed(code) => panic!("the request that waited failed: {code}"),
         }
@@ -201,7 +201,7 @@ fn a_request_waits_for_half_a_ring_its_timeout_or_the_unload() {
     sleep(Duration::from_millis(100));
     lab.stop().unwrap();
     // The driver completes the request with STATUS_CANCELLED, unless Wine ends it first.
-    let ended = sampler.probe.end_of_request().unwrap();
+    let ended = sampler.probe.wait_for_result().unwrap();
     assert!(matches!(ended, Reply::Failed(ERROR_OPERATION_ABORTED | ERROR_ACCESS_DENIED)), "{ended:?}");
     drop(sampler);
     lab.finish().unwrap();
@@ -217,7 +217,7 @@ fn killing_a_waiting_client_leaves_nothing_behind() {
         lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
         sampler.probe.kill().unwrap();
         let begun = Instant::now();
-        while lab.counting().unwrap() != 0 {
+        while lab.enabled_counters().unwrap() != 0 {
             assert!(begun.elapsed() < Duration::from_secs(10), "round {round}");
             sleep(Duration::from_millis(5));
         }
@@ -236,7 +236,7 @@ fn two_clients_share_a_counter_and_each_has_every_sample() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let mut samplers = [0; 2].map(|_| Sampler::start(&lab, 64, INTERVAL, 900));
-    assert_eq!(lab.counting().unwrap(), 2, "one on each of two processors");
+    assert_eq!(lab.enabled_counters().unwrap(), 2, "one on each of two processors");
     for _ in 0..7 {
         lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
     }
@@ -256,16 +256,16 @@ fn two_clients_share_a_counter_and_each_has_every_sample() {
 fn the_driver_unloads_while_sampling() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     for round in 0..rounds(2, 5) {
         let sampler = Sampler::start(&lab, 1 << 12, 100_000, 900);
         sleep(Duration::from_millis(100));
         lab.stop().unwrap();
         drop(sampler);
-        lab.left_nothing().unwrap_or_else(|error| panic!("round {round}: {error}"));
+        lab.check_clean().unwrap_or_else(|error| panic!("round {round}: {error}"));
         lab.install().unwrap(); // starts what is installed
     }
-    lab.scripted().unwrap();
+    lab.run_by_script().unwrap();
     lab.finish().unwrap();
 }
 

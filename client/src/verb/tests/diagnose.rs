@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 
 use super::*;
 
@@ -22,7 +22,7 @@ CPUID 0000000A: 07300403-00000000-00000000-00000603
 
 #[test]
 fn diagnose_matches_the_expectation_of_every_dump() {
-    for Identity { name, dump, expected, .. } in cpuid_dumps::all() {
+    for CpuIdentity { name, dump, expected, .. } in cpuid_dumps::all() {
         let json = diagnose(dump.as_bytes()).json();
         assert_eq!((&json["windows10"], &json["interface"]), (&json!(expected.windows10), &json!(expected.interface)));
         assert_eq!((&json["counters"], &json["width"]), (&json!(expected.counters), &json!(expected.width)), "{name}");
@@ -171,7 +171,7 @@ fn diagnose_without_a_dump_uses_this_processor() {
 
 #[test]
 fn every_diagnosis_fits_a_console() {
-    for Identity { name, .. } in cpuid_dumps::all() {
+    for CpuIdentity { name, .. } in cpuid_dumps::all() {
         let text = text(name);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }

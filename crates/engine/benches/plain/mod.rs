@@ -4,7 +4,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
@@ -16,7 +16,7 @@ const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
 /// A processor with some counters that have overflowed at every look.
 pub struct PlainCpu {
-    identity: &'static Identity,
+    identity: &'static CpuIdentity,
     status: AtomicU64,
     counters: [AtomicU64; 4],
     written: AtomicU64,

@@ -241,7 +241,7 @@ fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
         let session = started(client, &mut engine, &header(0), &events);
         machine.run(0, Mode::User, &|_| INTERVAL.into());
         let buffer = pmu::Cpu::save_area(machine.processor(0), 4);
-        assert!(model::Memory::write(&host_memory::Own, buffer + offset, word));
+        assert!(model::Memory::write(&host_memory::ProcessMemory, buffer + offset, word));
         machine.deliver(&engine, 0, &interrupted(0));
         let told = fetched(client, &mut engine, session);
         assert!(told.iter().all(|sample| sample.kind == SampleKind::Lost as u16), "{name} {format}: {told:?}");
@@ -259,7 +259,7 @@ fn no_fixed_counter_records_where_there_are_few_general_ones() {
         [if leaf == 0xA { eax & !0xFF00 | 0x200 } else { eax }, ebx, ecx, edx]
     };
     let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
-    processor.set_memory(Box::new(host_memory::Own));
+    processor.set_memory(Box::new(host_memory::ProcessMemory));
     let machine = SimMachine::of([processor]);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -282,7 +282,7 @@ fn a_record_that_can_not_be_told_makes_no_count_too_high() {
         let counter = client.read(&mut engine, session)[0].counter;
         machine.run(0, Mode::User, &|_| 2_000);
         let buffer = pmu::Cpu::save_area(machine.processor(0), 4);
-        assert!(model::Memory::write(&host_memory::Own, buffer + 0x90, 0b11));
+        assert!(model::Memory::write(&host_memory::ProcessMemory, buffer + 0x90, 0b11));
         machine.deliver(&engine, 0, &interrupted(0));
         let count = if reads {
             client.read(&mut engine, session)[0].count

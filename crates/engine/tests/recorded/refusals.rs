@@ -133,7 +133,7 @@ fn one_mode_alone_takes_a_processor_that_can_tell_them_apart() {
             [eax, ebx, if leaf == 1 { ecx & !(1 << 4) } else { ecx }, edx]
         };
         let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
-        processor.set_memory(Box::new(host_memory::Own));
+        processor.set_memory(Box::new(host_memory::ProcessMemory));
         processor
     };
     let machine = SimMachine::of([without(), without()]);

@@ -38,7 +38,7 @@ pub fn machine(name: &str, format: u8, processors: u32) -> SimMachine {
         let dump = identity.cpuid();
         let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
         let mut processor = processor.with_perf_capabilities(capabilities);
-        processor.set_memory(Box::new(host_memory::Own));
+        processor.set_memory(Box::new(host_memory::ProcessMemory));
         processor
     }))
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, Hal, Msr, ProcessorIndex, Source};
@@ -32,7 +32,7 @@ pub struct Accesses {
 ///
 /// Its functions are never inlined: callgrind can tell them from the logic that calls them.
 pub struct Recorder {
-    identity: &'static Identity,
+    identity: &'static CpuIdentity,
     /// What every RDMSR answers: among the operations here only a status register is read.
     status: u64,
     /// What RDPMC answers.
