@@ -11,10 +11,14 @@ use serde_json::Value;
 
 use crate::{
     kit::Kit,
-    prerequisites::{GNU, MSVC},
     run,
     workspace::{Workspace, copy_if_different},
 };
+
+/// The target of the driver and of the test bench's no_std binaries, and of the client on Windows.
+pub const MSVC: &str = "x86_64-pc-windows-msvc";
+/// The target of the programs with std that run under Wine; mingw-w64 links them.
+pub const GNU: &str = "x86_64-pc-windows-gnu";
 
 /// The DLL that std takes random numbers from; Wine 8 lacks it.
 pub const PRNG: &str = "bcryptprimitives.dll";

@@ -14,15 +14,16 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{import_library::IMPORT_LIBRARIES, kit::Clang, prefix, run, workspace::Workspace};
+use crate::{
+    artifacts::{GNU, MSVC},
+    import_library::IMPORT_LIBRARIES,
+    kit::Clang,
+    prefix, run,
+    workspace::Workspace,
+};
 
 /// Time limit for an installation, which downloads packages.
 const INSTALL_LIMIT: Duration = Duration::from_mins(45);
-
-/// The target of the driver and of the test bench's no_std binaries, and of the client on Windows.
-pub const MSVC: &str = "x86_64-pc-windows-msvc";
-/// The target of the programs with std that run under Wine; mingw-w64 links them.
-pub const GNU: &str = "x86_64-pc-windows-gnu";
 
 /// A Debian package.
 struct Package {
