@@ -1,7 +1,6 @@
 //! Builds the files that run on Windows and collects them in one folder.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -9,11 +8,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{
-    kit::Kit,
-    run,
-    workspace::{Workspace, copy_if_different},
-};
+use crate::{files, kit::Kit, run, workspace::Workspace};
 
 /// The target of the driver and of the test bench's no_std binaries, and of the client on Windows.
 pub const MSVC: &str = "x86_64-pc-windows-msvc";
@@ -101,7 +96,7 @@ impl Group {
 /// Builds everything and returns the folder with the files.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.artifacts();
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::make_folder(&folder)?;
     for group in groups() {
         run::shown(&mut group.cargo(workspace, "build")?)?;
         if group.kit {
@@ -109,7 +104,7 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
         }
         let built = workspace.target().join(group.target).join(group.profile);
         for (_, made, name) in group.files {
-            copy_if_different(&built.join(made), &folder.join(name))?;
+            files::copy_if_different(&built.join(made), &folder.join(name))?;
         }
     }
     Ok(folder)
@@ -120,10 +115,10 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
 fn copy_bindings(mut build: Command, folder: &Path) -> Result<()> {
     let messages = run::text(build.args(["--quiet", "--message-format", "json"]))?;
     let made = messages.lines().find_map(bindings).context("cargo did not report the build script of wdk-sys")?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::make_folder(folder)?;
     ["constants.rs", "ntddk.rs", "types.rs"]
         .iter()
-        .try_for_each(|name| copy_if_different(&made.join(name), &folder.join(name)))
+        .try_for_each(|name| files::copy_if_different(&made.join(name), &folder.join(name)))
 }
 
 /// Returns the output folder of the build script of wdk-sys if `message`, a line of cargo's output, reports it.

@@ -2,14 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
-use crate::run;
+use crate::{files, run};
 
 /// The library folder of Debian's mingw-w64.
 const MINGW_LIBRARIES: &str = "/usr/x86_64-w64-mingw32/lib";
@@ -62,8 +61,7 @@ impl ImportLibrary {
         ensure!(exports.len() > self.additional.len(), "{} contains no imports", self.source().display());
 
         let definition = folder.join(self.name).with_extension("def");
-        fs::write(&definition, self.definition(&exports))
-            .with_context(|| format!("cannot write {}", definition.display()))?;
+        files::write(&definition, self.definition(&exports))?;
         run::text(
             Command::new("llvm-dlltool")
                 .args(["-m", "i386:x86-64", "-d"])

@@ -14,6 +14,7 @@ mod demo;
 #[cfg(test)]
 mod documents;
 mod elevated;
+mod files;
 mod import_library;
 mod installed;
 mod kit;

@@ -11,6 +11,8 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::files;
+
 /// Number of lines of the log that are shown if the command failed.
 const TAIL: usize = 25;
 
@@ -26,7 +28,7 @@ pub fn shown(command: &mut Command) -> Result<()> {
 /// fails, shows the end of the output. Stops the command after `limit`.
 pub fn logged(what: &str, command: &mut Command, log: &Path, limit: Duration) -> Result<()> {
     if let Some(folder) = log.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        files::make_folder(folder)?;
     }
     let output = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
