@@ -29,7 +29,7 @@ const CATALOG: &str = "halprof.cat";
 const BUILT: &[&str] = &["client.exe", "halprof.pdb"];
 
 /// Files of the repository that are copied into the package.
-const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "docs/windows.md"];
+const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.md", "docs/windows.md"];
 
 /// Builds everything and makes the package.
 pub fn run(workspace: &Workspace) -> Result<()> {
@@ -88,4 +88,31 @@ fn contents(folder: &Path) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_package_contains_every_license_and_notice_of_the_repository() {
+        let workspace = Workspace::find().unwrap();
+        let names = contents(workspace.root()).unwrap();
+        let legal = |name: &&String| ["LICENSE", "NOTICE", "THIRD-PARTY"].iter().any(|word| name.starts_with(word));
+        let legal: Vec<&String> = names.iter().filter(legal).collect();
+        assert!(legal.len() >= 3, "{legal:?}");
+        let absent: Vec<_> = legal.into_iter().filter(|name| !WRITTEN.contains(&name.as_str())).collect();
+        assert!(absent.is_empty(), "not in the package: {absent:?}");
+    }
+
+    #[test]
+    fn the_table_of_the_package_in_the_document_names_every_file() {
+        let document = include_str!("../../docs/windows.md");
+        let table = document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let named: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
+        let names = [DRIVER, CERTIFICATE, CATALOG, "halprof.inf"].into_iter().chain(BUILT.iter().copied());
+        for name in names.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
+            assert!(named.contains(&name), "docs/windows.md does not name {name}, only {named:?}");
+        }
+    }
 }
