@@ -109,10 +109,10 @@ mod tests {
     fn the_table_of_the_package_in_the_document_names_every_file() {
         let document = include_str!("../../docs/windows.md");
         let table = document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
-        let named: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
-        let names = [DRIVER, CERTIFICATE, CATALOG, "halprof.inf"].into_iter().chain(BUILT.iter().copied());
-        for name in names.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
-            assert!(named.contains(&name), "docs/windows.md does not name {name}, only {named:?}");
+        let listed: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
+        let files = [DRIVER, CERTIFICATE, CATALOG, "halprof.inf"].into_iter().chain(BUILT.iter().copied());
+        for name in files.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
+            assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");
         }
     }
 }
