@@ -113,10 +113,18 @@ fn native_lints(workspace: &Workspace) -> Result<()> {
     run::shown(command.args(["--all-targets", "--", "-D", "warnings"]))
 }
 
-/// Builds the documentation of the native packages; a broken link fails.
+/// Builds the documentation of every package for its own target. A broken link fails, and so does a public item without
+/// documentation.
 fn documentation(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo("doc");
-    run::shown(command.args(["--quiet", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))
+    let mut native = workspace.cargo("doc");
+    native.arg("--locked");
+    let windows = artifacts::groups().iter().map(|group| group.cargo(workspace, "doc"));
+    for command in std::iter::once(Ok(native)).chain(windows) {
+        let mut command = command?;
+        command.args(["--quiet", "--no-deps", "--document-private-items"]);
+        run::shown(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    }
+    Ok(())
 }
 
 fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {

@@ -10,7 +10,7 @@ const PEBS_BASELINE: u64 = 1 << 14;
 /// "GenuineIntel", in EBX, ECX, EDX.
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
-/// Returns whether this is an Intel processor with DS (CPUID.1:EDX[21]).
+/// Returns whether this is an Intel processor with DS (bit 21 of CPUID.1:EDX).
 pub(crate) fn has(leaves: &Dump) -> bool {
     let [_, vendor @ ..] = leaves.cpuid(0, 0);
     let [.., features] = leaves.cpuid(1, 0);
