@@ -98,7 +98,7 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.artifacts();
     files::make_folder(&folder)?;
     for group in groups() {
-        run::shown(&mut group.cargo(workspace, "build")?)?;
+        run::verbose(&mut group.cargo(workspace, "build")?)?;
         if group.kit {
             copy_bindings(group.cargo(workspace, "build")?, &folder.join("bindings"))?;
         }
@@ -113,7 +113,7 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
 /// Copies the bindings that bindgen generated from the kernel's headers, for the test that compares them with
 /// Microsoft's. Only cargo knows which of its output folders this build used.
 fn copy_bindings(mut build: Command, folder: &Path) -> Result<()> {
-    let messages = run::text(build.args(["--quiet", "--message-format", "json"]))?;
+    let messages = run::output(build.args(["--quiet", "--message-format", "json"]))?;
     let made = messages.lines().find_map(bindings).context("cargo did not report the build script of wdk-sys")?;
     files::make_folder(folder)?;
     ["constants.rs", "ntddk.rs", "types.rs"]

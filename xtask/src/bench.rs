@@ -66,7 +66,7 @@ pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
         for (package, bench) in TIMED {
             let mut command = cargo(workspace, "bench");
             command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
-            run::shown(&mut command)?;
+            run::verbose(&mut command)?;
         }
     }
     Ok(())
@@ -97,7 +97,7 @@ fn cargo(workspace: &Workspace, subcommand: &str) -> Command {
 fn build(workspace: &Workspace, package: &str, bench: &str) -> Result<PathBuf> {
     let mut command = cargo(workspace, "build");
     command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
-    let messages = run::text(command.arg("--message-format=json-render-diagnostics"))?;
+    let messages = run::output(command.arg("--message-format=json-render-diagnostics"))?;
     executable(&messages, bench).context("cargo did not report the executable of the bench")
 }
 
@@ -119,7 +119,7 @@ fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> R
     command.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
     // Callgrind appends to a file that exists.
     let _ = fs::remove_file(&counts);
-    let output = run::text(&mut command)?;
+    let output = run::output(&mut command)?;
     let text = files::read_text(&counts)?;
     operations(&output, &parts(&text)?)
 }

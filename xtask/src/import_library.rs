@@ -56,13 +56,13 @@ impl ImportLibrary {
 
     /// Creates NAME.lib in `folder`, and the NAME.def that it is made from.
     pub fn make(&self, folder: &Path) -> Result<()> {
-        let symbols = run::text(Command::new("llvm-nm").arg("--quiet").arg(self.source()))?;
+        let symbols = run::output(Command::new("llvm-nm").arg("--quiet").arg(self.source()))?;
         let exports = self.exports(&symbols);
         ensure!(exports.len() > self.additional.len(), "{} contains no imports", self.source().display());
 
         let definition = folder.join(self.name).with_extension("def");
         files::write(&definition, self.definition(&exports))?;
-        run::text(
+        run::output(
             Command::new("llvm-dlltool")
                 .args(["-m", "i386:x86-64", "-d"])
                 .arg(&definition)

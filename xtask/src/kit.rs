@@ -182,7 +182,7 @@ impl Clang {
 
 /// Returns the sources of the crates in [`PORTED`] in cargo's registry.
 fn ported_sources(workspace: &Workspace) -> Result<Vec<CrateSource>> {
-    let metadata = run::text(workspace.cargo("metadata").args(["--format-version", "1", "--locked"]))?;
+    let metadata = run::output(workspace.cargo("metadata").args(["--format-version", "1", "--locked"]))?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
     let packages = metadata.get("packages").and_then(Value::as_array).context("cargo metadata has no packages")?;
     PORTED.into_iter().map(|name| source(packages, name)).collect()

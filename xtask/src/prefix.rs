@@ -29,7 +29,7 @@ pub fn wine_is_installed() -> bool {
 pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     let prefix = workspace.prefix();
     let stamp = prefix.join("halprof-stamp");
-    let wanted = format!("{PREFIX_VERSION} {}", run::text(wine(&prefix, WINE).arg("--version"))?);
+    let wanted = format!("{PREFIX_VERSION} {}", run::output(wine(&prefix, WINE).arg("--version"))?);
     if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         remove(&prefix)?;
         files::make_folder(&prefix)?;

@@ -28,6 +28,6 @@ fn clean_build(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
     let group = artifacts::groups().first().context("nothing is built")?;
     let (_, made, _) = group.files.first().context("no driver is built")?;
     files::remove_folder(folder)?;
-    run::shown(group.cargo(workspace, "build")?.env("CARGO_TARGET_DIR", folder))?;
+    run::verbose(group.cargo(workspace, "build")?.env("CARGO_TARGET_DIR", folder))?;
     files::read(&folder.join(group.target).join(group.profile).join(made))
 }

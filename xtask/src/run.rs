@@ -17,7 +17,7 @@ use crate::files;
 const TAIL: usize = 25;
 
 /// Runs a command and shows its output.
-pub fn shown(command: &mut Command) -> Result<()> {
+pub fn verbose(command: &mut Command) -> Result<()> {
     println!("$ {}", line(command));
     let status = command.status().with_context(|| cannot_start(command))?;
     ensure!(status.success(), "`{}` failed ({status})", line(command));
@@ -67,7 +67,7 @@ fn timed(what: &str, command: &mut Command, limit: Duration) -> Result<()> {
 }
 
 /// Returns the standard output of a command. The command inherits standard error.
-pub fn text(command: &mut Command) -> Result<String> {
+pub fn output(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_start(command))?;
     ensure!(output.status.success(), "`{}` failed ({})", line(command), output.status);
     String::from_utf8(output.stdout).with_context(|| format!("`{}` did not print UTF-8", line(command)))

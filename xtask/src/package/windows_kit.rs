@@ -39,7 +39,7 @@ pub fn sign(unsigned: &Path, folder: &Path) -> Result<()> {
     let (driver, catalog) = (folder.join(DRIVER), folder.join(CATALOG));
     files::copy(unsigned, &driver)?;
 
-    let thumbprint = run::text(&mut powershell(&certificate_script(&folder.join(CERTIFICATE))))?;
+    let thumbprint = run::output(&mut powershell(&certificate_script(&folder.join(CERTIFICATE))))?;
     let sign = |file: &Path| {
         let mut command = Command::new(&signtool);
         command.args(["sign", "/fd", "SHA256", "/d", "halprof", "/sha1", thumbprint.trim()]).arg(file);
