@@ -363,7 +363,7 @@ impl System for FakeSystem {
         left == Some(0)
     }
 
-    fn is_watched(&self, _: bool) -> bool {
+    fn shows_progress(&self, _: bool) -> bool {
         false
     }
 

@@ -108,7 +108,7 @@ impl Processes {
     }
 
     /// Returns the time of the next query of the command.
-    pub fn due(&self) -> Option<Instant> {
+    pub fn next_query(&self) -> Option<Instant> {
         self.command.and_then(|command| self.tracked.get(&command)).map(|tracked| tracked.due)
     }
 
@@ -143,7 +143,7 @@ impl Processes {
         let text = path.to_string_lossy().into_owned();
         let image = self.images.entry(path).or_insert_with_key(|path| Image::read(path));
         let (timestamp, image_size, debug) = match image {
-            Some(image) if image.fills(size) => (image.timestamp, image.size, image.debug.clone()),
+            Some(image) if image.matches_module_size(size) => (image.timestamp, image.size, image.debug.clone()),
             _ => (0, 0, None),
         };
         Module { base, size, path: text, timestamp, image_size, debug }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     /// IDs, names and bases of modules.
-    fn told(changes: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
+    fn module_bases(changes: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
         let bases = |process: &Process| process.modules.iter().map(|module| module.base).collect();
         changes.iter().map(|process| (process.id, process.name.as_str(), bases(process))).collect()
     }
@@ -187,14 +187,14 @@ mod tests {
         let mut processes = Processes::default();
         processes.schedule(&[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
         let changes = processes.query_scheduled(&system, begin, Duration::MAX);
-        assert_eq!(told(&changes), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
+        assert_eq!(module_bases(&changes), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
 
         system.modules.borrow_mut().get_mut(&12).unwrap().push(module(0x50_0000, "late.dll"));
         system.processes.borrow_mut().push((99, "slow.exe".into()));
         let later = begin + Duration::from_secs(1);
         processes.schedule(&[sample(12, 1), sample(0, 3), sample(99, 4)], later);
         let changes = processes.query_scheduled(&system, later, Duration::MAX);
-        assert_eq!(told(&changes), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
+        assert_eq!(module_bases(&changes), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
     }
 
     #[test]
@@ -251,11 +251,11 @@ mod tests {
         let mut processes = Processes::default();
         system.kernel.borrow_mut().push(module(0xF000_0000, "ntoskrnl.exe"));
         let first: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
-        assert_eq!(told(&first), [(KERNEL, "kernel", vec![0xF000_0000])]);
+        assert_eq!(module_bases(&first), [(KERNEL, "kernel", vec![0xF000_0000])]);
         assert_eq!(processes.query_kernel(&system, begin), None);
         system.kernel.borrow_mut().push(module(0xF100_0000, "late.sys"));
         let second: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
-        assert_eq!(told(&second), [(KERNEL, "kernel", vec![0xF100_0000])]);
+        assert_eq!(module_bases(&second), [(KERNEL, "kernel", vec![0xF100_0000])]);
     }
 
     #[test]

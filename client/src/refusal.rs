@@ -278,4 +278,4 @@ fn active(number: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -9,11 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use wine_prefix::Prefix;
 
-use crate::{
-    artifacts::PRNG,
-    run,
-    workspace::{Workspace, copy_if_different},
-};
+use crate::{artifacts::PRNG, files, run, workspace::Workspace};
 
 /// Increased when prefixes of an earlier version can no longer be used.
 const PREFIX_VERSION: u32 = 1;
@@ -25,18 +21,18 @@ const BOOT_LIMIT: Duration = Duration::from_mins(3);
 pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     let prefix = workspace.prefix();
     let stamp = prefix.join("halprof-stamp");
-    let wanted = format!("{PREFIX_VERSION} {}", run::text(Prefix::new(&prefix).wine().arg("--version"))?);
+    let wanted = format!("{PREFIX_VERSION} {}", run::output(Prefix::new(&prefix).wine().arg("--version"))?);
     if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         remove(&prefix)?;
-        fs::create_dir_all(&prefix).with_context(|| format!("cannot make {}", prefix.display()))?;
+        files::make_folder(&prefix)?;
         let mut boot = Prefix::new(&prefix).wine();
         run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), BOOT_LIMIT)?;
         // A service created while this first server shuts down would be lost.
         stop_server(&prefix)?;
-        fs::write(stamp, wanted)?;
+        files::write(&stamp, wanted)?;
     }
     let system = prefix.join("drive_c/windows/system32");
-    copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))?;
+    files::copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))?;
     Ok(prefix)
 }
 
@@ -48,7 +44,7 @@ pub fn clean_lab(workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     remove(&workspace.prefix())?;
-    fs::remove_dir_all(&lab).with_context(|| format!("cannot remove {}", lab.display()))?;
+    files::remove_folder(&lab)?;
     println!("Removed {}", lab.display());
     Ok(())
 }
@@ -60,7 +56,7 @@ fn remove(prefix: &Path) -> Result<()> {
     if wine_prefix::is_installed() {
         stop_server(prefix)?;
     }
-    fs::remove_dir_all(prefix).with_context(|| format!("cannot remove {}", prefix.display()))
+    files::remove_folder(prefix)
 }
 
 /// Ends every process of the prefix and waits for the last one to exit.

@@ -365,6 +365,11 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
     ]
 }
 
+/// Returns the report of every refusal.
+pub fn reports() -> Vec<String> {
+    table().iter().map(|(cause, detail, ..)| refusal(*cause, *detail, &[]).report()).collect()
+}
+
 #[test]
 fn every_cause_has_its_code_text_and_remedy() {
     let table = table();

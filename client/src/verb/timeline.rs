@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::aggregate::{Aggregate, Header, Limits, WithoutSymbols, without_symbols};
 use super::context::Context;
 use super::load::LoadedRecording;
-use super::report::summary;
+use super::summary::summary;
 use crate::cli::ReportArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;

@@ -71,7 +71,7 @@ pub enum Code {
     Read = control_code(7, Access::Read),
     /// Nothing in, [`ReplyHeader`] and [`crate::SessionEvent`]s out: the sessions and the counters that they use.
     ListSessions = control_code(8, Access::Read),
-    /// [`SamplesRequest`] in, [`ReplyHeader`] and [`Sample`](crate::Sample)s out. May wait, and can be cancelled
+    /// [`SamplesRequest`] in, [`ReplyHeader`] and [`Sample`]s out. May wait, and can be cancelled
     /// meanwhile. `detail[0]` is 1 if the session has been stopped and these are its last samples.
     Samples = code_with(Method::OutDirect, 9, Access::Read),
     /// [`AreaRequest`] in, [`ReplyHeader`] and [`AreaRecord`](crate::AreaRecord)s out:

@@ -57,7 +57,7 @@ fn race<A>(
                     }
                 })
             };
-            let fetched = (0..fetches).filter_map(|_| consumer.pop()).count();
+            let fetched = (0..fetches).map(|_| consumer.drain(1, |_| ())).sum();
             let decision = decide(&mut consumer, fetched, &woken);
             writer.join().unwrap();
             check(&consumer, decision, woken.load(Ordering::Acquire));
@@ -106,7 +106,7 @@ fn side_is_dropped_once_with_the_writes_of_both_ends() {
             producer.push(0);
             producer.side().counts[0].store(1, Ordering::Relaxed);
         });
-        consumer.pop();
+        consumer.drain(1, |_| ());
         consumer.side().counts[1].store(2, Ordering::Relaxed);
         drop(consumer);
         other.join().unwrap();

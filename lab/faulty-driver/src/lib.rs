@@ -1,7 +1,7 @@
 //! faulty-driver.sys: a driver that breaks the rules for drivers on request, so that tests can check that the lab
 //! notices. It also makes permitted calls, which the lab must allow.
 //!
-//! [`code`] lists its requests, which the other modules serve.
+//! `code` lists its requests, which the other modules serve.
 //!
 //! It uses one counter: the first of AMD's legacy counters or of Intel's general counters.
 

@@ -18,8 +18,17 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 #[test]
 fn the_package_has_all_files_and_no_private_key() {
     let mut wanted = BTreeSet::from(
-        ["LICENSE-APACHE", "LICENSE-MIT", "client.exe", "halprof.cer", "halprof.inf", "halprof.pdb", "halprof.sys"]
-            .map(str::to_owned),
+        [
+            "LICENSE-APACHE",
+            "LICENSE-MIT",
+            "THIRD-PARTY.md",
+            "client.exe",
+            "halprof.cer",
+            "halprof.inf",
+            "halprof.pdb",
+            "halprof.sys",
+        ]
+        .map(str::to_owned),
     );
     wanted.insert("windows.md".to_owned());
     if cfg!(windows) {
