@@ -18,3 +18,5 @@ mod symbols;
 mod tables;
 #[path = "reading/timeline.rs"]
 mod timeline;
+#[path = "reading/old_recordings.rs"]
+mod old_recordings;
