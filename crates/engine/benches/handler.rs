@@ -20,7 +20,7 @@ use plain::PlainCpu;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, Source};
-use protocol::{Sample, modes};
+use protocol::SampleRecord;
 use simulation::SimMachine;
 
 /// The interfaces with counters, each with a processor that has four of them at least.
@@ -33,7 +33,8 @@ const PROCESSORS: u32 = 64;
 
 const INTERVAL: u32 = 65_536;
 
-const WHAT: Interrupted = Interrupted { ip: 0xFFFF_F800_0000_1234, process: 4, thread: 8, modes: modes::KERNEL };
+const WHAT: Interrupted =
+    Interrupted { ip: 0xFFFF_F800_0000_1234, process: 4, thread: 8, mode: protocol::Mode::Kernel };
 
 fn main() {
     for (interface, name) in INTERFACES {
@@ -50,7 +51,11 @@ fn main() {
 }
 
 /// `n` counters, whose samples go to so many.
-fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::Consumer<Sample, CpuSampleStats>>) {
+fn set_up(
+    cpu: &impl Cpu,
+    n: u8,
+    subscribers: u8,
+) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
     let hal = Hal::new(cpu, PROCESSORS).expect("memory");
     hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");

@@ -10,6 +10,8 @@ mod damage;
 mod exports;
 #[path = "reading/kinds.rs"]
 mod kinds;
+#[path = "reading/old_recordings.rs"]
+mod old_recordings;
 #[path = "reading/support.rs"]
 mod support;
 #[path = "reading/symbols.rs"]
@@ -18,5 +20,3 @@ mod symbols;
 mod tables;
 #[path = "reading/timeline.rs"]
 mod timeline;
-#[path = "reading/old_recordings.rs"]
-mod old_recordings;

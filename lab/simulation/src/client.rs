@@ -2,8 +2,8 @@
 
 use engine::{ClientId, Completion, Engine, Platform, Request, Samples};
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, Method, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, Sample,
-    SamplesRequest, SessionRequest, StartHeader, StopRequest, modes,
+    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, Method, PROTOCOL_VERSION, ProcessorSet, Record, RecordError,
+    ReplyHeader, SampleRecord, SamplesRequest, SessionRequest, StartHeader, StopRequest, modes,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -32,6 +32,14 @@ impl Answer {
     pub fn header(&self) -> ReplyHeader {
         #[expect(clippy::expect_used, reason = "a test that asks for a header expects an answer")]
         ReplyHeader::read_from_prefix(&self.bytes).expect("an answer with a header").0
+    }
+
+    /// Returns the records of a reply with samples, by their kinds.
+    ///
+    /// # Errors
+    /// If one of them is of an unknown kind or damaged.
+    pub fn try_samples(&self) -> Result<Vec<Record>, RecordError> {
+        self.records::<SampleRecord>().iter().map(SampleRecord::parse).collect()
     }
 
     /// Returns the records after the header, as many as the header reports.
@@ -128,7 +136,7 @@ impl Client {
         room: usize,
     ) -> Option<Answer> {
         let request = SamplesRequest { session, wait: wait.unwrap_or_default(), reserved: 0 };
-        let mut output = vec![0xEE; size_of::<ReplyHeader>() + room * size_of::<Sample>()];
+        let mut output = vec![0xEE; size_of::<ReplyHeader>() + room * size_of::<SampleRecord>()];
         let samples =
             Samples { client: self.0, input: request.as_bytes(), output: &mut output, may_wait: wait.is_some() };
         let completion = engine.samples(samples).ok()?;

@@ -18,7 +18,7 @@ fn counts(contents: &Contents) -> String {
         writeln!(text, "{source:#x} {processor} {stats:?}").unwrap();
     }
     let (slept, earliest) = (contents.sample_counts.slept(), contents.sample_counts.earliest());
-    writeln!(text, "{slept:?} {earliest:?} {}", contents.sample_counts.unknown()).unwrap();
+    writeln!(text, "{slept:?} {earliest:?} {}", contents.sample_counts.unreadable()).unwrap();
     text
 }
 
@@ -54,7 +54,7 @@ fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_
     let merged = timeline(&Filter::default(), EVERY_KIND).unwrap();
     let order = merged.iter().fold(String::new(), |mut text, one| {
         let sample = &one.sample;
-        let (number, mode) = (sample.pebs_sequence, if one.location().kernel { "k" } else { "u" });
+        let (number, mode) = (one.pebs_sequence, if one.location().kernel { "k" } else { "u" });
         let place = (sample.processor, number, sample.time, sample.source, sample.process, sample.thread);
         writeln!(text, "{place:x?} {mode} {:#x} {} {}", sample.ip, one.is_precise(), one.inferred).unwrap();
         text
