@@ -12,12 +12,12 @@
 mod plain;
 
 use std::hint::black_box;
+use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
 use engine::{CpuSampleStats, Interrupted, SampleProducer, Sampler, Subscriber};
 use model::Mode;
 use plain::PlainCpu;
-use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, Source};
 use protocol::SampleRecord;
@@ -58,7 +58,7 @@ fn set_up(
 ) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
     let hal = Hal::new(cpu, PROCESSORS).expect("memory");
-    hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
+    hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
     let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
     let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();
