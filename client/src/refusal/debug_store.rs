@@ -1,10 +1,11 @@
 //! Texts for refusals about the Debug Store: branches, precise events and control areas.
 
+use pmu::debug_store::MissingFeature;
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_SUPPORTED, STATUS_RETRY,
 };
-use protocol::{ErrorCode, MissingFeature, ReplyHeader};
+use protocol::{ErrorCode, ReplyHeader};
 
 use crate::unavailable::OTHER_PROFILERS;
 use crate::{missing_feature, ntstatus, raw_event};
@@ -54,9 +55,9 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
 
 /// Returns what to do about it; `None` for other causes.
 pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<String> {
-    let [first, _] = header.detail;
+    let [first, second] = header.detail;
     let text = match cause {
-        ErrorCode::NoDebugStore => match missing_feature(first) {
+        ErrorCode::NoDebugStore => match missing_feature(first, second) {
             Some(MissingFeature::NoModes) => "the same without --user and --kernel",
             Some(MissingFeature::NotInInterface) => WITHOUT_P,
             _ => "-C with processors that have it   (client control-area shows which)",
@@ -83,8 +84,8 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<St
     Some(text)
 }
 
-fn missing_feature(number: u64) -> Option<MissingFeature> {
-    MissingFeature::from_number(narrow(number))
+fn missing_feature(number: u64, detail: u64) -> Option<MissingFeature> {
+    MissingFeature::from_numbers(narrow(number), u8::try_from(detail).unwrap_or(u8::MAX))
 }
 
 fn why(number: u64, detail: u64) -> String {

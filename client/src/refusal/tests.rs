@@ -1,6 +1,8 @@
 //! Exit code, text and remedy of every cause.
 
-use protocol::{MissingFeature, SessionEvent, Support, modes, status};
+use pmu::Support;
+use pmu::debug_store::MissingFeature;
+use protocol::{SessionEvent, modes, status};
 use zerocopy::FromZeros;
 
 use super::*;

@@ -3,13 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use engine::{ClientId, Completion, Engine};
+use pmu::Support;
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
     STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH,
 };
 use protocol::{
     Code, ErrorCode, Hello, HelloReply, InfoReply, IntervalRequest, PROTOCOL_VERSION, ProcessorSet, REQUESTS,
-    RequestSpec, SessionEvent, Size, SourceRecord, SourceRequest, Support, flags, modes,
+    RequestSpec, SessionEvent, Size, SourceRecord, SourceRequest, flags, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::{FromBytes, IntoBytes};

@@ -165,7 +165,7 @@ layout! {
     128 SourceRecord {
         /// KPROFILE_SOURCE.
         source: u32,
-        /// A [`Support`](crate::Support).
+        /// A number of `pmu::Support`.
         support: u32,
         /// The current interval.
         interval: u32,
@@ -307,7 +307,7 @@ layout! {
         /// Format of the PEBS records.
         format: u32,
         /// Zero, or why the Debug Store is unavailable: one more than the number of a
-        /// [`MissingFeature`](crate::MissingFeature).
+        /// `pmu::debug_store::MissingFeature`.
         missing_feature: u32,
     }
 

@@ -95,13 +95,13 @@ pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -
 
 /// Returns the precise sample that the record is.
 pub fn precise_sample(record: &Record) -> PreciseSample {
-    let Record::Precise(sample) = record else { panic!("{record:?}") };
+    let Record::Precise(sample) = record else { unreachable!("{record:?}") };
     *sample
 }
 
 /// Returns the branch that the record is.
 pub fn branch_record(record: &Record) -> BranchRecord {
-    let Record::Branch(branch) = record else { panic!("{record:?}") };
+    let Record::Branch(branch) = record else { unreachable!("{record:?}") };
     *branch
 }
 
