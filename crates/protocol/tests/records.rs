@@ -1,7 +1,5 @@
 //! Every kind of record keeps its fields and its bytes, and bytes that are no record give an error.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use proptest::prelude::*;
 use protocol::{
     ALL_SOURCES, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
@@ -12,13 +10,18 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Offset of the kind in a record.
 const KIND: usize = 36;
 
-const MODES: [Mode; 2] = [Mode::User, Mode::Kernel];
-const PREDICTIONS: [Prediction; 2] = [Prediction::NotReported, Prediction::Predicted];
+const fn mode(number: u32) -> Mode {
+    if number.is_multiple_of(2) { Mode::User } else { Mode::Kernel }
+}
+
+const fn prediction(number: u32) -> Prediction {
+    if number.is_multiple_of(2) { Prediction::NotReported } else { Prediction::Predicted }
+}
 
 /// Returns a record of a kind, with its fields from these numbers.
 fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -> Record {
     let [process, thread, processor, source, interval] = numbers;
-    let mode = MODES[(interval % 2) as usize];
+    let mode = mode(interval);
     let precise = |kind| {
         let (ip, number) = (first, last);
         Record::Precise(PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number })
@@ -33,7 +36,7 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
         RecordKind::Precise => precise(PreciseKind::Precise),
         RecordKind::PreciseNext => precise(PreciseKind::PreciseNext),
         RecordKind::Branch => {
-            let (from, to, kind, prediction) = (first, last, BranchKind::Branch, PREDICTIONS[(source % 2) as usize]);
+            let (from, to, kind, prediction) = (first, last, BranchKind::Branch, prediction(source));
             Record::Branch(BranchRecord { time, from, process, thread, processor, source, prediction, kind, mode, to })
         }
         RecordKind::Lost => Record::Lost(LostRecord::new(time, processor, source, first)),
@@ -120,7 +123,7 @@ fn check_views(kind: RecordKind, record: &Record, words: [u64; 3], numbers: [u32
         prop_assert_eq!((sample.time, sample.ip), (words[0], words[1]));
         prop_assert_eq!((sample.process, sample.thread), (process, thread));
         prop_assert_eq!((sample.processor, sample.source), (processor, source));
-        prop_assert_eq!(sample.mode, MODES[(interval % 2) as usize]);
+        prop_assert_eq!(sample.mode, mode(interval));
         prop_assert_eq!(sample.events, if kind == RecordKind::Branch { 1 } else { interval.into() });
     }
     Ok(())
