@@ -172,7 +172,7 @@ impl Sampler {
             watermark_hit |= per_cpu.deliver(
                 subscriptions,
                 counter,
-                CounterSample {
+                &SampleRecord::from(CounterSample {
                     time: begin,
                     ip: interrupted.ip,
                     process: interrupted.process,
@@ -183,8 +183,7 @@ impl Sampler {
                     kind: CounterKind::Sample,
                     mode: interrupted.mode,
                     pebs_sequence,
-                }
-                .into(),
+                }),
             );
         }
         if overflowed.is_empty() && !(STORING && per_cpu.has_fetched()) {

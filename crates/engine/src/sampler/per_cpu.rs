@@ -310,10 +310,10 @@ impl PerCpu {
 
     /// Pushes a sample for every subscriber of the counter. Returns whether a ring has become half full.
     #[inline]
-    pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, sample: SampleRecord) -> bool {
+    pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         for subscriber in subscriptions.subscribers().iter() {
-            watermark_hit |= self.push(subscriber, counter, sample);
+            watermark_hit |= self.push(subscriber, counter, record);
         }
         watermark_hit
     }
@@ -321,10 +321,10 @@ impl PerCpu {
     /// Pushes a sample for one subscriber, and counts it for a counter or for the branches. Returns whether the ring
     /// has become half full.
     #[inline]
-    pub fn push(&self, subscriber: Subscriber, counter: u8, sample: SampleRecord) -> bool {
+    pub fn push(&self, subscriber: Subscriber, counter: u8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         self.with(subscriber, |producer| {
-            let pushed = producer.push(sample);
+            let pushed = producer.push(*record);
             if let Some(stats) = producer.side().of(counter) {
                 match pushed {
                     Pushed::Stored { watermark_hit: half } => {

@@ -265,7 +265,7 @@ impl DrainContext<'_> {
                 mode: mode_of(record.ip),
                 number: record.number,
             };
-            self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, sample.into());
+            self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, &sample.into());
         }
     }
 
@@ -285,7 +285,7 @@ impl DrainContext<'_> {
                 mode: mode_of(branch.from),
                 to: branch.to,
             };
-            self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, record.into());
+            self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, &record.into());
         })
     }
 }
