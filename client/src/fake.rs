@@ -184,7 +184,13 @@ impl Device for Rc<FakeDriver> {
         }
         let mut header = ReplyHeader::new_zeroed();
         if let Some((_, cause, detail)) = self.refuse.filter(|(refused, _, _)| *refused == code) {
-            header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause: cause as u32, source: 6, detail, ..header };
+            header = ReplyHeader {
+                status: status::STATUS_NOT_FOUND.number(),
+                cause: cause as u32,
+                source: 6,
+                detail,
+                ..header
+            };
             return Ok(list(output, header, &self.session_events));
         }
         Ok(match code {
@@ -203,7 +209,7 @@ impl Device for Rc<FakeDriver> {
                     self.refused_sources.iter().find(|(source, ..)| is_asked(*source))
                 {
                     let (source, cause, detail) = (*source, *cause as u32, *detail);
-                    header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause, source, detail, ..header };
+                    header = ReplyHeader { status: status::STATUS_NOT_FOUND.number(), cause, source, detail, ..header };
                 }
                 list::<SessionEvent>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
             }

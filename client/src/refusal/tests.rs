@@ -17,7 +17,7 @@ fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Ref
     Refusal {
         request: "Start",
         header: ReplyHeader {
-            status: status::STATUS_NOT_FOUND,
+            status: status::STATUS_NOT_FOUND.number(),
             cause,
             source: 6,
             processor: 1,

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use engine::{Engine, Interrupted, Samples};
 use plain::{Plain, PlainCpu};
+use protocol::status::STATUS_SUCCESS;
 use protocol::{
     Code, EventRequest, Hello, Mode, PROTOCOL_VERSION, ProcessorSet, Record, ReplyHeader, SampleRecord, SamplesRequest,
     StartHeader, modes,
@@ -87,13 +88,13 @@ fn description() -> Session {
 
 /// Opens a handle and samples one source on the one processor.
 fn start(engine: &mut Engine<&Plain>) -> u64 {
-    assert_eq!(engine.open(CLIENT, 1), 0);
+    assert_eq!(engine.open(CLIENT, 1), STATUS_SUCCESS);
     let mut ask = |code: Code, input: &[u8]| {
         let mut buffer = input.to_vec();
         buffer.resize(512, 0);
         let (input, output) = (input.len(), buffer.len());
         let request = engine::Request { client: CLIENT, code: code as u32, buffer: &mut buffer, input, output };
-        assert_eq!(engine.serve(request).status, 0);
+        assert_eq!(engine.serve(request).status, STATUS_SUCCESS);
         ReplyHeader::read_from_prefix(&buffer).expect("an answer").0
     };
     ask(Code::Hello, Hello { version: PROTOCOL_VERSION, reserved: 0 }.as_bytes());

@@ -4,8 +4,8 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::{ProcessorIndex, Source, debug_store, lvt_pmi};
-use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
+use protocol::{ErrorCode, NtStatus};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
@@ -253,7 +253,7 @@ impl FirstFailure {
     }
 
     /// Returns the refusal, if a processor failed.
-    fn refuse(self, status: u32, cause: ErrorCode) -> Result<(), Refusal> {
+    fn refuse(self, status: NtStatus, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {
             NOWHERE => Ok(()),

@@ -29,6 +29,7 @@ pub use record::{
     StopRecord, Zero,
 };
 pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
+pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
 pub const PROTOCOL_VERSION: u32 = 6;
