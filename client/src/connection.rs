@@ -7,8 +7,8 @@ use std::time::Duration;
 use pmu::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Code, CountRecord, ErrorCode, EventRequest, Hello, HelloReply, InfoReply,
-    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest, SessionEvent,
-    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, SampleRecord, SamplesRequest,
+    SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -85,7 +85,7 @@ pub struct Connection {
 pub struct Started {
     /// Number of the session.
     pub session: u64,
-    /// Units per second of [`Sample::time`].
+    /// Units per second of [`SampleRecord::time`].
     pub clock: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct Started {
 #[derive(Debug)]
 pub struct Batch {
     /// The samples, in the order in which the driver returned them.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SampleRecord>,
     /// Whether the session is stopped and has no more samples.
     pub is_last: bool,
 }
@@ -160,7 +160,7 @@ impl Connection {
     pub fn samples(&self, session: u64, wait: Duration, max: usize) -> Result<Batch, Error> {
         let wait = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
         let request = SamplesRequest { session, wait, reserved: 0 };
-        let reply = self.succeed::<Sample>(Code::Samples, request.as_bytes(), max)?;
+        let reply = self.succeed::<SampleRecord>(Code::Samples, request.as_bytes(), max)?;
         let samples = reply.records().map_err(|cause| malformed(Code::Samples, cause))?;
         let [last, _] = reply.header.detail;
         Ok(Batch { samples, is_last: last != 0 })

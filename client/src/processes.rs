@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use protocol::{Sample, SampleKind, UNKNOWN};
+use protocol::{SampleRecord, UNKNOWN};
 use recording::{KERNEL, Module, Process};
 
 use crate::image::Image;
@@ -60,11 +60,11 @@ impl Processes {
         self.schedule_process(command, now);
     }
 
-    /// Schedules queries of the processes of `samples`.
-    pub fn schedule(&mut self, samples: &[Sample], now: Instant) {
+    /// Schedules queries of the processes of the samples among `records`.
+    pub fn schedule(&mut self, records: &[SampleRecord], now: Instant) {
         let mut last = None;
-        let is_sample = |sample: &&Sample| SampleKind::from_number(sample.kind).is_some_and(SampleKind::is_sample);
-        for sample in samples.iter().filter(is_sample).filter(|sample| sample.process != UNKNOWN) {
+        let samples = records.iter().filter_map(|record| record.parse().ok()?.sample());
+        for sample in samples.filter(|sample| sample.process != UNKNOWN) {
             if last.replace(sample.process) != Some(sample.process) {
                 self.schedule_process(sample.process, now);
             }
@@ -165,8 +165,10 @@ impl TrackedProcess {
 
 #[cfg(test)]
 mod tests {
+    use protocol::{LostRecord, PreciseKind};
+
     use super::*;
-    use crate::fake::{FakeDriver, FakeSystem, module, sample};
+    use crate::fake::{FakeDriver, FakeSystem, module, precise_sample, sample};
 
     fn system() -> FakeSystem {
         let system = FakeSystem::running(FakeDriver::default());
@@ -225,11 +227,10 @@ mod tests {
         processes.query_scheduled(&system, begin, Duration::MAX);
         let later = begin + Duration::from_mins(1);
         processes.schedule(&[], later);
-        let lost = Sample { kind: SampleKind::Lost as u16, ..sample(77, 1) };
-        let without_process = Sample { kind: SampleKind::Precise as u16, ..sample(UNKNOWN, 1) };
-        processes.schedule(&[lost, without_process], later);
+        let lost = LostRecord::new(1, 0, 0x13, 77).into();
+        processes.schedule(&[lost, precise_sample(UNKNOWN, PreciseKind::Precise)], later);
         assert!(!processes.has_scheduled(), "only samples with a process schedule a query");
-        processes.schedule(&[Sample { process: 78, ..without_process }], later);
+        processes.schedule(&[precise_sample(78, PreciseKind::Precise)], later);
         assert!(processes.has_scheduled(), "a precise record is a sample");
     }
 

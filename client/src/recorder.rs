@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use protocol::{CountRecord, Sample};
+use protocol::{CountRecord, SampleRecord};
 use recording::{Count, Process, Session, Summary, WriteError, Writer};
 use thiserror::Error as ThisError;
 
@@ -66,7 +66,7 @@ pub trait SampleObserver {
     /// Receives a process, or modules that it loaded later.
     fn process(&mut self, process: &Process);
     /// Receives samples.
-    fn samples(&mut self, samples: &[Sample]);
+    fn samples(&mut self, samples: &[SampleRecord]);
 }
 
 /// A recording in progress.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use protocol::SampleKind;
+use protocol::RecordKind;
 use report::{SampleLocation, TimelineSample};
 use serde::Serialize;
 
@@ -112,11 +112,11 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     TimelineRow {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
-        number: sample.pebs_sequence,
+        number: ordered.pebs_sequence,
         event: contents.source_name(sample.source).into_owned(),
         kind: match ordered.kind {
-            SampleKind::Precise => "precise",
-            SampleKind::PreciseNext => "precise_next",
+            RecordKind::Precise => "precise",
+            RecordKind::PreciseNext => "precise_next",
             _ => "sample",
         },
         process: sample.process.into(),

@@ -12,15 +12,15 @@
 mod plain;
 
 use std::hint::black_box;
+use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
 use engine::{CpuSampleStats, Interrupted, SampleProducer, Sampler, Subscriber};
 use model::Mode;
 use plain::PlainCpu;
-use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, Source};
-use protocol::{Sample, modes};
+use protocol::SampleRecord;
 use simulation::SimMachine;
 
 /// The interfaces with counters, each with a processor that has four of them at least.
@@ -33,7 +33,8 @@ const PROCESSORS: u32 = 64;
 
 const INTERVAL: u32 = 65_536;
 
-const WHAT: Interrupted = Interrupted { ip: 0xFFFF_F800_0000_1234, process: 4, thread: 8, modes: modes::KERNEL };
+const WHAT: Interrupted =
+    Interrupted { ip: 0xFFFF_F800_0000_1234, process: 4, thread: 8, mode: protocol::Mode::Kernel };
 
 fn main() {
     for (interface, name) in INTERFACES {
@@ -50,10 +51,14 @@ fn main() {
 }
 
 /// `n` counters, whose samples go to so many.
-fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::Consumer<Sample, CpuSampleStats>>) {
+fn set_up(
+    cpu: &impl Cpu,
+    n: u8,
+    subscribers: u8,
+) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
     let hal = Hal::new(cpu, PROCESSORS).expect("memory");
-    hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
+    hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
     let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
     let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();

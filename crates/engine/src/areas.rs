@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use pmu::ProcessorIndex;
 use pmu::debug_store::{self, Facilities, MissingFeature};
+use protocol::NtStatus;
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
@@ -29,7 +30,7 @@ struct Area {
     made: ControlArea,
     maker: AreaAllocator,
     /// NTSTATUS of the kernel's last operation.
-    status: u32,
+    status: NtStatus,
     /// Whether a client allocated the area and has not freed it.
     kept: bool,
     /// Whether a session uses the area.
@@ -215,7 +216,8 @@ impl Areas {
                 Some(known) => known.status,
                 None if freed => STATUS_SUCCESS,
                 None => STATUS_MEMORY_NOT_ALLOCATED,
-            },
+            }
+            .number(),
             address: known.map_or(0, |known| known.made.address),
             size: known.map_or(0, |known| known.made.size),
             flags: flags | of_area,
@@ -256,7 +258,7 @@ fn make(
     processor: ProcessorIndex,
     need: AreaUse,
     platform: &impl Platform,
-) -> Result<(ControlArea, AreaAllocator, u32), Refusal> {
+) -> Result<(ControlArea, AreaAllocator, NtStatus), Refusal> {
     let AreaRefused { status, address } = match platform.allocate_area(processor, AreaAllocator::Kernel) {
         Ok(made) => return Ok((made, AreaAllocator::Kernel, STATUS_SUCCESS)),
         Err(refused) => refused,
@@ -273,7 +275,7 @@ fn make(
     Ok((made, AreaAllocator::Driver, status))
 }
 
-fn refused(processor: ProcessorIndex, status: u32, address: u64) -> Refusal {
+fn refused(processor: ProcessorIndex, status: NtStatus, address: u64) -> Refusal {
     Refusal::new(status, ErrorCode::ControlArea).processor(processor).detail(status.into(), address)
 }
 

@@ -47,6 +47,7 @@ mod try_vec;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use pmu::{Hal, HalError, Interface, ProcessorIndex, ProfileInterface, Selection};
+use protocol::NtStatus;
 use protocol::status::STATUS_SUCCESS;
 
 pub use clients::ClientId;
@@ -115,7 +116,7 @@ impl<M: Platform> Engine<M> {
     }
 
     /// Notes that a client opened the device. Returns an NTSTATUS.
-    pub fn open(&mut self, client: ClientId, process: u32) -> u32 {
+    pub fn open(&mut self, client: ClientId, process: u32) -> NtStatus {
         self.clients.open(client, process).map_or_else(|refusal| refusal.status, |()| STATUS_SUCCESS)
     }
 

@@ -4,6 +4,7 @@ use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
+use protocol::NtStatus;
 
 use crate::reply::Refusal;
 use crate::sampler::Sampler;
@@ -64,7 +65,7 @@ pub trait Platform {
     ///
     /// # Errors
     /// The NTSTATUS of the HAL.
-    fn reserve_counters(&self) -> Result<(), u32>;
+    fn reserve_counters(&self) -> Result<(), NtStatus>;
 
     /// HalFreeHardwareCounters. No counter runs any more.
     fn free_counters(&self);
@@ -73,7 +74,7 @@ pub trait Platform {
     ///
     /// # Errors
     /// The NTSTATUS of the call that failed.
-    fn open_local_apic(&self) -> Result<(), u32>;
+    fn open_local_apic(&self) -> Result<(), NtStatus>;
 
     /// Undoes [`open_local_apic`](Self::open_local_apic). [`Cpu::lvt_pmi`] is not called any more.
     fn close_local_apic(&self);
@@ -84,14 +85,14 @@ pub trait Platform {
     ///
     /// # Errors
     /// The NTSTATUS of the call that failed; then nothing is registered.
-    fn begin_sampling(&self) -> Result<NonZeroU64, u32>;
+    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus>;
 
     /// Returns whether user code runs with its own page tables, in which the memory of the kernel is not mapped: kernel
     /// VA shadowing.
     ///
     /// # Errors
     /// The NTSTATUS of a system that does not report it.
-    fn is_shadowed(&self) -> Result<bool, u32>;
+    fn is_shadowed(&self) -> Result<bool, NtStatus>;
 
     /// Returns the processor on which this thread runs at this moment. The thread may move at any time.
     fn current_processor(&self) -> ProcessorIndex;
@@ -107,7 +108,7 @@ pub trait Platform {
     ///
     /// # Errors
     /// The NTSTATUS of the kernel.
-    fn free_area(&self, processor: ProcessorIndex) -> Result<(), u32>;
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus>;
 
     /// Returns the interrupt to the HAL. When this returns, no processor is in the sampler or will enter it.
     fn end_sampling(&self);
@@ -135,7 +136,7 @@ pub struct ControlArea {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AreaRefused {
     /// NTSTATUS of the kernel.
-    pub status: u32,
+    pub status: NtStatus,
     /// Address of an existing area that the kernel reported, or 0.
     pub address: u64,
 }

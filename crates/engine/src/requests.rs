@@ -11,7 +11,7 @@ use protocol::status::{
 };
 use protocol::{
     AreaRequest, Code, ErrorCode, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH,
-    PROTOCOL_VERSION, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
+    NtStatus, PROTOCOL_VERSION, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
     StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros};
@@ -55,13 +55,13 @@ pub struct Samples<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// NTSTATUS.
-    pub status: u32,
+    pub status: NtStatus,
     /// Number of bytes that are returned to the client.
     pub information: usize,
 }
 
 impl Completion {
-    const fn failed(status: u32) -> Self {
+    const fn failed(status: NtStatus) -> Self {
         Self { status, information: 0 }
     }
 }
@@ -180,7 +180,13 @@ impl<M: Platform> Engine<M> {
     }
 
     /// Checks a request against the table, before its input is read.
-    fn admit(&mut self, client: ClientId, code: u32, input: usize, output: usize) -> Result<&'static RequestSpec, u32> {
+    fn admit(
+        &mut self,
+        client: ClientId,
+        code: u32,
+        input: usize,
+        output: usize,
+    ) -> Result<&'static RequestSpec, NtStatus> {
         let spec = protocol::find(code).ok_or(STATUS_INVALID_DEVICE_REQUEST)?;
         match self.clients.get_mut(client) {
             // Unknown handles are those refused at open: the kernel need not block their requests.

@@ -3,10 +3,9 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::{ProcessorIndex, Source, debug_store, lvt_pmi};
-use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
+use protocol::{ErrorCode, NtStatus};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
@@ -179,7 +178,7 @@ impl Resources {
                 .begin_sampling()
                 .map_err(|status| Refusal::new(status, ErrorCode::HandlerRefused).detail(status.into(), 0))?;
             self.interrupt = Interrupt::Ours;
-            hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &handler.get().to_le_bytes(), SYSTEM)?;
+            hal.set_interrupt_handler(Some(handler), SYSTEM)?;
         }
         Ok(())
     }
@@ -210,7 +209,7 @@ impl Resources {
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
                 // Cannot fail: the driver has the slot.
-                let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
+                let _ = hal.set_interrupt_handler(None, SYSTEM);
                 platform.end_sampling();
             }
             if sampler.is_silenced() {
@@ -254,7 +253,7 @@ impl FirstFailure {
     }
 
     /// Returns the refusal, if a processor failed.
-    fn refuse(self, status: u32, cause: ErrorCode) -> Result<(), Refusal> {
+    fn refuse(self, status: NtStatus, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {
             NOWHERE => Ok(()),

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use pmu::ProcessorIndex;
 use pmu::state::CounterSet;
-use protocol::{Sample, SampleKind};
+use protocol::{LostRecord, RecordKind, SampleRecord};
 use sample_ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
@@ -31,7 +31,7 @@ struct Ring {
     processor: ProcessorIndex,
     /// The producer, while the processor does not have it.
     producer: Slot<SampleProducer>,
-    samples: Consumer<Sample, CpuSampleStats>,
+    samples: Consumer<SampleRecord, CpuSampleStats>,
     /// Number of samples delivered.
     delivered: u64,
     /// Each counter of the session there, and [`BRANCH_STATS`] for branches, with its source and the number of lost
@@ -114,7 +114,7 @@ impl Rings {
             let index = (self.next + turn) % count;
             if let Some(ring) = self.each.get_mut(index) {
                 told += ring.tell(now, reply);
-                if reply.room::<Sample>() == 0 {
+                if reply.room::<SampleRecord>() == 0 {
                     // The next request begins with the next ring: this one may always fill a whole reply.
                     self.next = (index + 1) % count;
                     return told;
@@ -164,28 +164,14 @@ impl Ring {
 
     fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
         let mut told = 0;
-        self.samples.drain(reply.room::<Sample>(), |records| {
-            told += records
-                .iter()
-                .filter(|record| SampleKind::from_number(record.kind).is_some_and(SampleKind::is_sample))
-                .count() as u64;
+        self.samples.drain(reply.room::<SampleRecord>(), |records| {
+            told += records.iter().filter(|record| record.kind().is_some_and(RecordKind::is_sample)).count() as u64;
             reply.push_all(records);
         });
         self.delivered += told;
-        while reply.room::<Sample>() > 0 {
+        while reply.room::<SampleRecord>() > 0 {
             let Some((index, source, lost)) = self.untold().next() else { break };
-            reply.push(&Sample {
-                time: now,
-                ip: lost,
-                process: 0,
-                thread: 0,
-                processor: self.processor.number(),
-                source,
-                interval: 0,
-                kind: SampleKind::Lost as u16,
-                modes: 0,
-                pebs_sequence: 0,
-            });
+            reply.push(&SampleRecord::from(LostRecord::new(now, self.processor.number(), source, lost)));
             if let Some((.., so_far)) = self.events.get_mut(index) {
                 *so_far += lost;
             }

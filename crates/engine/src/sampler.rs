@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::{self, CounterSet, CounterState};
 use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, lvt_pmi};
-use protocol::{ALL_SOURCES, Sample, SampleKind};
+use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
 pub use per_cpu::{MAX_SAMPLERS, SampleProducer, Subscriber};
@@ -41,8 +41,8 @@ pub struct Interrupted {
     pub process: u32,
     /// Thread.
     pub thread: u32,
-    /// Mode, one of [`protocol::modes`].
-    pub modes: u32,
+    /// Mode.
+    pub mode: Mode,
 }
 
 /// The HAL functions, and the subscribers of the samples of each counter.
@@ -172,7 +172,7 @@ impl Sampler {
             watermark_hit |= per_cpu.deliver(
                 subscriptions,
                 counter,
-                Sample {
+                &SampleRecord::from(CounterSample {
                     time: begin,
                     ip: interrupted.ip,
                     process: interrupted.process,
@@ -180,10 +180,10 @@ impl Sampler {
                     processor: current.index().number(),
                     source,
                     interval,
-                    kind: SampleKind::Sample as u16,
-                    modes: (interrupted.modes & 0xFFFF) as u16,
+                    kind: CounterKind::Sample,
+                    mode: interrupted.mode,
                     pebs_sequence,
-                },
+                }),
             );
         }
         if overflowed.is_empty() && !(STORING && per_cpu.has_fetched()) {
@@ -213,7 +213,7 @@ impl Sampler {
             per_cpu.stats(subscriptions, counter, SampleStats::throttle);
         }
         per_cpu.throttle.begin(sampling, traced, now);
-        per_cpu.tell(&event(SampleKind::Throttled, current.index(), now, 0))
+        per_cpu.tell(&stopped(StopKind::Throttled, current.index(), now))
     }
 
     /// Recovers overflows whose interrupts were lost, resumes the current processor if it is throttled, and adapts the
@@ -229,13 +229,13 @@ impl Sampler {
             watermark_hit = self.fetch(current, now, None) | per_cpu.take_watermark_hit();
         }
         self.recover(current, per_cpu);
-        watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0));
+        watermark_hit |= per_cpu.tell_silenced(&stopped(StopKind::Silenced, current.index(), now));
         if let Some((counters, traced, since)) = per_cpu.throttle.next_window() {
             self.start(current, counters);
             if traced {
                 self.pause_branches(current, false, now);
             }
-            watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, current.index(), now, now.wrapping_sub(since)));
+            watermark_hit |= per_cpu.tell(&paused(PauseKind::Resumed, current.index(), now, now.wrapping_sub(since)));
         }
         let elapsed = per_cpu.elapsed(now);
         let row = self.hal.row(current.index());
@@ -294,7 +294,7 @@ impl Sampler {
             self.resume(current, per_cpu);
         }
         self.hal.restore(current);
-        let record = event(SampleKind::Slept, current.index(), now, slept);
+        let record = paused(PauseKind::Slept, current.index(), now, slept);
         self.per_cpu.get(current.index().as_usize()).is_some_and(|per_cpu| per_cpu.tell(&record))
     }
 
@@ -393,18 +393,12 @@ impl Sampler {
     }
 }
 
-/// Returns a record that is not a sample.
-const fn event(kind: SampleKind, processor: ProcessorIndex, time: u64, value: u64) -> Sample {
-    Sample {
-        time,
-        ip: value,
-        process: 0,
-        thread: 0,
-        processor: processor.number(),
-        source: ALL_SOURCES,
-        interval: 0,
-        kind: kind as u16,
-        modes: 0,
-        pebs_sequence: 0,
-    }
+/// Returns the record that sampling stopped on a processor.
+fn stopped(kind: StopKind, processor: ProcessorIndex, time: u64) -> SampleRecord {
+    StopRecord::new(kind, time, processor.number()).into()
+}
+
+/// Returns the record that sampling goes on after a pause on a processor.
+fn paused(kind: PauseKind, processor: ProcessorIndex, time: u64, duration: u64) -> SampleRecord {
+    PauseRecord::new(kind, time, processor.number(), duration).into()
 }

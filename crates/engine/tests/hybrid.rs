@@ -4,9 +4,10 @@
 
 use engine::Engine;
 use model::{Accesses, Mode, Processor, Selected};
+use pmu::Support;
 use pmu::state::CounterSet;
 use pmu::{ProcessorIndex, ProfileInterface, Source};
-use protocol::{CountRecord, ErrorCode, ProcessorSet, Support, modes};
+use protocol::{CountRecord, ErrorCode, ProcessorSet, modes};
 use simulation::{Client, SimMachine};
 
 /// The identities of the two kinds: eight general and three fixed counters; six of another width and two fixed ones.

@@ -5,9 +5,10 @@
 use engine::Engine;
 use model::{Mode, Selected};
 use pmu::ProcessorIndex;
+use pmu::Support;
 use pmu::hal::MAX_RAW;
 use pmu::source::RawEvent;
-use protocol::{Code, ErrorCode, MAX_EVENTS, ProcessorSet, SessionEvent, SourceRecord, Support, flags, modes};
+use protocol::{Code, ErrorCode, MAX_EVENTS, ProcessorSet, SessionEvent, SourceRecord, flags, modes};
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 

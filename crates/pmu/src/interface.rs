@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-/// Whether a source is supported, and if not, why. The protocol uses these numbers.
+/// Whether a source is supported, and if not, why. Replies have these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Support {
@@ -83,6 +83,26 @@ pub enum Support {
     NoRawEvents = 6,
     /// Raw event: its number is wider than the event numbers of the processor.
     NoSuchEvent = 7,
+}
+
+impl Support {
+    /// All values, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::Supported,
+        Self::NotInInterface,
+        Self::EventNotEnumerated,
+        Self::EventNotAvailable,
+        Self::NoMemory,
+        Self::NotOnThisFamily,
+        Self::NoRawEvents,
+        Self::NoSuchEvent,
+    ];
+
+    /// Returns the value with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|support| *support as u32 == number)
+    }
 }
 
 /// A counter that overflowed and was reloaded.

@@ -2,6 +2,8 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+use std::num::NonZeroU64;
+
 use pmu::hal::information::{
     HAL_PROFILE_SOURCE_INFORMATION, HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, HAL_PROFILE_SOURCE_INTERVAL,
     HAL_QUERY_PROFILE_SOURCE_LIST,
@@ -127,6 +129,10 @@ fn the_interrupt_handler_has_one_slot_and_its_owner_gives_it_back() {
     assert_eq!((set(0x3000, 7), told()), (Ok(()), Some(0x3000)), "its owner may replace it");
     assert_eq!((set(0, 7), told()), (Ok(()), None));
     assert_eq!((set(0x2000, 8), told()), (Ok(()), Some(0x2000)));
+    let typed = |address, owner| hal.set_interrupt_handler(NonZeroU64::new(address), owner);
+    assert_eq!((typed(0x4000, 7), told()), (Err(HalError::HandlerTaken), Some(0x2000)), "the slot is the same");
+    assert_eq!((typed(0x4000, 8), told()), (Ok(()), Some(0x4000)));
+    assert_eq!((typed(0, 8), told()), (Ok(()), None));
 }
 
 #[test]

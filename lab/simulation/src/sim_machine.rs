@@ -7,6 +7,7 @@ use cpuid_dumps::CpuIdentity;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Engine, Interrupted, Platform};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
+use protocol::NtStatus;
 
 use crate::cpu::{self, ModelCpu, served};
 
@@ -224,12 +225,12 @@ impl SimMachine {
         self.refusals[call as usize].store(status, Ordering::Relaxed);
     }
 
-    fn attempt(&self, call: Call) -> Result<(), u32> {
+    fn attempt(&self, call: Call) -> Result<(), NtStatus> {
         self.pass(self.cost.load(Ordering::Relaxed));
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
         match self.refusals[call as usize].load(Ordering::Relaxed) {
             SUCCESS => Ok(()),
-            refusal => Err(refusal),
+            refusal => Err(NtStatus::new(refusal)),
         }
     }
 
@@ -419,7 +420,7 @@ impl Platform for &SimMachine {
         !self.fails(Call::AdoptProcessor)
     }
 
-    fn reserve_counters(&self) -> Result<(), u32> {
+    fn reserve_counters(&self) -> Result<(), NtStatus> {
         self.attempt(Call::ReserveCounters)?;
         assert!(!self.reserved.swap(true, Ordering::Relaxed), "reserved twice");
         Ok(())
@@ -429,7 +430,7 @@ impl Platform for &SimMachine {
         assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
     }
 
-    fn open_local_apic(&self) -> Result<(), u32> {
+    fn open_local_apic(&self) -> Result<(), NtStatus> {
         self.attempt(Call::OpenLocalApic)?;
         assert!(!self.apic.swap(true, Ordering::Relaxed), "opened twice");
         Ok(())
@@ -440,11 +441,11 @@ impl Platform for &SimMachine {
         assert!(!self.is_sampling(), "closed under the handler");
     }
 
-    fn is_shadowed(&self) -> Result<bool, u32> {
+    fn is_shadowed(&self) -> Result<bool, NtStatus> {
         match self.shadow.load(Ordering::Relaxed) {
             0 => Ok(false),
             1 => Ok(true),
-            status => Err(status),
+            status => Err(NtStatus::new(status)),
         }
     }
 
@@ -456,17 +457,17 @@ impl Platform for &SimMachine {
         let (status, first, address) = &self.area_refusal;
         let status = status.load(Ordering::Relaxed);
         if by == AreaAllocator::Kernel && status != SUCCESS && processor.number() >= first.load(Ordering::Relaxed) {
-            return Err(AreaRefused { status, address: address.load(Ordering::Relaxed) });
+            return Err(AreaRefused { status: NtStatus::new(status), address: address.load(Ordering::Relaxed) });
         }
         Ok(ControlArea { address: self.processor(processor.number()).allocate_area(), size: 0xA0 })
     }
 
-    fn free_area(&self, processor: ProcessorIndex) -> Result<(), u32> {
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus> {
         self.processor(processor.number()).free_area();
         Ok(())
     }
 
-    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
+    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
         self.attempt(Call::BeginSampling)?;
         assert!(!self.sampling.swap(true, Ordering::Relaxed), "registered twice");
         Ok(NonZeroU64::MIN)

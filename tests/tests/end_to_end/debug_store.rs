@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench_protocol::{ControlAreaMode, DebugStore, KvaShadow};
-use protocol::{BRANCHES, Code, EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{BRANCHES, Code, EventRequest, ProcessorSet, Record, RecordKind, StartHeader, modes};
 use serde_json::Value;
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::IntoBytes;
@@ -156,17 +156,18 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
         lab.client(&arguments).unwrap().success().unwrap();
         lab.run_by_script().unwrap();
         let file = std::fs::File::open(lab.wine().drive_c("precise.rec")).unwrap();
-        let mut samples = Vec::new();
+        let mut samples: Vec<Record> = Vec::new();
         let mut counts = Vec::new();
         for block in recording::Reader::new(file).unwrap() {
             match block.unwrap() {
-                recording::Block::Samples(more) => samples.extend(more),
+                recording::Block::Samples(more) => samples.extend(more.iter().map(|record| record.parse().unwrap())),
                 recording::Block::Summary(summary) => counts = summary.counts,
                 _ => {}
             }
         }
-        let (kind, next) = if format >= 2 { (5, 0) } else { (6, 4) };
-        let precise: Vec<_> = samples.iter().filter(|sample| sample.kind == kind).collect();
+        let (kind, next) = if format >= 2 { (RecordKind::Precise, 0) } else { (RecordKind::PreciseNext, 4) };
+        let precise = samples.iter().filter(|record| record.kind() == kind).filter_map(Record::sample);
+        let precise: Vec<_> = precise.collect();
         assert!(precise.len() > 100, "{identity}: {} of {}", precise.len(), samples.len());
         // The places are 16 bytes apart, and interrupts occur three bytes after them.
         assert!(precise.iter().all(|sample| sample.ip % 16 == next), "{identity}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bench_protocol::{InterruptSite, LedgerEntry};
 use object::read::pe::PeFile64;
 use object::{Object, ObjectSection};
-use protocol::{ErrorCode, Sample, SampleKind, modes};
+use protocol::{ErrorCode, Mode, Record};
 use tests::{Function, Lab, artifacts};
 
 use crate::sampling::Sampler;
@@ -34,11 +34,12 @@ fn sites(processor: u32) -> Vec<InterruptSite> {
 }
 
 /// Counts the samples of a processor at each site.
-fn count_by_site(samples: &[Sample], processor: u32) -> BTreeMap<(u64, u16, u32, u32), u64> {
+fn count_by_site(records: &[Record], processor: u32) -> BTreeMap<(u64, bool, u32, u32), u64> {
     let mut counts = BTreeMap::new();
-    for sample in samples.iter().filter(|sample| sample.processor == processor) {
-        assert_eq!(sample.kind, SampleKind::Sample as u16);
-        *counts.entry((sample.ip, sample.modes, sample.process, sample.thread)).or_default() += 1;
+    for record in records.iter().filter(|record| record.processor() == processor) {
+        let Record::Sample(sample) = record else { panic!("{record:?}") };
+        let is_user = sample.mode == Mode::User;
+        *counts.entry((sample.ip, is_user, sample.process, sample.thread)).or_default() += 1;
     }
     counts
 }
@@ -62,9 +63,8 @@ fn samples_match_the_interrupted_places_and_their_frequency() {
         for processor in 0..2 {
             let mut expected = BTreeMap::new();
             for InterruptSite { ip, user, process, thread, weight } in sites(processor) {
-                let modes = if user { modes::USER } else { modes::KERNEL };
                 if weight > 0 {
-                    expected.insert((ip, u16::try_from(modes).unwrap(), process, thread), 2 * u64::from(weight));
+                    expected.insert((ip, user, process, thread), 2 * u64::from(weight));
                 }
             }
             assert_eq!(count_by_site(&records, processor), expected, "{identity}, processor {processor}");

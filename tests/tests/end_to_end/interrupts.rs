@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use bench_protocol::InterruptMode;
-use protocol::SampleKind;
+use protocol::RecordKind;
 use tests::Lab;
 
 use crate::sampling::{Sampler, is_sample, overflows};
@@ -81,8 +81,8 @@ fn a_foreign_interrupt_storm_silences_a_processor_until_the_next_session() {
     (0..100).for_each(|_| lab.wire.run(1, &[], &[]).unwrap());
     assert_eq!(lab.wire.lvt(1).unwrap(), MASKED);
     overflow(&mut lab);
-    let kinds: Vec<_> = first.fetch(100).0.iter().map(|record| (record.kind, record.processor)).collect();
-    assert_eq!(kinds, [(SampleKind::Silenced as u16, 1)]);
+    let kinds: Vec<_> = first.fetch(100).0.iter().map(|record| (record.kind(), record.processor())).collect();
+    assert_eq!(kinds, [(RecordKind::Silenced, 1)]);
     assert_eq!(lab.wire.read_msr(1, STATUS).unwrap(), SLOTS, "it is not ours to clear");
 
     lab.wire.write_msr(1, STATUS_RESET, SLOTS).unwrap();

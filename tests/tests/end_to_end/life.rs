@@ -17,7 +17,7 @@ pub fn connect_with(probe: &mut Probe, kind: &str) -> u32 {
     let handle = probe.open(kind).unwrap().expect("the device opens");
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
     let reply = probe.control(handle, Code::Hello as u32, &hex(hello.as_bytes()), "72").unwrap();
-    assert!(matches!(reply, Reply::Done(bytes) if header(&bytes).status == STATUS_SUCCESS));
+    assert!(matches!(reply, Reply::Done(bytes) if header(&bytes).status == STATUS_SUCCESS.number()));
     handle
 }
 
@@ -61,13 +61,17 @@ fn repeated_life_cycles_leave_nothing_behind() {
 
         let (mut first, mut second) = (lab.probe().unwrap(), lab.probe().unwrap());
         let handles = [connect(&mut first), connect(&mut second)];
-        assert_eq!(start(&mut first, handles[0], &[2, 6]).status, STATUS_SUCCESS, "round {round}");
-        assert_eq!(start(&mut second, handles[1], &[8, 9]).status, STATUS_SUCCESS, "round {round}");
+        assert_eq!(start(&mut first, handles[0], &[2, 6]).status, STATUS_SUCCESS.number(), "round {round}");
+        assert_eq!(start(&mut second, handles[1], &[8, 9]).status, STATUS_SUCCESS.number(), "round {round}");
         wait_for_enabled_counters(&mut lab, 8);
 
         first.kill().unwrap();
         wait_for_enabled_counters(&mut lab, 4);
-        assert_eq!(start(&mut second, handles[1], &[2, 6]).status, STATUS_SUCCESS, "free again, round {round}");
+        assert_eq!(
+            start(&mut second, handles[1], &[2, 6]).status,
+            STATUS_SUCCESS.number(),
+            "free again, round {round}"
+        );
 
         // The handle is still open, and its session is running.
         lab.stop().unwrap();

@@ -1,6 +1,6 @@
 //! Sleep: counting continues afterwards, and results report the sleep.
 
-use protocol::{Sample, SampleKind};
+use protocol::{Record, RecordKind};
 use serde_json::Value;
 use tests::{Lab, first_or_all};
 
@@ -58,12 +58,12 @@ fn sampling_continues_after_a_sleep_and_records_it_on_every_processor() {
         }
         lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
         let (records, _) = sampler.fetch(100);
-        let of = |processor, kind: SampleKind| {
-            let is_it = |record: &&Sample| (record.processor, record.kind) == (processor, kind as u16);
+        let of = |processor, kind: RecordKind| {
+            let is_it = |record: &&Record| (record.processor(), record.kind()) == (processor, kind);
             records.iter().filter(is_it).count()
         };
-        assert_eq!([0, 1].map(|processor| of(processor, SampleKind::Slept)), [2, 2], "{identity}");
-        assert_eq!([0, 1].map(|processor| of(processor, SampleKind::Sample)), [3, 0], "{identity}");
+        assert_eq!([0, 1].map(|processor| of(processor, RecordKind::Slept)), [2, 2], "{identity}");
+        assert_eq!([0, 1].map(|processor| of(processor, RecordKind::Sample)), [3, 0], "{identity}");
         drop(sampler);
         lab.uninstall().unwrap();
         lab.check_clean().unwrap();

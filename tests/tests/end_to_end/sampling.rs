@@ -4,8 +4,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use protocol::{
-    Code, EventRequest, ProcessorSet, ReplyHeader, Sample, SampleKind, SamplesRequest, SessionRequest, StartHeader,
-    StopRequest, modes,
+    Code, EventRequest, Mode, ProcessorSet, Record, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
+    StartHeader, StopRequest, modes,
 };
 use tests::{Lab, Probe, Reply, hex, is_soak, rounds};
 use zerocopy::{FromBytes, IntoBytes};
@@ -70,7 +70,7 @@ impl Sampler {
     }
 
     /// Fetches the available records without waiting. Returns them and whether they were the last.
-    pub fn fetch(&mut self, room: usize) -> (Vec<Sample>, bool) {
+    pub fn fetch(&mut self, room: usize) -> (Vec<Record>, bool) {
         let input = self.wanted(0);
         let (header, bytes) = ask(&mut self.probe, self.handle, Code::Samples, &input, 48 + 40 * room);
         assert_eq!((header.status, header.cause), (0, 0));
@@ -84,7 +84,7 @@ impl Sampler {
     }
 
     /// Waits for the result of the pending request.
-    pub fn waited(&mut self) -> Vec<Sample> {
+    pub fn waited(&mut self) -> Vec<Record> {
         match self.probe.wait_for_result().unwrap() {
             Reply::Done(bytes) => records(header(&bytes), &bytes),
             Reply::Failed(code) => panic!("the request that waited failed: {code}"),
@@ -113,12 +113,12 @@ fn all<T: FromBytes>(header: ReplyHeader, bytes: &[u8]) -> Vec<T> {
     records.take(header.count as usize).collect()
 }
 
-fn records(header: ReplyHeader, bytes: &[u8]) -> Vec<Sample> {
-    all(header, bytes)
+fn records(header: ReplyHeader, bytes: &[u8]) -> Vec<Record> {
+    all::<SampleRecord>(header, bytes).iter().map(|record| record.parse().unwrap()).collect()
 }
 
-pub const fn is_sample(record: &Sample) -> bool {
-    record.kind == SampleKind::Sample as u16
+pub const fn is_sample(record: &Record) -> bool {
+    matches!(record, Record::Sample(_))
 }
 
 /// Returns the overflows of each processor in the model's ledger.
@@ -144,11 +144,14 @@ fn every_overflow_becomes_a_sample_on_its_processor() {
         let (records, last) = sampler.fetch(100);
         assert!(!last);
         let on = |processor| {
-            records.iter().filter(|record| record.processor == processor).filter(|record| is_sample(record)).count()
+            records.iter().filter(|record| record.processor() == processor).filter(|record| is_sample(record)).count()
         };
         assert_eq!((on(0), on(1), records.len()), (5, 10, 15), "{identity}");
-        assert!(records.iter().all(|record| (record.source, record.interval) == (SOURCE, INTERVAL)), "{identity}");
-        assert!(records.is_sorted_by_key(|record| (record.processor, record.time)), "{identity}");
+        let of_source = |record: &Record| {
+            record.sample().is_some_and(|sample| (sample.source, sample.events) == (SOURCE, INTERVAL.into()))
+        };
+        assert!(records.iter().all(of_source), "{identity}");
+        assert!(records.is_sorted_by_key(|record| (record.processor(), record.time())), "{identity}");
         assert_eq!(sampler.stop(), [[5, 0, 0], [10, 0, 0]], "{identity}");
         assert_eq!(overflows(&mut lab), [5, 10], "{identity}");
         assert!(lab.wire.handler().unwrap().registration.is_none(), "{identity}: given back");
@@ -168,7 +171,8 @@ fn a_full_ring_reports_its_lost_samples() {
     }
     let (records, _) = sampler.fetch(200);
     let delivered = records.iter().filter(|record| is_sample(record)).count();
-    let lost: u64 = records.iter().filter(|one| one.kind == SampleKind::Lost as u16).map(|one| one.ip).sum();
+    let lost = |record: &Record| if let Record::Lost(lost) = record { lost.count } else { 0 };
+    let lost: u64 = records.iter().map(lost).sum();
     assert_eq!((delivered, lost), (64, 36));
     assert_eq!(sampler.stop(), [[0, 0, 0], [64, 36, 0]]);
     assert_eq!(overflows(&mut lab), [0, 100]);
@@ -296,8 +300,9 @@ fn an_interrupt_without_a_trap_frame_is_sampled_at_address_zero() {
         lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
     }
     let (records, _) = sampler.fetch(10);
-    let places: Vec<_> = records.iter().map(|record| (record.ip == 0, u32::from(record.modes))).collect();
-    assert_eq!(places, [(true, modes::KERNEL), (true, modes::KERNEL), (false, modes::KERNEL)]);
+    let places = records.iter().filter_map(Record::sample).map(|sample| (sample.ip == 0, sample.mode));
+    let places: Vec<_> = places.collect();
+    assert_eq!(places, [(true, Mode::Kernel), (true, Mode::Kernel), (false, Mode::Kernel)]);
     assert_eq!(sampler.stop(), [[3, 0, 0], [0, 0, 0]]);
     drop(sampler);
     lab.finish().unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bench_protocol::CancelMoment;
-use protocol::{Code, Sample, SamplesRequest, StopRequest};
+use protocol::{Code, SampleRecord, SamplesRequest, StopRequest};
 use tests::{Lab, Reply, hex};
 use zerocopy::IntoBytes;
 
@@ -26,7 +26,7 @@ const LONG: u32 = 600_000;
 
 /// Returns the output length for this many samples, in the format of the probe.
 fn room(samples: usize) -> String {
-    (48 + samples * size_of::<Sample>()).to_string()
+    (48 + samples * size_of::<SampleRecord>()).to_string()
 }
 
 /// Requests samples on a separate thread. The request completes with 32 samples or after `wait` milliseconds.

@@ -8,6 +8,7 @@ use cpuid_dumps::CpuIdentity;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
+use protocol::NtStatus;
 use protocol::status::STATUS_NOT_SUPPORTED;
 use raw_cpuid::CpuIdResult;
 
@@ -138,19 +139,19 @@ impl Platform for &Plain {
         false
     }
 
-    fn reserve_counters(&self) -> Result<(), u32> {
+    fn reserve_counters(&self) -> Result<(), NtStatus> {
         Ok(())
     }
 
     fn free_counters(&self) {}
 
-    fn open_local_apic(&self) -> Result<(), u32> {
+    fn open_local_apic(&self) -> Result<(), NtStatus> {
         Ok(())
     }
 
     fn close_local_apic(&self) {}
 
-    fn is_shadowed(&self) -> Result<bool, u32> {
+    fn is_shadowed(&self) -> Result<bool, NtStatus> {
         Ok(false)
     }
 
@@ -162,11 +163,11 @@ impl Platform for &Plain {
         Err(AreaRefused { status: STATUS_NOT_SUPPORTED, address: 0 })
     }
 
-    fn free_area(&self, _processor: ProcessorIndex) -> Result<(), u32> {
+    fn free_area(&self, _processor: ProcessorIndex) -> Result<(), NtStatus> {
         Ok(())
     }
 
-    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
+    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
         Ok(NonZeroU64::MIN)
     }
 

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
-use protocol::Sample;
+use protocol::SampleRecord;
 use sample_ring::{Producer, Pushed, Slot};
 
 use super::ds_buffers::DsBuffers;
@@ -18,7 +18,7 @@ use super::{CpuSampleStats, Interrupts, SampleStats};
 pub const MAX_SAMPLERS: u8 = 8;
 
 /// Writing end of the ring of a session.
-pub type SampleProducer = Producer<Sample, CpuSampleStats>;
+pub type SampleProducer = Producer<SampleRecord, CpuSampleStats>;
 
 /// A session that samples, by its number on every processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl PerCpu {
 
     /// Pushes the record of a silence for each subscriber that has not been told yet and has room in its ring. Returns
     /// whether a ring has become half full.
-    pub fn tell_silenced(&self, record: &Sample) -> bool {
+    pub fn tell_silenced(&self, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         for subscriber in Subscribers(self.untold.load(Ordering::Relaxed)).iter() {
             let pushed = self.with(subscriber, |producer| producer.push(*record));
@@ -310,10 +310,10 @@ impl PerCpu {
 
     /// Pushes a sample for every subscriber of the counter. Returns whether a ring has become half full.
     #[inline]
-    pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, sample: Sample) -> bool {
+    pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         for subscriber in subscriptions.subscribers().iter() {
-            watermark_hit |= self.push(subscriber, counter, sample);
+            watermark_hit |= self.push(subscriber, counter, record);
         }
         watermark_hit
     }
@@ -321,10 +321,10 @@ impl PerCpu {
     /// Pushes a sample for one subscriber, and counts it for a counter or for the branches. Returns whether the ring
     /// has become half full.
     #[inline]
-    pub fn push(&self, subscriber: Subscriber, counter: u8, sample: Sample) -> bool {
+    pub fn push(&self, subscriber: Subscriber, counter: u8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         self.with(subscriber, |producer| {
-            let pushed = producer.push(sample);
+            let pushed = producer.push(*record);
             if let Some(stats) = producer.side().of(counter) {
                 match pushed {
                     Pushed::Stored { watermark_hit: half } => {
@@ -339,7 +339,7 @@ impl PerCpu {
     }
 
     /// Pushes a record for every session that samples on the processor. It is dropped if a ring is full.
-    pub fn tell(&self, record: &Sample) -> bool {
+    pub fn tell(&self, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         for producer in &self.producers {
             producer.with(|producer| {

@@ -2,7 +2,7 @@
 
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
-use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
+use protocol::{BRANCHES, BranchKind, BranchRecord, Mode, PreciseKind, PreciseSample, Prediction, UNKNOWN};
 
 use super::ds_buffers::{self, DsBuffers, Fetched};
 use super::per_cpu::PerCpu;
@@ -253,9 +253,19 @@ impl DrainContext<'_> {
             let (source, interval) = subscriptions.loaded();
             let initial = ds_buffers::initial(current.cpu(), counter);
             subscriptions.reloaded(self.hal.recorded(current, counter, initial));
-            let kind = if record.is_exact { SampleKind::Precise } else { SampleKind::PreciseNext };
-            let sample = self.sample(record.ip, record.number, source, interval, kind);
-            self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, Sample { process, thread, ..sample });
+            let sample = PreciseSample {
+                time: self.time,
+                ip: record.ip,
+                process,
+                thread,
+                processor: self.processor.number(),
+                source,
+                interval,
+                kind: if record.is_exact { PreciseKind::Precise } else { PreciseKind::PreciseNext },
+                mode: mode_of(record.ip),
+                number: record.number,
+            };
+            self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, &sample.into());
         }
     }
 
@@ -263,29 +273,28 @@ impl DrainContext<'_> {
     fn branches(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
         let Some(subscriber) = ds_buffers.traced_for() else { return false };
         ds_buffers.fetch_branches(current.cpu(), go_on, |branch| {
-            let sample =
-                self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.flags.predicted()), SampleKind::Branch);
-            self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, sample);
+            let record = BranchRecord {
+                time: self.time,
+                from: branch.from,
+                process: UNKNOWN,
+                thread: UNKNOWN,
+                processor: self.processor.number(),
+                source: BRANCHES,
+                prediction: if branch.flags.predicted() { Prediction::Predicted } else { Prediction::NotReported },
+                kind: BranchKind::Branch,
+                mode: mode_of(branch.from),
+                to: branch.to,
+            };
+            self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, &record.into());
         })
     }
+}
 
-    const fn sample(&self, ip: u64, pebs_sequence: u64, source: u32, interval: u32, kind: SampleKind) -> Sample {
-        /// Set in the addresses of the kernel.
-        const KERNEL_HALF: u64 = 1 << 63;
-        let mode = if ip & KERNEL_HALF == 0 { modes::USER } else { modes::KERNEL };
-        Sample {
-            time: self.time,
-            ip,
-            process: UNKNOWN,
-            thread: UNKNOWN,
-            processor: self.processor.number(),
-            source,
-            interval,
-            kind: kind as u16,
-            modes: (mode & 0xFFFF) as u16,
-            pebs_sequence,
-        }
-    }
+/// Returns the mode of an instruction by the half of the address space in which it is.
+const fn mode_of(ip: u64) -> Mode {
+    /// Set in the addresses of the kernel.
+    const KERNEL_HALF: u64 = 1 << 63;
+    if ip & KERNEL_HALF == 0 { Mode::User } else { Mode::Kernel }
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, CurrentCpu, lvt_pmi};
-use protocol::SampleKind;
+use protocol::StopKind;
 
 use super::per_cpu::PerCpu;
-use super::{SampleStats, Sampler, event};
+use super::{SampleStats, Sampler, stopped};
 
 impl Sampler {
     /// Serves counters of the current processor whose interrupts were lost, and unmasks the entry of the local vector
@@ -73,7 +73,7 @@ impl Sampler {
         per_cpu.throttle.forget(all);
         per_cpu.throttle.forget_branches();
         per_cpu.silence();
-        per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0))
+        per_cpu.tell_silenced(&stopped(StopKind::Silenced, current.index(), now))
     }
 
     /// Counts an interrupt of a silenced processor, and masks the entry again. The interrupt was pending, or came

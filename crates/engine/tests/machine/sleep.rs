@@ -3,7 +3,7 @@
 use engine::Engine;
 use proptest::prelude::*;
 use protocol::{
-    AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, InfoReply, ProcessorSet, SampleKind, StartHeader, area, modes,
+    AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, InfoReply, ProcessorSet, RecordKind, StartHeader, area, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::{FromBytes, IntoBytes};
@@ -50,7 +50,7 @@ fn who_samples_is_told_of_each_sleep_on_each_processor_and_goes_on() {
             machine.pass(length);
             machine.wake(&engine);
             run(&machine, &engine, 0, u64::from(SHORT));
-            let told = records(client, &mut engine, session, SampleKind::Slept);
+            let told = records(client, &mut engine, session, RecordKind::Slept);
             assert_eq!(told, [(0, length), (1, length)], "{name}");
         }
         let counts = client.stop(&mut engine, session, None).records::<protocol::CountRecord>();
@@ -149,7 +149,7 @@ fn one_of_two_sessions_that_share_a_counter_stops_while_the_machine_sleeps() {
         client.stop(&mut engine, first, None);
         machine.wake(&engine);
         run(&machine, &engine, 0, SHORT.into());
-        assert_eq!(records(client, &mut engine, second, SampleKind::Sample).len(), 2, "{name}");
+        assert_eq!(records(client, &mut engine, second, RecordKind::Sample).len(), 2, "{name}");
     }
 }
 

@@ -2,12 +2,12 @@
 
 use model::{CounterId, Mode};
 use pmu::source::RawEvent;
-use protocol::{ErrorCode, EventRequest, SampleKind, UNKNOWN, modes};
+use protocol::{ErrorCode, EventRequest, Mode as WireMode, PreciseKind, Record, UNKNOWN, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
     BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, branch, branches, counted, engine, fetched, header, interrupted,
-    is_left_clean, machine, precise, records, run, started, stopped,
+    is_left_clean, machine, precise, precise_sample, records, run, started, stopped,
 };
 
 /// BranchInstructionRetired.
@@ -29,14 +29,14 @@ fn a_record_has_the_instruction_of_the_event_in_every_format() {
         }
         let samples = fetched(client, &mut engine, session);
         assert_eq!(samples.len(), 40, "{name} {format}");
-        let kind = if exact { SampleKind::Precise } else { SampleKind::PreciseNext };
-        for (step, sample) in (0..).zip(samples) {
+        let kind = if exact { PreciseKind::Precise } else { PreciseKind::PreciseNext };
+        for (step, sample) in (0..).zip(samples.iter().map(precise_sample)) {
             let (base, mode) =
-                if step % 2 == 0 { (0x40_0000, modes::USER) } else { (0xFFFF_F800_0000_0000, modes::KERNEL) };
+                if step % 2 == 0 { (0x40_0000, WireMode::User) } else { (0xFFFF_F800_0000_0000, WireMode::Kernel) };
             let ip = base + step * 0x10 + if exact { 0 } else { model::INSTRUCTION_LENGTH };
-            assert_eq!((sample.ip, sample.kind, u32::from(sample.modes)), (ip, kind as u16, mode), "{name} {format}");
+            assert_eq!((sample.ip, sample.kind, sample.mode), (ip, kind, mode), "{name} {format}");
             assert_eq!((sample.process, sample.thread, sample.processor), (101, 200, 1), "who was interrupted made it");
-            assert_eq!((sample.pebs_sequence, sample.source, sample.interval), (step, INSTRUCTIONS, INTERVAL));
+            assert_eq!((sample.number, sample.source, sample.interval), (step, INSTRUCTIONS, INTERVAL));
         }
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[1].samples, counts[1].lost, counts[1].count), (40, 0, 40 * u64::from(INTERVAL)));
@@ -80,11 +80,11 @@ fn an_interrupt_comes_after_a_batch_and_nobody_is_named_for_its_records() {
         run(&machine, &engine, 0, 0x1000 + step, INTERVAL.into());
         let told = fetched(client, &mut engine, session);
         assert_eq!(told.len(), if step % 10 == 0 { 10 } else { 0 }, "{step}");
-        assert!(told.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
+        assert!(told.iter().map(precise_sample).all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
     }
     stopped(client, &mut engine, session, None);
-    let rest: Vec<_> =
-        fetched(client, &mut engine, session).iter().map(|sample| (sample.ip, sample.pebs_sequence)).collect();
+    let rest: Vec<_> = fetched(client, &mut engine, session).iter().map(precise_sample).collect();
+    let rest: Vec<_> = rest.iter().map(|sample| (sample.ip, sample.number)).collect();
     assert_eq!(rest, [(0x1015, 20), (0x1016, 21), (0x1017, 22), (0x1018, 23), (0x1019, 24)], "fetched at the stop");
 }
 
@@ -98,18 +98,17 @@ fn ordinary_samples_say_how_many_records_were_written_before_them() {
     for _ in 0..50 {
         run(&machine, &engine, 0, 0x1000, 1_000);
         let written = records(&machine, 0);
-        for sample in fetched(client, &mut engine, session) {
-            assert_eq!(
-                (sample.source, sample.kind, sample.pebs_sequence),
-                (CYCLES, SampleKind::Sample as u16, written)
-            );
+        for record in fetched(client, &mut engine, session) {
+            let Record::Sample(sample) = record else { panic!("{record:?}") };
+            assert_eq!((sample.source, sample.pebs_sequence), (CYCLES, written));
             assert_eq!((sample.ip, sample.process), (0xBAD, 100));
         }
     }
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].samples, counts[1].samples), (12, 5));
-    let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.pebs_sequence).collect();
-    assert_eq!(marks, (0..12).collect::<Vec<_>>());
+    let numbers: Vec<u64> =
+        fetched(client, &mut engine, session).iter().map(|record| precise_sample(record).number).collect();
+    assert_eq!(numbers, (0..12).collect::<Vec<_>>());
 }
 
 #[test]
@@ -126,9 +125,10 @@ fn two_precise_events_have_records_of_their_own() {
         let counts = stopped(client, &mut engine, session, None);
         let told = fetched(client, &mut engine, session);
         for (count, interval) in counts.iter().zip([4_096, 5_000]) {
-            let own = told.iter().filter(|sample| sample.source == count.source);
+            let own = told.iter().filter(|sample| sample.source() == count.source);
             assert_eq!((count.count, count.samples), (100_000, 100_000 / interval), "{name} {format}");
-            assert_eq!(own.filter(|sample| u64::from(sample.interval) == interval).count() as u64, count.samples);
+            let as_long = own.filter(|record| u64::from(precise_sample(record).interval) == interval);
+            assert_eq!(as_long.count() as u64, count.samples);
         }
     }
 }
@@ -149,7 +149,7 @@ fn a_frequency_moves_the_interval_from_the_next_load_on() {
         assert_eq!(client.read(&mut engine, session)[0].count, expected);
     }
     let samples = fetched(client, &mut engine, session);
-    let recent: Vec<u32> = samples.iter().rev().take(20).map(|sample| sample.interval).collect();
+    let recent: Vec<u32> = samples.iter().rev().take(20).map(|sample| precise_sample(sample).interval).collect();
     // 20 million events per second at a thousand samples per second.
     assert!(recent.iter().all(|interval| (15_000..25_000).contains(interval)), "{recent:?}");
     let lost = stopped(client, &mut engine, session, None)[0].lost;
@@ -167,7 +167,8 @@ fn a_record_that_was_fetched_at_a_stop_is_nobody_s_and_its_interrupt_is_late() {
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].samples, counts[0].lost), (1, 0));
     let told = fetched(client, &mut engine, session);
-    assert_eq!((told.len(), told[0].ip, told[0].process), (1, 0x1234, UNKNOWN));
+    let sample = precise_sample(&told[0]);
+    assert_eq!((told.len(), sample.ip, sample.process), (1, 0x1234, UNKNOWN));
     machine.deliver(&engine, 0, &interrupted(0));
     assert!(is_left_clean(&machine));
 }
@@ -193,7 +194,8 @@ fn a_record_is_somebody_s_only_where_the_interrupt_came_for_it_alone() {
     let client = Client::open(&mut engine, 1, 10);
     let nobody_s = |engine: &mut engine::Engine<&SimMachine>, session, expected: usize| {
         let told = fetched(client, engine, session);
-        let precise: Vec<_> = told.iter().filter(|sample| sample.kind == SampleKind::Precise as u16).collect();
+        let precise: Vec<_> =
+            told.iter().filter(|record| matches!(record, Record::Precise(_))).map(precise_sample).collect();
         assert_eq!(precise.len(), expected);
         assert!(precise.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
     };
@@ -244,7 +246,7 @@ fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
         assert!(model::Memory::write(&host_memory::ProcessMemory, buffer + offset, word));
         machine.deliver(&engine, 0, &interrupted(0));
         let told = fetched(client, &mut engine, session);
-        assert!(told.iter().all(|sample| sample.kind == SampleKind::Lost as u16), "{name} {format}: {told:?}");
+        assert!(told.iter().all(|record| matches!(record, Record::Lost(_))), "{name} {format}: {told:?}");
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!([counts[0].samples, counts[1].samples], [0, 0], "{name} {format} {word:#x}");
         assert_eq!([counts[0].lost, counts[1].lost], lost, "{name} {format} {word:#x}");
@@ -305,7 +307,7 @@ fn a_sample_has_the_interval_with_which_the_processor_had_loaded_the_counter() {
         let left = machine.processor(0).model().until_overflow(CounterId::General(1)).unwrap();
         run(&machine, &engine, 0, 0x1000, left);
         let told = fetched(client, &mut engine, session);
-        assert_eq!((told.len(), u64::from(told[0].interval)), (1, left), "{step}");
+        assert_eq!((told.len(), u64::from(precise_sample(&told[0]).interval)), (1, left), "{step}");
         if step % 7 == 0 {
             machine.pass(step * 1_000);
             machine.tick_sampling(&engine, 0);

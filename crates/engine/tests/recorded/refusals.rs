@@ -1,6 +1,7 @@
 //! Every reason to refuse recording, and that a refusal changes nothing.
 
-use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, MAX_BATCH, MissingFeature, StartHeader, modes};
+use pmu::debug_store::MissingFeature;
+use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, MAX_BATCH, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -30,7 +31,7 @@ fn refusal(machine: &SimMachine, header: &StartHeader, events: &[EventRequest]) 
 #[test]
 fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
-    let missing_feature = |missing_feature: MissingFeature| [missing_feature as u64, 0];
+    let missing_feature = |missing_feature: MissingFeature| [missing_feature.numbers().0.into(), 0];
     let cases: [Case<Obstacle>; 13] = [
         ("shadowed", |machine| machine.set_shadow(1), &[trace], ErrorCode::Shadowed, [0, 0]),
         ("shadowed", |machine| machine.set_shadow(1), &[record], ErrorCode::Shadowed, [0, 0]),
@@ -104,14 +105,24 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
 fn processors_without_it_say_what_they_lack() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
     for (name, event, cause, detail) in [
-        ("amd-legacy", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel as u64, 0]),
-        ("zen-1800x", precise(2, INTERVAL), ErrorCode::NoDebugStore, [MissingFeature::NotIntel as u64, 0]),
-        ("yonah-t2400", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide as u64, 0]),
-        ("netburst-cedarmill", trace, ErrorCode::NoDebugStore, [MissingFeature::NotInInterface as u64, 0]),
-        ("p6-dothan", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide as u64, 0]),
-        ("firecracker-cascade-lake", trace, ErrorCode::NoDebugStore, [MissingFeature::NoDebugStore as u64, 0]),
-        ("arrow-lake-245k", record, ErrorCode::NoDebugStore, [MissingFeature::UnknownFormat as u64, 6]),
-        ("core2-e5200", precise(0x1E, INTERVAL), ErrorCode::NotPrecise, [MissingFeature::NotPrecise as u64, 0]),
+        ("amd-legacy", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
+        ("zen-1800x", precise(2, INTERVAL), ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
+        ("yonah-t2400", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide.numbers().0.into(), 0]),
+        ("netburst-cedarmill", trace, ErrorCode::NoDebugStore, [MissingFeature::NotInInterface.numbers().0.into(), 0]),
+        ("p6-dothan", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide.numbers().0.into(), 0]),
+        (
+            "firecracker-cascade-lake",
+            trace,
+            ErrorCode::NoDebugStore,
+            [MissingFeature::NoDebugStore.numbers().0.into(), 0],
+        ),
+        ("arrow-lake-245k", record, ErrorCode::NoDebugStore, [MissingFeature::UnknownFormat(6).numbers().0.into(), 6]),
+        (
+            "core2-e5200",
+            precise(0x1E, INTERVAL),
+            ErrorCode::NotPrecise,
+            [MissingFeature::NotPrecise.numbers().0.into(), 0],
+        ),
     ] {
         let machine = SimMachine::named(name, 2);
         let told = refusal(&machine, &header(0), &[event]);
@@ -139,7 +150,7 @@ fn one_mode_alone_takes_a_processor_that_can_tell_them_apart() {
     let machine = SimMachine::of([without(), without()]);
     for modes in [modes::USER, modes::KERNEL] {
         let told = refusal(&machine, &header(0), &[branches(modes)]);
-        assert_eq!((told.0, told.2), (ErrorCode::NoDebugStore as u32, [MissingFeature::NoModes as u64, 0]));
+        assert_eq!((told.0, told.2), (ErrorCode::NoDebugStore as u32, [MissingFeature::NoModes.numbers().0.into(), 0]));
     }
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -240,5 +251,5 @@ fn the_interface_is_that_of_the_boot_processor_and_has_to_be_emon() {
     assert!(second.insert(1));
     let header = StartHeader { processors: second, ..header(0) };
     let told = refusal(&machine, &header, &[branches(modes::BOTH)]);
-    assert_eq!(told, (ErrorCode::NoDebugStore as u32, 1, [MissingFeature::NotInInterface as u64, 0]));
+    assert_eq!(told, (ErrorCode::NoDebugStore as u32, 1, [MissingFeature::NotInInterface.numbers().0.into(), 0]));
 }

@@ -1,6 +1,6 @@
 //! The budget for the time in the interrupt handler.
 
-use protocol::{ALL_SOURCES, SampleKind, StartHeader};
+use protocol::{ALL_SOURCES, PauseRecord, Record, RecordKind, StartHeader};
 use simulation::Client;
 
 use super::scene::{
@@ -33,13 +33,13 @@ fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for
         run(&machine, &engine, 0, SHORT.into());
 
         let (records, _) = fetched(client, &mut engine, session);
-        let kinds: Vec<u16> = records.iter().map(|record| record.kind).collect();
-        let [sample, throttled, resumed] =
-            [SampleKind::Sample, SampleKind::Throttled, SampleKind::Resumed].map(|kind| kind as u16);
+        let kinds: Vec<RecordKind> = records.iter().map(Record::kind).collect();
+        let [sample, throttled, resumed] = [RecordKind::Sample, RecordKind::Throttled, RecordKind::Resumed];
         assert_eq!(kinds, [sample, sample, sample, throttled, resumed, sample], "{name}");
-        assert_eq!((records[3].processor, records[3].source), (0, ALL_SOURCES), "{name}");
-        assert_eq!(records[4].ip, records[4].time - records[3].time, "{name}");
-        assert!((TICK / 2..TICK).contains(&records[4].ip), "{name}: {}", records[4].ip);
+        assert_eq!((records[3].processor(), records[3].source()), (0, ALL_SOURCES), "{name}");
+        let Record::Pause(PauseRecord { time, duration, .. }) = records[4] else { panic!("{name}") };
+        assert_eq!(duration, time - records[3].time(), "{name}");
+        assert!((TICK / 2..TICK).contains(&duration), "{name}: {duration}");
         assert_eq!((info(client, &mut engine).throttles, info(client, &mut engine).throttled), (1, 0), "{name}");
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[0].count, counts[0].samples), (4 * u64::from(SHORT), 4), "{name}: what ran counted");

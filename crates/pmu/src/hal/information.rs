@@ -69,7 +69,9 @@ impl Hal {
                 let interval = u32::try_from(wanted.interval).unwrap_or(u32::MAX);
                 self.set_interval(Source(wanted.profile_source), interval).map(|_| ())
             }
-            HAL_PROFILE_SOURCE_INTERRUPT_HANDLER => self.set_interrupt_handler(exactly(buffer)?, owner),
+            HAL_PROFILE_SOURCE_INTERRUPT_HANDLER => {
+                self.set_interrupt_handler(NonZeroU64::new(exactly(buffer)?), owner)
+            }
             class => Err(HalError::InvalidClass(class)),
         }
     }
@@ -113,14 +115,19 @@ impl Hal {
         NonZeroU64::new(self.handler.load(Ordering::Acquire))
     }
 
-    /// Sets the single handler slot. The owner may replace its handler, and must remove it itself.
-    fn set_interrupt_handler(&self, address: u64, owner: u64) -> Result<(), HalError> {
+    /// Implements HalProfileSourceInterruptHandler: sets the single handler slot to an address, or removes the handler.
+    /// `owner` identifies the calling process and must not be zero. The owner may replace its handler, and must remove
+    /// it itself.
+    ///
+    /// # Errors
+    /// [`HalError::HandlerTaken`].
+    pub fn set_interrupt_handler(&self, handler: Option<NonZeroU64>, owner: u64) -> Result<(), HalError> {
         let taken = self.handler_owner.compare_exchange(0, owner, Ordering::AcqRel, Ordering::Acquire);
         if taken.is_err_and(|other| other != owner) {
             return Err(HalError::HandlerTaken);
         }
-        self.handler.store(address, Ordering::Release);
-        if address == 0 {
+        self.handler.store(handler.map_or(0, NonZeroU64::get), Ordering::Release);
+        if handler.is_none() {
             self.handler_owner.store(0, Ordering::Release);
         }
         Ok(())
