@@ -12,9 +12,9 @@ use protocol::status::{
 use protocol::{AreaRecord, AreaRequest, ErrorCode, area};
 use sample_ring::Slot;
 
-use crate::plan::{choose, invalid};
 use crate::platform::{AreaAllocator, AreaRefused, ControlArea, EngineContext, Platform};
-use crate::reply::{Refusal, Reply, lacks};
+use crate::processor_set::choose;
+use crate::reply::{Refusal, Reply, invalid, lacks};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
 /// The control areas of the driver.

@@ -11,11 +11,10 @@ use sample_ring::Slot;
 
 use crate::areas::Examined;
 use crate::boxed::Boxed;
-use crate::plan::invalid;
+use crate::event::{Event, Service};
 use crate::platform::{EngineContext, Platform};
-use crate::reply::{Refusal, lacks};
+use crate::reply::{Refusal, invalid, lacks};
 use crate::sampler::{DsBuffers, Subscriber, most_before};
-use crate::session::{Event, Service};
 use crate::try_vec::{NO_MEMORY, TryPush};
 
 /// Recording of a session by its processors.

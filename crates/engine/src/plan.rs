@@ -5,21 +5,21 @@ use alloc::vec::Vec;
 use pmu::interval::IntervalRange;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Hal, ProcessorIndex, Source};
-use protocol::status::{
-    STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
-};
+use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
-    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, ProcessorSet,
-    RING, StartHeader, flags, modes,
+    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING,
+    StartHeader, flags, modes,
 };
 
 use crate::clients::ClientId;
+use crate::event::{Event, Service};
 use crate::hardware_recording::{self, HardwareRecording};
 use crate::platform::{EngineContext, Platform};
-use crate::reply::{Refusal, Reply};
+use crate::processor_set::choose;
+use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::Rings;
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber};
-use crate::session::{Count, Event, Place, Service, Session};
+use crate::session::{Count, Place, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
 /// Maximum number of sessions: the number of tags that the state of a counter can hold.
@@ -358,24 +358,4 @@ fn add_ring(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refu
 
 fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
     items.try_reserve(more).map_err(|_| NO_MEMORY)
-}
-
-/// Returns the refusal for a value that is out of range.
-pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
-    Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
-}
-
-/// Returns the requested processors in ascending order: all active ones, or those of the set, which must be active.
-pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<ProcessorIndex>, Refusal> {
-    let mut indices = wanted.iter().map(ProcessorIndex::new);
-    if let Some(processor) = indices.find(|processor| processor.number() >= active) {
-        return Err(invalid(ErrorCode::NoSuchProcessor, u64::from(active)).processor(processor));
-    }
-    let expected = active as usize;
-    let chosen = if wanted.is_empty() {
-        try_collect(ProcessorIndex::first(active), expected)?
-    } else {
-        try_collect(wanted.iter().map(ProcessorIndex::new), expected)?
-    };
-    if chosen.is_empty() { Err(invalid(ErrorCode::NoProcessor, u64::from(active))) } else { Ok(chosen) }
 }

@@ -7,8 +7,8 @@ use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
 
 use crate::reply::Refusal;
 use crate::sampler::Sampler;
-use crate::session::Timestamp;
 use crate::suspend_time::ASLEEP;
+use crate::time::Timestamp;
 
 /// Processors, timers, interrupts and memory of the system.
 pub trait Platform {

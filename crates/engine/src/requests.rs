@@ -16,11 +16,11 @@ use protocol::{
 };
 use zerocopy::{FromBytes, FromZeros};
 
-use crate::Engine;
 use crate::clients::ClientId;
-use crate::plan::{Requester, invalid};
+use crate::engine::Engine;
+use crate::plan::Requester;
 use crate::platform::{EngineContext, Platform};
-use crate::reply::{Refusal, Reply, write};
+use crate::reply::{Refusal, Reply, invalid, write};
 use crate::try_vec::try_collect;
 
 /// A METHOD_BUFFERED request: one buffer for input and output.

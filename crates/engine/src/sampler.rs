@@ -12,6 +12,7 @@ mod recording;
 mod recovery;
 mod sample_stats;
 mod storm;
+mod subscriptions;
 mod throttle;
 
 use alloc::boxed::Box;
@@ -22,12 +23,14 @@ use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, lvt_pmi};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
-pub use per_cpu::{MAX_SAMPLERS, SampleProducer, Subscriber};
+pub use per_cpu::SampleProducer;
 pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats};
 
 use crate::suspend_time::SuspendTime;
 pub(crate) use per_cpu::put;
-use per_cpu::{CounterSubscriptions, PerCpu};
+use per_cpu::{Interrupts, PerCpu};
+use subscriptions::CounterSubscriptions;
+pub use subscriptions::{MAX_SAMPLERS, Subscriber};
 
 /// Ticks of each processor per second while a session samples.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -55,17 +58,6 @@ pub struct Sampler {
     /// Units of the clock per second.
     clock: u64,
     sleeps: SuspendTime,
-}
-
-/// Numbers of interrupts.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Interrupts {
-    /// All interrupts.
-    pub served: u64,
-    /// Interrupts that found no overflow of the driver's counters.
-    pub spurious: u64,
-    /// Interrupts after which a processor had spent its budget.
-    pub throttles: u64,
 }
 
 impl Sampler {

@@ -6,50 +6,18 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use pmu::state::{CounterSet, CounterState};
+use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
+use crate::event::{Event, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
 use crate::rings::Rings;
 use crate::sampler::{BRANCH_STATS, Sampler, Subscriber};
-
-/// An event of a session, on all processors of the session.
-#[derive(Debug, Clone, Copy)]
-pub struct Event {
-    /// KPROFILE_SOURCE.
-    pub source: u32,
-    /// [`modes`](protocol::modes).
-    pub modes: u32,
-    /// The event is sampled.
-    pub sampled: bool,
-    /// How the event is served.
-    pub service: Service,
-    /// The event has not been stopped.
-    pub running: bool,
-}
-
-/// How an event is served.
-#[derive(Debug, Clone, Copy)]
-pub enum Service {
-    /// By the timer of the processor.
-    Timer,
-    /// By a counter.
-    Counter {
-        /// State of the counter, without the owner.
-        state: CounterState,
-        /// Samples per second to which the interval is adapted, or 0 for a constant interval.
-        frequency: u32,
-    },
-    /// By the Branch Trace Store.
-    Branches {
-        /// Branches before an interrupt.
-        before: u32,
-    },
-}
+use crate::time::Timestamp;
 
 /// Events that were started together.
 #[derive(Debug)]
@@ -78,15 +46,6 @@ pub struct Session {
     pub rings: Option<Rings>,
     /// Recording by the processors, if an event is precise or of branches.
     pub recording: Option<HardwareRecording>,
-}
-
-/// A point in time of a session.
-#[derive(Debug, Clone, Copy)]
-pub struct Timestamp {
-    /// Units of 100 ns.
-    pub time: u64,
-    /// How long the machine had slept by then, in the same units.
-    pub asleep: u64,
 }
 
 /// Count of an event on a processor.
@@ -360,23 +319,5 @@ impl Session {
     /// Frees the counters on one processor.
     pub fn release_on(&self, processor: ProcessorIndex, hal: &Hal) {
         hal.free(processor, hal.row(processor).counters(|state| state.owner() == self.tag));
-    }
-}
-
-impl Service {
-    /// Returns whether the processor itself records the event.
-    pub const fn is_recorded(&self) -> bool {
-        match self {
-            Self::Timer => false,
-            Self::Branches { .. } => true,
-            Self::Counter { state, .. } => state.precise(),
-        }
-    }
-}
-
-impl Event {
-    /// Returns whether the event runs and is of this source, or any with [`ALL_SOURCES`].
-    pub const fn is_running(&self, source: u32) -> bool {
-        self.running && (source == ALL_SOURCES || source == self.source)
     }
 }

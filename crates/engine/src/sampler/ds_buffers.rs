@@ -15,7 +15,7 @@ use protocol::MAX_BATCH;
 use x86_defs::intel::debug_store::area::word;
 use x86_defs::intel::debug_store::bts::{BtsFlags, BtsRecord};
 
-use super::per_cpu::Subscriber;
+use super::subscriptions::Subscriber;
 
 /// Words that the processor writes.
 type Words = Box<[AtomicU64]>;
