@@ -1,0 +1,113 @@
+//! The performance monitor interrupt, and what else needs the overflow status or freezes the counters.
+
+use super::{Hal, Overflow, OverflowStatus};
+use crate::cpu::Cpu;
+use crate::current_cpu::CurrentCpu;
+use crate::interface::{ProfileInterface, Reloaded};
+use crate::lvt_pmi;
+use crate::state::CounterSet;
+
+impl Hal {
+    /// Serves a performance monitor interrupt of the current processor: CheckOverflowStatus, then a load of every
+    /// counter that overflowed, each with a call of `handler`. Touches nothing while no handler is registered or the
+    /// processor is [asleep](Self::is_asleep). Nothing allocates, locks or waits.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    #[inline]
+    pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
+        if self.interrupt_handler().is_none() {
+            return OverflowStatus(CounterSet::NONE);
+        }
+        let row = self.row(current.index());
+        if row.active.all.is_empty() {
+            // While a processor is asleep none of its counters is active.
+            if !self.is_asleep(current.index()) {
+                self.acknowledge(current);
+                lvt_pmi::unmask(current.cpu());
+            }
+            return OverflowStatus(CounterSet::NONE);
+        }
+        let interface = self.interface.with_capabilities(row.known.capabilities());
+        let overflowed =
+            interface.serve(current.cpu(), row, |Reloaded { counter, state, value, initial, missing_bits }| {
+                if let Some(total) = row.total(counter) {
+                    total.overflowed(value, initial, missing_bits);
+                }
+                handler(Overflow { counter, state });
+            });
+        OverflowStatus(overflowed)
+    }
+
+    /// Clears the overflows of the driver's counters in the status register of the current processor, if the processor
+    /// is held and awake.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    #[cold]
+    pub fn acknowledge(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if self.holds(current.index()) && !self.is_asleep(current.index()) {
+            self.interface_of(current.index()).acknowledge(current.cpu());
+        }
+    }
+
+    /// Stops all interrupts on the current processor: `counters`, which were stopped, lose their interrupt bits, the
+    /// status is cleared, and the entry of the local vector table is masked. The next [`start`](Self::start) sets a
+    /// counter up again, but does not unmask the entry. Does nothing on a processor that sleeps.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn silence(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        if self.is_asleep(current.index()) {
+            return;
+        }
+        if self.holds(current.index()) {
+            self.interface_of(current.index()).disarm(current.cpu(), self.row(current.index()), counters);
+        }
+        self.acknowledge(current);
+        lvt_pmi::mask(current.cpu());
+    }
+
+    /// Runs `work` while all counters of the current processor are frozen, if one register freezes them all. On a
+    /// processor that is asleep no counter runs.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn with_frozen<R>(&self, current: CurrentCpu<'_, impl Cpu>, work: impl FnOnce() -> R) -> R {
+        if self.is_asleep(current.index()) {
+            return work();
+        }
+        self.interface_of(current.index()).freeze(current.cpu(), self.row(current.index()));
+        let result = work();
+        self.interface_of(current.index()).unfreeze(current.cpu(), self.row(current.index()));
+        result
+    }
+
+    /// Accounts one overflow of a precise counter of the current processor. The processor recorded it and loaded the
+    /// counter with `initial`. Returns the interval that `initial` stands for. The counters are
+    /// [frozen](Self::with_frozen), or do not run.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn recorded(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
+        let missing_bits = 64_u8.saturating_sub(self.interface_of(current.index()).width_of(counter));
+        if let Some(total) = self.row(current.index()).total(counter) {
+            total.overflowed(0, initial, missing_bits);
+        }
+        (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
+    }
+
+    /// CheckOverflowStatus alone: returns the active counters with an interval that have overflowed. On a processor
+    /// that is asleep there is none.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
+        if self.is_asleep(current.index()) {
+            return OverflowStatus(CounterSet::NONE);
+        }
+        OverflowStatus(
+            self.interface_of(current.index()).check_overflow(current.cpu(), self.row(current.index()).active),
+        )
+    }
+}
